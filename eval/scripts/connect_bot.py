@@ -29,8 +29,7 @@ document. Bots that must be polled do not work.
         --set answer=data.text --dry-run
 
 Exit codes: 0 done, 2 bad input or usage, or no request worked (then nothing is written), 3 bot
-unreachable, 130 interrupted.
-"""
+unreachable, 130 interrupted."""
 
 from __future__ import annotations
 

@@ -41,8 +41,7 @@ To score an imported set, name its files; its labels are found beside it:
 \b
   python eval/scripts/score_retrieval.py --eval-set trec/eval_set.jsonl --results-dir trec/results
 
-Exit codes: 0 done, 2 bad input or usage, or an output exists already, 130 interrupted.
-"""
+Exit codes: 0 done, 2 bad input or usage, or an output exists already, 130 interrupted."""
 
 from __future__ import annotations
 

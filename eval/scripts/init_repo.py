@@ -10,8 +10,7 @@ Examples:
   python eval/scripts/init_repo.py ../mybot
   make -C ../mybot/rag-eval check-init
 
-Exit codes: 0 done, 2 bad input or usage, or a file exists already.
-"""
+Exit codes: 0 done, 2 bad input or usage, or a file exists already."""
 
 from __future__ import annotations
 

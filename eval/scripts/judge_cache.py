@@ -17,8 +17,7 @@ Examples:
   python eval/scripts/judge_cache.py import batches/*.results.jsonl batches/*.errors.jsonl
 
 A pruned verdict is asked and paid for again when it is needed. You can prune while judges run: they
-wait a moment while the file is replaced.
-"""
+wait a moment while the file is replaced."""
 
 from __future__ import annotations
 

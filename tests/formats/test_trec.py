@@ -113,9 +113,7 @@ def test_columns_without_a_place_are_counted(desk: Any) -> None:
 
 def test_what_a_file_is_must_be_seen(desk: Any) -> None:
     assert "has 3 columns" in desk.refused("trec", desk.file("x", "a b c\n"))
-    assert "has no case (left out: empty files: 1)" in desk.refused(
-        "trec", desk.file("y", "\n\n")
-    )
+    assert "has no case (left out: empty files: 1)" in desk.refused("trec", desk.file("y", "\n\n"))
 
 
 def test_a_byte_order_mark_and_crlf_are_taken(desk: Any) -> None:

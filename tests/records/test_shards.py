@@ -182,7 +182,7 @@ def test_what_cannot_be_cut_is_refused_and_nothing_lost(
     assert sorted(path.name for path in run.iterdir()) == ["results.jsonl"]
     assert not (tmp_path / "cut").exists()
     assert "nothing to do" in str(convert("split", "--run", "none", "--shards", 2).exception)
-    assert "the run is not split" in str(convert("join", "--run", run).exception)
+    assert "it is not split" in str(convert("join", "--run", run).exception)
     convert("split", "--run", run, "--shards", 2)
     assert "is split already" in str(convert("split", "--run", run, "--shards", 3).exception)
     assert "--split means nothing for a join" in str(convert("join", "--split", "x").exception)

@@ -3,8 +3,7 @@
     outcome = connect(ConnectOptions(url="http://localhost:9000"), cases, environ, talk)
 
 The requests are found in probe.py and shapes.py, the paths in guess.py, and place_check.py compares
-the places in the answers with the labels.
-"""
+the places in the answers with the labels."""
 
 from __future__ import annotations
 

@@ -178,8 +178,7 @@ class Embedder:
         model; use ``windows`` first where its end matters. Vectors of one text made in different
         batches differ by about 1e-7. An empty list gives shape (0, 0). The cache is written after
         every block of texts, so a broken-off run loses little; then ``progress(done, all)`` counts
-        the texts that were missing. Raises EmbeddingUnavailable.
-        """
+        the texts that were missing. Raises EmbeddingUnavailable."""
         import numpy as np
 
         if not texts:

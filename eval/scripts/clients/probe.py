@@ -159,8 +159,7 @@ class Prober:
         """The first request that brings an answer or passages.
 
         ``given``: the user's own request, then nothing else is tried. Raises StorageError when none
-        does, with a table of the tries; Unreachable when no server answers at all.
-        """
+        does, with a table of the tries; Unreachable when no server answers at all."""
         shapes = [given] if given else self._known(path)
         guessed = given is not None
         seen: set[str] = set()

@@ -388,8 +388,7 @@ class _Session:
 
     def _remove_lock(self) -> None:
         """A finished run needs no lock file. It goes while it is still held, so that it cannot be
-        another process's: one that waits for it sees that its name is gone and makes a new one.
-        """
+        another process's: one that waits for it sees that its name is gone and makes a new one."""
         if not (self.folder / PARTIAL).exists():
             with contextlib.suppress(OSError):
                 (self.folder / f"{PARTIAL}.lock").unlink()

@@ -225,8 +225,7 @@ class Redactor:
 def _parts(secret: str) -> set[str]:
     """A value and, for ``Bearer abc``, the part behind the scheme; also as JSON and URLs write it.
 
-    An error page is shown unchanged, so it may contain the value in one of these forms.
-    """
+    An error page is shown unchanged, so it may contain the value in one of these forms."""
     words = secret.split()
     plain = {secret, secret.strip(), words[1] if len(words) == 2 else ""}
     written = {json.dumps(text)[1:-1] for text in plain} | {quote(text, safe="") for text in plain}

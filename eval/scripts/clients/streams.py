@@ -2,10 +2,9 @@
 
     {"text": the pieces of the answer put together, "events": […], "last": the last event}
 
-The paths of a profile look into this value as they look into any other answer. An event that has
-a name carries it as ``event``; anything but a JSON object is under ``data``. The lines of
-``vercel`` (``0:"a piece"``, the data stream of the Vercel AI SDK, version 4) have their code as
-``event``.
+The paths of a profile look into this value as they look into any other answer. An event that has a
+name carries it as ``event``; anything but a JSON object is under ``data``. The lines of ``vercel``
+(``0:"a piece"``, the data stream of the Vercel AI SDK, version 4) have their code as ``event``.
 """
 
 from __future__ import annotations

@@ -131,8 +131,7 @@ class Basis(msgspec.Struct, frozen=True):
 
     ``depth``: passages that were asked for; None where that is not known. ``judge``: who judged,
     as JSON; "" for none. ``definitions``: of each scored metric, by ``section.metric``; None
-    where metrics.json does not tell them.
-    """
+    where metrics.json does not tell them."""
 
     depth: int | None = None
     judge: str = ""

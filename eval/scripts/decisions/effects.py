@@ -327,8 +327,7 @@ def _interval(effect: Effect, spread: Spread) -> tuple[float, float] | None:
     """95 %, by Student's t; the variance holds what a change that no case showed would add.
 
     Where all differences are the same, that is one case without any. None where nothing changed
-    and the possible size of a change is unknown.
-    """
+    and the possible size of a change is unknown."""
     if effect.clusters < 2 or effect.difference is None:
         return None
     variance = spread.widened() or effect.difference**2 / spread.n

@@ -155,8 +155,7 @@ def left_out_of(evidence: GateEvidence, sections: Collection[str]) -> dict[str, 
 
 def judged_by(side: RunNumbers, section: str) -> Section:
     """Who judged a run and how, as the scores of a section say, else its config.json; {} without
-    a judge.
-    """
+    a judge."""
     return judge_of(_run(side), section)
 
 
@@ -237,8 +236,7 @@ def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 
 def unlabelled(evidence: GateEvidence, section: str, metric: str) -> bool:
     """Whether a metric has no number because no case has what it needs: neither a failure nor an
-    unscored section, and not measured in the baseline either.
-    """
+    unscored section, and not measured in the baseline either."""
     base, new = evidence.base, evidence.new
     if base is not None and base.part(section, "mean", metric) is not None:
         return False

@@ -1,7 +1,6 @@
 """The rows of two runs side by side, and the cluster of each case.
 
-Cases are identified by 64-bit hashes of their ids, see ``records.run_table``.
-"""
+Cases are identified by 64-bit hashes of their ids, see ``records.run_table``."""
 
 from __future__ import annotations
 

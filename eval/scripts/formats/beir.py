@@ -41,8 +41,7 @@ SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each query with its judgements; its tag ``split:test`` names the split. The corpus
-    is kept unchanged beside the eval set: only an export to BEIR reads it.
-    """
+    is kept unchanged beside the eval set: only an export to BEIR reads it."""
     folder = sources[0]
     queries = _there(folder, "queries.jsonl", options)
     splits = sorted((folder / "qrels").glob(f"{options.split or '*'}.tsv"))

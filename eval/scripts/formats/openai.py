@@ -42,8 +42,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
 
     A line that is a prefix of another, as in logs of single requests, is dropped. Results of tools
     are kept as searches. ``feedback`` of a message, or of the line for its last message, is kept as
-    feedback. All lines are held in memory.
-    """
+    feedback. All lines are held in memory."""
     logs = [log for source in sources for log in _logs(unpacked(source, options.scratch), notes)]
     begun = {begin for log in logs for begin in log.begins[:-1]}
     seen: set[bytes] = set()

@@ -62,8 +62,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     contains becomes expected_claims, not-contains forbidden_claims, equals and the like
     reference_answer, is-refusal answerable: false, latency a budget. Every other assertion is kept
     unchanged under ``metadata``, and counted. Results become runs, one for each provider and
-    prompt; what promptfoo thought of them is kept under ``metadata.promptfoo``.
-    """
+    prompt; what promptfoo thought of them is kept under ``metadata.promptfoo``."""
     yield from joined(_items(sources, options, notes), notes)
 
 

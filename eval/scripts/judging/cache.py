@@ -41,8 +41,7 @@ FORMAT = 1
 
 PRIVATE, FORMERLY = 0o600, 0o644
 """The file's mode, because it contains questions, answers and replies, and its mode in earlier
-versions. Any other mode is a user's own choice.
-"""
+versions. Any other mode is a user's own choice."""
 
 BLOCK = 8 * 2**20
 """Bytes that are read at once."""

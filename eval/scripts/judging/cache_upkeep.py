@@ -191,8 +191,7 @@ def prune(
     Lines of a newer format stay: they are paid verdicts of a later version. So do the lines that
     say what is withdrawn. An empty choice chooses nothing. ``confirm`` sees what would happen; with
     False the file stays unchanged. Other processes wait meanwhile; the file is replaced in one
-    step.
-    """
+    step."""
     with locked(path):
         remaining: list[bytes] = []
         counts: Counter[str] = Counter()

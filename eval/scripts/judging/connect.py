@@ -235,8 +235,7 @@ class Connection:
 
         Raises JudgeError for a judge that changed, and when another run of judging has taken back
         what was used here; JudgeUnreachable for a server that is gone. Done once: ``connect`` does
-        it at its end if it was not done before.
-        """
+        it at its end if it was not done before."""
         if self._confirmed:
             return
         self._confirmed = True

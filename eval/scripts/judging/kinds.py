@@ -195,8 +195,7 @@ class Material(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As in a task's inputs and in verdicts.jsonl; empty parts are left out. The items are the
-        material's own: do not change them.
-        """
+        material's own: do not change them."""
         return {
             name: part if isinstance(part, str) else list(part)
             for name, part in msgspec.structs.asdict(self).items()

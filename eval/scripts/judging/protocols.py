@@ -94,8 +94,7 @@ def sent_parameters(
     sampling: Sampling, capabilities: ServerCapabilities, max_tokens: int, repeat: int = 0
 ) -> Mapping[str, Any]:
     """The parameters that a request really carries, beside model, messages and schema; calls share
-    them: do not change them.
-    """
+    them: do not change them."""
     seed = None if sampling.seed is None else sampling.seed + repeat
     parameters = {"temperature": sampling.temperature, "seed": seed, "max_tokens": max_tokens}
     for old, new in RENAMED.items():

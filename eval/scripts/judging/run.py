@@ -216,8 +216,7 @@ def judge_run(
 ) -> JudgingOutcome:
     """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer.
 
-    ``reader``: of that file; a damaged line of it is reported before anything is paid.
-    """
+    ``reader``: of that file; a damaged line of it is reported before anything is paid."""
     path = reader.path
     answers = _judged_answers(plan)
     verdicts.withdraw(path, connection.withdrawn())
@@ -415,8 +414,7 @@ def batch_tasks(
     plan: JudgingPlan, batch: BatchConnection, facts: FactStore
 ) -> Iterator[tuple[str, JudgeTask]]:
     """What judging the run would ask now, each task with its key; no judge is asked. Tasks that
-    need a reply which is missing yet (facts, claims) are left out.
-    """
+    need a reply which is missing yet (facts, claims) are left out."""
     connection = batch.connection
     settings = _rehearsing(plan, connection.judge, connection, facts)
     for _ in _rehearse(plan, connection, settings):

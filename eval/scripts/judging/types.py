@@ -83,8 +83,7 @@ class JudgeVerdict(msgspec.Struct, frozen=True):
     ``attempts`` counts transport tries, ``asks`` the replies that were judged (1 + re-asks).
     ``cost_usd``: None without a price table. ``sent``: the parameters that were really sent.
     ``answered_as``: the model that the reply names, None when it names none. ``judging_run``: the
-    run of judging that asked, None when no judge was asked or the entry is older than such ids.
-    """
+    run of judging that asked, None when no judge was asked or the entry is older than such ids."""
 
     key: str
     data: Mapping[str, Any] | None

@@ -232,8 +232,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         """Write the set in a thread; one save at a time.
 
         A save also merges what others wrote into the session. So until it has ended nothing here
-        looks at the session: keys wait in their order, and the screen stays unchanged.
-        """
+        looks at the session: keys wait in their order, and the screen stays unchanged."""
         if not self._saving:
             self._saving = self.main.frozen = True
             self.run_worker(self._save, thread=True, exit_on_error=False, group="save")

@@ -446,10 +446,7 @@ def _help(plain: PlainLabeller, rest: str) -> str:
     plain.say(
         "Rows: 2 7 marks both, for one need: either is enough. 2 '' 7 ok: 2 and 7, confirmed."
     )
-    plain.say(
-        "'2 opens need 2, '' a new one, '0 passages that are not required; marks join the "
-        "open need."
-    )
+    plain.say("'2 opens need 2, '' a new one, '0 what is not required; marks join the open need.")
     plain.say("7'2 puts row 7 into need 2 alone, 7&2 into need 2 as well, 7=3 grades it.")
     plain.say("An empty line confirms and goes on. The words of earlier versions still work.")
     for name, word in COMMANDS.items():
@@ -476,7 +473,7 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
     "r": _LineCommand("ROW 0-3", "Grade a row.", _on_row("r ROW 0-3", "grade", Session.grade)),
     "m": _LineCommand(
         "ROW NEED",
-        "Let a row count for one need only.",
+        "Let a row meet only one need.",
         _on_row("m ROW NEED", "need", Session.group),
     ),
     "&": _LineCommand(
@@ -529,9 +526,7 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
     "S": _LineCommand("ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)),
     "B": _LineCommand("on|off", "Hide or show ranks.", _blind),
     "D": _LineCommand("NAME [N CHOICE|done]", "Resolve disagreements with an annotator.", _settle),
-    "conflicts": _LineCommand(
-        "[N mine|theirs]", "Changes that conflict with the file's.", _conflicts
-    ),
+    "conflicts": _LineCommand("[N mine|theirs]", "Conflicts with the file.", _conflicts),
     "progress": _LineCommand("", "Counts, pace and time left.", _progress),
     "save": _LineCommand("", "Write the set now.", lambda p, r: p.store.save()),
     "?": _LineCommand("", "This help.", _help),

@@ -48,8 +48,7 @@ class UnsavedChange:
     """A case as last saved and as edited here, and its position when it is new.
 
     `path` holds what it was in between: a session that was killed while saving may have written any
-    of that, and what was written here is no change by others.
-    """
+    of that, and what was written here is no change by others."""
 
     base: CaseState | None
     mine: CaseState | None

@@ -231,8 +231,7 @@ class WorkQueue:
 
     def put(self, case_id: str, summary: CaseSummary, position: int | None) -> None:
         """Take the present state of a case; a new one comes at `position` of the set, None at its
-        end.
-        """
+        end."""
         previous = self.summaries.get(case_id)
         if previous is not None:
             self._count(previous, -1)

@@ -436,8 +436,7 @@ def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 
 def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of metrics as in metrics.json, at the usual cut-offs; of several separated by commas
-    the last one.
-    """
+    the last one."""
     from ragmetrics import catalogue
     from ragmetrics.catalogue import metric as catalogue_metric
 

@@ -134,8 +134,7 @@ class PeopleSay:
         """By id, what most annotators say of each of ``items`` (texts by id) of an answer.
 
         Left out: undecided items, ties between annotators, and labels of another answer or other
-        words. Of an annotator's labels the last one counts.
-        """
+        words. Of an annotator's labels the last one counts."""
         last: dict[tuple[str, str], str | None] = {}
         digest = ""
         for label in self._labels.get((case_id, repeat, metric), ()):

@@ -27,9 +27,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class StorageError(click.ClickException):
-    """A file cannot be used in its present form. Printed without a traceback; the process ends with
-    2.
-    """
+    """A file cannot be used. Printed without a traceback; the process ends with 2."""
 
     exit_code = 2
 

@@ -25,8 +25,7 @@ class Check:
     ``must``: the rule in words. ``reason``: why it failed or was skipped, with the remedy where
     there is one. ``delta`` is new minus baseline and ``interval`` its 95 % interval, found by
     ``method`` over ``n`` cases. ``line``: of the rule in the gates file. ``accepted``: why a
-    failure was accepted.
-    """
+    failure was accepted."""
 
     rule: str
     section: str

@@ -31,8 +31,7 @@ class Replaced(Exception):
 class GrowingFile:
     """Reads ``path`` block by block.
 
-    ``final``: the file grows no more, so a last line without its newline is a line.
-    """
+    ``final``: the file grows no more, so a last line without its newline is a line."""
 
     def __init__(self, path: Path, *, final: bool = True) -> None:
         self.path = path

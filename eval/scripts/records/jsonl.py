@@ -225,8 +225,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number and object of each non-empty line of a JSONL file, gzipped when it ends with .gz.
 
     Raises:
-        StorageError: the file cannot be read or a line is not a JSON object.
-    """
+        StorageError: the file cannot be read or a line is not a JSON object."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
             for number, line in enumerate(stream, start=1):

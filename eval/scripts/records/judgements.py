@@ -191,8 +191,7 @@ def evidence_of(calls: Calls, blames: Mapping[str, str]) -> dict[str, Any]:
     """``claims``, ``facts``, ``nuggets``, ``chunks``, ``questions``, ``reply``: those that were
     judged.
 
-    ``blames``: by claim id, which side is at fault where a claim was compared with both.
-    """
+    ``blames``: by claim id, which side is at fault where a claim was compared with both."""
     evidence: dict[str, Any] = {}
     if claims := _items(calls.get("groundedness"), "claims"):
         for claim in claims:

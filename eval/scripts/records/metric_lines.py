@@ -2,8 +2,7 @@
 
 In memory a section has a table for each number (mean, n, ci95, …) by metric, as schema 1 was
 written; in the file each metric has its numbers on one line, and what says nothing is left out.
-Means by slice, turn losses and ranges are in a file of their own, slices.json.
-"""
+Means by slice, turn losses and ranges are in a file of their own, slices.json."""
 
 from __future__ import annotations
 

@@ -394,8 +394,7 @@ def read_scores(
 ) -> Iterator[tuple[int, int, ScoreLine]]:
     """Number, byte offset and record of the score lines of a run's section, see ``jsonl.read``.
 
-    Raises StorageError for a line that is not a score line, as far as ``fields`` ask.
-    """
+    Raises StorageError for a line that is not a score line, as far as ``fields`` ask."""
     return _complete_lines(scores_file(folder, section), line_type(section, fields), fields)
 
 

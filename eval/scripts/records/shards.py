@@ -63,8 +63,7 @@ _NAMED: set[str] = set()
 
 def allow_addresses(addresses: Iterable[str]) -> None:
     """Name addresses below which this process may open parts. A list of parts alone is not trusted:
-    a folder from another person could make every script call any host.
-    """
+    a folder from another person could make every script call any host."""
     _NAMED.update(address.rstrip("/") for address in addresses if address.strip("/ "))
 
 

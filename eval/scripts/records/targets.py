@@ -183,8 +183,7 @@ def _decide(path: Path) -> Any:
 def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
     """The metrics that ``[decide] primary`` declares, as ``section.metric``; () without one.
 
-    Raises StorageError for what is not a list of one to ``MOST_PRIMARY`` different names.
-    """
+    Raises StorageError for what is not a list of one to ``MOST_PRIMARY`` different names."""
     table = _decide(path)
     names: Any = table.get("primary", []) if isinstance(table, dict) else None
     field = f"[{DECIDE}] primary"

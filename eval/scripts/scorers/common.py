@@ -41,8 +41,7 @@ def seen_passages(result: TestResult) -> Sequence[RetrievedChunk]:
 
 def without_passages(result: TestResult) -> tuple[Value, str]:
     """The score, and the reason, of a metric that needs passages where these are unknown: failed
-    where this answer lacks a field that the profile maps, else none; "" where they are known.
-    """
+    where this answer lacks a field that the profile maps, else none; "" where they are known."""
     why = passages_unknown(result)
     return (FAILED if why and why != NOT_MAPPED else None), why
 
@@ -58,8 +57,7 @@ def with_known_passages(
     scores: CaseScores, result: TestResult, names: Sequence[str] = ()
 ) -> CaseScores:
     """The scores without those that an empty list of passages decided, and without ``names``, where
-    the passages are unknown.
-    """
+    the passages are unknown."""
     value, why = without_passages(result)
     if not why:
         return scores
@@ -127,8 +125,7 @@ def _at_place(reference: Reference, chunks: Sequence[RetrievedChunk]) -> list[Re
 
 def row_of(scores: CaseScores, metrics: Sequence[Metric]) -> ScoreRow:
     """Scores by name as a row in the order of the metrics; a reason shared by all metrics is stored
-    once.
-    """
+    once."""
     values = tuple(scores.values[metric.name] for metric in metrics)
     reasons = {
         metric.name: scores.reasons[metric.name]

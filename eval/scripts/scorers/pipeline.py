@@ -121,8 +121,7 @@ CLARIFY = "clarify"
 
 def may_ask_back(case: TestCase) -> bool:
     """True where asking back is recognised from an answer: for questions of a conversation, and
-    where it is expected. Elsewhere an answer that ends with a question stays what it was.
-    """
+    where it is expected. Elsewhere an answer that ends with a question stays what it was."""
     return bool(case.conversation or case.history or case.expected_outcome == CLARIFY)
 
 

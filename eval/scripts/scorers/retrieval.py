@@ -534,9 +534,8 @@ def _as_listed(case: TestCase, result: TestResult) -> Listed | None:
 def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
     """The rank of each name among the ids, 0 where it is none of them.
 
-    None when a name is there twice or an item is not a string. Most names are in none of the
-    ids: one search through all their text is quicker than a comparison with each or a hash of
-    each.
+    None when a name is there twice or an item is not a string. Most names are in none of the ids:
+    one search through all their text is quicker than a comparison with each or a hash of each.
     """
     try:
         text = "\n".join(ids)

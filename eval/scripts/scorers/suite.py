@@ -549,8 +549,7 @@ def _config_of_part(config: RunConfig, ids: Sequence[str]) -> RunConfig:
     """The configuration of a copy that holds the results of some cases of the set.
 
     Of a run that was asked its whole set they were all asked; of one that lists its cases, those in
-    the list. Of any other run the number is unknown.
-    """
+    the list. Of any other run the number is unknown."""
     asked, listed = asked_of(config), asked_ids(config)
     part: list[str] | None = None
     if listed is not None:

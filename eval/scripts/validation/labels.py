@@ -64,8 +64,7 @@ def join(labels: Iterable[ClaimLabel], claims: Iterable[JudgedClaim], metric: st
     Left out and counted: labels of claims that the run does not hold (``unknown``), of an answer or
     claim that has changed since (``stale``), claims that no annotator could decide
     (``cannot_tell``), and ties between annotators (``disputed``). A label of other words, from
-    another run, does not replace one that fits.
-    """
+    another run, does not replace one that fits."""
     claims_of: dict[Key, list[JudgedClaim]] = {}
     for claim in claims:
         claims_of.setdefault(claim.labelled_as, []).append(claim)

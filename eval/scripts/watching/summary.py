@@ -229,8 +229,7 @@ def trace_numbers(
 
     ``trace``: read from its texts, where the outermost span does not tell the answer for
     certain. ``now``: microseconds. ``earliest_day``: what was shown up to the day before stays
-    unchanged, so a trace that comes late counts on this day.
-    """
+    unchanged, so a trace that comes late counts on this day."""
     if all(span.kind in (_NUMBERS[TOOL], OUTERMOST, LOG) for span in spans) and not tells_anything(
         spans
     ):

@@ -216,7 +216,7 @@ def test_the_worst_case_shows_claims_and_quotes_and_runs_no_markup(run: Any) -> 
     assert "number found nowhere: 31" in done.stdout
     assert '"The tour begins at noon' in done.stdout
     assert "local/support@" in done.stdout
-    assert "weaker than a model" in done.stderr
+    assert "A model sees more" in done.stderr
 
 
 @pytest.mark.parametrize(

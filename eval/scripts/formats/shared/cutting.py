@@ -23,8 +23,7 @@ from records.shards import is_sharded, open_lines, size_of
 class CutRequest:
     """``run``: a run folder, None for the set alone. ``output``: where the set's parts go, or the
     joined set; None leaves the set unchanged. ``address``: where the bytes of all parts go instead
-    of this disk.
-    """
+    of this disk."""
 
     run: Path | None
     eval_set: Path
@@ -101,9 +100,7 @@ def join(request: CutRequest) -> list[Path]:
     if request.run is not None:
         source, target = results_file(request.run), request.run / RESULTS
         if not is_sharded(source):
-            raise StorageError(
-                f"{request.run / RESULT_PARTS}: no such folder; the run is not split."
-            )
+            raise StorageError(f"{request.run / RESULT_PARTS}: no such folder; it is not split.")
         join_parts(source, target)
         shutil.rmtree(source)
         made.append(target)
@@ -117,9 +114,7 @@ def join(request: CutRequest) -> list[Path]:
 
 def _check_output(request: CutRequest) -> None:
     if request.run is None and request.output is None:
-        raise StorageError(
-            "nothing to do: name a run (--run), or an output for the set (--output)."
-        )
+        raise StorageError("nothing to do: name a run (--run) or an output for the set (--output).")
     output = request.output
     if output is not None and output.exists() and not request.force:
         raise StorageError(f"{output}: exists already; choose another, or --force.")

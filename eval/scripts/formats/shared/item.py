@@ -111,8 +111,7 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
 
     The place may be in its ``metadata``, too. Its document is its rel_path or source, else its
     doc_id, file or id; without any of them it is named by its rank and has no document. What a
-    chunk has no field for is counted as left out.
-    """
+    chunk has no field for is counted as left out."""
     metadata = row.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {}
     fields = {f"metadata.{name}": value for name, value in inner.items()}

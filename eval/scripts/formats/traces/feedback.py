@@ -1,6 +1,5 @@
 """People's ratings in exports of Langfuse, LangSmith and Phoenix, in events of OpenTelemetry and
-beside chat logs, from 0 (bad) to 1 (good) where the scale is known.
-"""
+beside chat logs, from 0 (bad) to 1 (good) where the scale is known."""
 
 from __future__ import annotations
 

@@ -468,8 +468,7 @@ def _searches(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedSearch]:
 
     A search that instrumentation reports several times is counted once. The inner one counts where
     a tool, or a retrieval without documents, contains another search. The outer one counts where
-    the inner retrieval has the same documents or none.
-    """
+    the inner retrieval has the same documents or none."""
     # A tool that gives back no passages is no search: see the calls of tools.
     searching = [span for span in spans if tree.kind(span) in (RETRIEVAL, TOOL)]
     documents = {id(span): documents_of(span) for span in searching}

@@ -302,8 +302,7 @@ def ranks(
     number. Ranks from 1 to 10 stand alone, higher ones in growing groups. Each group has its
     answers (``count``), those of which success is known (``known``), their share of successes
     and its 95 % Wilson interval, both None without any; ``nowhere`` is the group of rank 0.
-    (Where gold stands in the context against success: Liu et al. 2024, "Lost in the Middle".)
-    """
+    (Where gold stands in the context against success: Liu et al. 2024, "Lost in the Middle".)"""
     counts: Counter[int] = Counter()
     known: Counter[int] = Counter()
     good: Counter[int] = Counter()
