@@ -61,10 +61,7 @@ if TYPE_CHECKING:
 @options.run_set_option
 @options.labels_option
 @click.option(
-    "--repeats",
-    type=click.IntRange(1, 100),
-    default=1,
-    help="Ask for N opinions on each pair and order.",
+    "--repeats", type=click.IntRange(1, 100), default=1, help="Opinions on each pair and order."
 )
 @click.option(
     "--max-error-rate",

@@ -235,13 +235,9 @@ def _seconds(text: str | None) -> float | None:
 DAY_S = 86_400.0
 
 LIMITS = {
-    "concurrency": KeyRule(
-        "whole", "Limit of calls at once; lower while the server refuses some.", 1, 512
-    ),
+    "concurrency": KeyRule("whole", "Limit of calls at once; lower after refusals.", 1, 512),
     "rpm": KeyRule("number", "Limit of requests a minute, sent evenly.", 0, 1e9, above=True),
-    "tpm": KeyRule(
-        "number", "Limit of tokens a minute, as the server counts them.", 0, 1e9, above=True
-    ),
+    "tpm": KeyRule("number", "Limit of tokens a minute, by the server.", 0, 1e9, above=True),
     "timeout": KeyRule("number", "Seconds for one try, to the last byte.", 0, DAY_S, above=True),
     "retries": KeyRule("whole", "Further tries of a call.", 0, 1000),
 }

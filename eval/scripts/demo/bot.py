@@ -421,9 +421,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "pages; for another name, start demo_api.py with --host NAME",
             )
         if target.path not in METHODS:
-            raise _Refusal(
-                HTTPStatus.NOT_FOUND, f"no such path; the paths are: {', '.join(METHODS)}"
-            )
+            raise _Refusal(HTTPStatus.NOT_FOUND, f"no such path; use: {', '.join(METHODS)}")
         if self.command not in METHODS[target.path]:
             raise _Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"use {METHODS[target.path][0]}")
         if target.path == HEALTH:

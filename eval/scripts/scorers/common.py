@@ -124,8 +124,7 @@ def _at_place(reference: Reference, chunks: Sequence[RetrievedChunk]) -> list[Re
 
 
 def row_of(scores: CaseScores, metrics: Sequence[Metric]) -> ScoreRow:
-    """Scores by name as a row in the order of the metrics; a reason shared by all metrics is stored
-    once."""
+    """Scores by name as a row in the order of the metrics; a common reason is stored once."""
     values = tuple(scores.values[metric.name] for metric in metrics)
     reasons = {
         metric.name: scores.reasons[metric.name]
