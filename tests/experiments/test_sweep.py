@@ -277,7 +277,7 @@ def test_equal_settings_cannot_be_told_apart(tmp_path: Path, sweep: Sweep, grid:
     assert sweep("early").exit_code == 0
     early = table(tmp_path, "early")
     assert (early["ended"], early["calls"]) == ("futile", 100)  # at half: they never differ
-    assert "check that the bot reads what the grid changes" in early["reason"]
+    assert "check that the bot reads the settings of the grid" in early["reason"]
     assert "2 settings show no clear difference" in early["reason"]
     shutil.rmtree(tmp_path / "results/equal.02-k-5")
     assert sweep("equal", "--resume").exit_code == 0  # a folder that was lost is asked again
@@ -302,7 +302,7 @@ def test_a_bot_that_is_gone_drops_nobody(
         ("[grid]\nk = [1, 1]\n", "two settings are named"),
         ("quality = 'nonsense'\n[grid]\nk = [1, 2]\n", "no such metric"),
         ("quality = { 'ndcg@5' = 0 }\n[grid]\nk = [1, 2]\n", "above 0"),
-        ("quality = 'fact_recall'\n[grid]\nk = [1, 2]\n", "results alone"),
+        ("quality = 'fact_recall'\n[grid]\nk = [1, 2]\n", "needs more than results"),
         ("constraints = ['fast']\n[grid]\nk = [1, 2]\n", "write NAME"),
         ("baseline = 'x'\n[grid]\nk = [1, 2]\n", "no setting is named"),
         ("other = 1\n[grid]\nk = [1, 2]\n", "unknown"),

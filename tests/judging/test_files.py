@@ -74,7 +74,10 @@ ENTRY = {"id": "1", "verdict": "supported"}
         ({"prompt": {"sha256": "p1"}}, r"is not a verdict line \(.*name"),
         ({"status": "fine"}, r"is not a verdict line \(.*status"),
         ({"extra": {"mark": []}}, r"is not a verdict line \(.*extra\.mark"),
-        ({"verdicts": [ENTRY | {"verdict": "present"}]}, r"verdicts\[0\]\.verdict: is none of sup"),
+        (
+            {"verdicts": [ENTRY | {"verdict": "present"}]},
+            r"verdicts\[0\]\.verdict: must be one of sup",
+        ),
         ({"verdicts": []}, "verdicts: must have one entry for each of 1;"),
         ({"verdicts": [ENTRY, ENTRY]}, "verdicts: must have one entry for each of 1;"),
         ({"metric": "abstained_judged", "verdicts": []}, "verdicts: must have one entry"),
@@ -214,12 +217,12 @@ def section(identity: dict[str, Any], agreement: float | None = None) -> dict[st
 @pytest.mark.parametrize(
     ("identity", "answerer", "agreement", "others", "words"),
     [
-        (IDENTITY, {"model": "Meta-Llama-3-70B"}, None, 0, ["both of the family llama"]),
+        (IDENTITY, {"model": "Meta-Llama-3-70B"}, None, 0, ["both belong to the family llama"]),
         (IDENTITY, {"model": {"name": "gpt-4o"}}, None, 0, []),
         (IDENTITY, {}, 0.94, 0, ["agrees with itself on 94.0%"]),
         (IDENTITY, {}, 0.95, 0, []),
         (IDENTITY | {"strength": "name only"}, {}, None, 0, ["--set revision="]),
-        ({"provider": "local", "model": "support", "strength": "code"}, {}, None, 0, ["weaker"]),
+        ({"provider": "local", "model": "support", "strength": "code"}, {}, None, 0, ["sees more"]),
         (IDENTITY, {}, None, 3, ["another judge, prompt or temperature, which are ignored: 3."]),
     ],
 )

@@ -119,7 +119,7 @@ def test_what_is_saved_is_what_was_meant(judges: Path) -> None:
     assert read_judge(path) == settings
     assert "sk-very-secret-value" not in path.read_text()
     assert save_judge("copy", settings, judges) == path
-    with pytest.raises(StorageError, match="is there already"):
+    with pytest.raises(StorageError, match="exists already"):
         save_judge("copy", settings | {"retries": 9}, judges)
     assert read_judge(path) == settings
 

@@ -47,7 +47,7 @@ def test_a_torn_last_line_is_left_out(files: Files) -> None:
     data = files.journal.read_bytes()
     files.journal.write_bytes(data[:-20])
     store, session = files.open()
-    assert any("cut short" in notice for notice in store.notices)
+    assert any("incomplete" in notice for notice in store.notices)
     assert session.case["gold_supports"]
     assert not session.brief("a").flagged
     session.note("goes on")

@@ -228,7 +228,7 @@ def test_blind_mode_can_be_left(lines: Lines) -> None:
 def test_adjudication(lines: Lines) -> None:
     lines.session.others = {"b": {"q-0001": {"gold_supports": [{"rel_path": "faq.md"}]}}}
     said = lines.do("adj", "adj b", "adj b 1 b", "adj b done", "adj c")
-    assert "at hand: b" in said
+    assert "annotators: b" in said
     assert "1 faq.md: A not marked, B need 1; ?" in said
     assert "q-0001 is settled with b" in said
     assert "There are no labels of c here." in said

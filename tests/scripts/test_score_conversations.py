@@ -140,7 +140,7 @@ def test_sections_of_conversations_and_searches_only_where_there_are_some(finish
     assert not {"searches", "conversations"} & single.keys()
     assert not any("turn_loss" in section for section in single.values())
     for command, why in (
-        (score_searches.main, "tells its searches"),
+        (score_searches.main, "reports its searches"),
         (score_conversations.main, "has no conversation"),
     ):
         done = finished.score(command)

@@ -222,10 +222,10 @@ def test_an_advisory_bound_is_read_apart_and_is_no_gate(tmp_path: Path) -> None:
     assert read_targets(path) == {"retrieval": {"mrr": Target(">", 0.5)}}
     (bound,) = read_advisory(path)["retrieval"].values()
     assert (str(bound), bound.passed(0.9), bound.passed(0.1)) == ("advisory > 0.7", None, None)
-    with pytest.raises(StorageError, match=r"recall@5: 'advisory > 0\.7' is no target"):
+    with pytest.raises(StorageError, match=r"recall@5: 'advisory > 0\.7' is not a target"):
         read_rules(path)
     path.write_text('[retrieval]\n"recall@5" = "advisory 0.7"\n')
-    with pytest.raises(StorageError, match=r"recall@5: '0\.7' is no target"):
+    with pytest.raises(StorageError, match=r"recall@5: '0\.7' is not a target"):
         read_targets(path)
 
 

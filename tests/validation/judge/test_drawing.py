@@ -132,7 +132,7 @@ def test_the_line_says_how_many_labels_are_missing() -> None:
     goal = label_goal(claims, order, "groundedness", {}, 100, 5.0)
     assert "too few" not in goal.opening
     assert "120 judged claims, by the judge's verdicts 60 supported and 60" in goal.opening
-    assert "from 30 supported and 30 unsupported on they calibrate" in goal.opening
+    assert "From 30 supported and 30 unsupported on they calibrate" in goal.opening
     names = [name_of(item.claim.key) for item in order]
     assert "0 supported and 0 unsupported (30 each calibrate)" in goal.progress({}, False)
     assert "an interval after about 10 more labels" in goal.progress({}, False)
