@@ -101,7 +101,7 @@ def test_turns_are_slices_and_their_loss_has_an_interval(
     assert section["clustered_by"] == "conversation"
     means = {name: part["mean"]["recall@5"] for name, part in section["by"]["standalone"].items()}
     assert means == {"yes": 1.0, "no": round(2.5 / 3, 6)}
-    done = finished.score(score_retrieval.main, "--by", "turn", columns=120)
+    done = finished.score(score_retrieval.main, "--by", "turn", "-v", columns=120)
     assert "Later turns against first turns" in done.stdout
     same_bytes(finished, score_conversations.main, "conversations")
 
