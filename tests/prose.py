@@ -11,6 +11,12 @@ NEW_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |#|\|))")
 END = re.compile(r"(?<=[.!?])[)*\"”]*\s+(?=[*`(\[“\"]*[A-Z0-9])")
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 WORD = re.compile(r"[^\W_]")
+FIXED_PHRASES = re.compile(
+    r"\b(?:(?:is|are) told|laid to|held against|looks alike|as it is|nobody|somebody"
+    r"|for want of)\b",
+    re.IGNORECASE,
+)
+"""Phrases that no document, help text, message or docstring has."""
 
 
 def sentences(document: str) -> Iterator[list[str]]:

@@ -68,8 +68,8 @@ option by itself."""
 
 ANOTHER_RUN = {
     "convert_data": "Run id, path of a run folder, or 'latest'; 'none' for the cases alone.",
-    "calibrate_judge": "Run id, path of a run folder, or 'latest'. Claims of further runs by the "
-    "same judge are labelled and compared, too.",
+    "calibrate_judge": "Run id, path of a run folder, or 'latest'. Separate several runs by the "
+    "same judge with commas.",
     "judge_pairs": "Run id, path of a run folder, or 'latest'. Several: each is compared with the "
     "base.",
 }

@@ -471,7 +471,7 @@ def _whole_answers(report: Mapping[str, Any]) -> list[str]:
 
 
 LANGUAGES_NOTE = """\
-By language. Refusals: answers written by somebody who had not seen the phrases, half of them
+By language. Refusals: answers written by a person who had not seen the phrases, half of them
 refusals, half answers that quote or discuss one; the phrases were revised by general rule after the
 first figures were seen. Claim support on parallel text (questions with their answers, XQuAD):
 threshold set on the even articles, balanced accuracy on the odd ones against (a) the other

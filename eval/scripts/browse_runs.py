@@ -1,23 +1,21 @@
 """Look through runs and their cases on the terminal: what failed, why, and what changed.
 
-In: the run folders of eval/results with what scored them, and eval_set.jsonl with its labels. Out:
-notes and flags on cases, in labels/notes, and what you export. No run is changed. Without RUN it
-lists the runs; with one it shows its cases; with two (BASE NEW) the cases that succeed in one and
-fail in the other. A run in progress grows as you look.
+In: the run folders of eval/results with their scores, and eval_set.jsonl with its labels. Out: your
+notes and flags on cases, in labels/notes, and your exports. No run is changed. Without RUN you see
+the list of runs, with one run its cases. With two (BASE NEW) you see the cases that succeed in one
+and fail in the other. A run in progress grows as you look.
 
 Enter opens and Esc goes back; in a case, left and right (h l) go to the case before and after it.
 
 \b
 /        list: filters, such as failing category=factual recall@5=0 words;
          counts by reason and means follow; page: searches, n N next hit
-n        shows what failing cases have in common
-A        counts the shown cases by reason, category, tag, document, ...
-S C F !  order, columns, failing cases only, what counts as success
-c f      note and flag a case, which the report shows; u undoes
-y Y      copy the id, copy the case as Markdown
-X        exports what is shown: CSV, JSONL, or a new eval set
-T D L    scores of a case over all runs, compare two runs, label the case
-?        all keys; what a key does in label_eval.py it does here
+n        shows what failing cases have in common A        counts the shown cases by reason,
+category, tag, document, ... S C F !  order, columns, failing cases only, what counts as success c f
+note and flag a case, which the report shows; u undoes y Y      copy the id, copy the case as
+Markdown X        exports what is shown: CSV, JSONL, or a new eval set T D L    scores of a case
+over all runs, compare two runs, label the case ?        all keys; they do the same as in
+label_eval.py
 
 \b
 Examples:
@@ -61,7 +59,7 @@ def main(
     if len(runs) == 2 and len({folder.resolve() for folder in folders}) == 1:
         raise click.UsageError(f"{runs[0]} and {runs[1]} are the same run; name two.")
     if len({folder.name for folder in folders}) < len(folders):
-        raise click.UsageError("both folders have one name; rename one of them.")
+        raise click.UsageError("both folders have the same name; rename one of them.")
     screen = options.screen_settings(values["set"])
     screen.pop("keymap", None)  # of the labeller
     check_terminal()
@@ -84,7 +82,7 @@ def check_terminal() -> None:
         if not stream.isatty() or os.environ.get("TERM") == "dumb":
             raise errors.StorageError(
                 f"{name} is not a terminal that can show a full screen. report_run.py and "
-                "compare_runs.py print the same anywhere."
+                "compare_runs.py work anywhere."
             )
 
 

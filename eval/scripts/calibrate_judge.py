@@ -1,14 +1,15 @@
 """Compare a judge with human labels: does it find what people find, and can you trust its numbers?
 
-In: a run that judge_answers.py has judged, and labels of its claims by people, given on the screen
-that --label opens (eval/labels/verdicts/<annotator>.jsonl) or in a file. Out: confusion, recall of
-unsupported claims, balanced accuracy, Cohen's kappa and AUROC with intervals, the worst
-disagreements, and the run's share of supported claims corrected for the judge's errors, on stdout
-and in calibration.json of the run folder. With --metric correctness the same for the facts of the
-reference answers (present, missing, contradicted), in calibration_correctness.json, with --metric
-rubrics.NAME for answers by a rubric: linear weighted kappa on its scale, the whole confusion, share
-and mean rank corrected. Where results
-have feedback of users, also how judge and case verdicts agree with it; no mean is made from that.
+In: a run that judge_answers.py has judged, and people's labels of its claims. Label on the screen
+that --label opens (eval/labels/verdicts/<annotator>.jsonl) or in a file. Out: the confusion matrix,
+recall of unsupported claims, balanced accuracy, Cohen's kappa and AUROC with intervals, and the
+worst disagreements. The run's share of supported claims is corrected for the judge's errors. All of
+it goes to stdout and to calibration.json of the run folder. --metric correctness does the same for
+the facts of the reference answers (present, missing, contradicted), in
+calibration_correctness.json. --metric rubrics.NAME does it for answers by a rubric: linear weighted
+kappa on its scale, the whole confusion matrix, corrected share and mean rank. Where results have
+feedback of users, you also see how often judge and case verdicts agree with it. No mean includes
+that feedback.
 
 \b
 A label is one JSON object a line:
@@ -16,9 +17,8 @@ A label is one JSON object a line:
 with the label supported, not_supported or cannot_tell; for a fact
   {"case_id": "q1", "metric": "correctness",
    "claim_id": "f1", "label": "present"}
-with present, missing, contradicted or cannot_tell; of a rubric, with claim_id 1
-and a label of its scale. A file of claims with
-contexts of their own is judged at once by --judge and needs no run:
+with present, missing, contradicted or cannot_tell; for a rubric, claim_id 1 and a label of its
+scale. A file of claims with their own contexts needs no run; --judge judges it at once:
   {"claim": "B is free.", "contexts": ["0 EUR"], "supported": 1, "group": "a"}
 
 \b
@@ -64,8 +64,8 @@ class LabelledMetric(click.Choice[str]):
     default=("latest",),
     show_default="latest",
     metavar="RUN,…",
-    help="Run id, path of a run folder, or 'latest'. Claims of further runs by the same judge are "
-    "labelled and compared, too.",
+    help="Run id, path of a run folder, or 'latest'. Separate several runs by the same judge with "
+    "commas.",
 )
 @options.results_dir_option
 @options.eval_set_option
@@ -81,34 +81,36 @@ class LabelledMetric(click.Choice[str]):
     "--labels-file",
     type=options.FILE,
     multiple=True,
-    help="Labels in a file instead (repeatable); or a known set in the folder RAG_EVAL_DATA, such "
-    "as ragtruth_qa.",
+    help="Read labels from this file (repeatable), or from a known set in the folder "
+    "RAG_EVAL_DATA, such as ragtruth_qa.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
-    help="Judge at most this many claims of a set or file, drawn at random.",
+    help="Judge at most N claims of a set or file, drawn at random.",
 )
 @click.option("--label", is_flag=True, help="Label on the screen first; ? shows the keys.")
-@click.option("--plain", is_flag=True, help="With --label: lines in, lines out: no full screen.")
+@click.option(
+    "--plain", is_flag=True, help="With --label: read lines and print lines, without a full screen."
+)
 @click.option("--annotator", metavar="NAME", help="Whose labels they are.  [default: your user]")
 @click.option(
     "--sample",
     type=click.IntRange(1, 100_000),
     default=100,
-    help="Claims or facts to label, half of them doubted by the judge; a larger number adds more.",
+    help="Claims or facts to label; the judge doubts half of them. A larger number adds more.",
 )
 @click.option(
     "--within",
     type=options.FiniteRange(0.1, 50),
     default=5.0,
-    help="With --label: say how many labels are missing until the run's mean is known to ± POINTS.",
+    help="With --label: print how many more labels bring the run's mean to ± POINTS.",
     metavar="POINTS",
 )
 @click.option(
     "--gate",
     is_flag=True,
-    help="Exit with 1 when the judge is not calibrated, not good enough, or not the same.",
+    help="Exit 1 when the judge is not calibrated, not good enough, or has changed.",
 )
 @click.option(
     "--calibration",
@@ -118,13 +120,13 @@ class LabelledMetric(click.Choice[str]):
 @click.option(
     "--output",
     type=options.FILE,
-    help="Store the calibration here too, without texts, to be committed.",
+    help="Also store the calibration here, without texts, so that you can commit it.",
 )
 @click.option("--worst", type=click.IntRange(0, 1000), default=5, help="Disagreements to show.")
 @click.option(
     "--attack",
     is_flag=True,
-    help="Put attacks on the judge behind labelled answers, and see whether scores move.",
+    help="Append attacks on the judge to labelled answers, and see whether scores move.",
 )
 @options.judge_options
 @options.seed_option

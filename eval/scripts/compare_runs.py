@@ -198,13 +198,13 @@ def json_bytes(report: Report) -> bytes:
     "--cluster",
     default="auto",
     metavar="KEY",
-    help="Cases that go together: auto (group, else gold document), none, or a key of the set.",
+    help="Count cases together by: auto (group, else gold document), none, or a key of the set.",
 )
 @click.option(
     "--varied",
     multiple=True,
     metavar="NAME",
-    help="What was meant to change, such as index or retriever.k (repeatable).",
+    help="A setting that you changed on purpose, such as index or retriever.k (repeatable).",
 )
 @click.option(
     "--ignore-invariants", is_flag=True, help="Compare runs that were measured differently."
@@ -227,7 +227,7 @@ def json_bytes(report: Report) -> bytes:
     "--margin",
     type=options.FiniteRange(min=0, min_open=True),
     metavar="SIZE",
-    help="Call a metric equal when its whole interval is within this difference.",
+    help="Report a metric as equal when its whole interval is within this difference.",
 )
 @click.option(
     "--fail-on",
@@ -237,12 +237,12 @@ def json_bytes(report: Report) -> bytes:
     help="Exit 1 on: worse (primary metrics), target, safety, cost, any-worse, or metrics by name.",
 )
 @click.option("--all", "every", is_flag=True, help="Compare every metric at every cut-off.")
-@click.option("--markdown", type=options.FILE, help="Write the report there as Markdown.")
+@click.option("--markdown", type=options.FILE, help="Write the report to this file as Markdown.")
 @click.option(
     "--html",
     "page",
     type=options.FILE,
-    help="Write it there as one HTML page, with both answers of the cases that flipped.",
+    help="Write one HTML page to this file, with both answers of the cases that flipped.",
 )
 @options.run_set_option
 @options.labels_option

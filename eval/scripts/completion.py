@@ -1,12 +1,12 @@
-"""Print what makes a shell complete the scripts of this folder: options, choices, run ids, metrics.
+"""Print a script that completes options, choices, run ids and metrics of these scripts in a shell.
 
-In: nothing but the name of the shell. Out: a script for that shell on stdout, to be sourced; it
-completes `python eval/scripts/NAME.py …` as well as `eval/scripts/NAME.py …`, with any interpreter
-called python or python3, and leaves every other use of python to what completed it before.
+In: the name of the shell. Out: a script for that shell on stdout, to be sourced. It completes
+`python eval/scripts/NAME.py …` and `eval/scripts/NAME.py …`, with any interpreter called python or
+python3. Every other use of python keeps its former completion.
 
-While you type, the script itself is asked by click's own completion: options with their choices,
---run with the run folders of --results-dir, metrics by name, files as the shell knows them. Only
-scripts of this very folder are started, with the interpreter that printed this.
+While you type, click's completion asks the script itself: options with their choices, --run with
+the run folders of --results-dir, metrics by name, files by the shell. It starts only scripts of
+this folder, with the interpreter that printed this.
 
 \b
 Examples:

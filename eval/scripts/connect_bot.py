@@ -1,20 +1,20 @@
-"""Connect a bot of your own: find out how it is asked, and where each value is in its answer.
+"""Connect your bot: find out how to ask it, and where each value is in its answer.
 
-In: the bot's address, or a curl command that works, or an answer that you saved; for the check a
-labelled set (--eval-set).
-Out: eval/profiles/NAME.toml, which run_eval.py --profile NAME takes; its path on stdout.
+In: the bot's address, a working curl command, or a saved answer; for the check a labelled set
+(--eval-set). Out: eval/profiles/NAME.toml, which run_eval.py --profile NAME takes; its path on
+stdout.
 
-Known products (docs/products.md) are recognised and asked in their own way. Else the request is
-what you give (--curl, --body, or a URL with {question} in it, which is asked by GET), what the
-bot's /openapi.json names, or a known one (ours, OpenAI's) at the path of the URL. At most 8
-requests are tried, each printed before it is sent; then three questions are asked, and one of them
-twice. In the answers a path is proposed for each field, by names, types and shapes: you accept or
-change them. Then the places that the bot names are checked against the labels: what would make them
+Known products (docs/products.md) are recognised and asked in their own way. For any other bot the
+request is yours (--curl, --body, or a URL with {question} in it, for GET). Without one, the script
+tries the bot's /openapi.json, then known requests (ours, OpenAI's) at the path of the URL. It tries
+at most 8 requests and prints each before it sends it. Then it asks three questions, one of them
+twice. It proposes a path in the answers for each field, by names, types and shapes; you accept or
+change them. Last it compares the places that the bot names with the labels: what would make them
 match, and what can be measured.
 
-No secret is written: header values are named by their variable (--header), and secrets in --curl
-become ${VARIABLE}. GraphQL works by --curl alone. A bot that must be asked to begin a conversation
-needs --begin, or an OpenAPI document. A bot that must be polled does not work.
+No secret is written: --header names a variable, and secrets in --curl become ${VARIABLE}. GraphQL
+needs --curl. A bot that needs a request to begin a conversation needs --begin, or an OpenAPI
+document. Bots that must be polled do not work.
 
 \b
     python eval/scripts/connect_bot.py http://localhost:9000
@@ -28,9 +28,8 @@ needs --begin, or an OpenAPI document. A bot that must be polled does not work.
     python eval/scripts/connect_bot.py http://localhost:9000/ask --from-response answer.json \
         --set answer=data.text --dry-run
 
-Exit codes: 0 done, 2 bad input or usage, or the request could not be found out (nothing is written
-then), 3 bot unreachable, 130 interrupted.
-"""
+Exit codes: 0 done, 2 bad input or usage, or no request worked (then nothing is written), 3 bot
+unreachable, 130 interrupted."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ def show_fields(rows: Sequence[FieldRow]) -> None:
     from terminal.tables import harmless
 
     width = max((len(row.field) for row in rows), default=0)
-    options.say("Where the answer holds what:")
+    options.say("Where each field is in the answer:")
     for row in rows:
         options.say(f"  {row.field:{width}}  {harmless(row.path)}")
         if row.sample:
@@ -91,7 +90,7 @@ def edit_fields(draft: Draft) -> Mapping[str, str] | None:
 def ask_variable(name: str) -> str:
     """The name of the environment variable that is to hold a secret."""
     answer: str = click.prompt(
-        "The request holds a secret. Environment variable that is to hold it", name, err=True
+        "The request contains a secret. Environment variable for it", name, err=True
     )
     return answer
 
@@ -127,7 +126,8 @@ def tell_outcome(outcome: Outcome) -> None:
     "--ask",
     multiple=True,
     metavar="TEXT",
-    help="A question to ask; where it stands in --body or --curl, {question} comes. Repeatable.",
+    help="A question to ask (repeatable). Where --body or --curl contains it, {question} replaces "
+    "it.",
 )
 @click.option(
     "--from-response", type=options.FILE, help="Read this saved answer instead of asking."
@@ -143,8 +143,8 @@ def tell_outcome(outcome: Outcome) -> None:
     "set_paths",
     multiple=True,
     metavar="FIELD=JMESPATH",
-    help="Where a field is, such as answer=data.text or chunk.rel_path=meta.file; or a limit, such "
-    "as limits.timeout=30. Repeatable.",
+    help="Set a field's path, such as answer=data.text or chunk.rel_path=meta.file, or a limit, "
+    "such as limits.timeout=30 (repeatable).",
 )
 @click.option(
     "--name",
@@ -153,7 +153,7 @@ def tell_outcome(outcome: Outcome) -> None:
 )
 @options.eval_set_option
 @options.labels_option
-@click.option("--yes", is_flag=True, help="Accept what is proposed.")
+@click.option("--yes", is_flag=True, help="Accept the proposed paths.")
 @click.option("--force", is_flag=True, help="Replace a profile of this name.")
 @click.option("--dry-run", is_flag=True, help="Print the profile; write nothing.")
 @options.json_option

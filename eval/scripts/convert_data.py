@@ -1,25 +1,25 @@
 """Convert other tools' data into eval sets and runs, and ours into theirs; cut runs into parts.
 
-In, import: files of another tool. Out: the folder --output with eval_set.jsonl, label files in
-labels/ and, when the source holds answers or rankings, run folders in results/, which every
-score_* script takes.
+In, import: files of another tool. Out: the folder --output with eval_set.jsonl and label files in
+labels/. A source with answers or rankings also gives run folders in results/ for every score_*
+script.
 
 In, export: an eval set with its labels and a run. Out: the file or folder --output in the other
-tool's format. The paths of what was made stand on stdout.
+tool's format. The paths of the new files go to stdout.
 
 In, split: a run and, with --output, its eval set. Out: results/part-00000.jsonl … in the run folder
-in the place of results.jsonl, and the set cut alike in the folder --output; join puts both together
-again, byte for byte. See docs/scale.md.
+instead of results.jsonl, and the set in the same parts in the folder --output. join restores both,
+byte for byte. See docs/scale.md.
 
-What the other side cannot contain is counted on stderr, field by field, and by --json: nothing is
-dropped in silence. All faults of the input are reported at once, with file and line, and then
-nothing is written. Nothing is overwritten without --force. A conversion that was killed leaves a
-hidden folder .converting.… beside --output; the next conversion to that place removes it.
+Data without a place in the other format is counted field by field, on stderr and by --json. Faults
+of the input are reported together, with file and line, and then nothing is written. Nothing is
+overwritten without --force. A killed conversion leaves a hidden folder .converting.… beside
+--output; the next conversion to that place removes it.
 
-FORMAT is a name of the list that --list prints with what each of them takes. What comes from a
-server is read by its documented shape, and the counts say so. Chats and samples of several turns
-become turns of conversations. Any other JSON, JSONL or CSV with answers is read with --map, a
-JMESPath for each field; what no expression reads is kept under metadata.
+FORMAT is a name from --list, which also prints what each format takes. Data of a server is read by
+its documented shape, and the counts say so. Chats and samples of several turns become turns of
+conversations. For any other JSON, JSONL or CSV with answers, give --map with a JMESPath for each
+field. Fields that no expression reads are kept under metadata.
 
 \b
 Examples:
@@ -36,13 +36,12 @@ Examples:
   python eval/scripts/convert_data.py split --run latest --shards 64 --output set-in-parts
   python eval/scripts/convert_data.py join --run latest
 
-An imported set is scored by naming its files, its labels are found beside it:
+To score an imported set, name its files; its labels are found beside it:
 
 \b
   python eval/scripts/score_retrieval.py --eval-set trec/eval_set.jsonl --results-dir trec/results
 
-Exit codes: 0 done, 2 bad input or usage, or something would be overwritten, 130 interrupted.
-"""
+Exit codes: 0 done, 2 bad input or usage, or an output exists already, 130 interrupted."""
 
 from __future__ import annotations
 
@@ -99,15 +98,16 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option("--one-file", is_flag=True, help="Import: labels into the eval set, no label files.")
 @click.option("--split", help="Import of BEIR: this split alone, such as test.")
 @click.option(
-    "--delimiter", help="Import: what parts the passages of one CSV cell.  [default: by the format]"
+    "--delimiter",
+    help="Import: separator between the passages of one CSV cell. [default: by the format]",
 )
 @click.option(
     "--map",
     "maps",
     multiple=True,
     metavar="FIELD=JMESPATH",
-    help="Import of JSON: where a field of ours is in a row of any shape (repeatable). Import of "
-    "any other format: question=NAME, the column or variable that holds the question.",
+    help="Import of JSON: path of a field in a row of any shape (repeatable). Import of any other "
+    "format: question=NAME, the column or variable with the question.",
 )
 @click.option(
     "--decode-names", is_flag=True, help="Import of TREC: names are percent-encoded; decode them."
@@ -130,14 +130,14 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     default="",
     show_default=False,
     metavar="URL",
-    help="Split: where the parts go, join: where they are, such as s3://bucket/run; what fsspec "
-    "can open.",
+    help="Split: where to put the parts; join: where they are, such as s3://bucket/run (any "
+    "address that fsspec opens).",
 )
 @click.option(
     "--match",
     type=click.Choice(["doc", "chunk"]),
     default="doc",
-    help="Export to TREC and BEIR: what a document is.",
+    help="Export to TREC and BEIR: what counts as a document.",
 )
 @options.eval_set_option
 @options.labels_option
@@ -205,8 +205,8 @@ def question_column(maps: Sequence[str], name: str) -> str | None:
     field, _, column = maps[-1].partition("=")
     if len(maps) > 1 or field.strip() != "question" or not column.strip():
         raise click.UsageError(
-            f"--map: rows of {name} have a shape of their own; give question=NAME alone, or use "
-            "the format json."
+            f"--map: {name} fixes the shape of its rows; give question=NAME alone, or use the "
+            "format json."
         )
     return column.strip()
 

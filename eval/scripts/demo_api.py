@@ -1,6 +1,6 @@
-"""The embedded RAG API: a real bot to evaluate, served on this machine only.
+"""Serve the embedded RAG API: a real bot to evaluate, reachable from this machine only.
 
-In: a folder of Markdown (default: the Python language reference that every interpreter carries).
+In: a folder of Markdown (default: the Python language reference that comes with every interpreter).
 Out: an HTTP server; stdout gets one line, ``listening on http://127.0.0.1:PORT``, once it answers.
 
     python eval/scripts/demo_api.py --port 9000 --k 8
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LARGEST_K = 100
 
 
-@options.command(how_to_go_on="The same command serves it again; the index is kept.")
+@options.command(how_to_go_on="The index is kept: start the same command again.")
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option(
     "--port",
@@ -55,21 +55,21 @@ LARGEST_K = 100
     "--k",
     type=click.IntRange(1, LARGEST_K),
     default=10,
-    help="Chunks to retrieve when a request does not say.",
+    help="Chunks to retrieve when a request names no number.",
 )
 @click.option(
     "--set",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Another value for a setting (repeatable): vector_weight, lexical_weight (of BM25), "
-    "lexical_only (true loads no model), chunk_size, embedding_model, threads, abstain_threshold, "
+    help="Change a setting (repeatable): vector_weight, lexical_weight (of BM25), lexical_only "
+    "(true loads no model), chunk_size, embedding_model, threads, abstain_threshold, "
     "history_weight.",
 )
 @click.option(
     "--folder-mode",
     type=click.Choice(FOLDER_MODES),
     default="off",
-    help="Choose folders for each question, when a request does not say.",
+    help="Choose folders for each question when a request names none.",
 )
 @click.option(
     "--cache-dir",
@@ -146,8 +146,8 @@ def _check_host(host: str, allow_remote: bool, quiet: bool) -> None:
         return
     if not allow_remote:
         raise click.UsageError(
-            f"--host {host} can be reached from other machines, and the API asks for no password: "
-            "add --allow-remote if that is meant."
+            f"--host {host} can be reached from other machines, and the API asks for no password. "
+            "Add --allow-remote if you want that."
         )
     if not quiet:
         options.say(f"Warning: anyone who reaches {host} can read this vault.")

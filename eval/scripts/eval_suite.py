@@ -1,9 +1,9 @@
-"""Score all perspectives of a run together, say what is wrong, and fail when it got worse.
+"""Score all perspectives of a run together, diagnose its faults, and fail when it got worse.
 
 In: a run (--run), or a bot to ask first (--api-url); the eval set and its labels. Out: a table, a
 diagnosis in words, and a report in JSON (suite.json in the run folder; report_run.py writes one as
-Markdown and as a page). No language model is needed. What cannot be measured is shown with its
-reason, never as passed.
+Markdown and as a page). It needs no language model. A metric that cannot be measured is shown with
+its reason, never as passed.
 
 \b
 Examples:
@@ -13,9 +13,8 @@ Examples:
   python eval/scripts/eval_suite.py --baseline eval/results/night-12/metrics.json
   python eval/scripts/eval_suite.py --plugin docs/examples/custom_metric.py
 
-Exit codes: 0 done, 1 a regression, a missed gate, or a baseline that was measured otherwise, 2 bad
-input, 3 bot unreachable.
-"""
+Exit codes: 0 done, 1 a regression, a missed gate, or a baseline that was measured in another way, 2
+bad input, 3 bot unreachable."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 @options.command(help=__doc__)
 @options.run_beside_run_id_option
 @click.option("--api-url", help="Ask this bot first, or 'demo' for the embedded one.")
-@click.option("--profile", help="With --api-url: how the bot is asked.")
+@click.option("--profile", help="With --api-url: how to ask the bot.")
 @click.option(
     "--header", multiple=True, metavar="NAME=VARIABLE", help="With --api-url: see run_eval.py."
 )
@@ -77,25 +76,25 @@ if TYPE_CHECKING:
     "--gates",
     "gates_file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Exit 1 when one of these is missed; written like targets.toml.",
+    help="Exit 1 when a gate of this file is missed; it has the form of targets.toml.",
 )
 @click.option(
     "--allow-missing",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="With --gates: cases without a result that may pass.",
+    help="With --gates: let up to N cases without a result pass.",
 )
 @click.option(
     "--baseline",
     type=options.PATH,
-    help="Run or metrics.json to compare with; exit 1 on a regression. Exit 1 also when it was "
+    help="Run or metrics.json to compare with; exit 1 on a regression. Exit 1 also if it was "
     "measured with another judge, other labels or another set.",
 )
 @click.option(
     "--max-drop",
     type=options.FiniteRange(0),
-    help="With --baseline: a fall beyond this is a regression. Whatever the interval says.",
+    help="With --baseline: a larger fall is a regression. The interval does not matter then.",
 )
 @click.option("--save-trace", is_flag=True, help="Write traces/ of the failed cases.")
 @click.option(

@@ -1,10 +1,9 @@
 """Pass or fail a run by built-in rules and those of a gates file, and say why.
 
-In: a scored run, and the baseline: another run, its metrics.json (committed, it is enough for a
-test case by case), or a report of eval_suite.py. A gates file adds floors, limits of cost and time,
-cases that must pass, and judges that people must have checked. Out: gate.json in the run folder, a
-table on the terminal, and from the same verdict JUnit XML, GitHub annotations and Markdown for a
-pull request.
+In: a scored run, and the baseline: another run, its committed metrics.json, or a report of
+eval_suite.py. A gates file adds floors, limits of cost and time, cases that must pass, and judges
+that people must have checked. Out: gate.json in the run folder and a table on the terminal. The
+same verdict can be written as JUnit XML, GitHub annotations and Markdown for a pull request.
 
 \b
 Examples:
@@ -101,7 +100,7 @@ def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
     from scorers.custom import read_plugins
 
     if values["github"] and values["as_json"]:
-        raise StorageError("--json and --github both want stdout; gate.json holds the JSON.")
+        raise StorageError("--json and --github both write to stdout; gate.json has the JSON.")
     if values["init"] is not None:
         return _init(storage.find_run(results_dir, values["init"]), gates_file, values["force"])
     if values["force"]:

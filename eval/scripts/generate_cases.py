@@ -1,19 +1,18 @@
-"""Draft questions from the headings of a vault, each with its passage, to be accepted by a person.
+"""Draft questions from the headings of a vault, each with its passage, for a person to accept.
 
-In: a folder of Markdown notes, or demo. Out: cases in the form of eval_set.jsonl, every one with
-the tag draft, gold supports (path, heading, a sentence that stands there), a category and an id of
-its own. Without a judge each heading is a question: plain, in the language of the notes, and the
-same for the same seed. A judge writes better ones; its quotes are checked.
+In: a folder of Markdown notes, or demo. Out: cases in the form of eval_set.jsonl, each with the tag
+draft, gold supports (path, heading, a sentence of the passage), a category and its own id. Without
+a judge each heading becomes a question in the language of the notes; the same seed gives the same
+questions. A judge writes better ones; its quotes are checked.
 
---kinds makes a judge write drafts of several kinds from one to three passages that share a name:
-single, multi_hop, comparison, follow_up, unanswerable. The judge must answer a draft from its
-passages, and not without any one of them; a passage that is not needed is no support. Calls and
-cost are printed before anything is sent. --personas FILE says who asks: a TOML file with tables
-[[personas]] of name, who and writes.
+With --kinds a judge writes drafts of several kinds from one to three passages that share a name:
+single, multi_hop, comparison, follow_up, unanswerable. The judge must be able to answer a draft
+from its passages, but not if one of them is missing. A passage that the answer does not need is no
+support. Calls and cost are printed before anything is sent. --personas FILE says who asks: a TOML
+file with tables [[personas]] of name, who and writes.
 
-Drafts are no gold labels. Look at each in label_eval.py, where they are open questions: Enter
-accepts one, which takes its tag away, and e mends it. Shift+Tab goes to the questions; / and
-tag:draft there shows the drafts alone.
+Drafts are no gold labels. Check each in label_eval.py, where it is an open question: Enter accepts
+it and removes the tag, e edits it. To see only drafts, press Shift+Tab, then / and tag:draft.
 
 \b
 Examples:
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--append-to",
     type=options.FILE,
-    help="Or a set that they are added to; its questions are not asked again.",
+    help="Or a set to add them to; questions that it has are not drafted again.",
 )
 @click.option(
     "--kinds",
@@ -61,8 +60,8 @@ if TYPE_CHECKING:
     show_default="single",
     help="Kinds of drafts that a judge writes, such as single,multi_hop.",
 )
-@click.option("--personas", type=options.FILE, help="TOML file of who asks (with --judge).")
-@click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")
+@click.option("--personas", type=options.FILE, help="TOML file that says who asks (with --judge).")
+@click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
 @options.judge_options
 @options.seed_option
 @options.json_option
@@ -172,7 +171,7 @@ def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> 
     if failures:
         options.say(f"The judge failed on some sections: {failures}.")
     if len(drafts.cases) < draft_options.count:
-        options.say(f"Fewer than the {draft_options.count} that were asked for.")
+        options.say(f"These are fewer than the {draft_options.count} that you asked for.")
     options.say(
         "Look at each in label_eval.py, where they are open questions: Enter accepts one (the tag "
         "goes), e mends it; Shift+Tab, then / and tag:draft shows the drafts alone."

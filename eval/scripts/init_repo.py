@@ -1,17 +1,16 @@
-"""Write what a bot's own repository needs to be evaluated: set, profile, gates, Makefile, workflow.
+"""Add the files for an evaluation to a bot's repository: set, profile, gates, Makefile, workflow.
 
 In: the folder of the repository. Out: the folder rag-eval in it (two example questions, a profile,
 gates, targets, a Makefile with label, run, gate, compare and report, a test for pytest) and
-.github/workflows/rag-eval.yml. No file that is there is overwritten. Where the toolkit lies on this
-machine stands in rag-eval/toolkit.mk alone, which git leaves out.
+.github/workflows/rag-eval.yml. No existing file is overwritten. Only rag-eval/toolkit.mk, which git
+ignores, names the toolkit's folder on this machine.
 
 \b
 Examples:
   python eval/scripts/init_repo.py ../mybot
   make -C ../mybot/rag-eval check-init
 
-Exit codes: 0 done, 2 bad input or usage, or a file is there already.
-"""
+Exit codes: 0 done, 2 bad input or usage, or a file exists already."""
 
 from __future__ import annotations
 
@@ -32,11 +31,11 @@ COPIED = (
     "profiles/default.toml",
     *(f"rubrics/{name}.toml" for name in ("helpful", "tone", "complete")),
 )
-"""Files of the toolkit's own folder ``eval`` that the repository gets as they are."""
+"""Files of the toolkit's own folder ``eval`` that the repository gets unchanged."""
 
 WORKFLOW = ".github/workflows/rag-eval.yml"
 CLONE = "toolkit"
-"""The folder of the toolkit in CI, and beside ``rag-eval`` where nobody says another one."""
+"""The folder of the toolkit in CI, and beside ``rag-eval`` unless another is given."""
 
 PACKAGES = {
     "requirements.txt": "python -m pip install --requirement requirements.txt",
@@ -63,8 +62,8 @@ def main(folder: Path, quiet: bool) -> None:
     workflow = files[folder.resolve() / WORKFLOW]
     if 'TOOLKIT_REPOSITORY: ""' in workflow and f'TOOLKIT: "{CLONE}"' in workflow:
         say.append(
-            f"Before CI runs, set TOOLKIT_REPOSITORY in {WORKFLOW} to the repository (owner/name) "
-            "that CI checks the toolkit out from."
+            f"Before CI runs, set TOOLKIT_REPOSITORY in {WORKFLOW} to the toolkit's repository "
+            "(owner/name), which CI checks out."
         )
     options.say("\n".join(say))
 

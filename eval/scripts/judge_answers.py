@@ -1,22 +1,23 @@
 """Judge the answers of a run claim by claim: groundedness, correctness, relevancy, context.
 
-In: a run folder with full chunk texts (run_eval.py --store-full-text), the eval set, and a judge: a
-model behind an OpenAI-compatible server, described in eval/judges/NAME.toml (--save-judge writes
-it) or by --judge and --model, or the embedded rules (--judge local). Out: verdicts.jsonl
-of the run (each claim and fact with verdict, quote and reason), scores/judged.jsonl, the section
-``judged`` of metrics.json and the judge in config.json. --show-prompt CASE prints what is sent.
+In: a run folder with full chunk texts (run_eval.py --store-full-text), the eval set, and a judge.
+The judge is a model behind an OpenAI-compatible server, described in eval/judges/NAME.toml
+(--save-judge writes it) or by --judge and --model. The embedded rules (--judge local) need no
+model. Out: verdicts.jsonl of the run (each claim and fact with verdict, quote and reason),
+scores/judged.jsonl, the section ``judged`` of metrics.json and the judge in config.json.
+--show-prompt CASE prints the prompt.
 
-Verdicts are paid once: they lie in eval/cache. A failed judgement is counted and never a score.
-The same command goes on where a stopped one ended; scores are counted from the verdicts alone
-(--rescore).
+You pay for each verdict once: eval/cache keeps it. A failed judgement is counted and is never a
+score. Repeat a stopped command and it continues. --rescore computes the scores again from the
+verdicts.
 
-At half the price: --batch-out writes what the cache lacks as batch files of a provider, and
-judge_cache.py import takes the results in; repeat both until nothing is left to ask, then
---offline counts.
+At half the price: --batch-out writes the missing requests as batch files of a provider, and
+judge_cache.py import reads the results. Repeat both until nothing is left to ask, then score with
+--offline.
 
---metrics rubrics.NAME asks a question of your own, described in eval/rubrics/NAME.toml (helpful,
-tone and complete come with the toolkit), into the section ``rubrics`` with a file of its own;
---self-test then tries its examples. --dry-run says which fields go to the judge.
+--metrics rubrics.NAME asks your own question, described in eval/rubrics/NAME.toml (helpful, tone
+and complete come with the toolkit). Its scores are in the section ``rubrics``. --self-test then
+tries its examples. --dry-run says which fields go to the judge.
 
 \b
 Examples:
@@ -73,7 +74,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 
 
 @options.command(
-    help=__doc__, how_to_go_on="Every verdict that came in is kept: the same command goes on there."
+    help=__doc__, how_to_go_on="Every verdict so far is kept: the same command continues."
 )
 @scoring.score_options
 @options.judge_options
@@ -95,8 +96,8 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     default=(1, 1.0),
     show_default="1",
     metavar="N[:SHARE]",
-    help="Opinions on each answer (spread, flip rate). 3:0.2 asks three times for a fifth of the "
-    "cases, and once for the others.",
+    help="Ask for N opinions on each answer (spread, flip rate). 3:0.2 asks three times for a "
+    "fifth of the cases, and once for the others.",
 )
 @click.option(
     "--k",
@@ -107,15 +108,15 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    help="Exit with 3 above this share of failed judgements.",
+    help="Exit 3 above this share of failed judgements.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")
+@click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
 @click.option(
     "--show-prompt",
     metavar="CASE",
-    help="Print what the judge is sent about this case; ask nothing.",
+    help="Print the prompt for this case; ask nothing.",
 )
-@click.option("--rescore", is_flag=True, help="Count the verdicts that are there; ask nothing.")
+@click.option("--rescore", is_flag=True, help="Score again from existing verdicts; ask nothing.")
 @click.option(
     "--self-test",
     is_flag=True,
@@ -125,7 +126,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     "--batch-out",
     type=options.FOLDER,
     metavar="FOLDER",
-    help="Write what the cache lacks as batch files; ask nothing.",
+    help="Write the missing requests as batch files; ask nothing.",
 )
 @click.option(
     "--batch-submit",
@@ -231,7 +232,7 @@ def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
         if name not in CALLS_BY_METRIC:
             choices = ", ".join(CALLS_BY_METRIC)
             raise click.BadParameter(
-                f"{name!r} is not judged; choose of: all, {choices}, or {PREFIX}NAME."
+                f"{name!r} is not judged; choose from: all, {choices}, or {PREFIX}NAME."
             )
     if not names and not rubrics:
         raise click.BadParameter("--metrics: name at least one, or 'all'.")
@@ -416,7 +417,7 @@ def show_prompts(plan: JudgingPlan, judge_options: JudgeOptions, case: str, as_j
     text = prompts_text([plan], judge_options, case, as_json=as_json)
     click.echo(text, nl=False)
     if not text:
-        options.say("Nobody is asked about this case: the rules decide it.")
+        options.say("No judge is asked about this case: the rules decide it.")
     return options.Exit.DONE
 
 
@@ -440,13 +441,13 @@ def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
         if values["batch_submit"]:
             under_way = submit(folder, server, say)
             options.say(
-                f"{under_way} batches are under way; look again with --batch-fetch.", err=False
+                f"{under_way} batches are in progress; check again with --batch-fetch.", err=False
             )
         else:
             counts = fetch(folder, server, say)
             if counts.results:
                 names = " ".join(str(path) for path in counts.results)
-                click.echo(f"Take them in: python eval/scripts/judge_cache.py import {names}")
+                click.echo(f"Import them: python eval/scripts/judge_cache.py import {names}")
             if counts.running:
                 click.echo(f"{counts.running} batches still run.")
             if counts.without_results:

@@ -2,11 +2,10 @@
 
 In: eval/cache/judge_cache.jsonl, a line a verdict. Out: a table, a smaller cache, or the chosen
 lines on stdout. ACTION is ``stats`` (entries and bytes by judge, metric and prompt), ``prune``
-(the file is written anew without the chosen entries; without a choice, only without lines that a
-later one replaced, withdrawn and damaged ones), ``export`` (the chosen entries as JSON lines) or
-``import`` (results of batch files that judge_answers.py --batch-out wrote: each reply is checked
-like a server's; what fails becomes no verdict). Entries are chosen by all of the options given
-together.
+(remove the chosen entries, and always replaced, withdrawn and damaged lines), ``export`` (print the
+chosen entries as JSON lines) or ``import`` (read results of batch files that judge_answers.py
+--batch-out wrote). import checks each reply like a server's; a reply that fails becomes no verdict.
+Several options together narrow the choice.
 
 \b
 Examples:
@@ -17,9 +16,8 @@ Examples:
   python eval/scripts/judge_cache.py export --output verdicts.jsonl
   python eval/scripts/judge_cache.py import batches/*.results.jsonl batches/*.errors.jsonl
 
-A verdict that is taken out is asked and paid again when it is needed. Running judges are not
-disturbed: they wait for the moment in which the file is replaced.
-"""
+A pruned verdict is asked and paid for again when it is needed. You can prune while judges run: they
+wait a moment while the file is replaced."""
 
 from __future__ import annotations
 
@@ -69,7 +67,7 @@ class Moment(click.ParamType[str]):
     "--requests",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="FOLDER",
-    help="import: where the batch files lie.  [default: beside the results]",
+    help="import: folder of the batch files. [default: beside the results]",
 )
 @click.option(
     "--cache-dir",
@@ -84,7 +82,7 @@ class Moment(click.ParamType[str]):
 @click.option("--prompt", metavar="GLOB", help="Only this prompt: a name or name@version.")
 @click.option("--stale-prompts", is_flag=True, help="Only prompts that are no longer in use.")
 @click.option("--output", type=options.FILE, help="export: write this new file instead of stdout.")
-@click.option("--dry-run", is_flag=True, help="prune: only say what would go.")
+@click.option("--dry-run", is_flag=True, help="prune: only print what it would remove.")
 @options.json_option
 @click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
 def main(
@@ -213,14 +211,14 @@ def take_in(results: tuple[Path, ...], cache: Path, folder: Path | None, as_json
         click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2))
         return
     options.say(
-        f"{counts.verdicts:,} verdicts taken in; {counts.there:,} were there already.", err=False
+        f"{counts.verdicts:,} verdicts imported; {counts.there:,} were there already.", err=False
     )
     for words in failure_words(counts):
         options.say(f"No verdict from {words}.", err=False)
     for note in counts.notes:
         options.say(f"Note: {note}")
     if counts.failures:
-        options.say("Ask for them again: the same judge_answers.py --batch-out.", err=False)
+        options.say("To ask for them again, repeat judge_answers.py --batch-out.", err=False)
 
 
 if __name__ == "__main__":

@@ -4,15 +4,15 @@ In: a run and a base with answers to the same questions, the eval set, and a jud
 server, described in eval/judges/NAME.toml or by --judge and --model. --rubric NAME asks by a rubric
 of eval/rubrics. Out: pairs/BASE.jsonl of the run (each verdict with the quote that decided), and on
 stdout ``better 20, worse 12, undecided 68 of 100`` with the test, its interval and the smallest
-share that it would have found. compare_runs.py, report_run.py and browse_runs.py show it, too.
+share that it would have found. compare_runs.py, report_run.py and browse_runs.py also show it.
 
-The judge sees the question, earlier turns, the reference where there is one, and both answers
-without the names of their runs. A case is won where the same answer wins in both orders; else it is
-undecided. Equal answers are not asked. A failed call is a missing verdict, counted, and never a
-tie. Of several runs each is compared with the base, and the tests are corrected for their number.
+The judge sees the question, earlier turns, the reference if there is one, and both answers without
+the names of their runs. A run wins a case if its answer wins in both orders; otherwise the case is
+undecided. Equal answers are not judged. A failed call is counted as a missing verdict, never as a
+tie. Each of several runs is compared with the base, and the tests are corrected for their number.
 
-Calls and cost are printed before anything is sent. Verdicts are paid once: they are in eval/cache,
-and the same command goes on where a stopped one ended. People label the same pairs blind with
+Calls and cost are printed before anything is sent. You pay for each verdict once: eval/cache keeps
+it, and the same command continues after a stop. People label the same pairs blind with
 calibrate_judge.py --metric pairs --run NEW,BASE --label.
 
 \b
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @options.command(
-    help=__doc__, how_to_go_on="Every verdict that came in is kept: the same command goes on there."
+    help=__doc__, how_to_go_on="Every verdict so far is kept: the same command continues."
 )
 @click.option(
     "--run",
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     metavar="RUN,…",
     help="Run id, path of a run folder, or 'latest'. Several: each is compared with the base.",
 )
-@click.option("--base", required=True, metavar="RUN", help="The run that they are compared with.")
+@click.option("--base", required=True, metavar="RUN", help="The run to compare them with.")
 @click.option("--rubric", metavar="NAME", help="Compare by this rubric of eval/rubrics.")
 @options.results_dir_option
 @options.run_set_option
@@ -67,15 +67,15 @@ if TYPE_CHECKING:
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    help="End with exit code 3 when more than this share of the judgements failed.",
+    help="Exit 3 above this share of failed judgements.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")
+@click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
 @click.option(
     "--show-prompt",
     metavar="CASE",
-    help="Print what the judge is sent about this case; ask nothing.",
+    help="Print the prompt for this case; ask nothing.",
 )
-@click.option("--rescore", is_flag=True, help="Count the verdicts that are there; ask nothing.")
+@click.option("--rescore", is_flag=True, help="Count existing verdicts; ask nothing.")
 @click.option(
     "--self-test",
     is_flag=True,
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     "--batch-out",
     type=options.FOLDER,
     metavar="FOLDER",
-    help="Ask nothing: write what the cache lacks as batch files into this folder.",
+    help="Write the missing requests as batch files into this folder; ask nothing.",
 )
 @options.judge_options
 @options.seed_option
@@ -147,7 +147,7 @@ def plan_of(
     from records.rubrics import find
 
     if folder.resolve() == base.resolve():
-        raise storage.StorageError(f"--base {base.name}: the run itself; name another run.")
+        raise storage.StorageError(f"--base {base.name}: is the run itself; name another run.")
     eval_set, labels_dir = options.set_of_run(base, values["eval_set"], values["labels_dir"])
     name = (values["rubric"] or "").removeprefix("rubrics.")
     rubric, path = find(name) if name else (None, Path())

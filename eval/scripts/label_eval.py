@@ -1,10 +1,10 @@
 """Label gold supports from the keyboard: which passages answer each question of the set.
 
 In: eval_set.jsonl, and passages to judge: from the bot's API (--api-url URL, or demo) or from a
-run's results (--from-run RUN). Out: the same set with gold_supports, groups, grades and snippets;
-all else that was judged (rows read and not marked, notes, flags, times) in
-eval/labels/judgements/<annotator>.jsonl. Every key that changes something is in the journal beside
-the set before it is shown as done; a killed session goes on where it was.
+run's results (--from-run RUN). Out: the same set with gold_supports, groups, grades and snippets.
+Everything else that you judge (rows read and not marked, notes, flags, times) goes to
+eval/labels/judgements/<annotator>.jsonl. Every change is in the journal beside the set before you
+see it, so a killed session continues where it was.
 
     python eval/scripts/label_eval.py --api-url demo
     python eval/scripts/label_eval.py --from-run latest --order failing
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@options.command(how_to_go_on="Every label is kept: the same command goes on there.")
+@options.command(how_to_go_on="Every label is kept: the same command continues.")
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option
@@ -47,28 +47,30 @@ if TYPE_CHECKING:
 @click.option(
     "--annotator",
     metavar="NAME",
-    help="Label a second time, not seeing the set's labels, into NAME's own file.",
+    help="Label again as NAME without seeing the set's labels, into NAME's own file.",
 )
 @click.option(
     "--recheck",
     type=click.IntRange(1, 100),
     metavar="PERCENT",
-    help="Label this share of the decided cases again, not seeing what was said; --agreement then "
-    "tells how steady the labels are.",
+    help="Label this share of the decided cases again without seeing the first labels; --agreement "
+    "then shows how stable they are.",
 )
 @click.option(
     "--order",
     type=click.Choice(ORDERS),
     default="file",
-    help="Order of the questions. disagreement: where annotators differ most; failing: what "
-    "fails in --run, the most harmful first; uncertain: by the results of --run.",
+    help="Order of the questions. disagreement: where annotators differ most; failing: cases that "
+    "fail in --run, the most harmful first; uncertain: by the results of --run.",
 )
 @click.option("--case", metavar="ID", help="Open this case first.")
 @options.run_option
 @options.seed_option
-@click.option("--no-blind", is_flag=True, help="Show rank and scores; noted with each judgement.")
+@click.option(
+    "--no-blind", is_flag=True, help="Show rank and scores; each judgement notes that you saw them."
+)
 @click.option("--inspect", is_flag=True, help="Show rank and scores, and write nothing.")
-@click.option("--plain", is_flag=True, help="Lines in, lines out: no full screen.")
+@click.option("--plain", is_flag=True, help="Read lines and print lines, without a full screen.")
 @click.option("--serve", is_flag=True, help="Serve the same screens to a browser on this machine.")
 @click.option(
     "--host",
@@ -80,8 +82,8 @@ if TYPE_CHECKING:
 @click.option(
     "--validate", is_flag=True, help="Check the set and all label files; exit 2 on faults."
 )
-@click.option("--stats", is_flag=True, help="Print what the set holds.")
-@click.option("--agreement", is_flag=True, help="Print how far the annotators agree.")
+@click.option("--stats", is_flag=True, help="Print counts of the set.")
+@click.option("--agreement", is_flag=True, help="Print how well the annotators agree.")
 @click.option(
     "--export-qrels",
     type=click.Choice(["doc", "anchor"]),

@@ -1,13 +1,13 @@
 """Write the report of one run as Markdown, JSON and one self-contained HTML page.
 
-In: a run that was scored (metrics.json and, for what single answers tell, scores/, results.jsonl,
-config.json, calibration.json and calibration_correctness.json), the eval set, and the targets. Out:
-report.md, report.json and report.html in the run folder, all drawn from the same data; their paths
-on stdout (with --json the report itself). The page loads nothing: open it from disk, or mail it. A
-small script in it filters and sorts the list of cases; everything can be read without.
+In: a scored run (metrics.json and, for single answers, scores/, results.jsonl, config.json,
+calibration.json and calibration_correctness.json), the eval set, and the targets. Out: report.md,
+report.json and report.html in the run folder, with the same content; their paths on stdout (with
+--json the report itself). The page loads nothing: open it from disk, or mail it. A small script in
+it filters and sorts the list of cases; everything is readable without it.
 
-With --baseline the page begins with what got better or worse, by the verdicts of compare_runs.py,
-and shows the cases that broke and were fixed with both answers side by side.
+With --baseline the page begins with what got better or worse, with the verdicts of compare_runs.py.
+It shows the cases that broke or were fixed with both answers side by side.
 
 \b
 Examples:
@@ -63,33 +63,33 @@ class Formats(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--baseline",
     metavar="RUN",
-    help="Run id or folder to compare with: was it better or worse before?",
+    help="Run id or folder to compare with.",
 )
 @click.option(
     "--ignore-invariants",
     is_flag=True,
-    help="With --baseline: compare runs that were not measured alike.",
+    help="With --baseline: compare runs although they were measured in different ways.",
 )
 @click.option(
     "--history",
     is_flag=True,
-    help="Show how the primary metrics went over the commits and runs beside this one.",
+    help="Show the history of the primary metrics over commits and the runs beside this one.",
 )
 @click.option(
     "--worst",
     type=click.IntRange(0, 1000),
-    help="Answers to show in full: flipped, failed, worst.  [default: what 5 MB hold]",
+    help="Answers to show in full: flipped, failed, worst. [default: as many as fit into 5 MB]",
 )
 @click.option(
     "--worst-by",
     metavar="METRIC",
-    help="List the worst by this metric.  [default: by the reasons they fail for]",
+    help="List the worst by this metric. [default: by their reasons for failing]",
 )
 @click.option(
     "--confidence-by",
     metavar="METRIC",
-    help="Hold the bot's confidence against success by this metric."
-    "  [default: judged correctness, attribution_hit or recall_any@5]",
+    help="Compare the bot's confidence with success by this metric. [default: judged correctness, "
+    "attribution_hit or recall_any@5]",
 )
 @click.option(
     "--targets",

@@ -1,13 +1,13 @@
 """Ask a RAG bot every question of the set; write results.jsonl and config.json of a new run.
 
 In: eval_set.jsonl with its label files, a bot behind an HTTP API (or --from-jsonl: answers that
-exist already), and a profile (eval/profiles/NAME.toml) that says how the bot is asked and where its
-answer holds what.
-Out: eval/results/<run_id>/ with config.json and results.jsonl, a line a case in the set's order;
-the folder's path on stdout. While the run goes on the lines stand in results.partial.jsonl.
+exist already), and a profile (eval/profiles/NAME.toml) that says how to ask the bot and where each
+field is in its answer. Out: eval/results/<run_id>/ with config.json and results.jsonl, a line a
+case in the set's order; the folder's path on stdout. During the run the lines are in
+results.partial.jsonl.
 
-A call that fails is tried again where that can help (connection, timeout, 429, 5xx) and recorded
-as an error of a known kind otherwise; it never becomes an answer.
+A failed call is tried again if that can help (connection, timeout, 429, 5xx). Otherwise it is
+recorded as an error of a known kind; it never becomes an answer.
 
     python eval/scripts/run_eval.py --api-url demo
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --header Authorization=BOT_TOKEN
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 PACED = ("against", "metric", "width", "max_calls", "max_cost")
-"""Options of a run that is asked in portions."""
+"""Options of a run that asks in portions."""
 MOST = 1_000_000
 """More passages, cases or repeats than any run has; every number fits into JSON."""
 PAIR = re.compile(r"[a-z_]+=.+")
@@ -89,7 +89,7 @@ def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) ->
     if against and auto:
         raise click.UsageError("--against and --repeat auto: choose one of them.")
     if run_options.from_jsonl:
-        raise click.UsageError("--from-jsonl asks nobody, so there is nothing to stop.")
+        raise click.UsageError("--from-jsonl asks no bot, so there is nothing to stop.")
     from experiments.repeating import RepeatUntilSure
     from experiments.scoring import full_name
     from experiments.stopping import StopWhenDecided
@@ -151,8 +151,8 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     help="Take answers from this file. A line: {id or question, answer, contexts}.",
 )
 @click.option("--k", type=click.IntRange(1, MOST), default=10, help="Passages to ask for.")
-@click.option("--folder-mode", help="How the bot chooses folders, in its own words.")
-@click.option("--retrieval-only", is_flag=True, help="Ask for no answer; record retrieval alone.")
+@click.option("--folder-mode", help="Folder mode of the bot, in its own words.")
+@click.option("--retrieval-only", is_flag=True, help="Record retrieval only; ask for no answer.")
 @options.history_option
 @options.full_text_option
 @click.option(
@@ -168,28 +168,28 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     help="Only cases with this id, category, tag … (* and ? match anything). Names: id, category, "
     "difficulty, tag, answerable, query_type. Same name twice: or; different names: and.",
 )
-@click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
+@click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N cases.")
 @click.option(
     "--repeat",
     type=Repeats(),
     default=1,
-    help="Ask each case N times; auto: until --width or a budget is reached.",
+    help="Ask each case N times; auto: until --width or a budget.",
 )
 @click.option(
     "--width",
     type=options.FiniteRange(0, 1, min_open=True),
-    help="With --repeat auto: widest 95 % interval of --metric. Only the part of the interval "
-    "that other answers to the same cases cause.",
+    help="With --repeat auto: stop when the 95 % interval of --metric is this narrow. This is only "
+    "the part of the interval that comes from other answers to the same cases.",
 )
 @click.option(
     "--max-calls",
     type=click.IntRange(1, MOST * MOST),
-    help="With --repeat auto: most calls.",
+    help="With --repeat auto: limit of calls.",
 )
 @click.option(
     "--max-cost",
     type=options.FiniteRange(0, min_open=True),
-    help="With --repeat auto: most dollars, as the bot reports its cost.",
+    help="With --repeat auto: limit in dollars, as the bot reports its cost.",
 )
 @click.option(
     "--against",
@@ -211,19 +211,19 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     default=True,
     show_default=False,
     flag_value=False,
-    help="Go on though the first 10 cases have no answer or no known path.",
+    help="Continue without a known path or answer in the first 10 cases.",
 )
 @options.retry_errors_option
 @click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    help="Stop with exit code 3 above this share of errors.",
+    help="Exit 3 above this share of errors.",
 )
 @click.option(
     "--labels",
     is_flag=True,
-    help="Ask the prompts of safety_labels.jsonl, too. Then score_safety judges the bot's own "
+    help="Also ask the prompts of safety_labels.jsonl. Then score_safety judges the bot's own "
     "guardrail.",
 )
 @options.labels_option
@@ -243,7 +243,7 @@ def main(ctx: click.Context, /, labels: bool, **values: Any) -> None:
     from formats.shared.answers import read_answers
 
     if labels and values["from_jsonl"]:
-        raise click.UsageError("--labels asks the bot; --from-jsonl asks nobody.")
+        raise click.UsageError("--labels asks the bot; --from-jsonl asks no bot.")
     default = click.core.ParameterSource.DEFAULT
     named = frozenset(name for name in values if ctx.get_parameter_source(name) is not default)
     filters = values.pop("filter")

@@ -1,9 +1,9 @@
 """Score whether a run's answers abstain where they should: answered or abstained x answerable.
 
 In: a run folder (results.jsonl) and the eval set (``answerable`` of each case). Out: a table on the
-terminal, scores/abstention.jsonl (a line a case: the cell of the table, and whether the bot's own
-``abstained``, the wording of the answer or a judge decided) and the section ``abstention`` of the
-run's metrics.json.
+terminal, scores/abstention.jsonl (a line a case: the cell of the table, and what decided: the bot's
+own ``abstained``, the answer's wording or a judge) and the section ``abstention`` of the run's
+metrics.json.
 
 \b
 Examples:

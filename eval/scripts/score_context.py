@@ -2,8 +2,8 @@
 
 In: a run folder (results.jsonl with full texts: run_eval.py --store-full-text), the eval set, and
 the gold facts of eval/labels/context_labels.jsonl. Out: a table on the terminal,
-scores/context.jsonl (a line a case: which chunks are most alike, which fact is in which chunks)
-and the section ``context`` of the run's metrics.json.
+scores/context.jsonl (a line a case: the most similar chunks, and the chunks with each fact) and the
+section ``context`` of the run's metrics.json.
 
 \b
 Examples:

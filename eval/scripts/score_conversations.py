@@ -1,4 +1,4 @@
-"""Score whole conversations: which turn does not pass, what turns owe to earlier ones, asking back.
+"""Score whole conversations: which turn fails, what turns owe to earlier ones, asking back.
 
 For sets with conversations (``conversation`` and ``turn``) or a fixed ``history``. In: a run folder
 with full texts and the eval set. Out: tables on the terminal, scores/conversations.jsonl (a line a

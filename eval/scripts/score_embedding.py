@@ -3,7 +3,7 @@
 In: a run folder with full chunk texts (run_eval.py --store-full-text) and the eval set, or a plain
 data set: --dataset FILE, a JSON list of {question, reference_answer, answer, contexts}. Out: a
 table on the terminal; for a run also scores/embedding.jsonl (each sentence with its nearest
-context) and the section ``embedding`` of metrics.json. Vectors are kept in eval/cache/embeddings:
+context) and the section ``embedding`` of metrics.json. eval/cache/embeddings keeps the vectors:
 scoring again embeds nothing.
 
 \b

@@ -3,8 +3,8 @@
 In: a run folder (results.jsonl with full texts: run_eval.py --store-full-text), the eval set, and
 the expected claims of eval/labels/groundedness_labels.jsonl. Out: a table on the terminal,
 scores/groundedness.jsonl (a line a case: every claim with its best window, score and missing words,
-numbers that stand nowhere, where each citation points) and the section ``groundedness`` of the
-run's metrics.json.
+numbers found in no passage, and the target of each citation) and the section ``groundedness`` of
+the run's metrics.json.
 
 \b
 Examples:

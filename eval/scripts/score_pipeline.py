@@ -2,7 +2,7 @@
 
 In: a run folder (results.jsonl), the eval set, and the labels of eval/labels/pipeline_labels.jsonl
 (expected outcome, flags, least citations, budgets). Out: tables on the terminal,
-scores/pipeline.jsonl (a line a case: which outcome and why, which check failed) and the section
+scores/pipeline.jsonl (a line a case: the outcome and its reason, the failed checks) and the section
 ``pipeline`` of the run's metrics.json, with p50, p95, p99 and max of each stage, errors by kind,
 tokens and cost.
 

@@ -1,8 +1,8 @@
 """Score retrieval of a run: recall, precision, F1, NDCG, MAP and MRR against the gold supports.
 
 In: a run folder (results.jsonl) and the eval set. Out: a table on the terminal,
-scores/retrieval.jsonl (a line a case, with the rank where each gold support was found) and the
-section ``retrieval`` of the run's metrics.json.
+scores/retrieval.jsonl (a line a case, with the rank of each gold support) and the section
+``retrieval`` of the run's metrics.json.
 
 \b
 Examples:

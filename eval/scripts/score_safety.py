@@ -1,10 +1,10 @@
 """Score the guardrails: do they catch labelled attacks and leaks, and leave harmless texts alone?
 
 In: eval/labels/safety_labels.jsonl (attacks, harmless prompts, leaks, safe outputs) and a run made
-with run_eval.py --labels, which asked the bot the prompts. What is judged is the bot's own score
-(``guardrail.input_score`` of its response, else the flag guardrail_blocked), and the toolkit's
-reference guardrails where it sends none. Out: a table, scores/safety.jsonl (a line a text, with the
-patterns that fired) and the section ``safety`` of metrics.json. Without labelled texts there is
+with run_eval.py --labels, which asked the bot the prompts. It judges the bot's own score
+(``guardrail.input_score`` of its response, else the flag guardrail_blocked), or the toolkit's
+reference guardrails if the bot sends none. Out: a table, scores/safety.jsonl (a line a text, with
+the patterns that fired) and the section ``safety`` of metrics.json. Without labelled texts there is
 nothing to score: stderr says so, --json prints null, and the exit code is 0.
 
 \b

@@ -1,6 +1,6 @@
-"""Score the searches that led to each answer: what every one brought, what was lost behind them.
+"""Score the searches behind each answer: what each one found, and what was lost after them.
 
-For bots that search several times and tell it (``searches`` in results.jsonl, see the profile).
+For bots that search several times and report it (``searches`` in results.jsonl, see the profile).
 In: a run folder and the eval set with gold. Out: a table by metric, by search and, for
 conversations, by turn; scores/searches.jsonl and the section ``searches`` of metrics.json.
 

@@ -1,4 +1,4 @@
-"""Score the tools that each answer called: the expected ones, forbidden ones, their arguments.
+"""Score the tool calls of each answer: expected tools, forbidden tools, arguments.
 
 For bots that report their tool calls (``tools`` in results.jsonl, see the profile). In: a run
 folder and an eval set with ``expected_tools``, ``forbidden_tools`` or ``max_tool_calls``. Out: a

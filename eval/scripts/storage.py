@@ -1,8 +1,8 @@
 """The one module that all scripts share: records, run folders, atomic files.
 
-A run is a folder ``eval/results/<run_id>/`` with config.json (what it was made with), results.jsonl
-(a line a case, in eval-set order) and metrics.json (a section a scorer; made to be committed).
-The records and the file primitives live in ``records/`` and are offered here.
+A run is a folder ``eval/results/<run_id>/`` with config.json (its settings), results.jsonl (a line
+a case, in eval-set order) and metrics.json (a section a scorer; made to be committed). This module
+exports the records and the file primitives of ``records/``.
 
     from storage import ResultsWriter, RunConfig, TestResult, iter_results
 

@@ -1,10 +1,9 @@
 """Race the settings of a bot: drop those that are proven worse, and say which is best.
 
-In: grid.toml (settings, what is good, limits), an eval set, and a bot whose settings are fields of
-its requests, headers, options of the demo, or words of a command that starts it.
-Out: a run folder for each setting, like any other, and eval/results/<sweep_id>.sweep.json; on
-stdout a table, the Pareto line of quality, latency and cost, and the commands that compare what is
-left.
+In: grid.toml (settings, goal, limits), an eval set, and a bot. Its settings are fields of its
+requests, headers, options of the demo, or words of the command that starts it. Out: an ordinary run
+folder for each setting, and eval/results/<sweep_id>.sweep.json; on stdout a table, the Pareto line
+of quality, latency and cost, and commands that compare the remaining settings.
 
 \b
 Examples:
@@ -56,7 +55,7 @@ SHARED: dict[str, Any] = {
 @click.option(
     "--max-cost",
     type=options.FiniteRange(0, min_open=True),
-    help="The same in USD, as the bot reports its cost or the profile prices its tokens.",
+    help="Limit in USD, by the cost that the bot reports or the profile's prices of tokens.",
 )
 @click.option(
     "--confirm",
@@ -68,16 +67,17 @@ SHARED: dict[str, Any] = {
 @click.option(
     "--ask-all", is_flag=True, help="Go on when no more differences are expected to show."
 )
+@click.option("--ask-all", is_flag=True, help="Continue when no further difference is expected.")
 @options.history_option
 @options.full_text_option
 @click.option("--filter", multiple=True, metavar="NAME=VALUE", help="Only cases that pass it.")
-@click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
+@click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N cases.")
 @click.option("--repeat", type=click.IntRange(1, MOST), default=1, help="Ask each case N times.")
 @click.option(
     "--max-error-rate",
     type=options.FiniteRange(0, 1),
     default=0.2,
-    help="Drop a setting when proven that more than this share of its calls fail.",
+    help="Drop a setting when more than this share of its calls provably fail.",
 )
 @options.labels_option
 @options.seed_option
@@ -100,7 +100,7 @@ def main(grid: Path, run_id: str | None, **values: Any) -> None:
     from terminal.page import print_page
 
     if values["resume"] and not run_id:
-        raise click.UsageError("--resume needs --run-id: which sweep is to be continued?")
+        raise click.UsageError("--resume needs --run-id: name the sweep to continue.")
     budgets = {name: values.pop(name) for name in ("max_calls", "max_cost", "confirm", "ask_all")}
     filters = values.pop("filter")
     limits = from_pairs(values.pop("set"), BOT_LIMITS)

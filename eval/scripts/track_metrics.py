@@ -1,9 +1,9 @@
-"""Show how the metrics went from commit to commit, and name the commit where one fell.
+"""Show the metrics from commit to commit, and name the commit where one fell.
 
-In: the metrics.json files in git's history (nothing is checked out), in the order of the
-commits, and the runs of eval/results that are not committed, by the time they were started. PLACES
-are metrics.json files, run folders, or folders of runs. Out: a table with sparklines, plots with a
-control band, what changed in between, and an alert for each primary metric that got worse.
+In: the metrics.json files in git's history (nothing is checked out), in the order of the commits,
+and the uncommitted runs of eval/results by their start. PLACES are metrics.json files, run folders,
+or folders of runs. Out: a table with sparklines, plots with a control band, the changes between
+points, and an alert for each primary metric that got worse.
 
 \b
 A primary metric (targets.toml [decide] primary) alerts by
@@ -20,9 +20,9 @@ Examples:
   python eval/scripts/track_metrics.py --since v1.2 --drop 10 --fail-on any
   python eval/scripts/track_metrics.py eval/results/nightly/metrics.json --csv history.csv
 
-An alert names the run where it began. It stays until a rise is found, which is a note, or until you
-begin the history behind it with --since. A metric whose definition changed begins a new line, and
-so does every metric with another eval set. A run that was stopped is no point.
+An alert names the run where it began. It ends with a rise, which is a note, or when you begin the
+history after it with --since. A metric begins a new line when its definition or the eval set
+changes. A stopped run is no point.
 
 Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input, 130 interrupted.
 """
@@ -63,12 +63,12 @@ if TYPE_CHECKING:
     help="Commits and runs that are not committed, or one of the two.",
 )
 @click.option("--since", metavar="COMMIT|RUN", help="Begin with this point.")
-@click.option("--last", type=click.IntRange(1), help="Only the newest so many points.")
+@click.option("--last", type=click.IntRange(1), help="Only the newest N points.")
 @click.option(
     "--drop",
     type=options.FiniteRange(0, min_open=True),
     metavar="P",
-    help="Also alert on more than P % under the median of the runs before.",
+    help="Also alert on a value more than P % under the median of earlier runs.",
 )
 @options.run_set_option
 @click.option("--plot", "plots", is_flag=True, help="Draw a plot of each metric.")
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     "--csv",
     "csv_file",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="Write a row a metric and point to this file; '-' is stdout.",
+    help="Write one row for each metric and point to this file; '-' is stdout.",
 )
 @click.option(
     "--fail-on",
@@ -100,7 +100,7 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **va
     from decisions.primary import lead_of, primary_names
 
     if values["as_json"] and _is_dash(values["csv_file"]):
-        raise StorageError("--csv - and --json both want stdout; give --csv a file.")
+        raise StorageError("--csv - and --json both write to stdout; give --csv a file.")
     kinds = _kinds(values["fail_on"])
     history = read_history(paths or (results_dir,), values["source"])
     if values["since"] is not None:
@@ -111,7 +111,7 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **va
     keys = chosen_keys(history.points, values["metrics"], _headline(primary))
     if not keys:
         asked = ",".join(values["metrics"]) or "*"
-        raise StorageError(f"--metrics {asked}: no metric of the history fits.")
+        raise StorageError(f"--metrics {asked}: no metric of the history matches.")
     drop = values["drop"]
     rule = AlertRule(primary, None if drop is None else drop / 100)
     clusters = clusters_of_points(history, eval_set)
@@ -130,7 +130,7 @@ def _kinds(asked: Collection[str]) -> set[str]:
 
     if unknown := sorted({*asked} - {*ALERTS, "any"}):
         raise click.UsageError(
-            f"--fail-on {unknown[0]}: no such alert; name some of {', '.join(ALERTS)}, or any."
+            f"--fail-on {unknown[0]}: no such alert; choose from {', '.join(ALERTS)}, or any."
         )
     return {*ALERTS} if "any" in asked else {*asked}
 

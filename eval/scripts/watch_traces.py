@@ -1,4 +1,4 @@
-"""Watch a bot in production through its traces: did it get worse, since when, where does it show?
+"""Watch a bot in production through its traces: did it get worse, since when, and in what?
 
 In: a folder of traces in JSON or JSON lines (OTLP, Phoenix, MLflow, …; .gz too), which may grow
 while they are read. Out: shares by day of refusals, empty retrievals, errors, slow answers, empty
@@ -9,11 +9,11 @@ until you say --seen. A rise from 4 to 6 % is too small for it; --canaries finds
 people among the traces (Phoenix, Langfuse, LangSmith) are a share with its interval, and no alarm.
 No server, and nothing is sent anywhere.
 
-What was read is kept in an index in eval/cache/watch: numbers, hashes, file and offset, no text.
-A second look reads only what is new. Delete the index to begin again.
+An index in eval/cache/watch keeps numbers, hashes, file and offset of each trace, no text. A second
+look reads only new traces. Delete the index to begin again.
 
-With --output FOLDER: --cases N draws drafts worth labelling into FOLDER/cases, some of each signal,
-none nearly like a question of --eval-set. --sample N draws about N traces uniformly into
+With --output FOLDER: --cases N draws drafts worth labelling into FOLDER/cases: some of each signal,
+none too similar to a question of --eval-set. --sample N draws about N traces uniformly into
 FOLDER/sample, as an eval set with a run that every script scores. Credentials and personal data are
 masked before anything is written.
 
@@ -26,7 +26,7 @@ Examples:
   python eval/scripts/watch_traces.py traces --plot --html watch.html
 
 \b
-Every morning by cron, which mails what is printed, here only an alarm:
+Every morning by cron, which mails the output; with --silent only an alarm prints:
   0 7 * * * cd /srv/eval && .venv/bin/python eval/scripts/watch_traces.py /var/log/traces --silent
 
 Exit codes: 0 done, 1 an alarm with --fail-on alarm, 2 bad input, 130 interrupted.
@@ -45,7 +45,7 @@ import options
 
 
 @options.command(
-    help=__doc__, how_to_go_on="What was read is in the index: start the same command again."
+    help=__doc__, how_to_go_on="The index keeps all that was read: start the same command again."
 )
 @click.argument("folder", type=options.PATH)
 @click.option(

@@ -216,4 +216,4 @@ def test_the_folder_of_a_server_is_cut_without_labels(tmp_path: Path) -> None:
         done = connect(server, "/ask", tmp_path, *ask)
     assert done.exit_code == 0, done.output
     assert written(tmp_path)["path_root"] == "/srv/app/docs"
-    assert "All files that came lie in /srv/app/docs" in done.output
+    assert "All returned files are in /srv/app/docs" in done.output

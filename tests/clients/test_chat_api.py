@@ -254,7 +254,7 @@ def test_a_redirect_to_another_host_does_not_get_the_key(
     result = ask(client, "away")
     assert kind(result) == "redirect"
     assert result.error is not None
-    assert result.error.message == f"HTTP 307 to another place ({host}); not followed"
+    assert result.error.message == f"HTTP 307 to another host ({host}); not followed"
     assert [exchange.path for exchange in fake_bot.seen if "elsewhere" in exchange.path] == []
     assert fake_bot.asked["away"] == 1
 

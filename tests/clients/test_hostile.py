@@ -69,7 +69,7 @@ def test_an_answer_that_is_nested_too_deep(
     fake_bot.default = lambda exchange: exchange.raw(body)
     error = failure(api(headers=Headers({}, secrets)))
     assert error.kind == "malformed"
-    assert "100 levels" in error.message
+    assert "100 nested levels" in error.message
 
 
 def test_an_answer_that_is_nested_as_deep_as_allowed_can_be_written(
@@ -134,7 +134,7 @@ def test_an_empty_id_is_no_id(fake_bot: Any, api: MakeApi) -> None:
         (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 300 + b"\r\n", "too many headers"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000 + b"\r\n\r\n", "too long"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "contradict"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n{}\r\n", "not framed"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n{}\r\n", "match its framing"),
         (b"SSH-2.0-x\r\n", "does not speak HTTP"),
     ],
     ids=["headers", "long", "lengths", "frames", "no HTTP"],

@@ -83,7 +83,7 @@ def test_seconds_become_milliseconds(tmp_path: Path) -> None:
     payload = {"answer": "a", "retrieved": [], "latency_ms": {"total": 1.5, "generate": None}}
     result = build_result(answer.fields(payload), "case", "q")
     assert result.latency_ms == {"total": 1500.0}
-    with pytest.raises(CallError, match="is no time"):  # 1e308 s are more ms than a float holds
+    with pytest.raises(CallError, match="is not a time"):  # 1e308 s are more ms than a float holds
         build_result(answer.fields(payload | {"latency_ms": {"total": 1e308}}), "case", "q")
 
 
@@ -263,9 +263,9 @@ def test_searches_are_mapped_and_lend_the_passages_that_the_answer_saw(tmp_path:
     ("searches", "complaint"),
     [
         ([7], "searches[0]: is neither an object nor a query"),
-        ([{"retrieved": "x"}], "searches[0].retrieved: is no list but str"),
+        ([{"retrieved": "x"}], "searches[0].retrieved: is not a list but str"),
         ([{"retrieved": [{}]}], "searches[0].retrieved[0]: has no id, path or text"),
-        ([{"start_ms": -1}], "searches[0].start_ms: -1 is no time"),
+        ([{"start_ms": -1}], "searches[0].start_ms: -1 is not a time"),
         ([{"latency_ms": "fast"}], "searches[0].latency_ms: Expected"),
     ],
 )

@@ -221,12 +221,12 @@ def test_a_run_sends_its_id_and_records_the_settings(tmp_path: Path, fake_bot: F
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (SWEEP.replace("top = 5", "top = 5\nk = 3"), "sweep.k: is no name"),
+        (SWEEP.replace("top = 5", "top = 5\nk = 3"), "sweep.k: cannot be the name"),
         (SWEEP.replace("top = 5", "top = {a = 1}"), "sweep.top: must be"),
         (SWEEP.replace("{top}", "top"), 'sweep.top: "{top}" is nowhere'),
         ('stream_last = "x"\n' + SMALL, "stream_last: needs stream"),
         ('stream = "ws"\n' + SMALL, "use one of sse, ndjson"),
-        ('stream = "sse"\nstream_delta = "a..b"\n' + SMALL, "stream_delta: 'a..b' is no JMES"),
+        ('stream = "sse"\nstream_delta = "a..b"\n' + SMALL, "stream_delta: 'a..b' is not a JMES"),
     ],
 )
 def test_refused(tmp_path: Path, text: str, words: str) -> None:
@@ -276,12 +276,12 @@ def test_lines_of_json_become_one_value() -> None:
     [
         (SSE[: SSE.index(b'data: {"d":\n')], Stream("sse", DELTA, END), "broke off after 2 events"),
         (SSE.replace(b"[DONE]", b""), Stream("sse", DELTA, needs_mark=True), "broke off"),
-        (b'{"answer": "x"}', Stream("sse", DELTA), "no sse stream"),
-        (b'data: {"d": "x', Stream("sse", DELTA), "an event is no JSON"),
-        (b"", Stream("ndjson", DELTA), "no ndjson stream"),
-        (b'{"d": 1}\n{"d', Stream("ndjson", DELTA), "line 2 of the stream is no JSON"),
-        (SSE + b'data: {"d": "x"}\n\n', Stream("sse", DELTA, END), "goes on after its end mark"),
-        (SSE + b"data: {}\n\n", Stream("sse", DELTA, needs_mark=True), "goes on after its end"),
+        (b'{"answer": "x"}', Stream("sse", DELTA), "not an sse stream"),
+        (b'data: {"d": "x', Stream("sse", DELTA), "an event is not JSON"),
+        (b"", Stream("ndjson", DELTA), "not an ndjson stream"),
+        (b'{"d": 1}\n{"d', Stream("ndjson", DELTA), "line 2 of the stream is not JSON"),
+        (SSE + b'data: {"d": "x"}\n\n', Stream("sse", DELTA, END), "continues after its end mark"),
+        (SSE + b"data: {}\n\n", Stream("sse", DELTA, needs_mark=True), "continues after its end"),
         (b'data: {"d": "caf\xe9"}\n\n', Stream("sse", DELTA), "bytes that are not UTF-8"),
     ],
 )

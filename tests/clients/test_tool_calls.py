@@ -232,10 +232,10 @@ def test_a_profile_names_the_fields_of_a_call() -> None:
 @pytest.mark.parametrize(
     ("tools", "complaint"),
     [
-        ("search", "tools: is no list but str"),
+        ("search", "tools: is not a list but str"),
         ([{"arguments": {}}], r"tools\[0\].name: a tool call needs a name"),
         ([7], r"tools\[0\]: is neither an object nor a name"),
-        ([SEARCH | {"latency_ms": -1}], r"tools\[0\].latency_ms: -1 is no time"),
+        ([SEARCH | {"latency_ms": -1}], r"tools\[0\].latency_ms: -1 is not a time"),
         ([SEARCH] * (MOST_CALLS + 1), "tools: 1,001 calls; an answer may have 1,000"),
     ],
 )

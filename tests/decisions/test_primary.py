@@ -163,11 +163,11 @@ def test_a_set_declares_what_decides(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('primary = "retrieval.mrr"', "is no list of names"),
+        ('primary = "retrieval.mrr"', "is not a list of names"),
         ("primary = []", "names no metric"),
         ('primary = ["mrr"]', "'mrr' is no section.metric"),
         ('primary = ["a.b", "a.b"]', "twice"),
-        (f"primary = {[f'a.m{n}' for n in range(7)]}", "names 7 metrics; at most 6"),
+        (f"primary = {[f'a.m{n}' for n in range(7)]}", "names 7 metrics, but at most 6"),
         ('primery = ["a.b"]', "primery: is unknown"),
     ],
 )

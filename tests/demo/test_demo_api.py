@@ -113,7 +113,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(
     assert ask(url, "eggs in the sea")["retrieved"][0]["rel_path"] == "cod.md"
     talk = (tmp_path / "stderr0.txt").read_text()
     assert talk.startswith("Warning: ")
-    assert "the index is not kept (Not a directory)" in talk
+    assert "the index cannot be stored (Not a directory)" in talk
     assert len(talk.splitlines()) == 1
 
 
@@ -136,7 +136,7 @@ def test_signals_stop_it_cleanly(
     process.send_signal(number)
     assert process.wait(60) == 130
     told = (tmp_path / "stderr0.txt").read_text()
-    assert told == "Interrupted. The same command serves it again; the index is kept.\n"
+    assert told == "Interrupted. The index is kept: start the same command again.\n"
     with pytest.raises(requests.ConnectionError):
         requests.get(url, timeout=60)
 
@@ -176,8 +176,8 @@ def test_a_killed_parent_leaves_no_orphan(quick: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--host", "0.0.0.0"), "add --allow-remote"),
-        (("--host", "example.invalid"), "add --allow-remote"),
+        (("--host", "0.0.0.0"), "Add --allow-remote"),
+        (("--host", "example.invalid"), "Add --allow-remote"),
         (("--k", "0"), "--k"),
         (("--port", "70000"), "--port"),
         (("--vault", "no-such-folder"), "no-such-folder"),

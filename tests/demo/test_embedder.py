@@ -123,7 +123,7 @@ def test_unusable_cache_folder_warns_and_goes_on(
 ) -> None:
     (tmp_path / "file").write_text("")
     embedder, _ = scripted_embedder(by_length, tmp_path / "file")
-    with pytest.warns(UserWarning, match="embeddings are not kept"):
+    with pytest.warns(UserWarning, match="embeddings are not stored"):
         assert embedder.encode(["a"]).shape == (1, 2)
 
 

@@ -119,7 +119,7 @@ def test_filters(make_index: MakeIndex) -> None:
     assert paths(retriever.search(question, 9, folders=["fish/deep"]).hits) == ["fish/deep/eel.md"]
     assert paths(retriever.search(question, 9, folders=[""]).hits) == ["top.md"]
     assert len(retriever.search(question, 9, vaults=["v"]).hits) == 5
-    with pytest.raises(UnknownFilter, match="unknown: 'cats', 'fis'; there are: '', 'birds'"):
+    with pytest.raises(UnknownFilter, match="unknown: 'cats', 'fis'; known are: '', 'birds'"):
         retriever.search(question, 9, folders=["fis", "birds", "cats"])
     with pytest.raises(UnknownFilter) as caught:
         retriever.search(question, 9, vaults=["w"])

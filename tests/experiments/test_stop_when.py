@@ -138,8 +138,11 @@ def test_a_stopped_run_that_is_resumed_stays_stopped_and_keeps_its_plan(
         (("--repeat", "x"), "--repeat"),
         ((*STOP, "--metric", "fact_recall"), "is not scored in it"),
         (("--against", "nobody"), "no such folder"),
-        (("--repeat", "auto", "--width", ".1", "--metric", "nothing"), "none of that name"),
-        (("--repeat", "auto", "--width", ".1", "--metric", "fact_recall"), "results alone"),
+        (("--repeat", "auto", "--width", ".1", "--metric", "nothing"), "no such metric"),
+        (
+            ("--repeat", "auto", "--width", ".1", "--metric", "fact_recall"),
+            "needs more than results",
+        ),
     ],
 )
 def test_options_that_cannot_be_kept(

@@ -273,12 +273,12 @@ def test_equal_settings_cannot_be_told_apart(tmp_path: Path, sweep: Sweep, grid:
     data = table(tmp_path, "equal")
     assert [row["name"] for row in data["settings"]] == ["k=3", "k=5"]
     assert (data["ended"], data["calls"]) == ("all asked", 200)
-    assert "2 settings cannot be told apart" in data["reason"]
+    assert "2 settings show no clear difference" in data["reason"]
     assert sweep("early").exit_code == 0
     early = table(tmp_path, "early")
     assert (early["ended"], early["calls"]) == ("futile", 100)  # at half: they never differ
-    assert "check that the bot reads what the grid changes" in early["reason"]
-    assert "2 settings cannot be told apart" in early["reason"]
+    assert "check that the bot reads the settings of the grid" in early["reason"]
+    assert "2 settings show no clear difference" in early["reason"]
     shutil.rmtree(tmp_path / "results/equal.02-k-5")
     assert sweep("equal", "--resume").exit_code == 0  # a folder that was lost is asked again
 
@@ -300,9 +300,9 @@ def test_a_bot_that_is_gone_drops_nobody(
         ("[grid]\nnothing = [1, 2]\n", "would change nothing"),
         ("[grid]\nk = [0, 2]\n", "above 0"),
         ("[grid]\nk = [1, 1]\n", "two settings are named"),
-        ("quality = 'nonsense'\n[grid]\nk = [1, 2]\n", "none of that name"),
+        ("quality = 'nonsense'\n[grid]\nk = [1, 2]\n", "no such metric"),
         ("quality = { 'ndcg@5' = 0 }\n[grid]\nk = [1, 2]\n", "above 0"),
-        ("quality = 'fact_recall'\n[grid]\nk = [1, 2]\n", "results alone"),
+        ("quality = 'fact_recall'\n[grid]\nk = [1, 2]\n", "needs more than results"),
         ("constraints = ['fast']\n[grid]\nk = [1, 2]\n", "write NAME"),
         ("baseline = 'x'\n[grid]\nk = [1, 2]\n", "no setting is named"),
         ("other = 1\n[grid]\nk = [1, 2]\n", "unknown"),

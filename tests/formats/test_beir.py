@@ -112,12 +112,12 @@ def test_faults_are_told_at_once(desk: Any) -> None:
         "queries.jsonl:2: _id: is missing",
         "queries.jsonl:3: column",
         "test.tsv:2: has 2 columns",
-        "test.tsv:3: score: 'x' is no finite number",
+        "test.tsv:3: score: 'x' is not a finite number",
         "corpus.jsonl:1: _id: is missing",
     ):
         assert place in said
     desk.rows("data/queries.jsonl", [{"_id": "1", "text": "a"}, {"_id": "1", "text": "b"}])
-    assert "topic '1' stands there twice" in desk.refused("beir", folder)
+    assert "topic '1' is there twice" in desk.refused("beir", folder)
     assert "no such file" in desk.refused("beir", str(desk.folder / "nowhere"))
 
 

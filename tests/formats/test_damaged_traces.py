@@ -243,15 +243,15 @@ of_line("a number without end", lambda line: line.replace('"code": 1', '"code": 
 of_line("half a character", lambda line: line.replace("shoes", "\\ud83d", 1), "not JSON", code=2)
 of_line("a mark of byte order", lambda line: "\ufeff" + line)
 of_line("a line of another program", lambda line: '{"level": "info"}\n' + line, NO_SPANS)
-of_line("null, a number and a text", lambda line: f'null\n7\n"x"\n{line}', "is no JSON object",
+of_line("null, a number and a text", lambda line: f'null\n7\n"x"\n{line}', "is not a JSON object",
         code=2)  # fmt: skip
 of_line("a list of spans of no kind", lambda line: '{"resourceSpans": [1, null, {}]}\n' + line,
         NO_SPANS)  # fmt: skip
 of_line("a holder of another type", lambda line: '{"resourceSpans": {"scopeSpans": 3}}\n' + line,
         NO_SPANS)  # fmt: skip
 of_line("empty lines and carriage returns", lambda line: "\r\n\r\n" + line + "\r")
-damage("nothing", "holds no spans", code=2)(lambda documents: "")
-damage("blanks alone", "holds no spans", code=2)(lambda documents: " \n\n")
+damage("nothing", "has no spans", code=2)(lambda documents: "")
+damage("blanks alone", "has no spans", code=2)(lambda documents: " \n\n")
 damage("another program alone", "no spans", code=2)(lambda documents: '{"level": "info"}\n' * 3)
 damage("the lines the other way round")(lambda documents: lines(*documents[::-1]))
 damage("the spans in any order, each in a line")(
@@ -264,7 +264,7 @@ def split(document: Json) -> list[Json]:
 
 
 # Of times.
-of_root("a time that is no number", "startTimeUnixNano", startTimeUnixNano="noon", code=2)
+of_root("a time that is not a number", "startTimeUnixNano", startTimeUnixNano="noon", code=2)
 of_root("a time of NaN", "startTimeUnixNano", startTimeUnixNano="NaN", code=2)
 of_root("a time of 400 digits", endTimeUnixNano="9" * 400)
 of_root("both times of 400 digits", startTimeUnixNano="8" * 400, endTimeUnixNano="9" * 400)
@@ -454,7 +454,7 @@ of_object("two traces of Langfuse with one id", "langfuse", 0, lambda trace: tra
     "id": LANGFUSE[1]["id"]}, OTHER_CONTENT)  # fmt: skip
 of_object("observations of other types", "langfuse", 0, lambda trace: trace | {"observations": [
     1, None, "x", {"id": None, "type": 5, "input": {"a": [1]}}]},
-    "observations of which the trace tells the id alone", 3)  # fmt: skip
+    "observations that the trace only names by id", 3)  # fmt: skip
 of_object("a latency without end and negative costs", "langfuse", 0, lambda trace: trace | {
     "latency": 1e300, "totalCost": -1.5, "timestamp": "2026-99-99"})  # fmt: skip
 of_object("scores of other types", "langfuse", 0, lambda trace: trace | {"scores": [5, None, {}]})

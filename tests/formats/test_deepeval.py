@@ -105,9 +105,9 @@ def test_faults_have_their_place_in_the_list(desk: Any) -> None:
     rows = [{"input": 1}, {"input": "a", "retrieval_context": [{"source": "x"}]}, "text"]
     path = desk.file("g.json", json.dumps(rows))
     said = desk.refused("deepeval", path)
-    assert f"{path}: [0].input: is no text" in said
-    assert f"{path}: [1].retrieval_context: holds passages without a text" in said
-    assert f"{path}: [2]: is no object" in said
+    assert f"{path}: [0].input: is not a text" in said
+    assert f"{path}: [1].retrieval_context: has passages without a text" in said
+    assert f"{path}: [2]: is not an object" in said
 
 
 def test_nan_is_no_number(desk: Any) -> None:

@@ -77,7 +77,7 @@ def test_requests_of_one_conversation_are_told_by_the_last_of_them(desk: Any) ->
     ]
     assert [case.get("turn") for case in desk.cases()] == [1, 2, None]
     assert "asked_with" not in desk.results("calls")[2]
-    assert report["rows"]["lines that another line goes on from, or repeats"] == 1
+    assert report["rows"]["lines that another line continues or repeats"] == 1
 
 
 def test_ragas_samples_of_several_turns(desk: Any) -> None:
@@ -103,7 +103,7 @@ def test_ragas_samples_of_several_turns(desk: Any) -> None:
 def test_a_message_of_no_known_role_is_told(desk: Any) -> None:
     rows = [{"messages": [said("user", "Hi?"), said("oracle", "Ho.")]}, {"text": "no messages"}]
     told = desk.refused("openai", desk.rows("c.jsonl", rows))
-    assert "c.jsonl:1: messages[1]: has no role that is known, or no text" in told
+    assert "c.jsonl:1: messages[1]: has no known role, or no text" in told
     assert "c.jsonl:2: messages: is missing or no list" in told
 
 

@@ -93,8 +93,8 @@ def test_scores_of_langfuse(desk: Any, is_inside: bool) -> None:
     assert left["ratings by models or programs: no feedback"] == 1
     assert left["ratings that do not say whether a person gave them: no feedback"] == 1
     assert left["ratings of a search or a tool, not of the answer"] == 1
-    assert left["ratings of answers that are not there"] == 1
-    assert changed["ratings by people on a scale that is not told (unknown)"] == 2
+    assert left["ratings of missing answers"] == 1
+    assert changed["ratings by people on an unknown scale (unknown)"] == 2
     kept = desk.cases()[0]["metadata"]["scores"]
     assert [row["name"] for row in kept] == ["hallucination", "likelihood"]
     written = "".join(p.read_text() for p in (desk.folder / "out").rglob("*") if p.is_file())
@@ -147,7 +147,7 @@ def test_feedback_of_langsmith(desk: Any) -> None:
     left = report["left_out"]
     assert left["ratings by models or programs: no feedback"] == 2
     assert left["ratings that do not say whether a person gave them: no feedback"] == 1
-    assert report["changed"]["ratings by people on a scale that is not told (unknown)"] == 2
+    assert report["changed"]["ratings by people on an unknown scale (unknown)"] == 2
 
 
 # Phoenix: GET /v1/projects/{project}/span_annotations (SpanAnnotation, AnnotationResult of
@@ -190,7 +190,7 @@ def test_annotations_of_phoenix(desk: Any) -> None:
     ]  # fmt: skip
     assert report["left_out"]["ratings by models or programs: no feedback"] == 2
     assert report["left_out"]["ratings of a search or a tool, not of the answer"] == 1
-    assert report["left_out"]["ratings of answers that are not there"] == 1
+    assert report["left_out"]["ratings of missing answers"] == 1
 
 
 def typed(**values: Any) -> list[dict[str, Any]]:

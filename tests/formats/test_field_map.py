@@ -1,4 +1,4 @@
-"""--map: rows of any shape, read by expressions; what no expression reads is kept."""
+"""--map: any shape, read by expressions; what no expression reads is kept."""
 
 from __future__ import annotations
 

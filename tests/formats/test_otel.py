@@ -119,7 +119,7 @@ def test_a_trace_becomes_a_case_with_its_answer(desk: Any) -> None:
         ("d1", 0.9, "Paris is big."),
         ("d2", 0.5, None),
     ]
-    assert report["changed"] == {"questions cut out of a prompt that holds passages": 1}
+    assert report["changed"] == {"questions cut out of a prompt with passages": 1}
 
 
 def test_lines_of_several_traces_in_any_order(desk: Any) -> None:
@@ -310,7 +310,7 @@ def test_what_failed_is_an_error_and_no_answer(desk: Any) -> None:
     failed, silent = desk.results("s")
     assert failed["status"] == "error"
     assert failed["error"]["message"] == "rate limit"
-    assert silent["error"]["message"] == "the spans hold no answer"
+    assert silent["error"]["message"] == "the spans have no answer"
 
 
 def test_traces_without_a_question_are_counted(desk: Any) -> None:
@@ -335,7 +335,7 @@ def test_faults(desk: Any) -> None:
     said = desk.refused("otel", path)
     assert f"{path}:1: resourceSpans[0].scopeSpans[0].spans[0].traceId: is missing" in said
     assert f"{path}:2: resourceSpans[0].scopeSpans[0].spans[0].startTimeUnixNano" in said
-    assert "holds no spans" in desk.refused("otel", desk.file("x.json", '{"a": 1}'))
+    assert "has no spans" in desk.refused("otel", desk.file("x.json", '{"a": 1}'))
     assert "not JSON" in desk.refused("otel", desk.file("y.json", "{oops"))
 
 

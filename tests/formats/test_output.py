@@ -172,14 +172,14 @@ def test_many_problems_end_the_reading(desk: Any) -> None:
     [
         ("a.jsonl", b'{"question": "x"\n', ":1: column"),
         ("a.jsonl", b'{"question": NaN}\n', "write null"),
-        ("a.jsonl", b'["x"]\n', "is no JSON object"),
+        ("a.jsonl", b'["x"]\n', "is not a JSON object"),
         ("a.jsonl", b'{"question": "\\ud800"}\n', "not JSON"),
         ("a.jsonl", b'{"question": "\xff"}\n', "not JSON"),
         ("a.json", b"[" * 100_000, "not JSON"),
-        ("a.json", b'"text"', "holds no list of rows"),
+        ("a.json", b'"text"', "has no list of rows"),
         ("a.json", b"", "not JSON"),
-        ("a.jsonl", b"", "holds no case"),
-        ("a.csv", b"question,question\nx,y\n", "is the head of two columns"),
+        ("a.jsonl", b"", "has no case"),
+        ("a.csv", b"question,question\nx,y\n", "is the name of two columns"),
         ("a.csv", b"question\nx,y\n", ":2: has 2 cells"),
         ("a.csv", b'question\n"open', "cannot be read as UTF-8 CSV"),
         ("a.csv", b"question\n\xff\n", "cannot be read as UTF-8 CSV"),
@@ -245,7 +245,7 @@ def test_results_of_unknown_cases_stop_an_export(desk: Any) -> None:
     words = ["--eval-set", str(path), "--results-dir", str(desk.folder / "out/results")]
     done = desk.convert("export", "csv", *words, "-o", str(desk.folder / "t.csv"), ok=False)
     assert done.exit_code == 2
-    assert "1 results are of no case" in done.stderr
+    assert "1 results have no case" in done.stderr
     assert "'a' is not in" in done.stderr  # the label
     assert not (desk.folder / "t.csv").exists()
 

@@ -96,7 +96,7 @@ def test_short_assertions(text: str, found: dict[str, Any]) -> None:
 def test_json_lines_and_the_question_field(desk: Any) -> None:
     rows = [{"vars": {"q": "Q?", "z": 1}, "assert": [{"type": "contains", "value": "file://x"}]}]
     said = desk.refused("promptfoo", desk.rows("t.jsonl", rows))
-    assert "t.jsonl:1: vars.question: is no question" in said
+    assert "t.jsonl:1: vars.question: is not a question" in said
     report = desk.take("promptfoo", desk.rows("t.jsonl", rows), more=["--map", "question=q"])
     assert desk.cases()[0]["question"] == "Q?"
     assert report["left_out"] == {"assertions of the type contains, kept under metadata": 1}
@@ -190,9 +190,12 @@ def test_tests_in_other_files_and_default_metadata(desk: Any) -> None:
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ("tests: file://gone.csv", "tests[0]: 'file://gone.csv' is not read"),
-        ("tests: [huggingface://datasets/x]", "tests[0]: 'huggingface://datasets/x' is not read"),
-        ("tests: []\ndefaultTest: file://d.yaml", "defaultTest: 'file://d.yaml' is not read"),
+        ("tests: file://gone.csv", "tests[0]: 'file://gone.csv' cannot be read"),
+        (
+            "tests: [huggingface://datasets/x]",
+            "tests[0]: 'huggingface://datasets/x' cannot be read",
+        ),
+        ("tests: []\ndefaultTest: file://d.yaml", "defaultTest: 'file://d.yaml' cannot be read"),
     ],
 )
 def test_links_that_lead_nowhere(desk: Any, config: str, said: str) -> None:

@@ -53,7 +53,7 @@ def test_sources_become_cases_and_systems_runs(desk: Any) -> None:
     assert desk.results("m-b")[0]["answer"] == "At nine o'clock."
     assert report["changed"] == {
         "run 'm/b': named 'm-b'": 1,
-        "sources without a question: the task stands in its place": 1,
+        "sources without a question: the task replaces it": 1,
     }
     assert report["left_out"] == {"id": 3, "sources without an answer": 1, "split": 1}
 
@@ -80,7 +80,7 @@ def test_flat_rows(desk: Any) -> None:
     ]
     report = desk.take("ragtruth", desk.rows("rows.jsonl", rows))
     assert report["changed"] == {"spans whose own text differs from the answer at their place": 1}
-    assert report["rows"] == {"answers": 2, "spans": 1, "answers that nobody marked": 1}
+    assert report["rows"] == {"answers": 2, "spans": 1, "answers without marks": 1}
     assert len(desk.results("x")) == len(desk.results("y")) == 1
 
 
@@ -98,10 +98,10 @@ def test_faults_are_told_at_once(desk: Any) -> None:
     said = desk.refused("ragtruth", path)
     for place in (
         f"{path}:1: source_id: is missing",
-        f"{path}:3: model: 'm' has an answer to '1' further up",
+        f"{path}:3: model: 'm' already has an answer to '1' on an earlier line",
         f"{path}:4: response: is missing",
-        f"{path}:5: labels: is no list of {{start, end, …}} within the answer",
-        f"{path}:6: labels: is no list",
+        f"{path}:5: labels: is not a list of {{start, end, …}} within the answer",
+        f"{path}:6: labels: is not a list",
         f"{path}:7: source_id: is missing",
     ):
         assert place in said
@@ -110,7 +110,7 @@ def test_faults_are_told_at_once(desk: Any) -> None:
 def test_an_answer_that_nobody_marked_gets_no_labels(desk: Any) -> None:
     row = {"source_id": "1", "question": "Q?", "model": "m", "response": "The hall opens at nine."}
     report = desk.take("ragtruth", desk.rows("a.jsonl", [row]))
-    assert report["rows"]["answers that nobody marked"] == 1
+    assert report["rows"]["answers without marks"] == 1
     assert not (desk.folder / "out/labels").exists()
     assert not (desk.folder / "out/results/m/human_spans.jsonl").exists()
     read: dict[str, Any] = row | {"labels": []}

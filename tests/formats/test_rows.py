@@ -112,12 +112,12 @@ def test_wrong_types_are_told_with_their_places(desk: Any) -> None:
     )
     said = desk.refused("ragas", path)
     for place in (
-        f"{path}:1: user_input: is no text",
+        f"{path}:1: user_input: is not a text",
         f"{path}:2: user_input: is empty",
         f"{path}:3: user_input: is missing",
-        f"{path}:4: retrieved_contexts[1]: is no text",
+        f"{path}:4: retrieved_contexts[1]: is not a text",
         f"{path}:5: retrieved_context_ids: has 2 ids for 1 retrieved_contexts",
-        f"{path}:6: response: is no text",
+        f"{path}:6: response: is not a text",
     ):
         assert place in said
 

@@ -47,7 +47,7 @@ def test_topics_qrels_and_a_run_become_cases_labels_and_a_run(desk: Any) -> None
         "topics": 2,
         "topics without a judgement": 1,
     }
-    assert report["changed"] == {"question: the topic has no text, its id stands there": 1}
+    assert report["changed"] == {"question: the topic has no text, its id replaces it": 1}
     assert not report["lossless"]
 
 
@@ -90,13 +90,13 @@ def test_every_fault_is_told_at_once(desk: Any) -> None:
     said = desk.refused("trec", qrels, run)
     for place in (
         f"{qrels}:2: has 3 columns; qrels have 4",
-        f"{qrels}:3: relevance: 'nan' is no finite number",
-        f"{qrels}:4: relevance: '1e999' is no finite number",
-        f"{qrels}:6: relevance: 'd1' of topic 'q1' has another grade further up",
+        f"{qrels}:3: relevance: 'nan' is not a finite number",
+        f"{qrels}:4: relevance: '1e999' is not a finite number",
+        f"{qrels}:6: relevance: 'd1' of topic 'q1' has another grade on an earlier line",
         f"{qrels}:7: is not UTF-8",
         f"{qrels}:8: relevance: the grade of 'd9' is too large; write a small whole number",
-        f"{run}:1: score: 'inf' is no finite number",
-        f"{run}:3: document: 'd1' stands on line 2 for this topic too",
+        f"{run}:1: score: 'inf' is not a finite number",
+        f"{run}:3: document: 'd1' is also on line 2 for this topic",
     ):
         assert place in said
     assert "8 problems" in said
@@ -113,9 +113,7 @@ def test_columns_without_a_place_are_counted(desk: Any) -> None:
 
 def test_what_a_file_is_must_be_seen(desk: Any) -> None:
     assert "has 3 columns" in desk.refused("trec", desk.file("x", "a b c\n"))
-    assert "holds no case (left out: empty files: 1)" in desk.refused(
-        "trec", desk.file("y", "\n\n")
-    )
+    assert "has no case (left out: empty files: 1)" in desk.refused("trec", desk.file("y", "\n\n"))
 
 
 def test_a_byte_order_mark_and_crlf_are_taken(desk: Any) -> None:
@@ -170,8 +168,8 @@ def test_grades_of_supports_and_fractions_are_told(desk: Any) -> None:
     report = desk.give("trec", "trec")
     assert desk.text("trec/qrels.txt") == "a 0 x 1\na 0 y 2\na 0 z -1\nb 0 n.md 3\n"
     assert report["changed"] == {
-        "cases whose gold_supports stand as whole files": 1,
-        "grades that are no whole numbers, rounded": 3,
+        "cases whose gold_supports are written as whole files": 1,
+        "grades that are not whole numbers, rounded": 3,
     }
     assert report["left_out"] == {"case.category": 1}
 
@@ -240,7 +238,7 @@ XML = """<topics task="t">
 def test_topics_in_markup(desk: Any) -> None:
     qrels = desk.file("qrels.txt", "301 0 d1 1\n")
     said = desk.refused("trec", qrels, desk.file("topics.txt", CLASSIC))
-    assert "topics.txt:13: is no topic; write its number" in said
+    assert "topics.txt:13: is not a topic; write its number" in said
     whole = CLASSIC.replace("<title>\n", "<title> Polio\n")
     report = desk.take("trec", qrels, desk.file("topics.txt", whole))
     first, second = desk.cases()

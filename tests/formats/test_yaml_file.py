@@ -64,5 +64,5 @@ def test_what_is_no_yaml_is_refused_with_its_line(tmp_path: Path, text: str) -> 
 def test_half_a_character_is_refused_since_no_file_can_hold_it(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tests.yaml"
     path.write_text(f"\n\n{text}", encoding="utf-8")
-    with pytest.raises(StorageError, match=r"tests\.yaml:3: holds half of a character"):
+    with pytest.raises(StorageError, match=r"tests\.yaml:3: contains half of a character"):
         read_yaml(path)

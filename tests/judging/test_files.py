@@ -48,7 +48,7 @@ def test_a_torn_last_line_is_passed_over_and_a_bad_one_named(tmp_path: Path) -> 
     assert "messages" not in found
     assert verdicts.key_of(found) == ("a", 0, "groundedness", 0, 0)
     path.write_bytes(good + b'{"schema": 1}\n' + good)
-    with pytest.raises(storage.StorageError, match=r"verdicts\.jsonl:2: is no verdict line"):
+    with pytest.raises(storage.StorageError, match=r"verdicts\.jsonl:2: is not a verdict line"):
         list(verdicts.read_lines(path))
     path.write_bytes(orjson.dumps(LINE | {"schema": 7}) + b"\n")
     with pytest.raises(storage.StorageError, match="schema"):
@@ -62,22 +62,25 @@ ENTRY = {"id": "1", "verdict": "supported"}
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"input": {"contexts": 3}}, r"is no verdict line \(.*input\.contexts"),
-        ({"verdicts": None}, r"is no verdict line \(.*verdicts"),
-        ({"parts": "1"}, r"is no verdict line \(.*parts"),
-        ({"judge_repeat": 2**31}, r"is no verdict line \(.*judge_repeat"),
+        ({"input": {"contexts": 3}}, r"is not a verdict line \(.*input\.contexts"),
+        ({"verdicts": None}, r"is not a verdict line \(.*verdicts"),
+        ({"parts": "1"}, r"is not a verdict line \(.*parts"),
+        ({"judge_repeat": 2**31}, r"is not a verdict line \(.*judge_repeat"),
         (
             {"input": {"claims": [{"id": "1", "text": "a", "span": [0, 2**60]}]}},
-            r"is no verdict line \(.*span",
+            r"is not a verdict line \(.*span",
         ),
-        ({"parts": 0}, r"is no verdict line \(.*parts"),
-        ({"prompt": {"sha256": "p1"}}, r"is no verdict line \(.*name"),
-        ({"status": "fine"}, r"is no verdict line \(.*status"),
-        ({"extra": {"mark": []}}, r"is no verdict line \(.*extra\.mark"),
-        ({"verdicts": [ENTRY | {"verdict": "present"}]}, r"verdicts\[0\]\.verdict: is none of sup"),
-        ({"verdicts": []}, "verdicts: has not one entry for each of 1;"),
-        ({"verdicts": [ENTRY, ENTRY]}, "verdicts: has not one entry for each of 1;"),
-        ({"metric": "abstained_judged", "verdicts": []}, "verdicts: has not one entry"),
+        ({"parts": 0}, r"is not a verdict line \(.*parts"),
+        ({"prompt": {"sha256": "p1"}}, r"is not a verdict line \(.*name"),
+        ({"status": "fine"}, r"is not a verdict line \(.*status"),
+        ({"extra": {"mark": []}}, r"is not a verdict line \(.*extra\.mark"),
+        (
+            {"verdicts": [ENTRY | {"verdict": "present"}]},
+            r"verdicts\[0\]\.verdict: must be one of sup",
+        ),
+        ({"verdicts": []}, "verdicts: must have one entry for each of 1;"),
+        ({"verdicts": [ENTRY, ENTRY]}, "verdicts: must have one entry for each of 1;"),
+        ({"metric": "abstained_judged", "verdicts": []}, "verdicts: must have one entry"),
         ({"metric": "correctness"}, r"extra\.addresses_question: is not there"),
     ],
 )
@@ -114,7 +117,7 @@ def test_a_damaged_line_on_who_judged_is_named_with_field_and_remedy(
     path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in lines))
     with pytest.raises(storage.StorageError, match=rf"verdicts\.jsonl:1: {told}") as caught:
         list(verdicts.read_lines(path))
-    assert "is no line on who judged" in str(caught.value)
+    assert "is not a line on who judged" in str(caught.value)
     assert "delete it and the lines that name it" in str(caught.value)
 
 
@@ -214,13 +217,13 @@ def section(identity: dict[str, Any], agreement: float | None = None) -> dict[st
 @pytest.mark.parametrize(
     ("identity", "answerer", "agreement", "others", "words"),
     [
-        (IDENTITY, {"model": "Meta-Llama-3-70B"}, None, 0, ["both of the family llama"]),
+        (IDENTITY, {"model": "Meta-Llama-3-70B"}, None, 0, ["both belong to the family llama"]),
         (IDENTITY, {"model": {"name": "gpt-4o"}}, None, 0, []),
         (IDENTITY, {}, 0.94, 0, ["agrees with itself on 94.0%"]),
         (IDENTITY, {}, 0.95, 0, []),
         (IDENTITY | {"strength": "name only"}, {}, None, 0, ["--set revision="]),
-        ({"provider": "local", "model": "support", "strength": "code"}, {}, None, 0, ["weaker"]),
-        (IDENTITY, {}, None, 3, ["another judge, prompt or temperature, which do not count: 3."]),
+        ({"provider": "local", "model": "support", "strength": "code"}, {}, None, 0, ["sees more"]),
+        (IDENTITY, {}, None, 3, ["another judge, prompt or temperature, which are ignored: 3."]),
     ],
 )
 def test_notes(

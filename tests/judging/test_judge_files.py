@@ -119,7 +119,7 @@ def test_what_is_saved_is_what_was_meant(judges: Path) -> None:
     assert read_judge(path) == settings
     assert "sk-very-secret-value" not in path.read_text()
     assert save_judge("copy", settings, judges) == path
-    with pytest.raises(StorageError, match="is there already"):
+    with pytest.raises(StorageError, match="exists already"):
         save_judge("copy", settings | {"retries": 9}, judges)
     assert read_judge(path) == settings
 
@@ -156,7 +156,7 @@ def test_paths_count_from_the_files_own_folder(
         ('alias = "a=b"', ":5: alias: must be a list of texts"),
         ('alias = ["a"]', ":5: alias: must be ASKED=ANSWERED"),
         ('api_key = "sk-abcdef"', ":5: api_key: takes the name of an environment variable"),
-        ('revision = "a\\nb"', ":5: revision: must be a text of one line"),
+        ('revision = "a\\nb"', ":5: revision: must be one line of text"),
         ("extra_body = 3", ":5: extra_body: must be a table"),
         ("[extra_body]\ntools = []", ":6: extra_body.tools: is set by the toolkit"),
         ("[extra_body]\na = 1\nmax_tokens = 9", ":7: extra_body.max_tokens: .* thinking_tokens"),
@@ -197,7 +197,7 @@ def test_an_address_of_azure_may_say_its_version(tmp_path: Path) -> None:
     assert read_judge(path)["server"] == f"{address}?api-version=2024-10-21"
     for query in ("?api-version=a&key=pass-word", "?api-version="):
         path.write_text(f'server = "{address}{query}"\n')
-        with pytest.raises(StorageError, match="holds a login or a query"):
+        with pytest.raises(StorageError, match="contains a login or a query"):
             read_judge(path)
     path.write_text(f'server = "{address}"\n')
     with pytest.raises(StorageError, match=r"j\.toml:1: server: .*add \?api-version="):

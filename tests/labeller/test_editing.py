@@ -27,9 +27,9 @@ def test_edit_keeps_places_and_appends_new_fields(session: Session) -> None:
 def test_the_record_as_text(session: Session) -> None:
     text = session.record_text()
     assert json.loads(text) == session.case
-    with pytest.raises(ActionRefused, match="no JSON"):
+    with pytest.raises(ActionRefused, match="not JSON"):
         session.edit_text(text[:-5])
-    with pytest.raises(ActionRefused, match="ids are given once"):
+    with pytest.raises(ActionRefused, match="ids never change"):
         session.edit_text(text.replace("q-0001", "q-0009"))
     with pytest.raises(ActionRefused, match="one JSON object"):
         session.edit_text("[]")

@@ -203,7 +203,7 @@ def test_the_chunks_of_a_run(run: Callable[..., Path]) -> None:
         ask("b", "Question b?", None)
     with pytest.raises(FetchError, match="no result for this case"):
         ask("z", "?", None)
-    with pytest.raises(FetchError, match="cannot be asked anything else"):
+    with pytest.raises(FetchError, match="cannot answer other questions"):
         ask("a", "other words", None)
 
 

@@ -47,7 +47,7 @@ def test_a_torn_last_line_is_left_out(files: Files) -> None:
     data = files.journal.read_bytes()
     files.journal.write_bytes(data[:-20])
     store, session = files.open()
-    assert any("cut short" in notice for notice in store.notices)
+    assert any("incomplete" in notice for notice in store.notices)
     assert session.case["gold_supports"]
     assert not session.brief("a").flagged
     session.note("goes on")
@@ -206,9 +206,9 @@ def test_a_set_that_vanished_is_no_deletion_of_its_cases(files: Files, left: byt
     if left is not None:
         files.path.write_bytes(left)
     for _ in range(2):
-        assert "the set was removed or emptied; what is here is kept in" in store.save()
+        assert "the set was removed or emptied; its last state is in" in store.save()
         assert store.problem
-        assert "make an empty one" not in store.problem
+        assert "create an empty file" not in store.problem
         assert not store.conflicts
         assert [brief.id for brief in session.briefs()] == ["a", "b", "c"]
         assert (files.path.read_bytes() if files.path.exists() else None) == left

@@ -44,5 +44,5 @@ def test_foreign_judgements_are_told_with_the_remedy() -> None:
     assert foreign_words(["a", "b"], {"a", "b", "c"}) == ""
     assert foreign_words(["a", "z"], {"a"}).startswith("one judgement is of no case of the set")
     said = foreign_words("vwxyz", {"a"})
-    assert said.startswith("5 judgements are of no case of the set ('v', 'w', 'x', …)")
+    assert said.startswith("5 judgements are about no case of the set ('v', 'w', 'x', …)")
     assert "--labels-dir" in said

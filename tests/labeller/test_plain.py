@@ -127,7 +127,7 @@ def test_refusals_are_said_and_nothing_happens(lines: Lines) -> None:
         "99", "bogus", "2 7b", "n", "g 2", "g 2 9", "go 77", "u", "delete q-9", "edit x y"
     )
     assert "There is no row 99." in said
-    assert "'bogus' is no command; ? lists them." in said
+    assert "'bogus' is not a command; ? lists them." in said
     assert "Needs have numbers: 7'2 puts row 7 into need 2." in said
     assert "l is the next question here." in said
     assert "Write r ROW 0-3." in said
@@ -191,7 +191,7 @@ def test_without_chunks_editing_goes_on(lines: Lines) -> None:
 def test_chunks_that_do_not_come_do_not_hold_up_the_session(lines: Lines) -> None:
     lines.source.request = lambda case_id, question: None  # type: ignore[method-assign]
     said = lines.do("edit tags x")
-    assert "have not come yet" in said
+    assert "are not here yet" in said
     assert lines.session.case_of("q-0001")["tags"] == ["x"]
 
 
@@ -228,10 +228,10 @@ def test_blind_mode_can_be_left(lines: Lines) -> None:
 def test_adjudication(lines: Lines) -> None:
     lines.session.others = {"b": {"q-0001": {"gold_supports": [{"rel_path": "faq.md"}]}}}
     said = lines.do("adj", "adj b", "adj b 1 b", "adj b done", "adj c")
-    assert "at hand: b" in said
+    assert "annotators: b" in said
     assert "1 faq.md: A not marked, B need 1; ?" in said
     assert "q-0001 is settled with b" in said
-    assert "No labels of c are at hand." in said
+    assert "There are no labels of c here." in said
     assert lines.session.case_of("q-0001")["gold_supports"] == [{"rel_path": "faq.md"}]
 
 
@@ -280,7 +280,7 @@ def test_a_line_is_one_step_to_undo_and_done_as_a_whole_or_not(lines: Lines) -> 
     assert "Undone: saving in q-0001" in said
     assert lines.session.case.get("gold_supports") is None
     assert not lines.session.can_undo
-    assert "Nothing of this line is done (99)." in lines.do("1 99")
+    assert "This line was ignored (99)." in lines.do("1 99")
     assert lines.session.case.get("gold_supports") is None
 
 

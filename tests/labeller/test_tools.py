@@ -91,7 +91,7 @@ def test_calls_come_with_the_passages(session: Session) -> None:
 
 def test_a_second_annotator_does_not_change_the_set(cases: Any, clock: Any) -> None:
     second = Session(cases, {}, record=lambda e: None, now=clock, second=True)
-    with pytest.raises(ActionRefused, match="A second annotator labels"):
+    with pytest.raises(ActionRefused, match="A second annotator only labels"):
         second.label_tools(tools.expect_none)
 
 

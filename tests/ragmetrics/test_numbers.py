@@ -116,7 +116,7 @@ def test_number_words(phrase: str, value: float) -> None:
         ("It is up by 15.", "It was 20, then 35.", "fabricated"),  # operands not in the claim
         ("The two brothers met.", "Jim and John met.", "unchecked"),  # counted, not told
         ("He has three sons now.", "He has 4 sons now.", "fabricated"),  # another count told
-        ("Version 9.9.9 is out.", "Nothing.", "found"),  # an id is no number
+        ("Version 9.9.9 is out.", "Nothing.", "found"),  # an id is not a number
         ("It shuts at 2:30 am.", "It shuts at 14:30.", "fabricated"),
         ("It shuts at 2:30.", "It shuts at 14:30.", "found"),  # morning or afternoon is left open
         ("It shuts at 12 am.", "It shuts at noon.", "fabricated"),

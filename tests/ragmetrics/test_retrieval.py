@@ -98,7 +98,7 @@ def test_evidence_recall_takes_the_best_group_and_counts_no_related_support() ->
     # A group of six counts as six, also at k = 3: three of six.
     six = ranked([1, 2, 3, 4, 5, 6], range(1, 7), groups=[[0, 1, 2, 3, 4, 5]])
     assert [r.evidence_recall(six, k) for k in (3, 10)] == [0.5, 1.0]
-    # An index that stands there twice is one support.
+    # An index that is there twice is one support.
     assert r.evidence_recall(ranked([1, None], [1], groups=[[0, 0, 1]]), 5) == 0.5
 
 

@@ -220,7 +220,7 @@ def test_what_always_holds(before: list[tuple[int, int]], after: list[tuple[int,
 
 
 def test_what_cannot_be_watched_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"2026-01-05: 3 bad of 2 is no share"):
+    with pytest.raises(ValueError, match=r"2026-01-05: 3 bad of 2 is not a share"):
         DayCount(FIRST, 3, 2)
     with pytest.raises(ValueError, match="reference has no units"):
         watch_share([DayCount(day(-1), 0, 0)], [])

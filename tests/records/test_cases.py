@@ -137,8 +137,8 @@ def test_the_message_names_file_line_and_field(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "line", "words"),
     [
-        (b"", None, "holds no cases"),
-        (b"\n \n", None, "holds no cases"),
+        (b"", None, "contains no cases"),
+        (b"\n \n", None, "contains no cases"),
         (b'\xef\xbb\xbf{"id":"a","question":"b"}\n', 1, "byte order mark"),
         (b'{"id":"a","question":"b"}\r\n{"id":"c","question":"d"}\r\n', 1, "CRLF"),
         (b'{"id":"a","question":"b"}\n\x00\x00\n', 2, "NUL"),

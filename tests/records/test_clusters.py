@@ -108,7 +108,7 @@ def test_any_key_of_the_lines_can_put_cases_together(tmp_path: Path) -> None:
     path.write_text("[]\n")
     with pytest.raises(StorageError, match=r"set.jsonl:1: is no"):
         read_clusters(path)
-    with pytest.raises(StorageError, match=r"set.jsonl:1: is no JSON object"):
+    with pytest.raises(StorageError, match=r"set.jsonl:1: is not a JSON object"):
         read_clusters(path, "patient")
     path.write_text('{"question": "?"}\n')
     with pytest.raises(StorageError, match=r"set.jsonl:1: id: is missing"):

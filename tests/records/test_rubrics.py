@@ -87,7 +87,7 @@ def test_the_target_and_the_direction_say_what_is_good(
         ('"answer", "question"', '"question"', ':2: reads: must have "answer"'),
         ('"answer", "question"', '"answer", "secrets"', ":2: reads: must be a list of question,"),
         ('"fair" = "It does not hurt."', '"fair" = 3', ":7: scale.fair: must be a text"),
-        ('"fair"', '"cannot_tell"', ":7: scale.cannot_tell: stands beside"),
+        ('"fair"', '"cannot_tell"', ":7: scale.cannot_tell: is part of"),
         ('"fair"', '"a\\nb"', "scale.a\nb: a label has"),
         ('verdict = "kind"', 'verdict = "great"', ":16: examples[2].verdict: must be one of"),
         ('answer = "Come in."\n', "", ":14: examples[2].answer: is missing"),
@@ -112,7 +112,7 @@ def test_a_bad_file_is_named_with_line_and_key(
 
 @pytest.mark.parametrize("name", ["Kind", "a.b", "mean_rank", "x_turn", "kind ness"])
 def test_a_name_that_could_be_another_metric_is_refused(tmp_path: Path, name: str) -> None:
-    assert "the name must have small letters" in refused(tmp_path, GOOD, name)
+    assert "the name must have only lower-case letters" in refused(tmp_path, GOOD, name)
 
 
 def test_a_name_finds_the_teams_file_first_and_never_leaves_the_folder(tmp_path: Path) -> None:

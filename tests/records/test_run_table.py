@@ -87,7 +87,7 @@ def test_a_call_that_failed_is_not_answered_and_not_passed(tmp_path: Path) -> No
 def test_scores_that_are_none_are_told_with_their_line(tmp_path: Path) -> None:
     good = {"case_id": "a", "repeat": 0, "status": "scored", "scores": {"mrr": 1}}
     write_lines(tmp_path, "retrieval", [good, good | {"case_id": "b", "scores": {"mrr": "high"}}])
-    with pytest.raises(StorageError, match=r"retrieval\.jsonl:2: is no score line .*scores"):
+    with pytest.raises(StorageError, match=r"retrieval\.jsonl:2: is not a score line .*scores"):
         RunTable(tmp_path).section("retrieval")
 
 
@@ -142,7 +142,7 @@ def test_faulty_lines_are_reported_and_the_others_found(tmp_path: Path) -> None:
     path.unlink()
     assert table.text(3) == b""
     path.write_bytes(b"".join(text))
-    with pytest.raises(StorageError, match=r"context\.jsonl:1: is no score line"):
+    with pytest.raises(StorageError, match=r"context\.jsonl:1: is not a score line"):
         RunTable(tmp_path).section("context")
 
 
@@ -250,7 +250,7 @@ def test_a_reason_that_is_no_text_is_told_with_its_line(tmp_path: Path) -> None:
     path = write_lines(tmp_path, "context", [line, line | {"case_id": "b"}])
     path.write_bytes(path.read_bytes()[:-2] + b',"reasons":{"mrr":3}}\n')
     RunTable(tmp_path).section("context")  # which does not look at reasons
-    with pytest.raises(StorageError, match=r"context\.jsonl:2: is no score line .*reasons"):
+    with pytest.raises(StorageError, match=r"context\.jsonl:2: is not a score line .*reasons"):
         RunTable(tmp_path, explained=True).section("context")
 
 
@@ -266,5 +266,5 @@ def test_a_line_that_was_replaced_is_told_with_its_number(tmp_path: Path) -> Non
     ]
     text = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*text[:257], b"?" * (len(text[257]) - 1) + b"\n", *text[258:]]))
-    with pytest.raises(StorageError, match=r"context\.jsonl:258: is no score line"):
+    with pytest.raises(StorageError, match=r"context\.jsonl:258: is not a score line"):
         list(table.lines([256, 257]))

@@ -83,5 +83,5 @@ def test_lines_without_a_head_are_read_as_they_are(run: Path) -> None:
 def test_a_later_schema_is_refused(run: Path) -> None:
     path = run / "scores/retrieval.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"schema":2', b'"schema":3', 1))
-    with pytest.raises(StorageError, match="has schema 3, this version reads 2"):
+    with pytest.raises(StorageError, match="has schema 3, but this version reads 2"):
         list(read_scores(run, "retrieval"))

@@ -158,12 +158,12 @@ def test_faults_name_the_part_and_its_line(eval_set: Path, tmp_path: Path) -> No
     first = folder / "part-00000.jsonl"
     assert [str(problem) for problem in caught.value.problems] == [
         f"{second}:2: id: 'q00' is also the id of line 1 of {first}; give it another",
-        f"{second}:3: is no JSON object; a line is one case in {{…}}",
+        f"{second}:3: is not a JSON object; a line is one case in {{…}}",
     ]
     second.unlink()
-    with pytest.raises(StorageError, match=r"cut: lacks part-00001\.jsonl; bring it back"):
+    with pytest.raises(StorageError, match=r"cut: lacks part-00001\.jsonl; restore it"):
         read_cases(folder)
-    with pytest.raises(StorageError, match="is a set in parts, which is not edited"):
+    with pytest.raises(StorageError, match="is a set in parts, which cannot be edited"):
         read_bytes(folder)
     first.unlink()
     third.unlink()
@@ -182,9 +182,9 @@ def test_what_cannot_be_cut_is_refused_and_nothing_lost(
     assert sorted(path.name for path in run.iterdir()) == ["results.jsonl"]
     assert not (tmp_path / "cut").exists()
     assert "nothing to do" in str(convert("split", "--run", "none", "--shards", 2).exception)
-    assert "it is not cut" in str(convert("join", "--run", run).exception)
+    assert "it is not split" in str(convert("join", "--run", run).exception)
     convert("split", "--run", run, "--shards", 2)
-    assert "is cut already" in str(convert("split", "--run", run, "--shards", 3).exception)
+    assert "is split already" in str(convert("split", "--run", run, "--shards", 3).exception)
     assert "--split means nothing for a join" in str(convert("join", "--split", "x").exception)
 
 
@@ -320,7 +320,7 @@ def test_parts_below_a_named_address_or_in_the_folder_are_opened(
     (folder / "link.jsonl").symlink_to("/etc/hostname")
     with pytest.raises(StorageError, match="that you have not named"):
         parts_of(listed(folder, "link.jsonl"))
-    with pytest.raises(StorageError, match="is no list of parts"):
+    with pytest.raises(StorageError, match="is not a list of parts"):
         parts_of(listed(folder, "own.jsonl", size=-3))
 
 

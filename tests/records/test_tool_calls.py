@@ -63,17 +63,17 @@ def test_a_case_expects_forbids_and_limits_calls(tmp_path: Path) -> None:
         (
             {"expected_tools": [{"name": "f", "arguments": {"q": {"regex": "("}}}]},
             "expected_tools[0].arguments.q",
-            "regex is no regular expression",
+            "regex is not a regular expression",
         ),
         (
             {"forbidden_tools": [{"name": "f", "arguments": {"q": {"regex": 1}}}]},
             "forbidden_tools[0].arguments.q",
-            "regex is no string",
+            "regex is not a string",
         ),
         (
             {"expected_tools": [{"name": "f", "arguments": {"n": {"number": "3"}}}]},
             "expected_tools[0].arguments.n",
-            "number is no number; write one",
+            "number is not a number; write one",
         ),
         (
             {"expected_tools": [{"name": "f", "arguments": {"n": {"number": 3, "tolerance": -1}}}]},

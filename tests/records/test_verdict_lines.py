@@ -134,7 +134,9 @@ def test_a_line_whose_judge_nobody_says_is_named(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.jsonl"
     write(path, judged("a"))
     path.write_text(path.read_text().splitlines(keepends=True)[1])
-    with pytest.raises(StorageError, match="1: setting: no line of the file says who judged as"):
+    with pytest.raises(
+        StorageError, match="1: setting: no line of the file describes the judge of"
+    ):
         list(read_lines(path))
 
 

@@ -136,7 +136,7 @@ def test_every_problem_of_a_label_file_is_told_at_once(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert f"{path}:1: is not JSON" in done.stderr
     path.write_text("\n", encoding="utf-8")
-    with pytest.raises(StorageError, match="holds no labels"):
+    with pytest.raises(StorageError, match="has no labels"):
         human.read_own(path)
 
 

@@ -223,7 +223,7 @@ def test_a_killed_scheduler_is_one_sentence_and_what_was_scored_is_kept(
     serial = [(run / METRICS).read_bytes(), scores_file(run, "slow").read_bytes()]
     scored = len(logged(tmp_path / "other"))
     when(lambda: len(logged(log)) > scored // 2, processes.running[0].kill)
-    with pytest.raises(Unreachable, match=r"was lost. What was scored is kept") as caught:
+    with pytest.raises(Unreachable, match=r"was lost. All scores so far are kept") as caught:
         score_on(processes.address, run, eval_set, SlowScorer(log, 0.01))
     assert caught.value.exit_code == 3
     assert capfd.readouterr().err == ""

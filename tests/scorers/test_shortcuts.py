@@ -74,7 +74,7 @@ def test_an_outcome_that_is_looked_up_equals_the_one_worked_out(
 def test_what_is_looked_up_is_the_bulk_of_large_runs() -> None:
     case = TestCase("q", "?", chunk_relevance_grades={"a": 1.0, "b": 2.0})
     listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "a", "b"]))
-    assert listed is None  # "b" stands there twice: looked at closer
+    assert listed is None  # "b" is there twice: looked at closer
     listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "ab", "a"]))
     assert listed == (4, 2, 1.0, 2.0, None)  # the ranks of a and b, their grades, nothing cited
     cited = [Reference(chunk_id="x"), Reference(chunk_id="a")]

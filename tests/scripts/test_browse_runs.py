@@ -55,7 +55,7 @@ def test_a_run_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_latest_needs_a_complete_run(tmp_path: Path) -> None:
-    assert "holds no complete run" in refused(tmp_path, "latest")
+    assert "has no complete run" in refused(tmp_path, "latest")
 
 
 def test_three_runs_are_too_many(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_profile_that_exists_stays_unless_forced(
         (reply({"error": "no"}, 401), "--header Authorization=BOT_TOKEN", 2),
         (reply({"error": "no"}, 403), "--header Authorization=BOT_TOKEN", 2),
         (reply({"error": "no"}, 500), "→ 500: {\"error\": \"no\"}", 2),
-        (reply("", 302, Location="http://example.invalid/ask"), "to another place", 2),
+        (reply("", 302, Location="http://example.invalid/ask"), "to another host", 2),
         (reply({"status": "queued", "job_id": "7"}, 202), "polling", 2),
         (reply({"ok": True}), "--from-response", 2),
         (reply([]), "--from-response", 2),
@@ -307,7 +307,7 @@ def test_a_saved_answer_needs_no_bot(fake_bot: FakeBot, connect: Connect, tmp_pa
     (tmp_path / "other.json").write_text('{"a": 1}')
     bad = connect("/x", "--from-response", str(tmp_path / "other.json"))
     assert bad.exit_code == options.Exit.BAD_INPUT
-    assert "neither an answer nor passages" in said(bad)
+    assert "no recognisable answer or passages" in said(bad)
 
 
 def test_at_a_terminal_fields_are_accepted_or_changed(

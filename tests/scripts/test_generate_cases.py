@@ -74,7 +74,7 @@ def test_a_set_is_added_to_and_never_asks_twice(vault: Path, tmp_path: Path) -> 
     assert len(questions) == len(set(questions)) == 4
     assert questions.count("The mixer?") == 1
     assert "draft-crane-2" in {case["id"] for case in cases(target)}
-    assert "Fewer than the 10" in done.stderr
+    assert "These are fewer than the 10" in done.stderr
     before = target.read_bytes()
     again = call(*add)
     assert again.returncode == 2

@@ -84,7 +84,7 @@ def test_the_wrong_search_is_named_with_its_turn(finished: Any) -> None:
     assert section["by"]["turn"]["3+"]["mean"]["union_evidence_recall"] == 0.75
     assert section["by_turn"]["4"]["2"]["evidence_recall"] == 0.0
     done = finished.score(score_searches.main, "--worst", "1", columns=120)
-    assert "Least of the evidence was found by search 2 of turn 4" in done.stdout
+    assert "The weakest search is search 2 of turn 4" in done.stdout
     assert f"search 2  {WRONG}  (1 passage, 1 new; evidence_recall 0.000)" in done.stdout
     assert "turn 4 of conversation c0" in done.stdout
 
@@ -101,8 +101,8 @@ def test_turns_are_slices_and_their_loss_has_an_interval(
     assert section["clustered_by"] == "conversation"
     means = {name: part["mean"]["recall@5"] for name, part in section["by"]["standalone"].items()}
     assert means == {"yes": 1.0, "no": round(2.5 / 3, 6)}
-    done = finished.score(score_retrieval.main, "--by", "turn", columns=120)
-    assert "Later turns minus the first" in done.stdout
+    done = finished.score(score_retrieval.main, "--by", "turn", "-v", columns=120)
+    assert "Later turns against first turns" in done.stdout
     same_bytes(finished, score_conversations.main, "conversations")
 
 
@@ -120,12 +120,9 @@ def test_whole_conversations(finished: Any) -> None:
     assert section["mean"]["answered_from_history"] == 0.0
     done = finished.score(score_conversations.main, "--worst", "1", "--worst-by",
                           "answered_from_history", columns=120)  # fmt: skip
-    assert (
-        "6 conversations; in 6 a turn does not pass, the first of them: 1 at turn 2, 5 at turn 4."
-        in done.stdout
-    )
+    assert "6 conversations; in 6 a turn fails, first: 1 at turn 2, 5 at turn 4." in done.stdout
     names = "c0-2, c1-4, c2-4, c3-4, c4-4, c5-4"
-    assert f"The first turns that do not pass: {names}." in done.stdout
+    assert f"First failing turns: {names}." in done.stdout
     assert "missing here, brought at turn 3: b.md" in done.stdout
 
 
@@ -143,8 +140,8 @@ def test_sections_of_conversations_and_searches_only_where_there_are_some(finish
     assert not {"searches", "conversations"} & single.keys()
     assert not any("turn_loss" in section for section in single.values())
     for command, why in (
-        (score_searches.main, "tells its searches"),
-        (score_conversations.main, "holds no conversation"),
+        (score_searches.main, "reports its searches"),
+        (score_conversations.main, "has no conversation"),
     ):
         done = finished.score(command)
         assert done.exit_code == 0, "make score runs both, whatever the bot tells"

@@ -144,12 +144,12 @@ def test_a_plain_data_set_needs_no_run(tmp_path: Path, embedded: Counter[str]) -
     ("items", "says"),
     [
         ("[{", "answers.json:1:"),
-        ({"question": "?"}, "is no list"),
-        ([], "is no list"),
-        (["?"], "[0]: is no object"),
+        ({"question": "?"}, "is not a list"),
+        ([], "is not a list"),
+        (["?"], "[0]: is not an object"),
         ([{"question": " "}], "[0].question: is missing or empty"),
-        ([{"question": "?", "answer": 3}], "[0].answer: is no text"),
-        ([{"question": "?", "contexts": "one"}], "[0].contexts: is no list of texts"),
+        ([{"question": "?", "answer": 3}], "[0].answer: is not a text"),
+        ([{"question": "?", "contexts": "one"}], "[0].contexts: is not a list of texts"),
     ],
 )
 def test_a_faulty_data_set_is_refused(

@@ -171,7 +171,7 @@ def test_a_support_model_that_cannot_be_used_is_told_in_one_sentence(
         assert len(done.stderr.strip().splitlines()) == 1
         return str(done.stderr)
 
-    assert "holds no config.json" in refused(tmp_path / "nowhere")
+    assert "has no config.json" in refused(tmp_path / "nowhere")
     nameless = tmp_path / "nameless"
     nameless.mkdir()
     for file in always_supports.iterdir():

@@ -103,7 +103,7 @@ def test_the_verdict_is_hidden_until_there_is_a_label() -> None:
         ("1\n1\n1\no", "every claim is labelled"),
         ("1\nh\n1", "it has that label already"),
         ("?", "How to label, so that everyone labels alike"),
-        ("yes", "'yes' is no command; ? lists them"),
+        ("yes", "'yes' is not a command; ? lists them"),
         ("", "1 supported, 2 not, 3 cannot tell"),
     ],
 )

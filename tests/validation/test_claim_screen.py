@@ -408,7 +408,7 @@ async def test_the_goal_is_a_window_before_the_first_label_and_progress_stays_in
     async with bench.app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         assert "This run has 2 unsupported claims." in bench.shown()
-        assert "Any key goes on." in bench.shown()
+        assert "Press any key to continue." in bench.shown()
         await pilot.press("1")  # closes the window and labels nothing
         assert bench.written == []
         assert "faithfulness 0 labels" in bench.shown()
@@ -421,4 +421,6 @@ async def test_the_goal_is_a_window_before_the_first_label_and_progress_stays_in
     again = Bench(goal=bench.session.goal, decided=[LabelDecision("key0", "supported")])
     async with again.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert "Any key goes on." not in again.shown()  # it was said before the first label
+        assert (
+            "Press any key to continue." not in again.shown()
+        )  # it was said before the first label

@@ -347,7 +347,7 @@ def _parse(reply: Reply) -> Any:
             raise CallError("malformed", f"the body is not UTF-8: {where}") from None
         kind = reply.headers.get("Content-Type", "").partition(";")[0].strip()
         shown = f" (Content-Type: {kind})" if kind and "json" not in kind else ""
-        raise CallError("malformed", f"the body is no valid JSON{shown}: {error}") from None
+        raise CallError("malformed", f"the body is not valid JSON{shown}: {error}") from None
 
 
 def _query_text(value: Any) -> str:

@@ -1,10 +1,9 @@
-"""A profile for a bot that nobody described: find the request, map the answer, check it, write it.
+"""Make a bot's profile: find the request, map the answer, check it, write it.
 
     outcome = connect(ConnectOptions(url="http://localhost:9000"), cases, environ, talk)
 
-The requests are found in probe.py and shapes.py, the paths in guess.py, and place_check.py holds
-what comes back against the labels.
-"""
+The requests are found in probe.py and shapes.py, the paths in guess.py, and place_check.py compares
+the places in the answers with the labels."""
 
 from __future__ import annotations
 
@@ -94,7 +93,7 @@ ANY_QUESTIONS = (
     "How do I get started?",
     "What should I know first?",
 )
-"""What is asked where neither a set nor --ask says anything better."""
+"""Questions for a bot without a set or --ask."""
 
 
 @dataclass(frozen=True)
@@ -320,7 +319,7 @@ class _ConnectJob:
         paths = [chunk.rel_path or "" for result in self._results for chunk in result.chunks()]
         cut = shared_folder(paths)
         settings = {"path_root": cut.root, "path_cut": " ".join(cut.steps)}
-        note = f"All files that came lie in {cut.root}; change it with --set path_root=FOLDER."
+        note = f"All returned files are in {cut.root}; change it with --set path_root=FOLDER."
         if cut.root and note not in self._proposal.notes:
             self._proposal.notes.append(note)
         return {name: value for name, value in settings.items() if value}
@@ -494,7 +493,7 @@ def _variable_names(finder: SecretFinder, talk: Talk) -> dict[str, str]:
     for name in finder.values:
         answer = talk.name(name).strip() if talk.name else name
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", answer):
-            raise StorageError(f"{answer[:40]!r} is no name of an environment variable.")
+            raise StorageError(f"{answer[:40]!r} is not the name of an environment variable.")
         names[name] = answer
     return names
 
@@ -594,7 +593,7 @@ def _from_file(
     ):
         shown = "\n".join(f"  {line}" for line in tree(payload))
         raise StorageError(
-            f"--from-response {path}: holds neither an answer nor passages that can be told:\n"
+            f"--from-response {path}: contains no recognisable answer or passages:\n"
             f"{shown}\nName their paths with --set answer=PATH or --set retrieved=PATH."
         )
     return Answered(shape, settings, heard, recipe), [heard], None

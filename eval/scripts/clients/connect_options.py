@@ -60,9 +60,9 @@ class ConnectOptions:
     def check(self) -> None:
         """Raises StorageError for what makes no sense together."""
         if self.curl and self.body:
-            raise StorageError("--curl says the body itself; leave out --body.")
+            raise StorageError("--curl contains the body; leave out --body.")
         if not self.url and not self.curl and not self.from_response:
-            raise StorageError("which bot? Give its URL, or --curl with a request that works.")
+            raise StorageError("which bot? Give its URL, or --curl with a working request.")
         if self.url:
             check_bot_address(self.url)
         if not self.name.endswith(".toml") and not _PROFILE_NAME.fullmatch(self.name):
@@ -71,8 +71,8 @@ class ConnectOptions:
             )
         if self.target.exists() and not self.force and not self.dry_run:
             raise StorageError(
-                f"{self.target}: this profile exists; give another --name, or --force to replace "
-                "it. Nothing was asked."
+                f"{self.target}: this profile exists already; give another --name, or --force to "
+                "replace it. Nothing was asked."
             )
 
 
@@ -102,7 +102,7 @@ def given_request(options: ConnectOptions) -> CurlRequest | None:
         try:
             body = parse_json(_text_of(options.body, "--body"))
         except ValueError as error:
-            raise StorageError(f"--body: is no JSON ({error}).") from None
+            raise StorageError(f"--body: is not JSON ({error}).") from None
         if not isinstance(body, dict):
             raise StorageError("--body: must be a JSON object, {…}.")
     return CurlRequest(url, "GET" if body is None else "POST", {}, {}, body)
@@ -160,5 +160,5 @@ def given_shape(
     if options.body and (recipes := at_path(path)) and not recipes[0].guesses:
         shape = recipes[0].completed(shape)
     if shape.method not in METHODS:
-        raise StorageError(f"--curl: {shape.method} is no method of a profile.")
+        raise StorageError(f"--curl: {shape.method} is a method that profiles do not support.")
     return finder.shape(shape)

@@ -121,11 +121,13 @@ def _request(values: list[tuple[str, str]]) -> CurlRequest:
             pairs.append(value)
         elif name in _DATA:
             if value.startswith("@") and name != "--data-raw":
-                raise _fault("it reads its data from a file; give that with --body @FILE")
+                raise _fault("it reads its data from a file; give the file with --body @FILE")
             data.append(value)
             as_json = as_json or name == "--json"
         elif name not in _IGNORED:
-            raise _fault(f"{name} has no place in a profile (method, URL, headers and JSON have)")
+            raise _fault(
+                f"{name} has no place in a profile (which has method, URL, headers and JSON)"
+            )
     if not url:
         raise _fault("it names no URL")
     url = url if "://" in url else f"http://{url}"
@@ -138,7 +140,7 @@ def _built(
     try:
         split = urlsplit(url)
     except ValueError:
-        raise _fault("its URL is none") from None
+        raise _fault("its URL is not a URL") from None
     query: dict[str, Any] = dict(parse_qsl(split.query, keep_blank_values=True))
     body = None
     if get:

@@ -134,7 +134,7 @@ def started(words: Sequence[str], url: str, wait_s: float) -> Iterator[None]:
     address = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 80)
     if _listens(address):
         raise StorageError(
-            f"something listens at {url} already, so the command would ask another bot; stop it."
+            f"another server listens at {url} already; stop it, or its answers would be evaluated."
         )
     try:
         child = subprocess.Popen(
@@ -152,8 +152,8 @@ def started(words: Sequence[str], url: str, wait_s: float) -> Iterator[None]:
                 )
             if time.monotonic() > deadline:
                 raise Unreachable(
-                    f"nothing listens at {url} {wait_s:g} s after the command was started; "
-                    "wait_s in the grid makes it longer."
+                    f"nothing listens at {url} {wait_s:g} s after the command was started; raise "
+                    "wait_s in the grid."
                 )
             time.sleep(_POLL_SECONDS)
         yield

@@ -108,7 +108,7 @@ class Embedder:
             )
         if self.folder is not None and not holds_model(self.folder):
             raise EmbeddingUnavailable(
-                f"{self.folder} holds no embedding model (no config.json): name its folder."
+                f"{self.folder} has no embedding model (no config.json): name its folder."
             )
         self.name = BUNDLED_NAME if model is None else model
         self.threads = threads
@@ -174,13 +174,11 @@ class Embedder:
     ) -> Vectors:
         """Vectors of ``texts``: float32, shape (n, d), L2 norm 1, in the order given.
 
-        A text longer than the model reads (256 word pieces for the bundled one) is cut there by
-        the model; use ``windows`` first where its end matters. Vectors of one text made in
-        different batches differ by about 1e-7. An empty list gives shape (0, 0). The cache is
-        written after every block of texts, so a broken-off run loses little; then
-        ``progress(done, all)`` is told of the texts that were missing. Raises
-        EmbeddingUnavailable.
-        """
+        A text longer than the model reads (256 word pieces for the bundled one) is cut there by the
+        model; use ``windows`` first where its end matters. Vectors of one text made in different
+        batches differ by about 1e-7. An empty list gives shape (0, 0). The cache is written after
+        every block of texts, so a broken-off run loses little; then ``progress(done, all)`` counts
+        the texts that were missing. Raises EmbeddingUnavailable."""
         import numpy as np
 
         if not texts:
@@ -276,7 +274,7 @@ class Embedder:
         except ImportError as error:
             raise EmbeddingUnavailable(
                 f"sentence-transformers cannot be imported ({error}): run `make setup LIGHT=0`, "
-                "or go on without embeddings."
+                "or continue without embeddings."
             ) from error
         hide_progress()
         torch.set_num_threads(self.threads)
@@ -431,7 +429,7 @@ class _VectorCache:
         return self._transaction(select) or {}
 
     def write(self, vectors: Iterable[tuple[bytes, Vector]]) -> None:
-        """Keep the vectors, all or none of them; a key that is there already stays as it is."""
+        """Keep the vectors, all or none of them; a key that is there already stays unchanged."""
         rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors]
 
         def insert(database: sqlite3.Connection) -> None:
@@ -455,7 +453,9 @@ class _VectorCache:
                 return _run(path, work)
         except (OSError, sqlite3.Error) as error:
             self._path = None
-            warnings.warn(f"{path}: goes unused, embeddings are not kept: {error}", stacklevel=4)
+            warnings.warn(
+                f"{path}: cannot be used, so embeddings are not stored: {error}", stacklevel=4
+            )
             return None
 
 

@@ -411,7 +411,7 @@ def _sources_in_text(answer: ReplyColumn, proposal: Proposal) -> None:
     response["answer"] = f"before({path}, '{head}')"
     response["retrieved"] = f"lines(after({path}, '{mark}') || '')"
     proposal.tables["chunk"] = _line_paths([one for one in parsed if one])
-    proposal.notes.append("The passages are read from the lines under the answer's text.")
+    proposal.notes.append("The passages are read from the lines after the answer's text.")
 
 
 def _line_paths(lines: Sequence[re.Match[str]]) -> dict[str, str]:

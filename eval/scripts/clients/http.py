@@ -33,22 +33,23 @@ from clients.secrets import Redactor
 from records.results import EARLIER_TURN_FAILED
 
 KINDS = {
-    "connection": "no connection, or it broke before the whole answer had come",
-    "timeout": "the answer was not complete when the time of the call was over",
+    "connection": "no connection, or it broke before the end of the answer",
+    "timeout": "the answer was not complete within the time of the call",
     "rate_limited": "HTTP 429 on every try, or a Retry-After longer than the time left",
     "server_error": "HTTP 5xx on every try (501, 505 and other lasting ones: asked once)",
-    "client_error": "HTTP 4xx or another status that is no success; asked once",
+    "client_error": "HTTP 4xx or another status without success; asked once",
     "redirect": "a redirect to another host, to another method, or in a circle; not followed",
-    "malformed": "the body is no JSON: truncated, HTML, empty, NaN, not UTF-8; asked once",
+    "malformed": "the body is not JSON: truncated, HTML, empty, NaN, not UTF-8; asked once",
     "too_large": "the body is larger than the limit; reading was stopped",
     "mapping": "JSON that does not fit the profile: a field is missing or has a wrong type",
-    "bot_error": "the bot answered with an error of its own (the profile's `error` field, or "
-    "`error`, `detail` or `message` and no answer)",
-    "no_answer": "no text where the profile finds the answer, and no word that the bot abstains; "
+    "bot_error": "the bot answered with its own error (the profile's `error` field, or `error`, "
+    "`detail` or `message` and no answer)",
+    "no_answer": "no text at the profile's path of the answer, and no sign that the bot abstains; "
     "asked once",
-    "imported": "an answer that was produced elsewhere, and failed there without a known kind",
-    "no_text": "a turn of a conversation whose answer has no text: nothing could go on from it",
-    EARLIER_TURN_FAILED: "a turn that was not asked, since one before it failed",
+    "imported": "an imported answer that failed elsewhere without a known kind",
+    "no_text": "a turn of a conversation whose answer has no text, so that the conversation cannot "
+    "continue",
+    EARLIER_TURN_FAILED: "a turn that was not asked, because an earlier one failed",
 }
 """Every kind that ``error.kind`` of a result can have, with its meaning."""
 
@@ -97,7 +98,7 @@ def message_of(error: Any) -> str:
 
 
 class NotConnected(CallError):
-    """There was no connection at all: nobody listens, no such host, no valid certificate."""
+    """There was no connection at all: no server listens, no such host, no valid certificate."""
 
     def __init__(self, message: str) -> None:
         super().__init__("connection", message, retryable=True)
@@ -157,11 +158,11 @@ def redirect_target(status: int, headers: Mapping[str, str], method: str, url: s
         new = urlsplit(target)
         upgrade = (old.scheme, old.port, new.scheme, new.port) == ("http", None, "https", None)
     except ValueError:  # half an IPv6 address, a port that is none
-        raise CallError("redirect", f"HTTP {status} to an address that is none") from None
+        raise CallError("redirect", f"HTTP {status} to an invalid address") from None
     same = (old.scheme, old.port) == (new.scheme, new.port) or upgrade
     if new.hostname != old.hostname or not same:
         host = new.hostname or "nowhere"
-        raise CallError("redirect", f"HTTP {status} to another place ({host}); not followed")
+        raise CallError("redirect", f"HTTP {status} to another host ({host}); not followed")
     if status not in KEEPS_METHOD and method != "GET":
         raise CallError(
             "redirect", f"HTTP {status} to {new.path} would turn {method} into GET; not followed"
@@ -306,7 +307,7 @@ async def call_with_retries(
 async def _limited(
     attempt_call: Callable[[float], Awaitable[Answer]], allowed: float, limits: CallLimits
 ) -> Answer:
-    """One try, of whose end the limits are told."""
+    """One try; its end is reported to the limits."""
     status: int | None = None
     wait: float | None = None
     done = False

@@ -186,7 +186,7 @@ class CallLimits:
             self._usual += (middle - self._usual) / 16
 
     def _learn(self, headers: Mapping[str, str]) -> None:
-        """Spread what is left until it begins anew, as soon as it is little."""
+        """Spread a small remaining allowance over the time until the next window."""
         now = self._clock()
         for remaining, reset in REQUESTS:
             left, seconds = _number(headers.get(remaining)), _seconds(headers.get(reset))
@@ -235,13 +235,13 @@ def _seconds(text: str | None) -> float | None:
 DAY_S = 86_400.0
 
 LIMITS = {
-    "concurrency": KeyRule("whole", "Most calls at once; fewer while some are refused.", 1, 512),
-    "rpm": KeyRule("number", "Most requests a minute, sent evenly.", 0, 1e9, above=True),
-    "tpm": KeyRule("number", "Most tokens a minute, as the server counts.", 0, 1e9, above=True),
+    "concurrency": KeyRule("whole", "Limit of calls at once; lower after refusals.", 1, 512),
+    "rpm": KeyRule("number", "Limit of requests a minute, sent evenly.", 0, 1e9, above=True),
+    "tpm": KeyRule("number", "Limit of tokens a minute, by the server.", 0, 1e9, above=True),
     "timeout": KeyRule("number", "Seconds for one try, to the last byte.", 0, DAY_S, above=True),
     "retries": KeyRule("whole", "Further tries of a call.", 0, 1000),
 }
-"""How fast any server may be asked, and how patiently."""
+"""Limits of rate, time and retries for any server."""
 
 BOT_LIMITS = {
     **LIMITS,

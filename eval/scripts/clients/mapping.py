@@ -260,7 +260,7 @@ class AnswerMap:
         if "retrieved" in fields:
             if not isinstance(fields["retrieved"], list):
                 kind = type(fields["retrieved"]).__name__
-                text = f"searches[{number}].retrieved: is no list but {kind}"
+                text = f"searches[{number}].retrieved: is not a list but {kind}"
                 raise CallError("mapping", text)
             fields["retrieved"] = [
                 self._item(chunk, self.chunk, "chunk" in self.reads_text)
@@ -308,7 +308,7 @@ def build_result(
 def _list(fields: Mapping[str, Any], name: str) -> Iterable[Any]:
     value = fields[name]
     if not isinstance(value, list):
-        raise CallError("mapping", f"{name}: is no list but {type(value).__name__}")
+        raise CallError("mapping", f"{name}: is not a list but {type(value).__name__}")
     return value
 
 

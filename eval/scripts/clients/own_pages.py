@@ -1,8 +1,7 @@
 """Which requests a server on this machine answers: those of its own pages, and of programs.
 
-A browser sends any page's requests to any address. ``Origin`` says whose page asked; a name that
-somebody made to point here (DNS rebinding) stands in ``Host``.
-"""
+A browser sends any page's requests to any address. ``Origin`` names the page that asked. ``Host``
+shows a foreign name that points here (DNS rebinding)."""
 
 from __future__ import annotations
 

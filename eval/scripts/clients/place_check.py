@@ -33,7 +33,7 @@ SEPARATORS = (
 )  # fmt: skip
 """What bots part headings with; with blanks first, since a heading may hold the bare sign."""
 
-NO_LABELS = "No label to check against: label some questions, then connect once more with --force."
+NO_LABELS = "No labels to check against: label some questions, then connect again with --force."
 
 MOST_LEVELS = 2
 """Leading headings that a bot may put in front of those of the labels."""
@@ -207,7 +207,7 @@ def measurable(
             True,
             "the bot says so itself"
             if "abstained" in fields["response"]
-            else "the bot does not say so: told from the answer's words",
+            else "the bot does not say so: recognised by the answer's words",
         ),
         Measurable(
             "tokens and cost",
@@ -250,7 +250,7 @@ class PlaceVerdict:
         if self.settings:
             shown = ", ".join(f'{name} = "{value}"' for name, value in self.settings.items())
             lines = [
-                f"As the bot writes them, {before.paths} of {before.gold} gold files and "
+                f"As the bot writes its places, {before.paths} of {before.gold} gold files and "
                 f"{before.headings} of {before.gold} gold {before.places} match.",
                 f"With {shown}: {after.paths} of {after.gold} gold files were retrieved; "
                 f"{after.headings} of these {after.paths} {after.places} match.",
@@ -262,7 +262,7 @@ class PlaceVerdict:
             ]
         if after.untold:
             lines.append(
-                f"{counted(after.untold, 'quote')} could not be looked for: the passages' text is "
+                f"{counted(after.untold, 'quote')} could not be searched: the passages' text is "
                 "missing or cut. Map it with --set chunk.text=…, or score with --match doc."
             )
         if after.example is not None:
@@ -271,7 +271,7 @@ class PlaceVerdict:
         if after.coarse:
             lines.append(
                 "Some of the bot's headings end above those of the labels: such a passage counts "
-                "only where its text holds the label's snippet."
+                "only if its text contains the label's snippet."
             )
         return lines
 

@@ -40,7 +40,8 @@ _ACCEPT = "application/json, text/event-stream;q=0.5, application/x-ndjson;q=0.5
 _WAITING = frozenset(("pending", "queued", "processing", "accepted", "in_progress", "running"))
 
 HOW_TO_GO_ON = (
-    "Three ways on: an address with the path that answers questions (http://HOST:PORT/chat), "
+    "Three ways to continue: an address with the path that answers questions "
+    "(http://HOST:PORT/chat), "
     "--curl 'curl …' (or --curl @FILE) with a request that works, or --from-response FILE with an "
     "answer that you saved."
 )
@@ -158,8 +159,7 @@ class Prober:
         """The first request that brings an answer or passages.
 
         ``given``: the user's own request, then nothing else is tried. Raises StorageError when none
-        does, with a table of the tries; Unreachable when nobody answers at all.
-        """
+        does, with a table of the tries; Unreachable when no server answers at all."""
         shapes = [given] if given else self._known(path)
         guessed = given is not None
         seen: set[str] = set()
@@ -272,7 +272,7 @@ class Prober:
         if path not in self._listed:
             self._listed[path] = None
             body: dict[str, Any] | None = {} if method == "POST" else None
-            ask = Shape(method or "GET", path, "which models are there?", self._query, body=body)
+            ask = Shape(method or "GET", path, "list the models", self._query, body=body)
             try:
                 names = compile_path(_MODELS)(
                     json.loads(self.send(ask, Question("models", ""))[0].body)
@@ -287,7 +287,7 @@ class Prober:
 
     def _shapes(self, path: str) -> list[Shape]:
         """What openapi.json names, else the known requests at the user's own path."""
-        shape = Shape("GET", "/openapi.json", "does the bot describe itself?")
+        shape = Shape("GET", "/openapi.json", "look for a description of the API")
         document = None
         try:
             document = json.loads(self.send(shape, Question("openapi", ""))[0].body)
@@ -336,8 +336,8 @@ class Prober:
         status = payload.get("status") if isinstance(payload, dict) else None
         if reply.status == 202 or (isinstance(status, str) and status.lower() in _WAITING):
             raise StorageError(
-                "this bot takes the question and answers later, when it is asked again (polling): "
-                "that is not supported. Put a small service in front of it that waits."
+                "this bot answers only to a later request (polling), which is not supported. Put a "
+                "small service in front of it that waits."
             )
 
     def _next(self, shape: Shape, error: CallError, seen: set[str]) -> list[Shape]:
@@ -363,7 +363,8 @@ class Prober:
         sent = [*self._headers, *filter(SECRET_HEADER.search, shape.headers)]
         if sent:
             raise StorageError(
-                f"the bot refuses what {', '.join(sent)} holds (HTTP {status}). The variable must "
+                f"the bot refuses the value of {', '.join(sent)} (HTTP {status}). The variable "
+                "must "
                 'hold the whole value, such as "Bearer abc…".'
             )
         raise StorageError(
@@ -378,7 +379,7 @@ class Prober:
         seconds = 1.0 if error.retry_after is None else error.retry_after
         if seconds > LONGEST_WAIT_S:
             raise StorageError(
-                f"the bot asks to wait {seconds:,.0f} s before the next request; try again then."
+                f"the bot asks for {seconds:,.0f} s before the next request; try again then."
             )
         self._tell(f"   429: waiting {seconds:g} s, as the bot asks")
         time.sleep(seconds)

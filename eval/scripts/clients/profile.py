@@ -136,7 +136,7 @@ class Profile:
 
     @property
     def one_memory(self) -> bool:
-        """Whether the bot has one memory for all who ask, so that nobody may ask meanwhile."""
+        """Whether the bot has one memory for all callers, so that only one may ask at a time."""
         return self.reset is not None and "session" not in self.uses
 
     def messages(self, history: Sequence[ChatMessage]) -> list[dict[str, str]]:
@@ -232,7 +232,7 @@ class _ProfileReader:
             self._add(f"{table}.path", 'must begin with "/"; the host comes from --api-url')
         elif any(mark in request["path"] for mark in "?# "):
             self._add(
-                f"{table}.path", 'holds "?", "#" or a space; parameters go into request.query'
+                f"{table}.path", 'contains "?", "#" or a space; parameters go into request.query'
             )
         if request.get("method", "POST") not in METHODS:
             self._add(
@@ -249,7 +249,7 @@ class _ProfileReader:
         for name, value in sweep.items():
             items = value if isinstance(value, list) else [value]
             if name in PLACEHOLDERS or not NAME.fullmatch(name):
-                self._add(f"sweep.{name}", "is no name that a setting can have; choose another")
+                self._add(f"sweep.{name}", "cannot be the name of a setting; choose another")
             if not all(isinstance(item, (str, int, float)) for item in items):
                 self._add(f"sweep.{name}", "must be a text, a number, true, false, or a list")
         return set(sweep)
@@ -305,7 +305,7 @@ class _ProfileReader:
         error = response.pop("error", None)
         constant = self._keys("constant", top.get("constant", {}), RESULT_FIELDS)
         for name in (name for name in constant if name in response):
-            self._add(f"constant.{name}", "is mapped under response too; keep one of them")
+            self._add(f"constant.{name}", "is also mapped under response; keep one of them")
         for name, value in constant.items():
             try:
                 msgspec.convert({"test_case_id": "", name: value}, TestResult)
@@ -364,7 +364,9 @@ class _ProfileReader:
         names = ("heading_separator", "heading_root", "path_root")
         for name in names:
             if name in top and not top[name].strip():
-                self._add(name, "is empty; write what the bot's places have, or leave it out")
+                self._add(
+                    name, "is empty; write the part that the bot's places have, or leave it out"
+                )
         steps = top.get("path_cut", "").split()
         if unknown := [name for name in steps if name not in STEPS]:
             self._add("path_cut", f"has {unknown[0]!r}; steps are: {', '.join(STEPS)}")
@@ -406,7 +408,7 @@ class _ProfileReader:
         except ValueError as error:
             reason = " ".join(str(error).split())
             helpers = f"; helpers are {', '.join(HELPERS)}" if "no function" in reason else ""
-            self._add(where, f"{expression!r} is no JMESPath expression ({reason}{helpers})")
+            self._add(where, f"{expression!r} is not a JMESPath expression ({reason}{helpers})")
             return None
 
     def _table(self, name: str, raw: Any, types: Mapping[str, type]) -> dict[str, Any]:

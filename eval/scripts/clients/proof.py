@@ -152,7 +152,7 @@ def prove_run(
     if with_answers and counted_results and all(map(_lacks_answer, counted_results)):
         return (
             f"none of the first {counted(len(counted_results), 'answer')} has a text: the profile "
-            "does not map the bot's answer. Correct [response] answer in it, or make it anew with "
+            "does not map the bot's answer. Correct [response] answer in it, or make it again with "
             "connect_bot.py --force"
         )
     asked = [
@@ -208,7 +208,7 @@ def _answer_row(
     path, texts = response.get("answer"), [each.result.answer or "" for each in answers]
     ask = "Is this the answer?"
     if retrieves_only:
-        return _row(ask, path, (), "–", "The profile is of a bot that only retrieves.")
+        return _row(ask, path, (), "–", "The profile describes a bot that only retrieves.")
     if all(_lacks_answer(each.result) for each in answers):
         path = path or _empty_answer([each.payload for each in answers])
         where = f"{path} has no text in any answer" if path else "not found"
@@ -247,7 +247,7 @@ def _passage_fault(response: Mapping[str, str], answers: Sequence[ProvenAnswer])
     if not inside and other is None:
         return ""  # an extractive bot
     remedy = f"--set answer={other}" if other else "--set answer=PATH"
-    return f"What is taken for the answer is a passage. Use {remedy}."
+    return f"The answer's path leads to a passage. Use {remedy}."
 
 
 def _is_a_passage(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> bool:
@@ -268,7 +268,7 @@ def _form_fault(answers: Sequence[ProvenAnswer]) -> str:
         ("an object's repr", lambda text, _: _REPR.fullmatch(text)),
     ):
         if all(holds((each.result.answer or "").strip(), each) for each in answers):
-            return f"What is taken for the answer is {kind}. Name its path with --set answer=PATH."
+            return f"The answer's path leads to {kind}. Name the right one with --set answer=PATH."
     return ""
 
 
@@ -315,16 +315,16 @@ def _passages_doubt(
     answers: Sequence[ProvenAnswer], lists: Sequence[Sequence[RetrievedChunk]]
 ) -> tuple[str, str]:
     if not any(lists):
-        return "?", "No passage came for any of the questions."
+        return "?", "None of the questions brought a passage."
     several = len({each.question for each in answers}) > 1
     if several and len({tuple(map(_identity, chunks)) for chunks in lists}) == 1:
         return "?", "The same passages came for all questions."
     texts = {chunk.text for chunks in lists for chunk in chunks if chunk.text}
     if not texts:
-        return "?", "The passages have no text: what reads texts is not measured."
+        return "?", "The passages have no text: metrics that read texts are not measured."
     ends = sum(map(ends_cut, texts))
     if ends > len(texts) / 2 or (len(texts) > 2 and len(set(map(len, texts))) == 1):
-        return "?", "The passages' texts are cut: what reads whole passages is not to be trusted."
+        return "?", "The passages' texts are cut: do not trust metrics that read whole passages."
     if not several:
         return "?", "Only one answer was read, so nothing could be compared."
     return "✓", "The questions brought different passages."
@@ -342,7 +342,7 @@ def _tools_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
     if not calls:
         return _row(ask, path, values, "?", "No tool was called for any of the questions.")
     if not any(call.result or call.error for call in calls):
-        doubt = "What the tools gave back is not told: answers that rest on it look unsupported."
+        doubt = "The tools' results are not reported: answers based on them look unsupported."
         return _row(ask, path, values, "?", doubt)
     return _row(ask, path, values, "✓", "Each call has its name, and results were found.")
 
@@ -430,7 +430,7 @@ def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
     if not total:
         return _row(ask, path, values, "?", "No answer cites anything.")
     if resolved < total:
-        says = f"{total - resolved} of {counted(total, 'citation')} name no passage of the answer."
+        says = f"{total - resolved} of {counted(total, 'citation')} name none of its passages."
         return _row(ask, path, values, "?", says)
     whole = f"All {total:,} citations name" if total > 1 else "The 1 citation names"
     says = f"{whole} a passage of the answer."

@@ -129,7 +129,9 @@ def set_paths(proposal: Proposal, changes: Mapping[str, str]) -> None:
             compile_path(path)
         except ValueError as error:
             reason = " ".join(str(error).split())
-            raise StorageError(f"{name}: {path!r} is no JMESPath expression ({reason}).") from None
+            raise StorageError(
+                f"{name}: {path!r} is not a JMESPath expression ({reason})."
+            ) from None
         proposal.tables[table][key] = path
 
 
@@ -137,7 +139,7 @@ def profile_text(shape: Shape, proposal: Proposal, limits: Mapping[str, Any]) ->
     """The profile as TOML."""
     settings = dict(proposal.settings)
     lines = [
-        "# Made by connect_bot.py. Every key is explained in eval/profiles/default.toml.",
+        "# Made by connect_bot.py. eval/profiles/default.toml explains every key.",
         "schema = 1",
         f"description = {toml_value(f'{shape.method} {shape.path}')}",
         *(f"# {note}" for note in proposal.about),

@@ -96,7 +96,7 @@ def _run(
     selected = select(cases, options.filters, options.limit)
     if options.limit and len(selected) > options.limit:
         console.print(
-            f"--limit {options.limit} is within a conversation, which is asked whole: "
+            f"--limit {options.limit} is inside a conversation, which is asked whole: "
             f"{len(selected):,} cases.",
             soft_wrap=True,
         )
@@ -132,8 +132,8 @@ def _run(
         console.print(warning, soft_wrap=True)
     if options.retrieval_only and profile.retrieval_only is None:
         console.print(
-            f"Profile {profile.name} does not say how to ask for retrieval alone: the bot makes "
-            "its answers all the same; they are not recorded.",
+            f"Profile {profile.name} does not say how to ask for retrieval only. The bot answers "
+            "as well; the answers are not recorded.",
             soft_wrap=True,
         )
     config = options.config(
@@ -318,12 +318,11 @@ class _Session:
             finish(api.ask(self._question(job)))
 
     async def _first(self, call: Awaitable[Sequence[BotAnswer]]) -> Sequence[BotAnswer]:
-        """The first answers of a process. Raises Unreachable when nobody is there."""
+        """The first answers of a process. Raises Unreachable when no server answers."""
         if self._first_address:
-            moved = f"This run was begun at {self._first_address}; it goes on at "
+            moved = f"This run began at {self._first_address}; it continues at "
             moved += f"{self._config.api['url']}."
             self._console.print(printable(moved), soft_wrap=True)
-
         answers = await call
         first = answers[0]
         if first.result.error is not None and not first.connected:
@@ -350,11 +349,11 @@ class _Session:
                 step=step,
             )
         failed = f"; {errors} failed" if errors else ""
-        self._console.print(f"Asked {len(prompts)} labelled prompts, too{failed}.")
+        self._console.print(f"Asked {len(prompts)} labelled prompts as well{failed}.")
 
     @contextlib.contextmanager
     def opened(self, *, resume: bool) -> Iterator[ResultsWriter]:
-        """The run folder, held against a second process that would write into it."""
+        """The run folder, locked so that no second process writes into it."""
         options = self._options
         self._writer = ResultsWriter(
             options.results_dir,
@@ -379,7 +378,8 @@ class _Session:
                 self._remove_lock()
         except OSError as error:
             raise StorageError(
-                f"{self.folder}: cannot be written ({error.strerror}); make room, then go on with "
+                f"{self.folder}: cannot be written ({error.strerror}); make room, then continue "
+                "with "
                 f"{self._how_to_resume()}."
             ) from error
         finally:
@@ -387,8 +387,8 @@ class _Session:
                 self._writer.close()
 
     def _remove_lock(self) -> None:
-        """A finished run needs no lock file. It goes while it is still held, so that nobody else's
-        can be meant: who waits for it sees that it has no name any more and makes one anew."""
+        """A finished run needs no lock file. It goes while it is still held, so that it cannot be
+        another process's: one that waits for it sees that its name is gone and makes a new one."""
         if not (self.folder / PARTIAL).exists():
             with contextlib.suppress(OSError):
                 (self.folder / f"{PARTIAL}.lock").unlink()
@@ -465,7 +465,7 @@ class _Session:
         """Raises StorageError when the folder holds anything of a run already."""
         if any((self.folder / name).exists() for name in (CONFIG, RESULTS, PARTIAL)):
             raise StorageError(
-                f"{self.folder}: this run exists; choose another --run-id, or --resume it."
+                f"{self.folder}: this run exists already; choose another --run-id, or --resume it."
             )
 
     def _learn(self, asked: BotAnswer) -> None:
@@ -500,7 +500,7 @@ class _Session:
         return counted
 
     def _note(self, result: TestResult) -> bool:
-        """True for a call that failed; the last one is told when the run stops because of them."""
+        """True for a call that failed; the last one is reported when they stop the run."""
         if failed := is_root_failure(result):
             self._last_error = result
         return failed
@@ -528,14 +528,14 @@ class _Session:
         more = (
             ""
             if self._options.from_jsonl
-            else f"; go on with {self._how_to_resume()} --retry-errors"
+            else f"; continue with {self._how_to_resume()} --retry-errors"
         )
         last = self._last_error
         reason = f"{last.error.kind}: {last.error.message}" if last and last.error else "unknown"
         raise Unreachable(
             f"{errors} of {self._total} answers are errors, more than --max-error-rate "
             f"{self._options.max_error_rate:g} allows; stopped. The last: {printable(reason)}\n"
-            f"What came in is kept in {self.folder}{more}."
+            f"All answers so far are in {self.folder}{more}."
         )
 
     def _choose_first(self, jobs: Iterable[Job], done: set[tuple[str, int]]) -> None:
@@ -563,8 +563,8 @@ class _Session:
         )
         if why:
             raise Unreachable(
-                f"{printable(why)}. Stopped; what came in is kept in {self.folder}. To go on all "
-                f"the same: {self._how_to_resume()} --no-proof."
+                f"{printable(why)}. Stopped; all answers so far are in {self.folder}. To continue "
+                f"anyway: {self._how_to_resume()} --no-proof."
             )
 
     def _how_to_resume(self) -> str:
@@ -574,7 +574,7 @@ class _Session:
         """What to tell someone who stopped the run."""
         if self._writer is None:
             return "Stopped before the first answer; nothing was written."
-        return f"Stopped; what came in is kept. Go on with {self._how_to_resume()}."
+        return f"Stopped; all answers so far are kept. Continue with {self._how_to_resume()}."
 
 
 @contextlib.contextmanager

@@ -64,8 +64,8 @@ class RunTally:
         """How many answers lacked their passages, and what that means."""
         calls = self.answered + self.abstained
         return (
-            f"passages absent in {self.absent} of {counted(calls, 'answer')}: failed in what needs "
-            'them. If the bot leaves them out where it finds nothing, write absent = "empty".'
+            f"passages absent in {self.absent} of {counted(calls, 'answer')}, where metrics that "
+            'need them failed. If the bot omits them when it finds nothing, write absent = "empty".'
         )
 
     @property

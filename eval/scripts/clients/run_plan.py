@@ -97,16 +97,19 @@ class RunOptions:
         if self.run_id == "latest":
             raise StorageError("--run-id latest: that name means the newest run; choose another.")
         if self.resume and not self.run_id:
-            raise StorageError("--resume needs --run-id: which run is to be continued?")
+            raise StorageError("--resume needs --run-id: name the run to continue.")
         if self.retry_errors and not self.resume:
             raise StorageError("--retry-errors works with --resume --run-id ID.")
         if self.demo_arg and not self.demo:
             raise StorageError(
-                f"--set {self.demo_arg[0]}: a setting of the embedded bot; it needs --api-url demo."
+                f"--set {self.demo_arg[0]}: is a setting of the embedded bot; it needs --api-url "
+                "demo."
             )
         if self.from_jsonl:
             if self.resume:
-                raise StorageError("--from-jsonl asks nobody; run it again instead of --resume.")
+                raise StorageError(
+                    "--from-jsonl asks no bot; run it again instead of using --resume."
+                )
             return
         if not self.api_url:
             raise StorageError(
@@ -135,7 +138,7 @@ class RunOptions:
         plan: Mapping[str, Any] | None = None,
         turns: Mapping[str, Any] | None = None,
     ) -> RunConfig:
-        """The configuration as far as it is known before the bot has said anything.
+        """The part of the configuration that is known before the bot answers.
 
         ``selected``: the ids of the cases to ask, of the set's ``cases``. ``plan``: of a pace.
         ``turns``: how questions with a history are asked; None when there are none.
@@ -266,9 +269,9 @@ def refuse(folder: Path, changes: list[str]) -> None:
     """Raises StorageError when a run cannot be continued because of ``changes``."""
     if changes:
         raise StorageError(
-            f"{folder.name} cannot be resumed, it was made otherwise:\n  "
+            f"{folder.name} cannot be resumed, because its settings were different:\n  "
             + "\n  ".join(changes)
-            + "\nResume it with what it was made with, or begin a new run; nothing was changed."
+            + "\nResume it with the same settings, or begin a new run; nothing was changed."
         )
 
 
@@ -331,7 +334,7 @@ class Pace(Protocol):
 
     @property
     def open_ended(self) -> bool:
-        """Whether nobody knows how many portions there will be."""
+        """Whether the number of portions is unknown."""
 
     def portions(self, cases: Sequence[TestCase]) -> Iterable[Sequence[Job]]:
         """What to ask of the selected cases, one portion after another. A run that is resumed gets
@@ -381,7 +384,7 @@ def header_templates(headers: Iterable[str]) -> dict[str, str]:
         if not equals or not VARIABLE_NAME.fullmatch(variable):
             raise StorageError(
                 f"--header {name.split(':')[0].strip()[:40]}: write NAME=VARIABLE, where VARIABLE "
-                "is the name of an environment variable that holds the value."
+                "is the name of an environment variable with the value."
             )
         templates[name.strip()] = "${" + variable + "}"
     return templates

@@ -46,7 +46,7 @@ def resolve_headers(
     problems: list[Problem] = []
     for name, template in templates.items():
         if not NAME.fullmatch(name):
-            problems.append(Problem(source, None, name, "is no valid header name"))
+            problems.append(Problem(source, None, name, "is not a valid header name"))
             continue
         for variable in VARIABLE.findall(template):
             secret = environ.get(variable, "")
@@ -95,7 +95,7 @@ def fill_variables(
 
 
 def literal_keys(template: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Where a query or a body holds a key as it is, and the key.
+    """Where a query or a body contains a key in plain text, and the key.
 
     By the name and by the look of the value: ``key_style = "short"`` is a word of any answer.
     """
@@ -112,20 +112,20 @@ def literal_keys(template: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def literal_warnings(headers: Headers, query: Any, body: Any, source: str) -> list[str]:
-    """A sentence about each part of a request that holds a key as it is, with the remedy."""
+    """A sentence with the remedy for each part of a request that contains a key in plain text."""
     warnings = []
     if headers.literal:
         names = ", ".join(headers.literal)
         warnings.append(
-            f"{source}: request.headers: {names}: looks like a secret that is written into the "
-            "file; write ${VARIABLE} and export the variable, so that the profile can be shared."
+            f"{source}: request.headers: {names}: looks like a secret in the file; write "
+            "${VARIABLE} and export the variable, so that you can share the profile."
         )
     parts = (("request.query", query), ("request.body", body))
     fields = [where for name, part in parts for where, _ in literal_keys(part, name)]
     if fields:
         warnings.append(
-            f"{source}: {', '.join(fields)}: looks like a secret that is written into the file. It "
-            "is kept out of what is written; write ${VARIABLE} and export the variable."
+            f"{source}: {', '.join(fields)}: looks like a secret in the file. It is left out of "
+            "all output; write ${VARIABLE} and export the variable."
         )
     return warnings
 
@@ -135,11 +135,11 @@ def _fault(secret: str) -> str | None:
         return "is not set; export it first"
     if len(secret.strip()) < MIN_LENGTH:
         return (
-            f"has fewer than {MIN_LENGTH} characters, too few to be kept out of the results; "
-            "write a value that is no secret into the profile itself"
+            f"has fewer than {MIN_LENGTH} characters, too few to be removed from the results; if "
+            "the value is no secret, write it into the profile itself"
         )
     if secret != secret.strip() or not secret.isprintable() or not _is_latin(secret):
-        return "holds characters that no header may have (line ends, spaces at the ends)"
+        return "contains characters that a header must not have (line ends, spaces at the ends)"
     return None
 
 
@@ -225,8 +225,7 @@ class Redactor:
 def _parts(secret: str) -> set[str]:
     """A value and, for ``Bearer abc``, the part behind the scheme; also as JSON and URLs write it.
 
-    An error page is shown as it is, so it may hold the value in one of these forms.
-    """
+    An error page is shown unchanged, so it may contain the value in one of these forms."""
     words = secret.split()
     plain = {secret, secret.strip(), words[1] if len(words) == 2 else ""}
     written = {json.dumps(text)[1:-1] for text in plain} | {quote(text, safe="") for text in plain}

@@ -156,8 +156,8 @@ def shape_of(request: CurlRequest, path: str, asked: Sequence[str], origin: str)
             query = _with_question(query)
     if not _holds(query) and not _holds(body):
         raise StorageError(
-            f"{origin}: which part is the question? Give its text with --ask, or write {QUESTION} "
-            "in its place."
+            f"{origin}: which part is the question? Give its text with --ask, or replace it with "
+            f"{QUESTION}."
         )
     return Shape(request.method, path, origin, query, dict(request.headers), body)
 

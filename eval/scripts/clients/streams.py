@@ -3,7 +3,7 @@
     {"text": the pieces of the answer put together, "events": […], "last": the last event}
 
 The paths of a profile look into this value as they look into any other answer. An event that has a
-name carries it as ``event``; what is no JSON object stands under ``data``. The lines of ``vercel``
+name carries it as ``event``; anything but a JSON object is under ``data``. The lines of ``vercel``
 (``0:"a piece"``, the data stream of the Vercel AI SDK, version 4) have their code as ``event``.
 """
 
@@ -73,7 +73,7 @@ def read_stream(body: bytes, stream: Stream) -> tuple[dict[str, Any], int | None
         events.append(event.value)
         text = stream.delta(event.value) if stream.delta is not None else None
         if ended and (stream.needs_mark or (text and isinstance(text, str))):
-            raise CallError("malformed", f"the stream goes on after its end mark {END_MARK}")
+            raise CallError("malformed", f"the stream continues after its end mark {END_MARK}")
         if isinstance(text, str):
             pieces.append(text)
             first = event.end if first is None and text else first
@@ -82,7 +82,7 @@ def read_stream(body: bytes, stream: Stream) -> tuple[dict[str, Any], int | None
         elif stream.last(event.value):
             last, complete = event.value, True
     if not events:
-        raise CallError("malformed", f"the body is no {stream.form} stream: it holds no event")
+        raise CallError("malformed", f"the body is not an {stream.form} stream: it has no event")
     if not complete:
         raise CallError("malformed", f"the stream broke off after {len(events)} events")
     return {"text": "".join(pieces), "events": events, "last": last}, first
@@ -108,7 +108,7 @@ def _sse(body: bytes) -> Iterator[_Event]:
         try:
             value = raw.removeprefix(b" ").decode("utf-8")
         except UnicodeDecodeError:
-            raise CallError("malformed", "the stream holds bytes that are not UTF-8") from None
+            raise CallError("malformed", "the stream contains bytes that are not UTF-8") from None
         if not line:
             if data:
                 yield _Event(_named(name, "\n".join(data)), end)
@@ -130,7 +130,7 @@ def _named(name: str, text: str) -> Any:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         if text.startswith('{"'):
-            reason = f"the data of an event is no JSON: {error}"
+            reason = f"the data of an event is not JSON: {error}"
             raise CallError("malformed", reason) from None
         value = text
     if isinstance(value, dict):
@@ -147,7 +147,7 @@ def _ndjson(body: bytes, *, coded: bool = False) -> Iterator[_Event]:
         try:
             value = orjson.loads(line[code.end() :] if code else line)
         except orjson.JSONDecodeError as error:
-            reason = f"line {number} of the stream is no JSON: {error}"
+            reason = f"line {number} of the stream is not JSON: {error}"
             raise CallError("malformed", reason) from None
         if code:
             value = {"event": code[1].decode(), "data": value}

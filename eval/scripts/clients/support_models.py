@@ -92,7 +92,7 @@ def support_model(folder: Path) -> LocalSupportModel:
     """
     if not holds_model(folder):
         raise SupportModelUnavailable(
-            f"{folder}: holds no config.json; name a folder with the weights of a fact-checking "
+            f"{folder}: has no config.json; name a folder with the weights of a fact-checking "
             f"model ({GUIDE})."
         )
     form = _form(folder)
@@ -108,7 +108,7 @@ def _form(folder: Path) -> str:
         labels = [str(name) for name in (config.get("id2label") or {"0": "", "1": ""}).values()]
     except (ValueError, AttributeError, LookupError, TypeError) as error:
         raise SupportModelUnavailable(
-            f"{folder}: config.json is not a model's configuration ({error}); get it again."
+            f"{folder}: config.json is not a model's configuration ({error}); download it again."
         ) from error
     name, stated = str(config.get("_name_or_path", "")).lower(), config.get("support_form")
     pairs = kind.endswith("ForSequenceClassification")
@@ -339,7 +339,7 @@ def _foundation(folder: Path) -> Path:
     base = folder / str(name).rpartition("/")[2]
     if not holds_model(base):
         raise SupportModelUnavailable(
-            f"{base}: holds no config.json; get the tokenizer and config.json of {name} into it "
+            f"{base}: has no config.json; put the tokenizer and config.json of {name} into it "
             f"({GUIDE})."
         )
     return base

@@ -14,13 +14,13 @@ PLACEHOLDERS = {
     "folder_mode": "the value of --folder-mode",
     "user_roles": "list of roles the question is asked with",
     "case_id": "the case's id",
-    "repeat": "0 for the first time a case is asked, then 1, 2, …",
+    "repeat": "0 when a case is asked first, then 1, 2, …",
     "seed": "the value of --seed",
     "run_id": "the id of the run; outside a run nothing",
-    "uuid": "another random id for each question: a session of its own",
-    "history": "list of the messages before a turn; in a list of messages they take its place",
+    "uuid": "a random id for each question: its own session",
+    "history": "list of the messages before a turn; inside a list of messages they replace it",
     "session": "an id for each conversation; nothing for a question by itself",
-    "session_or_uuid": "the same, and another random id for each question by itself",
+    "session_or_uuid": "the same, and a random id for each question by itself",
 }
 
 ABSENT = object()

@@ -100,7 +100,7 @@ def _query(arguments: Any) -> str | None:
 
 
 def _parsed(value: Any) -> Any:
-    """A text of JSON as what it says; anything else as it is."""
+    """A JSON text parsed; anything else unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(value)

@@ -371,7 +371,7 @@ def _failure(error: BaseException, redactor: Redactor) -> CallError | None:
     if isinstance(error, http_exceptions.ContentEncodingError) or isinstance(
         cause, http_exceptions.ContentEncodingError
     ):
-        return CallError("malformed", "the body is not compressed as it says")
+        return CallError("malformed", "the body's compression does not match its header")
     if isinstance(error, aiohttp.ClientConnectorError):
         return _no_connection(error.os_error)
     if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
@@ -428,7 +428,7 @@ def _no_http(cause: BaseException | None) -> str:
     if "Too many headers" in words:
         return "the server sends too many headers"
     if "chunk" in words:
-        return "the server sends a body that is not framed as it says"
+        return "the server's body does not match its framing headers"
     if "Content-Length" in words or "Transfer-Encoding" in words:
         return "the server sends headers that contradict each other"
-    return "the server sends headers that are none"
+    return "the server sends malformed headers"

@@ -83,7 +83,7 @@ class TurnPlan:
         return self.chained and self.remembers
 
     def text(self, case: TestCase) -> str:
-        """The question as it is sent."""
+        """The question in the form that is sent."""
         alone = self.history == "alone" and case.conversation is not None
         return (case.question_alone or case.question) if alone else case.question
 
@@ -123,8 +123,8 @@ def plan_of(
     fixed = sum(case.history is not None for case in cases)
     if fixed and not sends:
         remarks.append(
-            f"Profile {profile.name} has no {{history}}; asked without the history that the set "
-            f"gives: {counted(fixed, 'case')}."
+            f"Profile {profile.name} has no {{history}}; asked without the set's history: "
+            f"{counted(fixed, 'case')}."
         )
     if not has_conversations(cases):
         return replace(plan, remarks=tuple(remarks)) if fixed else None
@@ -132,8 +132,8 @@ def plan_of(
     if mode in ("live", "replay") and not sends and not profile.remembers:
         remarks.append(
             f"Profile {profile.name} has neither {{history}} nor {{session}}: every turn is asked "
-            "without what came before (--history none). If the bot can take it, add one of them to "
-            "[request.body] of the profile."
+            "without the earlier turns (--history none). If the bot supports it, add one of them "
+            "to [request.body] of the profile."
         )
         mode = "none"
     earlier = earlier_by_id(cases)
@@ -145,8 +145,8 @@ def plan_of(
             )
         mode = "replay"
         remarks.append(
-            "--retrieval-only asks for no answers, so later turns are asked with the reference "
-            "answers of the set (--history replay)."
+            "--retrieval-only asks for no answers, so later turns are asked with the set's "
+            "reference answers (--history replay)."
         )
     if mode == "replay":
         if not sends:
@@ -166,8 +166,8 @@ def _check_references(earlier: Iterable[Sequence[TestCase]]) -> None:
     if missing:
         more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
         raise StorageError(
-            "--history replay: these turns have a later one and no reference_answer that could be "
-            f"said before it: {', '.join(missing[:_NAMED])}{more}; write them, or choose another "
+            "--history replay: these turns have a later turn but no reference_answer to send "
+            f"before it: {', '.join(missing[:_NAMED])}{more}; write them, or choose another "
             "--history."
         )
 
@@ -176,8 +176,8 @@ def _not_written_out(cases: Sequence[TestCase]) -> Iterator[str]:
     turns = sum(case.conversation is not None and case.whole_question() is None for case in cases)
     if turns:
         yield (
-            "Asked as in the set, since they cannot be understood alone and no question_alone is "
-            f"written: {counted(turns, 'turn')}."
+            "Asked as in the set, because they cannot be understood alone and have no "
+            f"question_alone: {counted(turns, 'turn')}."
         )
 
 

@@ -44,7 +44,7 @@ LONGEST_QUESTION = 20_000
 MOST_MESSAGES = 1000
 
 HISTORY_WEIGHT = 0.5
-"""What a term of the last question counts in a follow-up, unless the server is told otherwise."""
+"""Weight of a term of the last question in a follow-up, unless a setting changes it."""
 
 UNCERTAIN_BELOW = 0.5
 """Confidence below which an answer carries the flag ``uncertain``."""
@@ -417,11 +417,11 @@ class _Handler(BaseHTTPRequestHandler):
         if not is_own(self.server.own, self.headers.get("Host"), self.headers.get("Origin")):
             raise _Refusal(
                 HTTPStatus.FORBIDDEN,
-                f"only requests to {self.server.url} and of no other web page are answered; to be "
-                "asked by another name, start demo_api.py with --host NAME",
+                f"this server answers only requests to {self.server.url}, and none from other web "
+                "pages; for another name, start demo_api.py with --host NAME",
             )
         if target.path not in METHODS:
-            raise _Refusal(HTTPStatus.NOT_FOUND, f"no such path; there are: {', '.join(METHODS)}")
+            raise _Refusal(HTTPStatus.NOT_FOUND, f"no such path; use: {', '.join(METHODS)}")
         if self.command not in METHODS[target.path]:
             raise _Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"use {METHODS[target.path][0]}")
         if target.path == HEALTH:
@@ -496,7 +496,7 @@ def _parse(body: bytes) -> _AskRequest:
         else:
             field = "body"
         if field == "question" and "regex" in message:
-            message = "must hold more than white space"
+            message = "must contain more than white space"
         raise _Refusal(HTTPStatus.BAD_REQUEST, _FIELD.sub("", message), field) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _Refusal(HTTPStatus.BAD_REQUEST, f"not JSON: {error}", "body") from None

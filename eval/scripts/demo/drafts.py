@@ -223,8 +223,8 @@ def write_drafts(options: DraftOptions, make: DraftMaker | None = None) -> Draft
         if not outcome.failures or outcome.asked_already:
             raise StorageError(
                 f"{options.vault}: no question could be drafted ({outcome.nothing_to_ask} sections "
-                f"without one, {outcome.asked_already} asked already, {outcome.not_needed} refused "
-                "by the check of their passages); nothing was written."
+                f"without one, {outcome.asked_already} in the set already, {outcome.not_needed} "
+                "refused by the check of their passages); nothing was written."
             )
     elif target == options.output:
         _write_new(target, outcome.cases)
@@ -254,7 +254,7 @@ def _drafted(options: DraftOptions, every: list[NoteSection], cases: list[TestCa
 
 
 def _exists(path: Path, remedy: str) -> StorageError:
-    return StorageError(f"{path}: exists already, and is not overwritten; {remedy}.")
+    return StorageError(f"{path}: exists already and is not overwritten; {remedy}.")
 
 
 def _write_new(path: Path, cases: Sequence[Case]) -> None:
@@ -273,7 +273,9 @@ def _append(path: Path, cases: Sequence[Case], old_bytes: bytes) -> None:
     """
     with locked(path):
         if path.read_bytes() != old_bytes:
-            raise StorageError(f"{path}: changed meanwhile; nothing was added. Try again.")
+            raise StorageError(
+                f"{path}: has changed in the meantime; nothing was added. Try again."
+            )
         end = b"" if not old_bytes or old_bytes.endswith(b"\n") else b"\n"
         replace_bytes(path, old_bytes + end + _lines(cases))
 

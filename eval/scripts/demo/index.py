@@ -85,7 +85,7 @@ def build_index(
 ) -> Index:
     """The index of ``notes``, from ``cache_dir`` when it was made before.
 
-    ``embedder`` None leaves vectors out; ``progress(done, all)`` is told of embedded texts. Where
+    ``embedder`` None leaves vectors out; ``progress(done, all)`` counts embedded texts. Where
     ``cache_dir`` cannot be written a warning says so, and the index is made anew at each start.
     Raises StorageError when the notes hold no word, EmbeddingUnavailable when vectors cannot be
     made.
@@ -99,7 +99,7 @@ def build_index(
         lexical = LexicalIndex.build([indexed_text(chunk) for chunk in chunks])
     except ValueError:
         raise StorageError(
-            "The vault holds no text below its headings: name a folder with notes."
+            "The vault has no text below its headings: name a folder with notes."
         ) from None
     vectors = _embed(chunks, embedder, progress) if embedder else None
     try:
@@ -108,7 +108,7 @@ def build_index(
             if vectors:
                 _save_vectors(target, vectors)
     except OSError as error:  # a cache must never stop the work
-        warnings.warn(f"{folder}: the index is not kept ({error.strerror}).", stacklevel=2)
+        warnings.warn(f"{folder}: the index cannot be stored ({error.strerror}).", stacklevel=2)
     return Index(chunks, lexical, vectors, facts)
 
 
@@ -166,7 +166,7 @@ def _load_vectors(folder: Path, embedder: Embedder | None) -> Vectors | None:
 
 @contextlib.contextmanager
 def _replaced_folder(folder: Path) -> Iterator[Path]:
-    """A new folder that takes the name ``folder`` once it is filled; nobody sees half of it."""
+    """A new folder that takes the name ``folder`` once it is filled; no reader sees half of it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
     try:

@@ -37,7 +37,7 @@ class UnknownFilter(ValueError):
 
     def __init__(self, field: str, names: Collection[str], present: Collection[str]) -> None:
         self.field = field
-        super().__init__(f"unknown: {_listed(names)}; there are: {_listed(present)}")
+        super().__init__(f"unknown: {_listed(names)}; known are: {_listed(present)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Retriever:
         """
         allowed = self._allowed(vaults, folders)
         if not terms(question):
-            return Retrieval((), Selection((), "the question holds no word: nothing was searched"))
+            return Retrieval((), Selection((), "the question has no word: nothing was searched"))
         scored = self._score(question)
         order = _order(scored.final, allowed)
         selection, order = self._narrow(folder_mode, question, scored, order)
@@ -317,14 +317,14 @@ def _select_folders(
     if mode == "on_with_fallback" and (fit := relevance()) < WEAK_RELEVANCE:
         return Selection(
             (),
-            f"fallback to all folders: the best chunk fits the question only to {fit:.2f} "
+            f"fallback to all folders: the best chunk matches the question only with {fit:.2f} "
             f"(least: {WEAK_RELEVANCE:.2f})",
         )
     if mode == "on_with_fallback" and best_share < WEAK_SHARE:
         return Selection(
             (),
-            f"fallback to all folders: the best one, {_name(ranked[0])}, holds only "
-            f"{best_share:.0%} of the scores of the top {len(votes)} chunks",
+            f"fallback to all folders: the best one, {_name(ranked[0])}, has only {best_share:.0%} "
+            f"of the scores of the top {len(votes)} chunks",
         )
     chosen: list[str] = []
     held = 0.0

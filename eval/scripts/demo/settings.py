@@ -11,14 +11,14 @@ from records.settings import KeyRule, from_pairs
 SETTINGS = {
     "vector_weight": KeyRule("number", "Weight of the embeddings' score.", 0, 1e9),
     "lexical_weight": KeyRule("number", "Weight of BM25.", 0, 1e9),
-    "lexical_only": KeyRule("yes", "No embeddings: BM25 alone, and no model loaded."),
-    "chunk_size": KeyRule("whole", "Most characters of a chunk.", 100, 100_000),
+    "lexical_only": KeyRule("yes", "Use BM25 only, without embeddings; no model is loaded."),
+    "chunk_size": KeyRule("whole", "Largest size of a chunk in characters.", 100, 100_000),
     "embedding_model": KeyRule("text", "sentence-transformers model: a name or a folder."),
     "threads": KeyRule("whole", "Threads of the embedding model.", 1, 1024),
-    "abstain_threshold": KeyRule("number", "Confidence below which it does not answer.", 0, 1),
-    "history_weight": KeyRule("number", "What a term of the last question counts.", 0, 1),
+    "abstain_threshold": KeyRule("number", "Confidence below which the bot does not answer.", 0, 1),
+    "history_weight": KeyRule("number", "Weight of a term of the last question.", 0, 1),
     "vault": KeyRule("text", "Folder of Markdown to serve."),
-    "cache_dir": KeyRule("text", "Where the index and the embeddings are kept."),
+    "cache_dir": KeyRule("text", "Folder of the index and the embeddings."),
 }
 
 USUAL: dict[str, Any] = {

@@ -90,13 +90,13 @@ def read_grid(path: Path) -> Grid:
         raw = read_toml(path)
     except FileNotFoundError:
         raise StorageError(
-            f"{path}: no such file; docs/decisions.md shows how a grid is written."
+            f"{path}: no such file; docs/decisions.md shows how to write a grid."
         ) from None
     for key, value in raw.items():
         if key not in _KEYS:
-            raise StorageError(f"{path}: {key}: unknown; there are {', '.join(_KEYS)}.")
+            raise StorageError(f"{path}: {key}: unknown; known keys are {', '.join(_KEYS)}.")
         if not isinstance(value, _KEYS[key]) or isinstance(value, bool):  # type: ignore[arg-type]
-            raise StorageError(f"{path}: {key}: is of the wrong type.")
+            raise StorageError(f"{path}: {key}: has the wrong type.")
     try:
         settings = tuple(_settings(raw))
         names = [setting.name for setting in settings]
@@ -122,8 +122,8 @@ def _baseline(text: str, names: Sequence[str]) -> str:
         return text
     if len(fitting) > 1:
         raise StorageError(
-            f"baseline: {text!r} fits {len(fitting)} settings ({', '.join(fitting)}); write more "
-            "of the name."
+            f"baseline: {text!r} fits {len(fitting)} settings ({', '.join(fitting)}); write a "
+            "longer part of the name."
         )
     if not fitting:
         raise StorageError(f"baseline: no setting is named {text!r}: {', '.join(names)}.")
@@ -183,7 +183,7 @@ def _settings(raw: Mapping[str, Any]) -> Iterator[Setting]:
         _check_values(values)
         name = str(row.get("name") or _name_of(values, grid))
         if name in names:
-            raise StorageError(f"two settings are named {name!r}; give one another name.")
+            raise StorageError(f"two settings are named {name!r}; rename one.")
         names.add(name)
         yield Setting(name, values)
 

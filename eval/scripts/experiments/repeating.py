@@ -56,7 +56,7 @@ class RepeatUntilSure:
         alone."""
         if width is None and max_calls is None and max_cost is None:
             raise StorageError(
-                "--repeat auto: say how long, by --width W, --max-calls N or --max-cost USD."
+                "--repeat auto: set an end with --width W, --max-calls N or --max-cost USD."
             )
         self._section, _, self._metric = metric.partition(".")
         self._width, self._max_calls, self._job = width, max_calls, job

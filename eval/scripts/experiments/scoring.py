@@ -40,9 +40,8 @@ def scorer_of(section: str, job: ScoringJob) -> Scorer:
     not scored from the results alone."""
     if section not in SECTIONS or SECTIONS[section].scorer is None or section == "judged":
         raise StorageError(
-            f"section {section!r} is not scored from results alone, so nothing can be told while "
-            "a run goes on; name a metric of retrieval, context, groundedness, abstention, "
-            "pipeline or embedding."
+            f"section {section!r} needs more than results, so it cannot be tested during a run; "
+            "name a metric of retrieval, context, groundedness, abstention, pipeline or embedding."
         )
     code = SECTIONS[section]
     assert code.scorer is not None
@@ -63,7 +62,7 @@ def full_name(metric: str) -> str:
     for row in catalogue.SECTIONS.values():
         if stem in [own.name for own in row.metrics]:
             return f"{row.name}.{metric}"
-    raise StorageError(f"metric {metric!r}: none of that name; docs/metrics.md has all.")
+    raise StorageError(f"metric {metric!r}: no such metric; docs/metrics.md lists all.")
 
 
 def results_so_far(folder: Path, report: Report | None = None) -> Iterator[TestResult]:

@@ -151,12 +151,12 @@ class StopWhenDecided:
         if self._base.metrics.get("eval_set_sha256") != sha256_file(self._job.eval_set):
             raise StorageError(
                 f"--against {base}: it was scored with another set than {self._job.eval_set}; "
-                "take a run of the same set."
+                "choose a run of the same set."
             )
         options = dict(self._base.section(self._section).get("options", {}))
         options.pop("seed", None)
         if options != self._scorer.scorers[self._section].options:
             raise StorageError(
-                f"--against {base}: its section {self._section} was scored with other options than "
-                f"the usual ones; score it again with score_{self._section}.py."
+                f"--against {base}: its section {self._section} was not scored with the default "
+                f"options; score it again with score_{self._section}.py."
             )

@@ -197,7 +197,7 @@ class SweepRun:
         profile = load_profile(common.profile, PROFILES)
         check_fields(grid, profile, common)
         if grid.command and common.demo:
-            raise StorageError("command: is for --api-url URL; the demo has demo_args.")
+            raise StorageError("command needs --api-url URL; for the demo use demo_args.")
         self._job = ScoringJob(common.results_dir, common.eval_set, common.labels_dir, common.seed)
         measured = (
             *grid.quality,
@@ -265,12 +265,12 @@ class SweepRun:
                 break
             if not self._options.ask_all and self._is_futile():
                 ended = "futile"
-                reason = f"{len(contenders)} settings cannot be told apart, and the cases that are "
-                reason += "left would hardly change that (--ask-all asks them)"
+                reason = f"{len(contenders)} settings show no clear difference, and the "
+                reason += "remaining cases would hardly change that (--ask-all asks them)"
                 break
         left = self._contenders
         if ended == "all asked" and len(left) > 1:
-            reason += f"; {len(left)} settings cannot be told apart"
+            reason += f"; {len(left)} settings show no clear difference"
         return ended, reason
 
     def _blocks_in_turn(self) -> Iterator[Sequence[Job]]:
@@ -290,8 +290,8 @@ class SweepRun:
             runner.finish(len(self._cases), f"the sweep ended: {reason}", self._console)
         folders = [runner.folder for runner in self.runners if runner.blocks]
         if replies_are_equal(folders):
-            reason += "; all settings brought the same answers and passages: check that the bot "
-            reason += "reads what the grid changes"
+            reason += "; all settings gave the same answers and passages: check that the bot "
+            reason += "reads the settings of the grid"
         for folder in folders:
             self._scorer.score_whole(folder)
         sweep = self._sweep(ended, reason)
@@ -440,8 +440,8 @@ class SweepRun:
         )
         if gone > self._options.run.max_error_rate * len(block):
             raise Unreachable(
-                f"setting {runner.setting.name}: {gone} of {len(block)} calls found no bot; "
-                f"what came in is kept. Go on with {self.how_to_resume()} --retry-errors."
+                f"setting {runner.setting.name}: {gone} of {len(block)} calls found no bot; all "
+                f"answers so far are kept. Continue with {self.how_to_resume()} --retry-errors."
             )
 
     def how_to_resume(self) -> str:
@@ -465,7 +465,8 @@ class SweepRun:
         if not common.resume:
             if self.path.exists():
                 raise StorageError(
-                    f"{self.path}: this sweep exists; go on with {self.how_to_resume()}, or "
+                    f"{self.path}: this sweep exists already; continue it with "
+                    f"{self.how_to_resume()}, or "
                     "choose another --run-id."
                 )
             write_sweep(self.path, self._sweep("", ""))
@@ -475,7 +476,7 @@ class SweepRun:
         old = read_sweep(self.path).plan
         if changes := [name for name in plan if old.get(name) != plan[name]]:
             raise StorageError(
-                f"sweep {common.run_id} cannot go on, it was begun otherwise: "
+                f"sweep {common.run_id} cannot continue, because it began with other settings: "
                 f"{', '.join(changes)} changed. Begin a new one; nothing was changed."
             )
 

@@ -30,9 +30,7 @@ from records.errors import StorageError
 
 NAME = "beir"
 
-ABOUT = (
-    "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv; TREC runs may be named behind it"
-)
+ABOUT = "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv; TREC runs may follow it"
 
 HEAD = ("query-id", "corpus-id", "score")
 
@@ -42,10 +40,8 @@ SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 
 
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
-    """A case for each query with its judgements; the split stands in its tags as ``split:test``.
-
-    The corpus is kept beside the eval set as it is: only an export to BEIR reads it.
-    """
+    """A case for each query with its judgements; its tag ``split:test`` names the split. The corpus
+    is kept unchanged beside the eval set: only an export to BEIR reads it."""
     folder = sources[0]
     queries = _there(folder, "queries.jsonl", options)
     splits = sorted((folder / "qrels").glob(f"{options.split or '*'}.tsv"))
@@ -125,7 +121,7 @@ def _judgement(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str,
         return None
     grade = finite(columns[2])
     if grade is None:
-        notes.problem(path, number, "score", f"{columns[2][:40]!r} is no finite number")
+        notes.problem(path, number, "score", f"{columns[2][:40]!r} is not a finite number")
         return None
     return columns[0], QrelsLine(columns[1], grade)
 
@@ -184,7 +180,7 @@ class _Corpus:
     def add_passage(self, name: str, text: str) -> None:
         """A document that only a run's passage tells of."""
         if name not in self._written_ids:
-            self._notes.changed["documents whose text is the passage that the run found"] += 1
+            self._notes.changed["documents whose text is the retrieved passage"] += 1
             self.add(name, {"_id": name, "title": "", "text": text})
 
     def want(self, names: Iterable[str]) -> None:

@@ -82,7 +82,7 @@ def _safe(value: Any, notes: Notes) -> Any:
 
 
 class _Scores:
-    """The score lines of one section. Raises StorageError when a line is no score line."""
+    """The score lines of one section. Raises StorageError when a line is not a score line."""
 
     def __init__(self, folder: Path, section: str) -> None:
         self._table = SectionTable(folder, section, scores_only=True)

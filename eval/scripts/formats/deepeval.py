@@ -114,7 +114,7 @@ def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> Imp
     delimiter = options.delimiter or "|"
     question = fields.question(options.question_field or "input") or ""
     case: dict[str, Any] = {"id": ids.make(question), "question": question}
-    notes.changed["rows, which have no id, named by a hash of the input"] += 1
+    notes.changed["rows without an id, named by a hash of the input"] += 1
     case["reference_answer"] = fields.text("expected_output", "expectedOutput")
     case["gold_contexts"] = fields.texts("context", delimiter=delimiter)
     if isinstance(row.fields.get("tags"), list):
@@ -165,7 +165,7 @@ def _retrieved(fields: Fields, delimiter: str) -> list[RetrievedChunk] | None:
             for entry in value
         ]
         if not all(isinstance(text, str) for _, text in pairs):
-            fields.wrong("holds passages without a text")
+            fields.wrong("has passages without a text")
             return None
         return _named([(str(source or ""), str(text)) for source, text in pairs])
     texts = fields.texts(name, "retrievalContext", delimiter=delimiter)

@@ -187,7 +187,7 @@ def _object(fields: Fields, name: str, alone: str) -> dict[str, float]:
         return {}
     if isinstance(value, dict) and all(type(item) in (int, float) for item in value.values()):
         return {str(key): item for key, item in value.items()}
-    fields.wrong(f"is no number and no object of numbers, such as {{{alone}: 12}}")
+    fields.wrong(f"is neither a number nor an object of numbers, such as {{{alone}: 12}}")
     return {}
 
 
@@ -207,7 +207,7 @@ def _references(fields: Fields) -> list[Reference] | None:
             for entry in entries
         ]
     except msgspec.ValidationError as error:
-        fields.wrong(f"is no list of cited sources ({error})")
+        fields.wrong(f"is not a list of cited sources ({error})")
         return []
 
 
@@ -262,7 +262,7 @@ def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
         row: dict[str, Any] = dict(common)
         if index:
             row["id"] = f"{stored_case.case.id}-repeat-{result.repeat}"
-            notes.changed["ids of further repeats, with -repeat-N behind"] += 1
+            notes.changed["ids of further repeats, with -repeat-N at the end"] += 1
         if result.status != "ok":
             notes.left_out["failed calls"] += 1
         elif result.answer is not None:
@@ -271,7 +271,7 @@ def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
         if contexts or (has_retrieved and result.status == "ok"):
             row["contexts"] = contexts
             if any(chunk.truncated or not chunk.text for chunk in result.chunks()):
-                notes.changed["passages that the run holds cut or without text"] += 1
+                notes.changed["passages that are cut or without text in the run"] += 1
             if own_names(result.chunks()) is not None:
                 notes.left_out["ids, places and scores of passages"] += 1
         yield row

@@ -80,7 +80,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                     continue
                 notes.rows["traces"] += 1
                 notes.rows["observations"] += len(spans) - 1
-                lone = "observations of which the trace tells the id alone"
+                lone = "observations that the trace only names by id"
                 notes.left_out[lone] += listed - len(spans) + 1
     assert first is not None
     cases = []
@@ -90,7 +90,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     ratings.give(cases, options.key_of_ids)
     yield from as_conversations(cases, options.key_of_ids, notes)
     unknown = scores.keys() - traces.keys()
-    notes.left_out["scores of traces that are not there"] += sum(len(scores[t]) for t in unknown)
+    notes.left_out["scores of missing traces"] += sum(len(scores[t]) for t in unknown)
 
 
 def _rows(path: Path, notes: Notes) -> Iterator[SourceRow]:

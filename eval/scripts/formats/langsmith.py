@@ -167,7 +167,7 @@ def _example(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> 
             result.latency_ms = {"total": seconds * 1000}
         if result.answer is None:
             result.status, result.retrieved = "error", []
-            result.error = ErrorInfo("imported", error or "the row holds no answer")
+            result.error = ErrorInfo("imported", error or "the row has no answer")
         item.answers.append(SystemAnswer(row.path.stem, result))
     for run in runs if isinstance(runs, list) else ():
         _add_run(item, run, row.path, options, notes)

@@ -40,10 +40,9 @@ class _Log(NamedTuple):
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each question of a user, the questions of one line as turns of a conversation.
 
-    A line whose messages begin another line, as in logs of single requests, is told by that one.
-    What tools gave back is kept as searches, what a user said of an answer (``feedback`` of its
-    message, or of the line for its last one) as its feedback. All lines are held in memory.
-    """
+    A line that is a prefix of another, as in logs of single requests, is dropped. Results of tools
+    are kept as searches. ``feedback`` of a message, or of the line for its last message, is kept as
+    feedback. All lines are held in memory."""
     logs = [log for source in sources for log in _logs(unpacked(source, options.scratch), notes)]
     begun = {begin for log in logs for begin in log.begins[:-1]}
     seen: set[bytes] = set()
@@ -53,7 +52,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     rated: dict[str, TestResult] = {}
     for log in logs:
         if log.begins[-1] in begun or log.begins[-1] in seen:
-            notes.rows["lines that another line goes on from, or repeats"] += 1
+            notes.rows["lines that another line continues or repeats"] += 1
             continue
         seen.add(log.begins[-1])
         turns = turns_of(log.messages, notes)
@@ -94,7 +93,7 @@ def _logs(path: Path, notes: Notes) -> Iterator[_Log]:
             message = message_of(item)
             if message is None:
                 place = f"{row.where}messages[{number}]"
-                notes.problem(path, row.line, place, "has no role that is known, or no text")
+                notes.problem(path, row.line, place, "has no known role, or no text")
                 continue
             messages.append(message)
             digest.update(orjson.dumps([message.role, message.text]))

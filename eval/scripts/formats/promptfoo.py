@@ -61,9 +61,8 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
 
     contains becomes expected_claims, not-contains forbidden_claims, equals and the like
     reference_answer, is-refusal answerable: false, latency a budget. Every other assertion is kept
-    under ``metadata`` as it is, and counted. Results become runs, one for each provider and prompt;
-    what promptfoo thought of them is kept under ``metadata.promptfoo``.
-    """
+    unchanged under ``metadata``, and counted. Results become runs, one for each provider and
+    prompt; what promptfoo thought of them is kept under ``metadata.promptfoo``."""
     yield from joined(_items(sources, options, notes), notes)
 
 
@@ -102,7 +101,7 @@ def _linked(notes: Notes, path: Path, where: str, text: str) -> Iterator[SourceR
     if target.suffix.lower() in READ and target.is_file():
         yield from iter_rows(target, notes, ("tests",))
     else:
-        message = f"{text!r} is not read; name a file that is there and ends in {', '.join(READ)}"
+        message = f"{text!r} cannot be read; name an existing file that ends in {', '.join(READ)}"
         notes.problem(path, None, f"tests{where}", message)
 
 
@@ -167,7 +166,7 @@ def _expanded(
     own, general = fields.take("vars") or {}, common.get("vars") or {}
     if not isinstance(own, dict) or not isinstance(general, dict):
         fields.name = "vars"
-        fields.wrong("is no map of variables; a file of them is not read")
+        fields.wrong("is not a map of variables; a file of variables is not supported")
         return
     variables = general | own
     name = _question_name(variables, options)
@@ -223,10 +222,10 @@ def _case(
     question = variables.get(name) if name else None
     if not isinstance(question, str) or not question.strip():
         fields.name = f"vars.{name or QUESTIONS[0]}"
-        fields.wrong("is no question; say which variable it is with --map question=NAME")
+        fields.wrong("is not a question; name its variable with --map question=NAME")
         question = ""
     case: dict[str, Any] = {"id": ids.make(question), "question": question}
-    notes.changed["tests, which have no id, named by a hash of the question"] += 1
+    notes.changed["tests without an id, named by a hash of the question"] += 1
     for asserts in (common.get("assert"), fields.take("assert")):
         _apply(asserts, case, variables, fields, notes)
     case["tags"] = fields.texts("tags")
@@ -260,12 +259,12 @@ def _contexts(variables: dict[str, Any]) -> list[str]:
 def _apply(
     asserts: Any, case: dict[str, Any], variables: dict[str, Any], fields: Fields, notes: Notes
 ) -> None:
-    """Put what each assertion wants into the case; what no field can say is kept as it is."""
+    """Put each assertion into the case's fields; others are kept unchanged."""
     if asserts is None:
         return
     if not isinstance(asserts, list):
         fields.name = "assert"
-        fields.wrong("is no list of assertions")
+        fields.wrong("is not a list of assertions")
         return
     for check in asserts:
         if (

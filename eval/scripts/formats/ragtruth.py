@@ -49,7 +49,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
         kind = infos if _is_info(path) else answers
         kind.append(Groups(path, partial(_keyed, path, notes)))
     if not answers:
-        raise StorageError(f"{sources[0]}: holds no answers; name the file of responses, too.")
+        raise StorageError(f"{sources[0]}: has no answers; also name the file of responses.")
     seen: set[str] = set()
     for groups in answers:
         for key in groups:
@@ -87,7 +87,7 @@ def _keyed(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str, dic
     name = next((name for name in SOURCES if fields.get(name) is not None), SOURCES[0])
     key, question = fields.get(name), fields.get("question")
     if not isinstance(key, str | int) or isinstance(key, bool) or str(key).strip() == "":
-        notes.problem(path, number, SOURCES[0], "is missing; it says which answers belong together")
+        notes.problem(path, number, SOURCES[0], "is missing; it connects an answer with its source")
         return None
     if name == "group" and isinstance(question, str):  # such as a conversation of several questions
         digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -104,7 +104,7 @@ def _item(
     task = about.get("task_type") or about.get("task")
     if question is None:
         question = f"({task or 'no question'})"
-        notes.changed["sources without a question: the task stands in its place"] += 1
+        notes.changed["sources without a question: the task replaces it"] += 1
     case |= {"question": question, "tags": [str(task)] if task else None}
     case["reference_answer"] = Fields(first, notes).text(*REFERENCES)
     item = ImportedCase(with_rest(case, about), first.path, first.line)
@@ -112,7 +112,7 @@ def _item(
     for row in rows:
         answer = _answer(row, case, contexts, notes)
         if answer is not None and answer.run in systems:
-            message = f"{answer.run!r} has an answer to {key!r} further up"
+            message = f"{answer.run!r} already has an answer to {key!r} on an earlier line"
             notes.problem(row.path, row.line, "model", message)
         elif answer is not None:
             systems.add(answer.run)
@@ -153,10 +153,10 @@ def _answer(
     marked = fields.take("labels", "spans")
     spans = marked or []
     if not isinstance(spans, list) or not all(_sound(span, text) for span in spans):
-        fields.wrong("is no list of {start, end, …} within the answer")
+        fields.wrong("is not a list of {start, end, …} within the answer")
         return None
     if marked is None:
-        notes.rows["answers that nobody marked"] += 1
+        notes.rows["answers without marks"] += 1
     moved = [s for s in spans if s.get("text") not in (None, text[s["start"] : s["end"]])]
     notes.changed["spans whose own text differs from the answer at their place"] += len(moved)
     notes.rows["spans"] += len(spans)

@@ -30,7 +30,7 @@ from records.errors import StorageError
 
 NAME = "trec"
 
-ABOUT = "qrels (4 columns), runs (6), topics (id, tab, text; or <top>); which is which is seen"
+ABOUT = "qrels (4 columns), runs (6), topics (id, tab, text; or <top>); recognised by content"
 
 
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
@@ -92,7 +92,7 @@ def _topics(path: Path, notes: Notes) -> Iterator[Topic]:
             continue
         name, document, question = text.partition("\t")
         if not document or not name.strip() or not question.strip():
-            notes.problem(path, number, "", "is no topic; write its id, a tab and its text")
+            notes.problem(path, number, "", "is not a topic; write its id, a tab and its text")
         else:
             yield Topic(number, name.strip(), question, {})
 
@@ -111,7 +111,7 @@ def _judgement(
     seconds.add(iteration)
     grade = finite(relevance)
     if grade is None:
-        notes.problem(path, number, "relevance", f"{relevance[:40]!r} is no finite number")
+        notes.problem(path, number, "relevance", f"{relevance[:40]!r} is not a finite number")
         return None
     return topic, QrelsLine(document, grade)
 

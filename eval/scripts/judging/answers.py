@@ -50,7 +50,7 @@ MOST_EARLIER, MOST_MESSAGE = 6000, 1500
 
 @dataclass
 class JudgedAnswer:
-    """A case with one of its results. What it lacks is told by the ``why_no_…`` functions.
+    """A case with one of its results. The ``why_no_…`` functions say what it lacks.
 
     ``k``: only the first chunks count; None: all. ``before``: what was said before the question.
     """

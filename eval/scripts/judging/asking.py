@@ -114,11 +114,11 @@ def _batch_lines(counts: BatchCounts, folder: Path) -> list[str]:
     lines = []
     if counts.under_way:
         lines.append(
-            f"{counts.under_way:,} requests of earlier rounds have no result yet; take the "
-            "results in with judge_cache.py import."
+            f"{counts.under_way:,} requests of earlier rounds have no result yet; import the "
+            "results with judge_cache.py import."
         )
     elif not counts.requests:
-        lines.append("Nothing is left to ask: count the verdicts with --offline.")
+        lines.append("Nothing is left to ask: score with --offline.")
     if counts.requests:
         lines.append(
             f"Round {counts.round}: {counts.requests:,} requests ({counts.again:,} of them again), "
@@ -129,8 +129,8 @@ def _batch_lines(counts: BatchCounts, folder: Path) -> list[str]:
             "upload them yourself; take the results in with judge_cache.py import."
         )
     lines += [
-        f"{number:,} of them ask for {PRELIMINARY[name]}: the verdicts that need these come "
-        f"in round {counts.round + 1}, after judge_cache.py import."
+        f"{number:,} of them ask for {PRELIMINARY[name]}: verdicts that need these come in round "
+        f"{counts.round + 1}, after judge_cache.py import."
         for name, number in sorted(counts.preliminary.items())
         if counts.requests
     ]

@@ -162,7 +162,8 @@ def read_folder(folder: Path) -> BatchFolder:
     for name in state.files:
         if FILE_NAME.fullmatch(name) is None:  # what it names is read, and sent to a provider
             raise StorageError(
-                f"{path}: files: {name!r} is no name of a request file; write the batch anew into "
+                f"{path}: files: {name!r} is not a name of a request file; write the batch anew "
+                "into "
                 "an empty folder."
             )
     return state
@@ -278,7 +279,7 @@ def _write_requests(
         state = msgspec.structs.replace(state, **learnt)
         if before != state:
             raise StorageError(
-                f"{folder}: holds batches of another judge or other settings ({before.judge}); "
+                f"{folder}: has batches of another judge or of other settings ({before.judge}); "
                 "name another folder."
             )
     counts = BatchCounts(1 + max((file.round for file in state.files.values()), default=0))
@@ -301,7 +302,7 @@ def _write_requests(
                 raise JudgeUnreachable(
                     f"{folder}: the last {state.fruitless} rounds brought no verdict"
                     + (f"; the provider said: {state.refusal}" if state.refusal else "")
-                    + ". Nothing was written; mend the judge's settings and name a new folder."
+                    + ". Nothing was written; correct the judge's settings and name a new folder."
                 )
             counts.again += attempt > 1
             if task.metric in PRELIMINARY:
@@ -430,7 +431,7 @@ def _read_failures(folder: Path) -> dict[str, RequestFailure]:
                     failure = msgspec.json.decode(line, type=RequestFailure)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     if line.endswith(b"\n"):
-                        raise StorageError(f"{path}:{number}: damaged; drop the line.") from None
+                        raise StorageError(f"{path}:{number}: damaged; delete the line.") from None
                     break  # torn by a kill: the import is run again
                 failures[failure.key] = failure
     return failures

@@ -63,9 +63,9 @@ class ImportCounts:
 
 
 DAMAGE = {
-    "damaged": "lines that are no result",
+    "damaged": "lines that are not results",
     "request": "results whose request is damaged in its file",
-    "unknown": "results of requests that the folder has not",
+    "unknown": "results without a request in the folder",
     "doubled": "further results of one request",
     "expired": "requests that expired or were cancelled",
     "error": "requests that the provider answered with an error",
@@ -96,7 +96,7 @@ def import_results(
             _Import(own, state, cache, counts).read(path)
             write_folder(own, state)
     for words, number in counts.words.most_common(MOST_WORDS):
-        counts.notes.append(f"The provider said of {counted(number, 'request')}: {words}")
+        counts.notes.append(f"The provider's message about {counted(number, 'request')}: {words}")
     if counts.learnt:
         names = " and ".join(counts.learnt)
         counts.notes.append(f"The next round leaves out {names}, which the provider refuses.")

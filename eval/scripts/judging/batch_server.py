@@ -72,7 +72,7 @@ class BatchServer:
             page = self._json("GET", f"/batches?limit={LISTED}{after}")
             listed = page.get("data")
             if not isinstance(listed, list):  # to begin another batch then could pay twice
-                raise JudgeUnreachable("the server's answer to GET /batches is no list of batches.")
+                raise JudgeUnreachable("the server's answer to GET /batches lists no batches.")
             rows = [row for row in listed if isinstance(row, dict)]
             for row in rows:
                 if row.get("input_file_id") == file_id:
@@ -116,7 +116,7 @@ class BatchServer:
         except orjson.JSONDecodeError:
             value = None
         if not isinstance(value, dict) or (method == "POST" and "id" not in value):
-            raise JudgeUnreachable(f"the server's answer to {method} {path} is no batch or file.")
+            raise JudgeUnreachable(f"the server's answer to {method} {path} has no batch or file.")
         return value
 
     def _call(
@@ -190,7 +190,7 @@ def fetch(folder: Path, server: BatchServer, say: Callable[[str], None]) -> Fetc
         counts = FetchCounts()
         for name, file in sorted(state.files.items()):
             if file.batch_id is None:
-                say(f"{name}: not begun; run --batch-submit")
+                say(f"{name}: not started; run --batch-submit")
                 continue
             targets = _targets(folder, name)
             if file.status in ENDED and _present(targets):

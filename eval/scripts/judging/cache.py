@@ -40,8 +40,8 @@ FORMAT = 1
 """Of a line; lines of another format are not read."""
 
 PRIVATE, FORMERLY = 0o600, 0o644
-"""The file's mode, for it holds questions, answers and replies, and the one it had in earlier
-versions. Any other mode is somebody's own choice."""
+"""The file's mode, because it contains questions, answers and replies, and its mode in earlier
+versions. Any other mode is a user's own choice."""
 
 BLOCK = 8 * 2**20
 """Bytes that are read at once."""
@@ -352,7 +352,7 @@ _MOST_SCHEMA_TEXTS = 1024
 
 
 def _schema_text(schema: Mapping[str, Any]) -> orjson.Fragment:
-    """A schema's JSON as a JSON string. Kinds of calls share schemas, and nobody changes them."""
+    """A schema's JSON as a JSON string. Kinds of calls share schemas, so they never change."""
     cached = _SCHEMA_TEXTS.get(id(schema))
     if cached is None or cached[0] is not schema:
         if len(_SCHEMA_TEXTS) >= _MOST_SCHEMA_TEXTS:
@@ -395,7 +395,7 @@ class CachedJudge:
         return False
 
     def stored(self, task: JudgeTask) -> JudgeVerdict | None:
-        """The verdict that is there already; nobody is asked."""
+        """The verdict that is there already; no judge is asked."""
         return self._stored(self._key(task), task)
 
     async def ask(self, task: JudgeTask) -> JudgeVerdict:

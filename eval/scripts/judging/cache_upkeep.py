@@ -103,7 +103,7 @@ def _is_newer(line: bytes) -> bool:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file as it is now, also when it is replaced meanwhile."""
+    """The present file, also when it is replaced meanwhile."""
     try:
         with open(path, "rb") as file:
             yield file
@@ -190,8 +190,8 @@ def prune(
 
     Lines of a newer format stay: they are paid verdicts of a later version. So do the lines that
     say what is withdrawn. An empty choice chooses nothing. ``confirm`` sees what would happen; with
-    False the file stays as it is. Other processes wait meanwhile; the file is replaced in one step.
-    """
+    False the file stays unchanged. Other processes wait meanwhile; the file is replaced in one
+    step."""
     with locked(path):
         remaining: list[bytes] = []
         counts: Counter[str] = Counter()

@@ -448,7 +448,7 @@ def _prompt(kind: CallKind, answer: JudgedAnswer) -> dict[str, Any]:
 
 
 def _not_applicable(answer: JudgedAnswer, metric: str, reason: str) -> VerdictLine:
-    """The case lacks what the metric needs; nobody was asked."""
+    """The case lacks what the metric needs; no judge was asked."""
     return _line(answer, metric, "not_applicable", reason=reason)
 
 
@@ -476,7 +476,7 @@ def _by_code(
     extra: Mapping[str, Any] | None = None,
     quote: str = "",
 ) -> VerdictLine:
-    """Every item gets the verdict that the definition fixes; nobody was asked."""
+    """Every item gets the verdict that the definition fixes; no judge was asked."""
     entries = [
         {"id": name, "context": None, "quote": quote, "reason": why, "verdict": verdict}
         for name in ids_of(KINDS[metric], material)

@@ -109,8 +109,8 @@ class JudgeOptions:
         if self.members:
             names = ", ".join(str(member.model) for member in self.members)
             raise JudgeError(
-                f"{what}: a panel is asked online; make the files of each member alone ({names}) "
-                "and take them in, and the panel finds these verdicts in the cache."
+                f"{what}: a panel is asked online. Make and import the batch files of each member "
+                f"({names}); the panel then finds these verdicts in the cache."
             )
 
     @property
@@ -145,8 +145,8 @@ class JudgeOptions:
             return False
         if self.model and not self.judge:
             raise JudgeError(
-                f"--model {self.model}: name the server that has it with --judge; --offline counts "
-                "its verdicts in the cache."
+                f"--model {self.model}: name its server with --judge, or score its cached verdicts "
+                "with --offline."
             )
         return True
 
@@ -231,12 +231,11 @@ class Connection:
         )
 
     def confirm(self) -> None:
-        """Look once more who judges; if that is another judge, take back what was asked here.
+        """Check again which judge answers; if it is another one, withdraw what was asked here.
 
         Raises JudgeError for a judge that changed, and when another run of judging has taken back
         what was used here; JudgeUnreachable for a server that is gone. Done once: ``connect`` does
-        it at its end if nobody has.
-        """
+        it at its end if it was not done before."""
         if self._confirmed:
             return
         self._confirmed = True
@@ -299,7 +298,7 @@ class _Shared:
 def _panel(
     options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
 ) -> Iterator[Connection]:
-    """All members, each as it is asked alone. Raises JudgeError where two are one judge."""
+    """All members, each connected as its own judge. Raises JudgeError where two are one judge."""
     open_one, shared = contextmanager(_offline if options.offline else _server), _Shared()
     with ExitStack() as stack:
         members = [
@@ -383,7 +382,7 @@ def collecting(options: JudgeOptions, folder: Path) -> Iterator[BatchConnection]
 
 @dataclass(frozen=True)
 class BatchConnection:
-    """A connection that asks nobody; what it would ask is in ``collector``."""
+    """A connection that asks no judge; ``collector`` has what it would ask."""
 
     connection: Connection
     collector: RequestCollector
@@ -528,7 +527,7 @@ def _budget(options: JudgeOptions, purse: list[float]) -> CostLimit:
     if options.prices is None and options.max_cost is not None:
         raise StorageError(
             f"--max-cost: needs prices of {options.model or 'the judge'}; give --set prices=FILE, "
-            "a TOML file of what tokens cost, or write [prices] into the judge's file."
+            "a TOML file with prices of tokens, or write [prices] into the judge's file."
         )
     return CostLimit(options.prices, options.max_cost, purse)
 

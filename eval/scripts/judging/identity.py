@@ -81,7 +81,7 @@ def addresses(url: str) -> tuple[str, str]:
     if split.scheme not in ("http", "https") or not split.hostname:
         shown = url_in_message(url)
         raise JudgeError(
-            f"the judge's address {shown!r} is no URL such as http://localhost:11434/v1"
+            f"the judge's address {shown!r} is not a URL such as http://localhost:11434/v1"
         )
     path = re.sub("/(chat/completions|messages)$", "", split.path.rstrip("/")) or "/v1"
     root = re.sub(r"/(api/)?v\d+$", "", path)
@@ -116,7 +116,7 @@ def identify(
         floating = None  # Ollama tells the digest itself; what the user says would only hide it
     if floating and not pin.allow_unpinned:
         raise JudgeError(
-            f"the judge {identity.model} is not pinned: {floating}, or accept that with --set "
+            f"the judge {identity.model} is not pinned: {floating}, or accept this with --set "
             "unpinned=true."
         )
     return replace(server, identity=identity, floating=floating)
@@ -150,7 +150,7 @@ def _ollama(fetch: Fetch, model: str | None) -> JudgeServer | None:
     digest = _field(own, "digest")
     if digest is None or own.get("remote_host"):
         identity = JudgeIdentity("ollama", full, build=build)
-        return JudgeServer(identity, full, facts, "it runs elsewhere; take a local model")
+        return JudgeServer(identity, full, facts, "it runs elsewhere; choose a local model")
     if not digest.startswith("sha256:"):
         digest = f"sha256:{digest}"
     moving = full.endswith(":latest")
@@ -175,7 +175,7 @@ def _other(fetch: Fetch, host: str, model: str | None) -> JudgeServer:
         return _lm_studio(studio, model)
     if owners == {"me"}:  # llama-cpp-python: whatever is asked for, its one model answers
         name = _only(model, names)
-        why = "its server tells nothing of the weights; give their file: --set file=PATH"
+        why = "its server does not report the weights; give their file: --set file=PATH"
         return JudgeServer(JudgeIdentity("llama-cpp-python", file_name(name)), name, {}, why)
     return _named("unknown", _only(model, names), REVISION)
 
@@ -197,7 +197,7 @@ def _llama_cpp(
     }
     if not parts[0]:
         identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts).strip() or None)
-        why = "its server does not tell its build; give the weights: --set file=PATH"
+        why = "its server does not report its build; give the weights: --set file=PATH"
         return JudgeServer(identity, model, facts, why)
     identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts), strength="build")
     return JudgeServer(identity, model, facts)
@@ -214,7 +214,7 @@ def _vllm(fetch: Fetch, listed: list[dict[str, Any]], model: str) -> JudgeServer
     facts = {"context": length} if isinstance(length, int) else {}
     build = " ".join(part for part in parts if part) or None
     identity = JudgeIdentity("vllm", model, build=build)
-    why = "vLLM does not tell the revision of the weights; give it: --set revision=NAME"
+    why = "vLLM does not report the revision of the weights; give it: --set revision=NAME"
     return JudgeServer(identity, model, facts, why)
 
 
@@ -368,11 +368,11 @@ def decide(
         return _Naming(revision=revision if vouched else _joined(revision, answered))
     if vouched:
         return _Naming(
-            note=f"Asked for {asked}, the judge's server answers as {shown}; what it has is "
-            f"known by its {identity.strength}.",
+            note=f"Asked for {asked}, the judge's server answers as {shown}; it is identified by "
+            f"its {identity.strength}.",
             revision=revision,
         )
-    loose = f"Asked for {asked}, the judge's server answers as {shown}: taken for the same."
+    loose = f"Asked for {asked}, the judge's server answers as {shown}: treated as the same."
     if floating:
         exact = _undated(asked) == _undated(answered)
         return _Naming(note=None if exact else loose, revision=own)
@@ -405,7 +405,7 @@ def file_name(model: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name as it is compared: ``Org/Gpt-4o-2024-08-06`` is ``gpt-4o-20240806``."""
+    """A name in the form that is compared: ``Org/Gpt-4o-2024-08-06`` is ``gpt-4o-20240806``."""
     last = re.split(r"[/\\]", name.strip().rstrip("/\\"))[-1].casefold()
     last = last.removesuffix(":latest").removesuffix(".gguf")
     compact = DATED.sub(lambda match: f"-{_digits(match[0])}", last)

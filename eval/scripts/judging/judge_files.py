@@ -47,26 +47,28 @@ SCHEMA = 1
 WHO = {
     "server": KeyRule("text", "Address of a judge's server (docs/judging.md), or local."),
     "model": KeyRule("text", "The model's name on that server."),
-    "panel": KeyRule("texts", "Judges of this folder by name, instead of a server: they vote."),
+    "panel": KeyRule("texts", "Judges of this folder that vote, by name, instead of a server."),
 }
 
 HOW = {
-    "api_key": KeyRule("variable", "Environment variable that holds the server's key."),
-    "revision": KeyRule("text", "Which weights the server has, if it cannot say."),
+    "api_key": KeyRule("variable", "Environment variable with the server's key."),
+    "revision": KeyRule("text", "The server's weights, if it does not report them."),
     "file": KeyRule("text", "The weights as a local file: its sha256 pins the judge."),
-    "unpinned": KeyRule("yes", "Accept a model whose name may move."),
-    "alias": KeyRule("texts", "ASKED=ANSWERED: a name that may answer for another one."),
+    "unpinned": KeyRule("yes", "Accept a name that may refer to another model later."),
+    "alias": KeyRule("texts", "ASKED=ANSWERED: another name under which the model may answer."),
     "temperature": KeyRule("number", "Sampling temperature.", 0, 2),
-    "mode": KeyRule("choice", "How JSON is asked for; else the best that works.", choices=MODES),
+    "mode": KeyRule("choice", "How to ask for JSON; else the best way that works.", choices=MODES),
     "thinking_tokens": KeyRule("whole", "More tokens a reply, for models that think.", 0, 10**6),
-    "reasoning_effort": KeyRule("text", "How long a model thinks, in the server's words."),
-    "extra_body": KeyRule("table", "More fields of each request, as the server knows them."),
+    "reasoning_effort": KeyRule("text", "How long a model thinks, as the server names it."),
+    "extra_body": KeyRule("table", "Further fields of each request, as the server names them."),
     **LIMITS,
     "prices": KeyRule("text", "Dollars per million tokens: prompt, completion, cached."),
-    "embedding_model": KeyRule("text", "Model of the cosine in answer_correctness_judged."),
-    "batch_format": KeyRule("choice", "Whose batch files are written.", choices=(*PROVIDERS,)),
-    "min_kappa": KeyRule("number", "Least Cohen's kappa for calibrate_judge.py --gate.", -1, 1),
-    "min_balanced_accuracy": KeyRule("number", "Least balanced accuracy for it.", 0, 1),
+    "embedding_model": KeyRule(
+        "text", "Embedding model of the cosine in answer_correctness_judged."
+    ),
+    "batch_format": KeyRule("choice", "Provider of the batch files.", choices=(*PROVIDERS,)),
+    "min_kappa": KeyRule("number", "Smallest Cohen's kappa for calibrate_judge.py --gate.", -1, 1),
+    "min_balanced_accuracy": KeyRule("number", "Smallest balanced accuracy for it.", 0, 1),
 }
 """The keys that ``--set`` takes; a file has those of ``WHO``, too."""
 
@@ -74,7 +76,7 @@ DOLLARS = KeyRule("number", "US dollars per million tokens.", 0, 1e9)
 PRICES = dict.fromkeys(("prompt", "completion", "cached"), DOLLARS)
 
 OF_PANEL = frozenset({"panel", "embedding_model", "min_kappa", "min_balanced_accuracy"})
-"""The keys that a panel can have; all others belong into the files of its members."""
+"""The keys that a panel can have; all others belong in the files of its members."""
 
 HEAD = {
     "schema": KeyRule("whole", "Version of the file's form.", SCHEMA, SCHEMA),
@@ -108,7 +110,7 @@ def judge_settings(
 ) -> dict[str, Any]:
     """What describes the judge that ``--judge``, ``--model`` and ``--set`` name, by key.
 
-    A key that nobody gave a value has none. ``model_is_default``: the model was not named on the
+    A key without a given value is left out. ``model_is_default``: the model was not named on the
     command line, so that a file's model counts more. Raises StorageError with every problem.
     """
     settings: dict[str, Any] = {}
@@ -139,7 +141,7 @@ def judge_settings(
     if "panel" in settings and path is not None:
         for key in sorted(settings.keys() - OF_PANEL):
             raise JudgeError(
-                f"{path} is a panel: {key} belongs into the files of its members; set it there."
+                f"{path} is a panel: {key} belongs in the files of its members; set it there."
             )
         settings["members"] = [_member(path, name) for name in settings["panel"]]
     return settings
@@ -155,7 +157,7 @@ def _member(panel: Path, name: str) -> dict[str, Any]:
         if "panel" in member:
             raise JudgeError("is a panel itself; name single judges.")
         if member.get("server", LOCAL) == LOCAL:
-            raise JudgeError("names no server; the embedded rules are no member of a panel.")
+            raise JudgeError("names no server; the embedded rules cannot be a member of a panel.")
     except StorageError as error:
         line = line_of(text_of(panel), "panel")
         fault = f"{name}: {error.message.rstrip('.')}"
@@ -215,12 +217,12 @@ def _deeper(values: Mapping[str, Any], source: str, text: str = "") -> Iterable[
             fault = "must name two judges or more, each once"
             yield Problem(source, line_of(text, "panel"), "panel", fault)
         for key in sorted(values.keys() - OF_PANEL - HEAD.keys()):
-            fault = "stands beside panel; write it into the files of the members"
+            fault = "is given together with panel; write it into the files of the members"
             yield Problem(source, line_of(text, key), key, fault)
     server = values.get("server", LOCAL)
     if server != LOCAL:
         if "@" in server or not re.fullmatch(r"[^?]*(\?api-version=[A-Za-z0-9.-]+)?", server):
-            fault = "holds a login or a query; name the variable of the key with api_key"
+            fault = "contains a login or a query; name the variable of the key with api_key"
             yield Problem(source, line_of(text, "server"), "server", fault)
         else:
             try:
@@ -238,7 +240,7 @@ def _deeper(values: Mapping[str, Any], source: str, text: str = "") -> Iterable[
     for name in extra if isinstance(extra, dict) else ():
         fault = f"has a key of its own: {OWN_KEYS[name]}" if name in OWN_KEYS else ""
         if name in OURS:
-            fault = "is set by the toolkit, which could not read the reply any more"
+            fault = "is set by the toolkit, which could not read the reply otherwise"
         if fault:
             where = f"extra_body.{name}"
             yield Problem(source, line_of(text, where), where, fault)
@@ -250,7 +252,7 @@ def _deeper(values: Mapping[str, Any], source: str, text: str = "") -> Iterable[
 
 
 def save_judge(name: str, settings: Mapping[str, Any], folder: Path = JUDGES) -> Path:
-    """Write a judge's file; returns its path. One with the same content stays as it is.
+    """Write a judge's file; returns its path. One with the same content stays unchanged.
 
     Raises StorageError for a name that is none, nothing to save, a key's variable that is not set
     (it may be the key), and another file there.
@@ -281,7 +283,7 @@ def save_judge(name: str, settings: Mapping[str, Any], folder: Path = JUDGES) ->
         lines += toml_table(key, table)
     data = ("\n".join(lines) + "\n").encode()
     if path.exists() and path.read_bytes() != data:
-        raise StorageError(f"{path}: is there already; change it by hand, or choose another name.")
+        raise StorageError(f"{path}: exists already; edit it, or choose another name.")
     try:
         make_folder(folder)
     except OSError as error:

@@ -94,7 +94,7 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _schema(kind: CallKind, ids: tuple[str, ...], blocks: tuple[str, ...]) -> Mapping[str, Any]:
-    """JSON schema of a reply on these ids that may cite these blocks. Nobody may change it.
+    """JSON schema of a reply on these ids that may cite these blocks. It must not be changed.
 
     Decoders write the keys in this order: reasons before verdicts. Ids, number of entries and
     lengths are fixed as far as a schema can: a weak model then cannot but fill the form.
@@ -194,10 +194,8 @@ class Material(msgspec.Struct, frozen=True):
     persona: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out.
-
-        The items are the material's own: nobody may change them.
-        """
+        """As in a task's inputs and in verdicts.jsonl; empty parts are left out. The items are the
+        material's own: do not change them."""
         return {
             name: part if isinstance(part, str) else list(part)
             for name, part in msgspec.structs.asdict(self).items()

@@ -42,7 +42,7 @@ class PromptError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
-    """``system`` is sent as it is; ``user`` has slots such as ``{question}``."""
+    """``system`` is sent unchanged; ``user`` has slots such as ``{question}``."""
 
     id: PromptId
     system: str
@@ -79,7 +79,7 @@ Messages = tuple[Mapping[str, str], ...]
 
 @cache
 def _system_message(text: str) -> Mapping[str, str]:
-    """Shared by all calls with a prompt; nobody may change it."""
+    """Shared by all calls with a prompt; do not change it."""
     return {"role": "system", "content": text}
 
 

@@ -94,7 +94,7 @@ def sent_parameters(
     sampling: Sampling, capabilities: ServerCapabilities, max_tokens: int, repeat: int = 0
 ) -> Mapping[str, Any]:
     """The parameters that a request really carries, beside model, messages and schema; calls share
-    them, so nobody may change them."""
+    them: do not change them."""
     seed = None if sampling.seed is None else sampling.seed + repeat
     parameters = {"temperature": sampling.temperature, "seed": seed, "max_tokens": max_tokens}
     for old, new in RENAMED.items():
@@ -250,7 +250,7 @@ def read_answer(payload: Any) -> ServerAnswer:
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise CallError("malformed", "the answer is no chat completion: it has no message")
+        raise CallError("malformed", "the answer is not a chat completion: it has no message")
     calls = message.get("tool_calls") or []
     calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     text = _arguments(calls[0]) if calls else _text(message.get("content"))
@@ -284,7 +284,7 @@ def read_message(payload: Any) -> ServerAnswer:
         raise error
     parts = payload.get("content") if isinstance(payload, dict) else None
     if not isinstance(payload, dict) or not isinstance(parts, list):
-        raise CallError("malformed", "the answer is no message: it has no content")
+        raise CallError("malformed", "the answer is not a message: it has no content")
     blocks = [part for part in parts if isinstance(part, dict)]
     calls = [block for block in blocks if block.get("type") == "tool_use"]
     text = orjson.dumps(calls[0].get("input")).decode() if calls else ""

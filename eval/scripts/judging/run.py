@@ -104,8 +104,8 @@ def refuse_examples(plan: JudgingPlan, files: Mapping[str, Path]) -> None:
         for name, number in examples.pop(_folded(result.answer or ""), ()):
             key = f"examples[{number}].answer"
             message = (
-                f"is the answer of the run to case {result.test_case_id!r}, so the judge would "
-                "know its verdict; write another example"
+                f"is the answer of the run to case {result.test_case_id!r}, so the judge would see "
+                "its verdict; write another example"
             )
             line = place_of(text_of(files[name]), key)
             problems.append(Problem(str(files[name]), line, key, message))
@@ -175,7 +175,7 @@ def _answers(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
         if result.test_case_id not in cases:
             raise StorageError(
                 f"{path}: test_case_id {result.test_case_id!r} is in no line of {plan.eval_set}; "
-                "use the set that was asked."
+                "use the set that the run was asked with."
             )
         if cases[result.test_case_id].conversation is not None:
             answers[result.test_case_id, result.repeat] = result.answer or ""
@@ -216,8 +216,7 @@ def judge_run(
 ) -> JudgingOutcome:
     """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer.
 
-    ``reader``: of that file; nobody pays before a damaged line of it is told.
-    """
+    ``reader``: of that file; a damaged line of it is reported before anything is paid."""
     path = reader.path
     answers = _judged_answers(plan)
     verdicts.withdraw(path, connection.withdrawn())
@@ -400,7 +399,7 @@ def prompts_of(
     answers = [answer for answer in _judged_answers(plan) if answer.case.id == case_id]
     if not answers:
         raise StorageError(
-            f"{results_file(plan.folder)}: holds no answer to case {case_id!r} that can be judged; "
+            f"{results_file(plan.folder)}: has no answer to case {case_id!r} that can be judged; "
             "name a case of the run that was answered."
         )
     for answer in answers:
@@ -414,10 +413,8 @@ def prompts_of(
 def batch_tasks(
     plan: JudgingPlan, batch: BatchConnection, facts: FactStore
 ) -> Iterator[tuple[str, JudgeTask]]:
-    """What judging the run would ask now, each task with its key; nobody is asked.
-
-    What depends on a reply that is not there yet (facts, claims) is not among it.
-    """
+    """What judging the run would ask now, each task with its key; no judge is asked. Tasks that
+    need a reply which is missing yet (facts, claims) are left out."""
     connection = batch.connection
     settings = _rehearsing(plan, connection.judge, connection, facts)
     for _ in _rehearse(plan, connection, settings):
@@ -442,7 +439,7 @@ def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> 
 
 
 def _at_once(call: Coroutine[Any, Any, object]) -> None:
-    """Run a call to its end whose judge only notes its tasks, so that it waits for nobody."""
+    """Run a call to its end whose judge only notes its tasks, so that it waits for no reply."""
     with contextlib.suppress(StopIteration):
         call.send(None)
         raise RuntimeError("the call waits for something")

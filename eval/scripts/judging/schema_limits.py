@@ -96,7 +96,7 @@ class SchemaLimits:
         return verdict
 
     def first_form(self, task: JudgeTask) -> JudgeTask:
-        """The task as it is asked first."""
+        """The task in the form that is asked first."""
         return self._at_step(task, max(self._first, self._learnt))
 
     def _at_step(self, task: JudgeTask, step: int) -> JudgeTask:

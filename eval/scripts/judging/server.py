@@ -240,7 +240,7 @@ class HttpJudge:
     def notes(self) -> Sequence[str]:
         """What a reader of the verdicts should know of names, thoughts and refused settings."""
         refused = [name for name in self._sampling.extra if name in self.capabilities.dropped]
-        left = [f"The server refuses {name}: it is left out of all requests." for name in refused]
+        left = [f"The server refuses {name}: all requests leave it out." for name in refused]
         return (*self._names.notes, *self._hints, *left)
 
     def describe(self) -> dict[str, Any]:
@@ -267,7 +267,7 @@ class HttpJudge:
         if self.budget.reached:
             return self._failed(task, spent, "budget", "the cost limit was reached", "")
         if self._names.fault is not None:
-            message = f"not asked any more: {self._names.fault}"
+            message = f"asking stopped: {self._names.fault}"
             return self._failed(task, spent, "other_model", message, "")
         messages: Sequence[Mapping[str, str]] = task.messages
         usable: CheckedReply | None = None
@@ -479,7 +479,7 @@ class _ServerChannel:
         try:
             return self._redactor.data(orjson.loads(reply.body))
         except orjson.JSONDecodeError as error:
-            raise CallError("malformed", f"the answer is no valid JSON: {error}") from None
+            raise CallError("malformed", f"the answer is not valid JSON: {error}") from None
 
     def close(self) -> None:
         """Close idle connections."""
@@ -525,8 +525,8 @@ def key_headers(
         return Headers()
     if not VARIABLE_NAME.fullmatch(variable):
         raise JudgeError(
-            "api_key takes the name of an environment variable, such as OPENAI_API_KEY, "
-            "not the key itself."
+            "api_key takes the name of an environment variable, such as OPENAI_API_KEY, not the "
+            "key itself."
         )
     name, template = form.key
     headers, problems = resolve_headers(

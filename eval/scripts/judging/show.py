@@ -23,7 +23,7 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
     tokens = totals.usage.total_tokens
     parts += [f"{tokens:,} tokens"] if tokens is not None else []
     parts += [f"${totals.cost_usd:,.4f}"] if totals.cost_usd else []
-    parts += [f"{outcome.reused:,} that stood there already"] if outcome.reused else []
+    parts += [f"{outcome.reused:,} that existed already"] if outcome.reused else []
     lines = [f"{counted(outcome.answers, 'answer')} judged: {', '.join(parts)}."]
     lines += [
         f"{counted(count, 'judgement')} failed ({kind}): {FAILURES.get(kind, kind)}."
@@ -31,7 +31,7 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
     ]
     if outcome.failures["truncated"]:
         lines.append(
-            "A model that thinks before it answers needs more room: --set thinking_tokens=8000."
+            "A model that thinks before it answers needs more tokens: --set thinking_tokens=8000."
         )
     if outcome.unverified:
         lines.append(
@@ -40,7 +40,7 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
         )
     if outcome.dropped_ids:
         dropped = counted(outcome.dropped_ids, "verdict")
-        lines.append(f"{dropped} on things that were not asked: dropped.")
+        lines.append(f"{dropped} on items that were not asked: dropped.")
     return lines
 
 

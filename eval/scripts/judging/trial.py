@@ -140,12 +140,12 @@ async def find_way(
     for way, fault in faults.items():
         by_fault.setdefault(fault, []).append(way)
     listed = "; ".join(f"{', '.join(names)}: {fault}" for fault, names in by_fault.items())
-    raise JudgeError(f"the judge could not fill a form of two fields in any way ({listed}).")
+    raise JudgeError(f"the judge could not fill a form of two fields in any mode ({listed}).")
 
 
-THINKING = "it was thinking still"
+THINKING = "it was still thinking"
 
 MORE_ROOM = (
-    "Give each reply more room with --set thinking_tokens=16000, or thinking_tokens in its file."
+    "Give each reply more tokens with --set thinking_tokens=16000, or thinking_tokens in its file."
 )
 """What helps when a model thinks before it answers."""

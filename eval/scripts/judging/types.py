@@ -17,13 +17,13 @@ FAILURES = {
     "rejected": "the server refused the request (HTTP 4xx)",
     "refused": "the model declined to judge",
     "truncated": "the reply stopped before its end (finish_reason is not stop)",
-    "malformed": "the reply was no single JSON object, after all re-asks",
+    "malformed": "the reply was not a single JSON object, after all re-asks",
     "schema": "the reply did not fit the schema, after all re-asks",
-    "incomplete": "the reply lacked or contradicted what was asked for, after all re-asks",
-    "other_model": "another model answered than the one that was asked for",
+    "incomplete": "the reply was incomplete or contradictory, after all re-asks",
+    "other_model": "another model answered than the requested one",
     "prompt_truncated": "the server cut the prompt: it counted far fewer tokens than were sent",
     "budget": "not asked: the cost limit was reached",
-    "no_majority": "the judges of a panel gave no verdict that more than half of them share",
+    "no_majority": "no verdict of the panel has a majority of its judges",
     "not_cached": "not asked: --offline, and the verdict is not in the cache",
 }
 """Every kind that ``Verdict.failure`` can have, with its meaning. None of them is a score."""
@@ -46,8 +46,8 @@ class JudgeTask(msgspec.Struct, frozen=True):
     ``messages``: what is sent. ``key_messages``: the same with placeholders for whatever is random
     in it (delimiters), for the cache key. ``schema``: JSON schema of the reply. ``check``: what the
     schema cannot say (every id once, …). ``inputs``: the same as plain data, for a judge that reads
-    no prompt. ``repeat``: 0 for the first opinion; another repeat is another opinion. ``advice``:
-    a check whose complaints are worth one re-ask, and no failure: the reply is then taken as it is.
+    no prompt. ``repeat``: 0 for the first opinion; another repeat is another opinion. ``advice``: a
+    check whose complaints are worth one re-ask, and no failure: the reply is then taken unchanged.
     """
 
     metric: str
@@ -76,15 +76,14 @@ NO_USAGE = Usage()
 
 
 class JudgeVerdict(msgspec.Struct, frozen=True):
-    """What came of a task. ``data`` is the checked reply, None when it failed.
+    """The result of a task. ``data`` is the checked reply, None when it failed.
 
-    ``raw``: the assistant's last reply as it came. ``key``: the cache key. ``mode``: how the schema
+    ``raw``: the assistant's last reply, unchanged. ``key``: the cache key. ``mode``: how the schema
     was asked for (see ``judge_bodies``; ``local``: by no server). ``cached``: nothing was paid.
     ``attempts`` counts transport tries, ``asks`` the replies that were judged (1 + re-asks).
     ``cost_usd``: None without a price table. ``sent``: the parameters that were really sent.
     ``answered_as``: the model that the reply names, None when it names none. ``judging_run``: the
-    run of judging that asked, None when nobody was asked or the entry is older than such ids.
-    """
+    run of judging that asked, None when no judge was asked or the entry is older than such ids."""
 
     key: str
     data: Mapping[str, Any] | None

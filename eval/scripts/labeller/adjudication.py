@@ -166,4 +166,4 @@ def _with_support(case: Record, name: str, first: Record, second: Record, choice
 def choice_words(item: Disagreement, choice: str) -> str:
     """A choice in words: what is taken, and of which side."""
     sides = {"a": f"A, {item.a}", "b": f"B, {item.b}", "union": "both", "neither": "neither"}
-    return f"taken is {sides[choice]}"
+    return f"chosen: {sides[choice]}"

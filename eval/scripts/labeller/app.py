@@ -91,8 +91,8 @@ class LabelApp(TerminalApp, inherit_bindings=False):
     TITLE = "label"
     CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET, "labeller.tcss"]
     FAILURE = (
-        "The labeller failed. Every label is in the journal; start it again to go on.\n"
-        "Where it failed is written in {file} (no questions or chunks in it)."
+        "The labeller failed. Every label is in the journal; start it again to continue.\n"
+        "{file} says where it failed (without questions or chunks)."
     )
     COMMANDS = {_LabelCommands}  # noqa: RUF012 - Textual's way
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -232,8 +232,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         """Write the set in a thread; one save at a time.
 
         A save also merges what others wrote into the session. So until it has ended nothing here
-        looks at the session: keys wait in their order, and the screen stays as it is.
-        """
+        looks at the session: keys wait in their order, and the screen stays unchanged."""
         if not self._saving:
             self._saving = self.main.frozen = True
             self.run_worker(self._save, thread=True, exit_on_error=False, group="save")

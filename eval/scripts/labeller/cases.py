@@ -95,6 +95,6 @@ def foreign_words(judged: Iterable[str], cases: Container[str]) -> str:
     first = ", ".join(map(repr, foreign[:3])) + (", …" if len(foreign) > 3 else "")
     are = "one judgement is" if len(foreign) == 1 else f"{len(foreign)} judgements are"
     return (
-        f"{are} of no case of the set ({first}); if another set's, give each set a folder of its "
-        "own with --labels-dir, else delete these lines"
+        f"{are} about no case of the set ({first}); if they belong to another set, give each set "
+        "its own folder with --labels-dir, else delete these lines"
     )

@@ -56,7 +56,7 @@ def messages_before(
 
 
 def whole_question(case: Record) -> str:
-    """The question as it can be read by itself, where the set has it; else as it is asked."""
+    """The question made whole, where the set has it; else the question asked."""
     return str(case.get("question_alone") or case.get("question") or "")
 
 

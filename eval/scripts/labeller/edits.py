@@ -59,7 +59,7 @@ _SLUG_WORDS, _SLUG_LENGTH = 5, 40
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What Enter did: `done` False says what is missing; asking again stores it as it is."""
+    """What Enter did: `done` False says what is missing; asking again stores it unchanged."""
 
     done: bool
     message: str
@@ -228,11 +228,11 @@ def edited_text(state: CaseState, case_id: str, text: str) -> CaseState:
     try:
         case = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ActionRefused(f"This is no JSON: {error}.") from None
+        raise ActionRefused(f"This is not JSON: {error}.") from None
     if not isinstance(case, dict):
         raise ActionRefused("A case is one JSON object.")
     if case.get("id") != case_id:
-        raise ActionRefused(f"The id stays {case_id}: ids are given once. O copies a case.")
+        raise ActionRefused(f"The id stays {case_id}: ids never change. O copies a case.")
     return replace(state, case=case, needs=None)
 
 

@@ -94,14 +94,14 @@ class LabelOptions:
                 f"--annotator {self.annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
             )
         if self.annotator == GOLD:
-            raise StorageError(f"--annotator {GOLD}: that is the set itself; leave the option out.")
+            raise StorageError(f"--annotator {GOLD}: this is the set itself; leave the option out.")
         if self.annotator == RECHECK:
-            raise StorageError(f"--annotator {RECHECK}: that is what --recheck PERCENT writes.")
+            raise StorageError(f"--annotator {RECHECK}: this name belongs to --recheck PERCENT.")
         if self.annotator is not None and self.recheck is not None:
-            raise StorageError("--recheck is for the set's own labels; leave --annotator out.")
+            raise StorageError("--recheck repeats the set's own labels; leave out --annotator.")
         if self.from_run is not None and self.api_url is not None and "api_url" in self.typed:
             raise StorageError(
-                "choose one of --from-run and --api-url: the passages come from one."
+                "choose --from-run or --api-url: the passages come from one of them."
             )
         if self.serve and self.plain:
             raise StorageError("--serve shows the full screen; leave --plain out.")
@@ -244,7 +244,7 @@ def agreement(options: LabelOptions) -> Record:
     labels = _labels_by_annotator(options, _cases_of(options))
     if len(labels) < 2:
         raise StorageError(
-            f"{options.judgements_dir}: agreement needs two annotators; label a second time with "
+            f"{options.judgements_dir}: agreement needs two annotators; label again with "
             "--annotator NAME."
         )
     return compare_all(labels, options.seed)
@@ -368,9 +368,7 @@ def _open_session(options: LabelOptions, store: LabelStore) -> Session:
 
 def _no_such_case(options: LabelOptions, case_id: str) -> str:
     hint = did_you_mean(case_id, _cases_of(options))
-    return (
-        f"--case {case_id}: {options.eval_set} holds no such case that can be labelled here.{hint}"
-    )
+    return f"--case {case_id}: {options.eval_set} has no such case that can be labelled here.{hint}"
 
 
 def _order(
@@ -382,7 +380,7 @@ def _order(
     try:
         return view.order, _priority(options, store, view.order)
     except StorageError as error:
-        store.notices.append(f"The order {view.order} of last time is dropped: {error.message}")
+        store.notices.append(f"The order {view.order} of last time cannot be used: {error.message}")
         return options.order, _priority(options, store, options.order)
 
 
@@ -410,7 +408,9 @@ def _sample(options: LabelOptions, percent: int) -> set[str]:
     cases = _cases_of(options)
     decided = labels_of(cases, _gold_judgements(options), GOLD)
     if not decided:
-        raise StorageError(f"{options.eval_set}: no case is labelled, so none can come again.")
+        raise StorageError(
+            f"{options.eval_set}: no case is labelled, so there is nothing to recheck."
+        )
     order = sorted(decided, key=lambda case_id: shuffle_key(str(options.seed), RECHECK, case_id))
     chosen = set(order[: math.ceil(len(order) * percent / 100)])
     talks = {cases[case_id].get("conversation") for case_id in chosen} - {None}

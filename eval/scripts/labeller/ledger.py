@@ -275,7 +275,7 @@ class CaseLedger:
         if not same_on_disk(now, before):
             steps.pop()
             raise ActionRefused(
-                f"{case_id} was changed elsewhere since: its step is left as it is."
+                f"{case_id} was changed elsewhere since: its step is left unchanged."
             )
         event = self._event(action, case_id, before, after, step.get("place"), of=step["n"])
         self._journal(event)

@@ -306,7 +306,7 @@ class AdjudicationScreen(ModeScreen):
         return max(12, min(longest + 1, (width - 3 - _CHOSEN - _WHERE - _PATH) // 2))
 
     def _text_of(self, item: Disagreement | None) -> str:
-        """What the text pane says of an item: its full path, and its chunk as far as it is here."""
+        """The text pane's lines about an item: its full path, and the known part of its chunk."""
         session = self._session
         if item is None:
             return "Nothing differs here. Enter goes to the next question that differs, Esc leaves."

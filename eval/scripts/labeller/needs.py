@@ -106,7 +106,7 @@ def ways_of(needs: Needs) -> Parts:
     ways = minimal(parts) if needs.ways else choices(parts) if parts else ()
     if ways is None or len(ways) > MOST_WAYS:
         raise ActionRefused(
-            f"These needs have more than {MOST_WAYS} ways to be met; take some marks out of them."
+            f"These needs have more than {MOST_WAYS} ways to be met; remove some marks."
         )
     return ways
 
@@ -132,7 +132,7 @@ def turned(needs: Needs) -> Needs:
     ways = ways_of(needs)
     parts = choices(ways) if needs.ways else ways
     if parts is None:
-        raise ActionRefused("These ways cannot be said as needs: there would be thousands.")
+        raise ActionRefused("These ways cannot be shown as needs: there would be thousands.")
     return Needs(parts or ((),), not needs.ways)
 
 

@@ -112,7 +112,7 @@ class PlainLabeller:
         if problem:
             self.say(f"No chunks: {problem}")
         elif not session.has_chunks():
-            self.say("The chunks have not come yet; ; looks again.")
+            self.say("The chunks are not here yet; ; looks again.")
         for row in session.rows():
             self.say(self._row_line(row))
         for query, why in session.lost_probes():
@@ -161,7 +161,7 @@ class PlainLabeller:
 
         self._until(arrived, take)
         if not done.is_set():
-            return "nothing has come yet"
+            return "nothing is here yet"
         if problems[0]:
             return problems[0]
         self.show_rows()
@@ -194,13 +194,13 @@ class PlainLabeller:
             if not _MARK.fullmatch(word) and not _NEED.fullmatch(word):
                 old = re.fullmatch(r"[.,+]?\d+[a-zA-Z](=[0-3])?", word)
                 hint = "Needs have numbers: 7'2 puts row 7 into need 2." if old else "? lists them."
-                raise ActionRefused(f"{word!r} is no command; {hint}")
+                raise ActionRefused(f"{word!r} is not a command; {hint}")
         with self.session.one_step():
             for word in words:
                 try:
                     self._mark(word)
                 except ActionRefused as refusal:
-                    more = f" Nothing of this line is done ({word})." if len(words) > 1 else ""
+                    more = f" This line was ignored ({word})." if len(words) > 1 else ""
                     raise ActionRefused(f"{refusal}{more}") from None
             needs = self.session.needs()
             answer = f"needs: {needs}" if needs else "nothing is marked"
@@ -412,7 +412,7 @@ def _settle(plain: PlainLabeller, rest: str) -> str:
     words = rest.split()
     if not words:
         raise ActionRefused(
-            f"Write D NAME; at hand: {', '.join(plain.session.annotators) or 'none'}."
+            f"Write D NAME; annotators: {', '.join(plain.session.annotators) or 'none'}."
         )
     name = words[0]
     if words[1:] == ["done"]:
@@ -461,22 +461,24 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
     "x": _LineCommand("", "Unanswerable, or not after all.", lambda p, r: p.session.unanswerable()),
     "a": _LineCommand("", "Answerable, or open again.", lambda p, r: p.session.answerable()),
     "s": _LineCommand("", "Judge later.", lambda p, r: p.session.skip()),
-    "f": _LineCommand("", "Flag, or take the flag off.", lambda p, r: p.session.flag()),
+    "f": _LineCommand("", "Flag, or remove the flag.", lambda p, r: p.session.flag()),
     "c": _LineCommand("REASON", "Cannot tell, and why.", lambda p, r: p.session.cannot_tell(r)),
     "note": _LineCommand(
-        "TEXT", "Keep a note; without a text remove it.", lambda p, r: p.session.note(r)
+        "TEXT", "Write a note; without a text, remove it.", lambda p, r: p.session.note(r)
     ),
     "u": _LineCommand("", "Undo.", lambda p, r: p.session.undo()),
     "U": _LineCommand("", "Redo.", lambda p, r: p.session.redo()),
     ";": _LineCommand("[ROW]", "Print the whole text of a row, or the question again.", _show),
-    ".": _LineCommand("", "Print the next row that was not read.", _read_on),
+    ".": _LineCommand("", "Print the next unread row.", _read_on),
     "r": _LineCommand("ROW 0-3", "Grade a row.", _on_row("r ROW 0-3", "grade", Session.grade)),
     "m": _LineCommand(
-        "ROW NEED", "Let a row meet one need alone.", _on_row("m ROW NEED", "need", Session.group)
+        "ROW NEED",
+        "Let a row meet only one need.",
+        _on_row("m ROW NEED", "need", Session.group),
     ),
     "&": _LineCommand(
         "ROW NEED",
-        "Let a row meet one more need, or not any more.",
+        "Let a row count for one more need, or no longer.",
         _on_row("& ROW NEED", "need", Session.share),
     ),
     "M": _LineCommand("", "Marks join a new need.", lambda p, r: p.session.open_need(None)),
@@ -485,9 +487,9 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
     "@": _LineCommand(
         "ROW", "Anchor its support here.", lambda p, r: p.session.reanchor(_row(p, r))
     ),
-    "w": _LineCommand("", "List the supports and what is needed.", _supports),
+    "w": _LineCommand("", "List the supports and the needs.", _supports),
     "T": _LineCommand(
-        "[CALL [x]]", "List tool calls; expect one, x: forbid it; 0: none is expected.", _tools
+        "[CALL [x]]", "List tool calls; expect one, x: forbid it; 0: expect none.", _tools
     ),
     "P": _LineCommand("PATH > HEADING", "Add a support that no row shows.", _add),
     "head": _LineCommand("SUPPORT HEADING", "Give a support another heading.", _head),
@@ -509,7 +511,7 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
     "fact": _LineCommand("TEXT", "Add an expected key fact.", lambda p, r: p.session.key_fact(r)),
     "p": _LineCommand("[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe),
     "fetch": _LineCommand("", "Fetch the rows again.", _fetch),
-    "e": _LineCommand("FIELD TEXT", "Set a field; | parts the items of a list.", _edit),
+    "e": _LineCommand("FIELD TEXT", "Set a field; | separates the items of a list.", _edit),
     "json": _LineCommand("", "Print the record.", lambda p, r: p.session.record_text()),
     "o": _LineCommand("QUESTION", "Add a case.", lambda p, r: p.session.add_case(r)),
     "O": _LineCommand("", "Add a copy of this case.", lambda p, r: p.session.duplicate_case()),
@@ -523,8 +525,8 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
     "order": _LineCommand("NAME", "Order of the questions.", lambda p, r: p.session.set_order(r)),
     "S": _LineCommand("ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)),
     "B": _LineCommand("on|off", "Hide or show ranks.", _blind),
-    "D": _LineCommand("NAME [N CHOICE|done]", "Settle disagreements with an annotator.", _settle),
-    "conflicts": _LineCommand("[N mine|theirs]", "Changes that clash with the file's.", _conflicts),
+    "D": _LineCommand("NAME [N CHOICE|done]", "Resolve disagreements with an annotator.", _settle),
+    "conflicts": _LineCommand("[N mine|theirs]", "Conflicts with the file.", _conflicts),
     "progress": _LineCommand("", "Counts, pace and time left.", _progress),
     "save": _LineCommand("", "Write the set now.", lambda p, r: p.store.save()),
     "?": _LineCommand("", "This help.", _help),

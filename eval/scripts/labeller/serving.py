@@ -69,7 +69,7 @@ def serve(
 ) -> None:
     """Serve `script` with the arguments `words` until a signal ends it; each tab runs it anew."""
     if host not in LOOPBACK:
-        talk(f"Warning: {host} is open to others, and there is no password.")
+        talk(f"Warning: {host} can be reached by others, and there is no password.")
     talk(f"http://{host}:{port} (Ctrl+C stops it)")
     command = shlex.join([sys.executable, str(script), *words])
     _OwnPagesServer(command, host, port, script.stem).serve()

@@ -65,7 +65,7 @@ class Session(CaseLedger):
     order of shuffled rows and of the random queue. `priority` orders the queues that teach most
     first. `blind` hides rank and scores; `inspect` shows them and refuses every change, as does a
     non-empty `read_only`, which says why (`turned_away` counts the changes that were lost so).
-    `second` keeps the set as it is: labels go into the judgements alone. `validate` names what is
+    `second` leaves the set unchanged: labels go into the judgements alone. `validate` names what is
     wrong with a record. `others` holds the labels of other annotators by name and case id.
     `history` is what the journal told, oldest first.
     """
@@ -241,7 +241,7 @@ class Session(CaseLedger):
         if self.inspect and blind:
             raise ActionRefused("Inspecting shows rank and scores.")
         if blind == self.blind:
-            raise ActionRefused("It is so already.")
+            raise ActionRefused("Nothing to change.")
         self.blind = blind
         if blind and self.row_order == "rank":
             self.row_order = "shuffled"
@@ -521,7 +521,7 @@ class Session(CaseLedger):
     def _own_set(self) -> None:
         if self.second:
             raise ActionRefused(
-                "A second annotator labels; the set itself is changed in the first pass."
+                "A second annotator only labels; the first pass changes the set itself."
             )
 
     # -- other annotators ----------------------------------------------------------------------
@@ -562,7 +562,7 @@ class Session(CaseLedger):
 
     def _labels_of(self, name: str) -> Record:
         if name not in self.others:
-            raise ActionRefused(f"No labels of {name} are at hand.")
+            raise ActionRefused(f"There are no labels of {name} here.")
         theirs = self.others[name].get(self.current)
         if theirs is None:
             raise ActionRefused(f"{name} has not labelled {self.current}.")

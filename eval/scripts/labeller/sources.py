@@ -88,7 +88,7 @@ class RunChunks:
                 self._offsets = self._index()
             offsets = self._offsets.get(case_id)
         if offsets is None:
-            raise FetchError("the run holds no result for this case; p needs an API.")
+            raise FetchError("the run has no result for this case; p needs an API.")
         try:
             with open_lines(self._path) as file:
                 file.seek(offsets[0])
@@ -98,7 +98,7 @@ class RunChunks:
         if not read_maps_passages(self._path.parent):
             forget_unmapped(result)
         if query != result.question and result.question:
-            raise FetchError("a run cannot be asked anything else; name an API with --api-url.")
+            raise FetchError("a run cannot answer other questions; name an API with --api-url.")
         return _chunks_of(result)
 
     def _index(self) -> dict[str, tuple[int, ...]]:
@@ -187,7 +187,7 @@ def failures(folder: Path, case_ids: Iterable[str]) -> Mapping[str, float]:
     run = read_verdicts(folder)
     if not run.cases:
         raise StorageError(
-            f"{folder}: is not scored, so nothing tells which cases fail; run "
+            f"{folder}: is not scored, so it is not known which cases fail; run "
             f"eval_suite.py --run {folder.name} first."
         )
     rules = run.ruling.rules

@@ -45,11 +45,10 @@ JUDGED = "judgement"
 
 @dataclass(frozen=True)
 class UnsavedChange:
-    """A case as it was last saved, as it is here, and where it stands when it is new.
+    """A case as last saved and as edited here, and its position when it is new.
 
     `path` holds what it was in between: a session that was killed while saving may have written any
-    of that, and what was written here is nobody else's change.
-    """
+    of that, and what was written here is no change by others."""
 
     base: CaseState | None
     mine: CaseState | None
@@ -188,7 +187,7 @@ def _differing(first: Record, other: Record) -> tuple[str, ...]:
 class _LabelFiles:
     """The files of one annotator's work on one set. Raises StorageError when the set is unreadable.
 
-    `second` keeps the set as it is and writes the annotator's judgements alone, for the cases of
+    `second` leaves the set unchanged and writes the annotator's judgements alone, for the cases of
     `only` if it is given. Not `resuming`, what is looked at is neither kept nor taken up again.
     """
 
@@ -245,7 +244,7 @@ class _LabelFiles:
         try:
             self._lock.path.parent.mkdir(parents=True, exist_ok=True)
             if not self._lock.take(self.annotator, timestamp(self._now())):
-                self.read_only = f"{self._lock.holder} is at work on it"
+                self.read_only = f"{self._lock.holder} is working on it"
             else:
                 for path in (self.judgements_path, *(() if self.second else (self.path,))):
                     clear_leftovers(path, rf"(\.{STAMP}\.bak)?")
@@ -270,10 +269,10 @@ class _LabelFiles:
             self.notices.append(f"{self._journal.path}: cannot be read ({error.strerror}).")
             return [], []
         if cut:
-            self.notices.append("The journal's last line was cut short and is left out.")
+            self.notices.append("The journal's last line is incomplete and is left out.")
         if bad:
             lines, verb = counted(bad, "line"), "is" if bad == 1 else "are"
-            self.notices.append(f"{lines} of the journal cannot be read and {verb} passed over.")
+            self.notices.append(f"{lines} of the journal cannot be read and {verb} skipped.")
         return saved + unsaved, [] if self.read_only else unsaved
 
     def session_options(self) -> dict[str, Any]:
@@ -291,7 +290,7 @@ class _LabelFiles:
     # -- what was looked at --------------------------------------------------------------------
 
     def last_view(self) -> View | None:
-        """What the last session looked at. A file that cannot be used is told in `notices`."""
+        """What the last session looked at. `notices` names a file that cannot be used."""
         view, problem = self._view_file.read() if self._resuming else (None, "")
         if problem:
             self.notices.append(problem)
@@ -417,7 +416,7 @@ class LabelStore(_LabelFiles):
         return True
 
     def _read_set(self) -> bytes:
-        """The set as it is now. One that is gone or empty is a mishap, not cases deleted by others.
+        """The present set. One that is gone or empty is a mishap, not cases deleted by others.
 
         Raises StorageError then, with what was loaded in a backup.
         """
@@ -428,8 +427,8 @@ class LabelStore(_LabelFiles):
         if self._rescued is None:
             self._rescued = back_up(self.path, self._set_bytes, timestamp(self._now()))
         raise StorageError(
-            f"{self.path}: the set was removed or emptied; what is here is kept in "
-            f"{self._rescued.name} and the journal. Put that file back in its place and save again."
+            f"{self.path}: the set was removed or emptied; its last state is in "
+            f"{self._rescued.name} and the journal. Restore that file and save again."
         )
 
     def _on_disk(self, case_id: str) -> CaseState | None:
@@ -456,7 +455,7 @@ class LabelStore(_LabelFiles):
         assert mine is not None
         new_id = session.new_id(str(mine.case.get("question") or ""))
         session.adopt(new_id, CaseState({**mine.case, "id": new_id}, mine.judgement, mine.needs))
-        self.notices.append(f"{case_id} was added elsewhere too; yours is {new_id} now.")
+        self.notices.append(f"{case_id} was also added elsewhere; yours is now {new_id}.")
 
     def _say_conflicts(self) -> None:
         for conflict in self.conflicts:
@@ -502,7 +501,7 @@ class ViewFile:
             why = error.strerror or type(error).__name__
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             why = "damaged"
-        return None, f"{self.path.name}: cannot be read ({why}); starting with the usual view."
+        return None, f"{self.path.name}: cannot be read ({why}); starting with the default view."
 
     def write(self, view: View) -> None:
         """Keep a view. A disk that refuses is passed over: no label is in it.

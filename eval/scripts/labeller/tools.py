@@ -30,7 +30,7 @@ class ToolRow:
     gave: str = ""
 
     def text(self) -> str:
-        """The call as it is written in code, and what came of it."""
+        """The call written like code, and its result."""
         call = call_words(self.name, self.arguments)
         return f"{call}  {self.gave}" if self.seen else f"{call}  (not called)"
 

@@ -267,7 +267,7 @@ def _offer_again(screen: MainScreen, edited: str, problem: str) -> None:
             screen.say("the edited record was dropped", "warn")
 
     answers = {"e": "edit it again", "d": "drop it"}
-    screen.app.push_screen(Ask(f"The record was not taken: {problem}", answers), closed)
+    screen.app.push_screen(Ask(f"The record was not accepted: {problem}", answers), closed)
 
 
 def adjudicate(screen: MainScreen) -> None:

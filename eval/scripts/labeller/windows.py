@@ -37,7 +37,7 @@ Anchor = tuple[str, str]
 
 
 def _path_and_heading(anchor: Anchor) -> str:
-    """`faq.md > Billing`, as it is typed."""
+    """`faq.md > Billing`, as people type it."""
     return " > ".join(part for part in anchor if part)
 
 
@@ -477,7 +477,7 @@ def _value_text(values: dict[str, Any] | None, field: str) -> str:
 
 
 def _conflict_text(conflict: Conflict) -> tuple[str, list[Mark]]:
-    """The fields of a conflict, each as it was, as it is here and as it is in the file."""
+    """The fields of a conflict, each as it was before, here and in the file."""
     text = ""
     marks: list[Mark] = []
     sides = (

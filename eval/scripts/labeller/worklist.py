@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from labeller.case_state import Record
 from records.cases import DRAFT
 
-"""The tag of a case that a program drafted and nobody has accepted yet."""
 OPEN, LABELLED, UNANSWERABLE = "open", "labelled", "unanswerable"
 SKIPPED, CANNOT_TELL = "skipped", "cannot_tell"
 STATUSES: Final = (OPEN, LABELLED, UNANSWERABLE, SKIPPED, CANNOT_TELL)
@@ -67,7 +66,7 @@ class Progress:
 
 
 def is_draft(case: Record) -> bool:
-    """Did a program draft the case, with nobody having accepted it?"""
+    """Did a program draft the case, and has no person accepted it yet?"""
     return DRAFT in (case.get("tags") or ())
 
 
@@ -231,7 +230,8 @@ class WorkQueue:
         self._arrange()
 
     def put(self, case_id: str, summary: CaseSummary, position: int | None) -> None:
-        """Take a case as it is now; a new one comes at `position` of the set, None at its end."""
+        """Take the present state of a case; a new one comes at `position` of the set, None at its
+        end."""
         previous = self.summaries.get(case_id)
         if previous is not None:
             self._count(previous, -1)

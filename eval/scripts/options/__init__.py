@@ -1,4 +1,4 @@
-"""Click options that several scripts offer, the types of their values, and the consoles.
+"""Click options that several scripts share, the types of their values, and the consoles.
 
 The command itself is ``options.commands``, what score scripts offer ``options.scoring``.
 """
@@ -139,11 +139,11 @@ header_option = click.option(
 )
 
 full_text_option = click.option(
-    "--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters."
+    "--store-full-text", is_flag=True, help="Store whole chunk texts, not 200 characters."
 )
 
 retry_errors_option = click.option(
-    "--retry-errors", is_flag=True, help="With --resume: ask errors again, too."
+    "--retry-errors", is_flag=True, help="With --resume: ask failed cases again."
 )
 
 json_option = click.option(
@@ -154,7 +154,7 @@ history_option = click.option(
     "--history",
     type=click.Choice(["live", "replay", "alone", "none"]),
     default="live",
-    help="What later turns are asked with. live: the bot's own answers; replay: the reference "
+    help="History that later turns send. live: the bot's own answers; replay: the reference "
     "answers; alone: question_alone, no history; none: the question, no history. With "
     "--retrieval-only: replay.",
 )
@@ -175,9 +175,9 @@ seed_option = click.option(
 
 def verbosity_options(function: F) -> F:
     """-v: more messages on stderr; -q: none."""
-    function = click.option("-v", "--verbose", is_flag=True, help="Say more, show every metric.")(
-        function
-    )
+    function = click.option(
+        "-v", "--verbose", is_flag=True, help="More messages on stderr; show every metric."
+    )(function)
     return click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")(function)
 
 
@@ -218,7 +218,7 @@ class FiniteRange(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value!r} is no finite number.", param, ctx)
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
 
 
@@ -278,14 +278,14 @@ SCREEN = {
     "theme": KeyRule("text", "dark, light, or a theme of Textual."),
     "keymap": KeyRule("text", "A TOML file of action = key lines."),
 }
-"""How a person wants full screens: keys of ``[screen]`` in config.toml, and of ``--set``."""
+"""Settings of full screens: keys of ``[screen]`` in config.toml, and of ``--set``."""
 
 screen_option = click.option(
     "--set",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Another look of the screen (repeatable): ascii=true, mouse=false, theme=light, "
-    "keymap=FILE. To keep it, write [screen] into eval/config.toml.",
+    help="Change the screen (repeatable): ascii=true, mouse=false, theme=light, keymap=FILE. To "
+    "keep it, write [screen] into eval/config.toml.",
 )
 
 
@@ -321,12 +321,12 @@ def screen_settings(pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def is_of_screen(pair: str) -> bool:
-    """Does a pair of ``--set`` say how the screen looks?"""
+    """Is a pair of ``--set`` a setting of the screen?"""
     return pair.partition("=")[0].strip() in SCREEN
 
 
 def judge_words(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the options say of the judge, as ``judging.judge_files.judge_settings`` takes it."""
+    """The judge's options in the form of ``judging.judge_files.judge_settings``."""
     source = click.get_current_context().get_parameter_source("model")
     return {
         "judge": values["judge"],
@@ -337,12 +337,12 @@ def judge_words(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stdout_console() -> Console:
-    """Where data goes. Markup in texts is never interpreted; NO_COLOR is honoured by rich."""
+    """The console for data. Markup in texts is never interpreted; rich honours NO_COLOR."""
     return _console()
 
 
 def stderr_console(*, quiet: bool = False) -> Console:
-    """Where talk and progress go; ``quiet`` silences it."""
+    """The console for messages and progress; ``quiet`` silences it."""
     return _console(stderr=True, quiet=quiet)
 
 
@@ -387,7 +387,7 @@ vectors_option = click.option(
 
 
 class Streams:
-    """Where a script that prints a section writes: tables or JSON to stdout, talk to stderr."""
+    """Outputs of a script that prints a section: tables or JSON on stdout, messages on stderr."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.quiet: bool = values["quiet"]
@@ -409,12 +409,12 @@ class Streams:
         click.echo(json_bytes(rounded(value)), nl=False)
 
     def note(self, text: str) -> None:
-        """Say on stderr what a reader should know; nothing for "" and with --quiet."""
+        """Print a note on stderr; nothing for "" and with --quiet."""
         if text and not self.quiet:
             say(f"Note: {text}")
 
     def nothing(self, reason: str) -> None:
-        """Say that there is nothing to print: null as JSON, and why on stderr."""
+        """Report that there is nothing to print: null as JSON, and the reason on stderr."""
         if self.as_json:
             click.echo("null")
         if not self.quiet:

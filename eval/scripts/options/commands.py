@@ -39,7 +39,7 @@ CONFIG = HOME / "eval" / "config.toml"
 
 
 class Exit(enum.IntEnum):
-    """What the exit code of every script means."""
+    """Meanings of the exit codes of every script."""
 
     DONE = 0
     GATE_FAILED = 1
@@ -96,15 +96,15 @@ def _check_shape(where: str, param: click.Option, value: Any) -> None:
 
 
 MOST_UNGROUPED = 14
-"""Options of a command that stand in one list; more are put under headings."""
+"""Most options of a command in one list; longer lists get headings."""
 
 _OPTION_COLUMN = 27
 
 WIDEST = 100
-"""Columns of the widest page of help; a narrower terminal gets its own width."""
+"""Columns of the widest help page; a narrower terminal gets its own width."""
 
 MOST_EXAMPLES = 3
-"""Examples on the page of help; the script's page in docs/ shows all."""
+"""Examples on the help page; the script's page in docs/ shows all."""
 
 _COMMON = "Common options"
 _OTHER = "Other options"
@@ -133,11 +133,11 @@ _HEADINGS = {
         " -v --verbose -q --quiet -h --help"
     ),
 }
-"""Headings of a long command's help, and the options of each; what none names is another one."""
+"""Headings of a long command's help, with their options; the rest are "Other options"."""
 
 
 def _heading_of(names: Sequence[str]) -> str:
-    """The heading under which an option of these names stands."""
+    """The heading of an option with these names."""
     return next(
         (
             heading
@@ -318,7 +318,7 @@ class Command(click.Command):
                 sys.exit(Exit.INTERRUPTED)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run; an output that nobody can take ends the script in a sentence or in silence."""
+        """Run; an output that cannot be written ends the script in a sentence or in silence."""
         allow_addresses(_named_addresses(ctx))
         try:
             result = super().invoke(ctx)
@@ -328,7 +328,8 @@ class Command(click.Command):
             raise click.Abort from None  # click would print to a terminal that may be gone
         except RecursionError:
             raise StorageError(
-                "a file or an expression that was read is nested too deeply; write it flatter."
+                "a file or an expression in the input is nested too deeply; write it with fewer "
+                "levels."
             ) from None
         except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -434,8 +435,8 @@ def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 
 
 def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of metrics as they stand in metrics.json, at the usual cut-offs; of several separated
-    by commas the last one."""
+    """Names of metrics as in metrics.json, at the usual cut-offs; of several separated by commas
+    the last one."""
     from ragmetrics import catalogue
     from ragmetrics.catalogue import metric as catalogue_metric
 
@@ -497,11 +498,11 @@ START = re.compile(r".*\bpython eval/scripts/\w+\.py\b")
 WORD = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+|['\"]")
 
 USUAL_EXITS = "Exit codes: 0 done, 2 bad input or usage, 130 interrupted."
-"""What holds for every script; one that ends otherwise says so itself."""
+"""The exit codes of a script that documents no others."""
 
 
 def docstring(callback: Callable[..., Any] | None) -> str:
-    """The docstring of the module that a command's function stands in."""
+    """The docstring of the module of a command's function."""
     module = sys.modules.get(getattr(callback, "__module__", ""))
     return inspect.cleandoc((getattr(module, "__doc__", None) or "").replace("\b\n", ""))
 
@@ -523,7 +524,7 @@ def examples(text: str) -> list[str]:
 
 
 def _page_of(callback: Callable[..., Any] | None) -> str:
-    """The page of docs/ about the script that a command's function stands in; "" for none."""
+    """The page of docs/ about the script of a command's function; "" for none."""
     module = sys.modules.get(getattr(callback, "__module__", ""))
     script = Path(getattr(module, "__file__", None) or "")
     page = f"docs/{script.stem}.md"

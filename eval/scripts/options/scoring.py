@@ -20,7 +20,9 @@ def score_options(function: options.F, *, texts: bool = False) -> options.F:
     worst = "Show N texts that were judged wrongly, the clearest mistakes first."
     of_cases = (
         click.option("--worst-by", default=None, help="Metric that --worst sorts by."),
-        click.option("--jobs", type=click.IntRange(min=1), default=None, help="Processes to use."),
+        click.option(
+            "--jobs", type=click.IntRange(min=1), default=None, help="Number of processes."
+        ),
     )
     return options.decorated(
         function,
@@ -79,7 +81,7 @@ _MATCHING = (
     _choice_option(
         "--match",
         choices=("auto", "chunk", "anchor", "doc", "page", "text"),
-        text="What counts as a match; auto takes the first that a case has gold for.",
+        text="What counts as a match; auto takes the first kind that a case has gold for.",
     ),
     _number_option("--min-similarity", 0.8, "Levenshtein similarity from which texts match.", 0, 1),
 )
@@ -111,7 +113,7 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
             type=click.IntRange(min=1),
             default=None,
             show_default="all",
-            help="Look at the first N retrieved chunks only (what the answer was given).",
+            help="Use only the first N retrieved chunks (those that the answer saw).",
         ),
     ),
     "groundedness": (
@@ -137,7 +139,7 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
         click.option(
             "--allow-download",
             is_flag=True,
-            help="Fetch an embedding model that is not on this machine from its hub.",
+            help="Download a missing embedding model from its hub.",
         ),
         options.vectors_option,
         _number_option(
@@ -162,8 +164,8 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
         _choice_option(
             "--decide-by",
             choices=("auto", "api", "phrases", "judge"),
-            text="What tells an abstention: the bot's own field, the answer's wording, or the "
-            "first there; judge: as auto, but a judge's verdict before the wording.",
+            text="Recognise abstentions by the bot's own field, by the answer's wording, or by the "
+            "first of them (auto); judge: like auto, but a judge's verdict before the wording.",
         ),
     ),
     "safety": (
@@ -171,7 +173,7 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
             "--guardrail",
             "source",
             choices=("auto", "system", "reference"),
-            text="Whose scores are judged; auto: the bot's own where it sends them.",
+            text="Whose scores to judge; auto: the bot's own if it sends them.",
         ),
         _number_option("--warn", 0.4, "Score from which a prompt counts as detected.", 0, 1),
         _number_option(

@@ -88,10 +88,8 @@ def prepare(text: str, language: str | None = None) -> PreparedChunk:
     """A chunk cut into sentences, words and numbers indexed; the last 512 usual ones are kept.
 
     Args:
-        text: the chunk.
-        language: how its words are cut, and with them those of the claims held against it; English
-            when not given.
-    """
+        text: the chunk. language: how its words are cut, and those of the claims compared with it;
+        English when not given."""
     make = _known_chunk if len(text) <= _USUAL_LENGTH else _chunk
     return make(text, None if language == "en" else language)
 
@@ -182,7 +180,7 @@ class ClaimWords:
 
 @lru_cache(maxsize=256)
 def claim_words(claim: str, lead: str = "", language: str | None = None) -> ClaimWords:
-    """The claim taken apart; the last 256 are kept, as one is held against many passages.
+    """The claim taken apart; the last 256 are kept, as one is compared with many passages.
 
     A claim under a ``lead`` is one sentence with it. Sentences without a content word are left out.
     """

@@ -205,7 +205,7 @@ def unusable(gold: CaseGold, chunks: Sequence[GoldChunk]) -> str:
 
 
 def needs_text(gold: CaseGold) -> bool:
-    """Whether one of the supports is told by its words alone."""
+    """Whether one of the supports is known by its words alone."""
     kinds = map(matching.kind_of, gold.keys, gold.quotes) if gold.quotes else ()
     return gold.mode in ("anchor", "document") and "quote" in kinds
 

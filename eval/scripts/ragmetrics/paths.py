@@ -52,7 +52,7 @@ STEPS = {
     "suffix": "without the file type",
     "name": "by their last part",
 }
-"""What a cut can do, in the order in which it is done, and how it is told."""
+"""The steps of a cut, in their order, and the words for each."""
 
 _FILE_STEPS = frozenset(("case", "suffix", "name"))
 """Steps that lose a part of the label's own spelling: the file is then known by its key alone."""
@@ -128,7 +128,7 @@ class PathCut:
         return self._end(self._form(path) if self.by_key else normalise_path(path))
 
     def words(self) -> str:
-        """How files are told with this cut, as the end of a sentence."""
+        """How this cut identifies files, as the end of a sentence."""
         parts = [STEPS[name] for name in self.steps]
         parts += [f"without the folder {self.root}"] if self.root else []
         return " and ".join(parts) or "as written"

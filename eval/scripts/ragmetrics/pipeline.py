@@ -33,7 +33,7 @@ METRICS = ("answered", *CHECKS, "pass")
 
 @dataclass(frozen=True)
 class ScoredResponse:
-    """What a bot sent back. ``retrieved``: how many passages, None where nobody knows.
+    """What a bot sent back. ``retrieved``: how many passages, None where that is unknown.
 
     ``answered`` is False when no answer was asked for; ``asks_back`` is True when it asks what the
     user means (see ``asks_back``).

@@ -72,7 +72,7 @@ def lost_supports(union_matches: Matches, retrieved: Matches) -> list[int]:
 
 def new_passages(searches: Sequence[Sequence[Hashable]]) -> list[list[int]]:
     """For each search the ranks (from 1) of the passages that no search before it brought, and it
-    itself not further up. A passage is told by its key."""
+    itself not further up. A passage is identified by its key."""
     seen: set[Hashable] = set()
     fresh: list[list[int]] = []
     for keys in searches:

@@ -31,7 +31,7 @@ ASKED = "asked"
 MOST_LISTED = 2000
 
 MISSING = "missing"
-"""The kind of error that stands for a result that should be there."""
+"""The kind of error that replaces a missing result."""
 
 FILTERS = ("id", "category", "difficulty", "tag", "answerable", "query_type")
 """What cases can be selected by."""

@@ -121,7 +121,7 @@ def read(path: Path) -> dict[str, Any]:
         msgspec.convert(calibration, _Form)
     except msgspec.ValidationError as error:
         raise StorageError(
-            f"{path}: is no calibration of a judge ({error}); write it again with "
+            f"{path}: is not a calibration of a judge ({error}); write it again with "
             "calibrate_judge.py."
         ) from None
     return calibration

@@ -91,8 +91,8 @@ class CaseFile(Sequence[TestCase]):
         changed = self._state is not None and self._look() != self._state
         if case is None or case.id != case_id or changed:
             raise StorageError(
-                f"{self._path}: was changed while its cases were being asked; bring back what it "
-                "was and resume, or begin a new run."
+                f"{self._path}: was changed while its cases were being asked; restore the old file "
+                "and resume, or begin a new run."
             )
         return case
 

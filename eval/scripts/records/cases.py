@@ -78,7 +78,7 @@ class ChatMessage(msgspec.Struct, gc=False):
 
 
 class TestCase(msgspec.Struct, omit_defaults=True):
-    """One question with its labels. ``answerable`` None means: nobody has said yet.
+    """One question with its labels. ``answerable`` None means: not labelled yet.
 
     ``group``: what cases have in common that hang together. ``turn`` counts the questions of a
     ``conversation`` from 1. ``standalone`` false: the question cannot be understood without what
@@ -137,14 +137,14 @@ class TestCase(msgspec.Struct, omit_defaults=True):
         return self.reference_answer or "; ".join(self.expected_key_facts)
 
     def whole_question(self) -> str | None:
-        """The question as it can be read by itself; None when nobody has written it out."""
+        """The question in a form that can be read by itself; None when the set has none."""
         return self.question_alone or (None if self.standalone is False else self.question)
 
 
 CATEGORIES: tuple[str, ...] = get_args(Category)
 
 SET_ONLY = ("conversation", "turn", "standalone", "question_alone", "history")
-"""What cases are asked with: it stands in the set, never in a label file."""
+"""Fields that cases are asked with; they are in the set, never in a label file."""
 
 DRAFT = "draft"
 """The tag of a case that no person has accepted yet: its gold is a proposal."""
@@ -237,7 +237,7 @@ def _type_problems(name: str, value: Any) -> Iterator[Finding]:
 
 
 def _item_hint(hint: Any) -> Any:
-    """The type of a list's items; None when the field is no list."""
+    """The type of a list's items; None when the field is not a list."""
     for option in (hint, *get_args(hint)):
         if getattr(option, "__origin__", None) is list:
             return get_args(option)[0]
@@ -270,7 +270,7 @@ def check_case(case: TestCase) -> Iterator[Finding]:
         if not text.strip():
             yield name, "is empty; write some text"
         elif "\x00" in text:
-            yield name, "holds a NUL character; remove it"
+            yield name, "contains a NUL character; remove it"
     for index, gold in enumerate(case.gold_supports):
         if not gold.rel_path.strip() or "\x00" in gold.rel_path:
             yield f"gold_supports[{index}].rel_path", "is empty or holds NUL; name the note's path"
@@ -316,15 +316,15 @@ def _turn_problems(case: TestCase) -> Iterator[Finding]:
         if not case.conversation.strip():
             yield "conversation", "is empty; write the conversation's id or leave the field out"
         if case.turn is None:
-            yield "turn", "is missing beside conversation; write 1 for its first question, then 2"
+            yield "turn", "is missing, but conversation is given; number its questions from 1"
         if case.history is not None:
-            yield "history", "stands beside conversation; keep one of them"
+            yield "history", "is given together with conversation; keep one of them"
     elif case.turn is not None:
-        yield "conversation", "is missing beside turn; write the conversation's id"
+        yield "conversation", "is missing, but turn is given; write the conversation's id"
     if case.turn is not None and case.turn < 1:
         yield "turn", f"is {case.turn}; turns count from 1"
     if case.question_alone is not None and not case.question_alone.strip():
-        yield "question_alone", "is empty; write the question as it can be read by itself"
+        yield "question_alone", "is empty; write the question in a form that can be read by itself"
     for index, message in enumerate(case.history or ()):
         if message.role not in ROLES:
             yield (
@@ -432,7 +432,7 @@ def iter_case_blocks(
     if order.problems:
         _report_turns(path, report, labels or {}, start, end)
     if blank and start == 0 and end is None:
-        report(Problem(str(path), None, "", "holds no cases; write one JSON object a line"))
+        report(Problem(str(path), None, "", "contains no cases; write one JSON object a line"))
 
 
 def lasting_hash(text: str) -> int:

@@ -142,7 +142,7 @@ def _each_once(lists: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]
 def _complete_tools(calls: Any) -> list[dict[str, Any]]:
     """The calls of tools with arguments by name and texts of a bounded length."""
     if not isinstance(calls, list):
-        raise ResultFault(f"tools: is no list but {type(calls).__name__}")
+        raise ResultFault(f"tools: is not a list but {type(calls).__name__}")
     if len(calls) > MOST_CALLS:
         raise ResultFault(f"tools: {len(calls):,} calls; an answer may have {MOST_CALLS:,}")
     return [_complete_call(call, f"tools[{number}]") for number, call in enumerate(calls)]
@@ -189,14 +189,14 @@ def _complete_arguments(value: Any) -> dict[str, Any]:
 
 
 def _plain_text(value: Any) -> str:
-    """A text as it is, any other value as JSON."""
+    """A text unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _complete_chunks(chunks: Any, where: str) -> list[Any]:
     """Passages with their ids, ranks and lengths."""
     if not isinstance(chunks, list):
-        raise ResultFault(f"{where}: is no list but {type(chunks).__name__}")
+        raise ResultFault(f"{where}: is not a list but {type(chunks).__name__}")
     return [
         _complete_chunk(chunk, f"{where}[{index}]", index) for index, chunk in enumerate(chunks)
     ]
@@ -228,19 +228,19 @@ def _check(result: TestResult) -> None:
         for name in SEARCH_TIMES:
             duration = getattr(search, name)
             if duration is not None and not 0 <= duration < math.inf:
-                raise ResultFault(f"{where}.{name}: {duration:g} is no time")
+                raise ResultFault(f"{where}.{name}: {duration:g} is not a time")
     for number, call in enumerate(result.tools or ()):
         if call.latency_ms is not None and not 0 <= call.latency_ms < math.inf:
-            raise ResultFault(f"tools[{number}].latency_ms: {call.latency_ms:g} is no time")
+            raise ResultFault(f"tools[{number}].latency_ms: {call.latency_ms:g} is not a time")
     for stage, time in result.latency_ms.items():
         if not 0 <= time < math.inf:
-            raise ResultFault(f"latency_ms.{stage}: {time:g} is no time")
+            raise ResultFault(f"latency_ms.{stage}: {time:g} is not a time")
     for name, count in result.usage.items():
         if type(count) in (int, float) and not 0 <= count <= MOST:
-            raise ResultFault(f"usage.{name}: {count:g} is no count")
+            raise ResultFault(f"usage.{name}: {count:g} is not a count")
     cost = result.cost_usd
     if cost is not None and not 0 <= cost <= MOST:
-        raise ResultFault(f"cost_usd: {cost:g} is no cost")
+        raise ResultFault(f"cost_usd: {cost:g} is not a cost")
     sure = result.confidence
     if sure is not None and not 0 <= sure <= 1:
         raise ResultFault(

@@ -133,9 +133,8 @@ class PeopleSay:
     ) -> dict[str, str]:
         """By id, what most annotators say of each of ``items`` (texts by id) of an answer.
 
-        Left out: what nobody decided, on which as many say one thing as another, and labels of
-        another answer or other words. Of an annotator's labels the last one counts.
-        """
+        Left out: undecided items, ties between annotators, and labels of another answer or other
+        words. Of an annotator's labels the last one counts."""
         last: dict[tuple[str, str], str | None] = {}
         digest = ""
         for label in self._labels.get((case_id, repeat, metric), ()):
@@ -249,8 +248,8 @@ class LabelFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self._lock.take(self.path.stem, _now()):
                 raise StorageError(
-                    f"{self.path}: {self._lock.holder} labels into it now; wait, or take another "
-                    "--annotator name."
+                    f"{self.path}: {self._lock.holder} is labelling into it now; wait, or choose "
+                    "another --annotator name."
                 )
             self._journal.open()
         except OSError as error:

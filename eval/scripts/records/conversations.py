@@ -54,14 +54,14 @@ class TurnOrder:
             if hash(conversation) in self._ended:
                 self._add(
                     "conversation",
-                    f"{conversation!r} has other cases between its turns; put them beside "
-                    "each other",
+                    f"{conversation!r} has other cases between its turns; put its turns one after "
+                    "the other",
                 )
             elif number is not None and number != 1:
                 self._add(
                     "turn",
-                    f"conversation {conversation!r} begins with turn {number}, not 1; add what is "
-                    "missing or renumber",
+                    f"conversation {conversation!r} begins with turn {number}, not 1; add the "
+                    "missing turns or renumber",
                 )
         self._open, self._turn, self._group = conversation, number, group
 
@@ -83,9 +83,9 @@ def _out_of_order(conversation: str, turn: int, before: int) -> str:
     if turn == before:
         return f"conversation {conversation!r} has turn {turn} twice; number its turns 1, 2, …"
     if turn < before:
-        return f"turn {turn} of conversation {conversation!r} stands behind turn {before}; swap"
+        return f"turn {turn} of conversation {conversation!r} comes after turn {before}; swap"
     missing = f"turn {before + 1}" if turn == before + 2 else f"turns {before + 1} to {turn - 1}"
-    return f"conversation {conversation!r} lacks {missing}; add what is missing or renumber"
+    return f"conversation {conversation!r} lacks {missing}; add the missing turns or renumber"
 
 
 def conversations_of(cases: Iterable[TurnT]) -> Iterator[list[TurnT]]:

@@ -148,7 +148,7 @@ def join_parts(source: Path, target: Path) -> None:
         move_into_place(temporary, target)
     except OSError as error:
         why = error.strerror or error
-        raise StorageError(f"{source}: cannot be put together as {target} ({why}).") from None
+        raise StorageError(f"{source}: cannot be joined as {target} ({why}).") from None
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -65,7 +65,7 @@ def decode(raw: bytes) -> Record:
 
 def _object(value: Any) -> Record:
     if not isinstance(value, dict):
-        raise ValueError("is no JSON object")
+        raise ValueError("is not a JSON object")
     return value
 
 
@@ -119,7 +119,7 @@ class Document(Mapping[str, Record]):
         self.reload(data)
 
     def reload(self, data: bytes) -> None:
-        """Take the file as it is now. Lines as they first were are remembered all the same."""
+        """Take the present file. The first form of each line is remembered all the same."""
         identify = self._identify
         self.problems: list[tuple[int, str]] = []
         self._bom = BOM if data.startswith(BOM) else b""
@@ -132,7 +132,7 @@ class Document(Mapping[str, Record]):
                 continue
             identity, problem = identify(line.raw)
             if identity is not None and identity in self._at:
-                problem = f"{identity!r} is the id of an earlier line too; this line is left alone"
+                problem = f"{identity!r} is also the id of an earlier line; this one is kept"
                 identity = None
             if identity is None:
                 self.problems.append((number, problem))
@@ -155,7 +155,7 @@ class Document(Mapping[str, Record]):
     def complaints(self, name: str) -> list[str]:
         """A sentence for each of the first lines that cannot be used, and their number."""
         sentences = [
-            f"{name}:{number}: {message}; the line is kept as it is."
+            f"{name}:{number}: {message}; the line is kept unchanged."
             for number, message in self.problems[:SHOWN]
         ]
         if len(self.problems) > SHOWN:
@@ -173,7 +173,7 @@ class Document(Mapping[str, Record]):
                 self._insert(key, record, order)
 
     def render(self) -> bytes:
-        """The whole file as it is to be written."""
+        """The whole file in the form to be written."""
         shown = [line for line in self._lines if not line.gone]
         data = self._bom + b"".join(line.raw + (line.end or self._newline) for line in shown)
         return data.removesuffix(self._newline) if self._open_end and shown else data
@@ -271,12 +271,14 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise StorageError(
-            f"{path}: no such file; name the set with --eval-set, or make an empty one to start."
+            f"{path}: no such file; name the set with --eval-set, or create an empty file to start."
         ) from None
     except OSError as error:
         if is_sharded(path):
-            put = "put them together first (convert_data.py join --run none)"
-            raise StorageError(f"{path}: is a set in parts, which is not edited; {put}.") from None
+            put = "join the parts first (convert_data.py join --run none)"
+            raise StorageError(
+                f"{path}: is a set in parts, which cannot be edited; {put}."
+            ) from None
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
 

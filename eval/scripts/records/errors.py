@@ -27,7 +27,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class StorageError(click.ClickException):
-    """A file cannot be used as it is. Printed without a traceback; the process ends with 2."""
+    """A file cannot be used. Printed without a traceback; the process ends with 2."""
 
     exit_code = 2
 
@@ -47,7 +47,7 @@ class StorageError(click.ClickException):
         return cls("\n".join(lines), all_problems)
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print to stderr: one ``Error:`` line, or the list of problems as it is."""
+        """Print to stderr: one ``Error:`` line, or the list of problems unchanged."""
         prefix = "" if self.problems else "Error: "
         click.echo(prefix + _shown(self.format_message()), file=file, err=file is None)
 

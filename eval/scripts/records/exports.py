@@ -70,7 +70,7 @@ def set_line(case_line: bytes, labels: Mapping[str, Any]) -> bytes:
     """
     case = parse_json(case_line)
     if not isinstance(case, dict):
-        raise ValueError("is no JSON object")
+        raise ValueError("is not a JSON object")
     return orjson.dumps(canonical(case) | dict(labels)) + b"\n"
 
 

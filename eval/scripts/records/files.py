@@ -105,7 +105,7 @@ def read_whole(path: Path, most: int = MAX_WHOLE) -> bytes:
 def read_json(path: Path, *schemas: int) -> dict[str, Any]:
     """A JSON object whose ``schema`` is among these, by default 1.
 
-    Raises StorageError when the file is absent, is no JSON object, or has another schema number.
+    Raises StorageError when the file is absent, is not a JSON object, or has another schema number.
     """
     try:
         value = parse_json(read_whole(path))
@@ -116,7 +116,7 @@ def read_json(path: Path, *schemas: int) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise StorageError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from error
     if not isinstance(value, dict):
-        raise StorageError(f"{path}: holds no JSON object.")
+        raise StorageError(f"{path}: contains no JSON object.")
     check_schema(path, value.get("schema"), *schemas)
     return value
 
@@ -263,7 +263,7 @@ def damage_of(path: Path, lines: int) -> str:
     """One sentence on lines that are no JSON and were taken out."""
     counted = "1 line" if lines == 1 else f"{lines:,} lines"
     why = "could not be read, as after a power cut"
-    return f"{path}: {counted} {why}; what is lost is asked again."
+    return f"{path}: {counted} {why}; the lost part is asked again."
 
 
 class JsonlWriter:
@@ -329,7 +329,7 @@ def sha256_file(path: Path) -> str:
 
 
 def git_commit(path: Path) -> str | None:
-    """The commit that holds ``path`` as it is now; None outside git or when it has changes.
+    """The commit with the present ``path``; None outside git or when it has changes.
 
     With ``+changes`` behind the hash when the file differs from that commit.
     """
@@ -425,7 +425,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             raise RecursionError
         return value
     except RecursionError:
-        fault = f"it is nested deeper than {MAX_DEPTH} levels; write it flatter"
+        fault = f"it has more than {MAX_DEPTH} nested levels; write it with fewer"
         raise StorageError(f"{path}: cannot be used ({fault}).") from None
     except FileNotFoundError:
         raise
@@ -483,7 +483,9 @@ def kept_folder(parent: Path, prefix: str, key: str) -> Iterator[Path]:
         folder.mkdir(exist_ok=True)
         lock = FileLock(folder / OWNER).acquire(timeout=0)
     except Timeout:
-        raise StorageError(f"{folder}: another process works on this; wait for its end.") from None
+        raise StorageError(
+            f"{folder}: another process is working on this; wait until it ends."
+        ) from None
     except OSError as error:
         raise StorageError(f"{parent}: cannot be written ({error.strerror}).") from None
     with lock:
@@ -515,7 +517,7 @@ def _owned(parent: Path, prefix: str) -> tuple[Path, contextlib.ExitStack]:
 
 
 def _clear(parent: Path, prefix: str, but: Path | None = None) -> None:
-    """Remove the folders whose lock nobody holds. One that cannot be removed stays."""
+    """Remove the folders whose lock is free. One that cannot be removed stays."""
     from filelock import FileLock, Timeout
 
     for folder in parent.glob(f"{prefix}*"):

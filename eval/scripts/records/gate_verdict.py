@@ -164,7 +164,7 @@ def with_accepts(
     if unknown := [accept.name for accept in accepts if accept.name not in names]:
         looked_at = ", ".join(sorted({check.name for check in checks})) or "none"
         raise StorageError(
-            f"--accept {', '.join(unknown)}: no gate looks at that. The gates look at: {looked_at}."
+            f"--accept {', '.join(unknown)}: no gate checks that. The gates check: {looked_at}."
         )
     reasons = {accept.name: accept.reason for accept in accepts}
     needed = set()

@@ -31,8 +31,7 @@ class Replaced(Exception):
 class GrowingFile:
     """Reads ``path`` block by block.
 
-    ``final``: nobody appends to the file any more, so a last line without its newline is a line.
-    """
+    ``final``: the file grows no more, so a last line without its newline is a line."""
 
     def __init__(self, path: Path, *, final: bool = True) -> None:
         self.path = path
@@ -87,7 +86,7 @@ class GrowingFile:
                 record = decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 if not line.isspace():
-                    report(Problem(str(self.path), number, "", f"is no {noun} ({error})"))
+                    report(Problem(str(self.path), number, "", f"is not a {noun} ({error})"))
             else:
                 yield offset, record
 

@@ -155,7 +155,7 @@ def join_indexed(
     for result in iter_results(work.results, report):
         by_case.setdefault(result.test_case_id, []).append(result)
     for case_id in (case_id for case_id in by_case if case_id not in cases):
-        message = f"{case_id!r} is not in {work.eval_set}; give the set that the run was asked with"
+        message = f"{case_id!r} is not in {work.eval_set}; name the set that the run was asked with"
         report(Problem(str(work.results), None, "test_case_id", message))
     for case_id, case in cases.items():
         repeats = sorted(by_case.get(case_id, ()), key=attrgetter("repeat"))

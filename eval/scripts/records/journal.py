@@ -159,4 +159,4 @@ def _is_open_need(needs: object, letter: object) -> bool:
 
 
 ANNOTATOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""What an annotator may be called: it is the name of a file, too."""
+"""Form of an annotator's name, which is also the name of a file."""

@@ -167,7 +167,7 @@ def read(
     damaged: str = "",
 ) -> Iterator[tuple[int, int, T]]:
     """Number (from 1), byte offset and record of each line; with ``at`` of the lines that begin at
-    these offsets, whose number is 0 since nobody has counted those before them.
+    these offsets, whose number is 0 since those before them were not counted.
 
     Only what ``kind`` names is decoded and checked; a reader that asks for all that it uses can
     trust it. A line that is no ``what`` is passed to ``report``, with ``remedy``; without it, the
@@ -194,7 +194,7 @@ def read_with(
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 parsed = isinstance(error, msgspec.ValidationError | RecursionError)
                 helps = remedy if parsed else damaged or remedy
-                message = f"is no {noun} ({error}); {helps}"
+                message = f"is not a {noun} ({error}); {helps}"
                 problem = Problem(str(address), number or None, "", message)
                 if report is None:
                     raise StorageError.from_problems([problem]) from None
@@ -225,8 +225,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number and object of each non-empty line of a JSONL file, gzipped when it ends with .gz.
 
     Raises:
-        StorageError: the file cannot be read or a line is no JSON object.
-    """
+        StorageError: the file cannot be read or a line is not a JSON object."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
             for number, line in enumerate(stream, start=1):

@@ -86,7 +86,7 @@ def _slowly(raw: bytes) -> tuple[str | None, str]:
     try:
         record = decode(raw)
     except ValueError as error:
-        return None, f"is no JSON object ({error})"
+        return None, f"is not a JSON object ({error})"
     case, findings = case_from_dict(record)
     return (None, _joined_findings(findings)) if case is None else (case.id, "")
 
@@ -100,7 +100,7 @@ def identify_judgement(raw: bytes) -> tuple[str | None, str]:
     try:
         case_id = decode(raw).get("case_id")
     except ValueError as error:
-        return None, f"is no JSON object ({error})"
+        return None, f"is not a JSON object ({error})"
     return (case_id, "") if isinstance(case_id, str) else (None, "case_id: is missing")
 
 
@@ -137,7 +137,7 @@ def _all_of(eval_set: Path, shared: Path) -> bool:
 
 
 class JudgedRow(NamedTuple):
-    """A passage that somebody read to its end, or marked."""
+    """A passage that an annotator read to its end, or marked."""
 
     key: str
     rel_path: str
@@ -198,7 +198,7 @@ def _take(
     try:
         judged = _decode_line(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        message = f"{error}; mend the line, or take the file from a backup"
+        message = f"{error}; correct the line, or restore the file from a backup"
         problems.append(Problem(str(path), number, "", message))
         return
     of_case = rows.setdefault(judged.case_id, {})

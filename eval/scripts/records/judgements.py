@@ -22,7 +22,7 @@ from records.verdicts import VerdictLine, key_of, of_judge, read_lines
 
 STALE = "judged before its answer or labels changed"
 
-OTHERS = "Lines of verdicts.jsonl by another judge, prompt or temperature, which do not count: {}."
+OTHERS = "Lines of verdicts.jsonl by another judge, prompt or temperature, which are ignored: {}."
 
 ABSTENTION_RULES = 2
 """Version of the rules by which code tells an abstention (ragmetrics.abstention). Raise it with
@@ -137,7 +137,7 @@ class Verdicts:
         return 1 + max(numbers, default=0)
 
     def opinions(self, case: TestCase, result: TestResult) -> tuple[Opinions, bool]:
-        """The calls of each opinion on an answer as it is now; what code decided belongs to all.
+        """The calls of each opinion on the present answer; what code decided belongs to all.
 
         And whether a call has only verdicts that do not count any more: those on another answer, on
         other chunks or other labels.
@@ -191,8 +191,7 @@ def evidence_of(calls: Calls, blames: Mapping[str, str]) -> dict[str, Any]:
     """``claims``, ``facts``, ``nuggets``, ``chunks``, ``questions``, ``reply``: those that were
     judged.
 
-    ``blames``: by claim id, whose fault a claim is that was held against both sides.
-    """
+    ``blames``: by claim id, which side is at fault where a claim was compared with both."""
     evidence: dict[str, Any] = {}
     if claims := _items(calls.get("groundedness"), "claims"):
         for claim in claims:

@@ -52,7 +52,7 @@ def read_labels(folder: Path | None, report: Report) -> tuple[Labels, dict[str, 
                 report(Problem(str(path), number, "case_id", "is missing; name the labelled case"))
                 continue
             if case_id in in_file:
-                message = f"{case_id!r} is also labelled on line {in_file[case_id]}; join them"
+                message = f"{case_id!r} is also labelled on line {in_file[case_id]}; merge them"
                 report(Problem(str(path), number, "case_id", message))
                 continue
             in_file[case_id] = number
@@ -68,9 +68,10 @@ def _check_labels(
     findings = [
         (
             field,
-            "belongs into the set, on the line of its case; move it"
+            "belongs in the set, on the line of its case; move it"
             if field in SET_ONLY
-            else "a label line cannot have it; its fields are those of a case but id and question",
+            else "a label line cannot have it; its fields are those of a case except id and "
+            "question",
         )
         for field in raw
         if field not in LABEL_FIELDS
@@ -81,7 +82,7 @@ def _check_labels(
     findings += [pair for pair in of_fields if not pair[0].startswith("required_support_groups")]
     of_case = labels.setdefault(case_id, {})
     findings += [
-        (field, f"{case_id!r} has it from another label file too")
+        (field, f"{case_id!r} also has it in another label file")
         for field in raw
         if field in of_case
     ]

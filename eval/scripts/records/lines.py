@@ -117,7 +117,7 @@ def _has_crlf(address: Address, end: int) -> bool:
 
 
 def _too_deep() -> orjson.JSONDecodeError:
-    return orjson.JSONDecodeError(f"it is nested deeper than {MAX_DEPTH} levels", "", 0)
+    return orjson.JSONDecodeError(f"it has more than {MAX_DEPTH} nested levels", "", 0)
 
 
 def parse_json(data: bytes | str) -> Any:
@@ -159,7 +159,7 @@ def parse_object(path: Address, number: int, line: bytes, report: Report) -> dic
         report(Problem(str(path), number, "", message))
         return None
     if not isinstance(raw, dict):
-        report(Problem(str(path), number, "", "is no JSON object; a line is one case in {…}"))
+        report(Problem(str(path), number, "", "is not a JSON object; a line is one case in {…}"))
         return None
     return raw
 

@@ -27,7 +27,7 @@ SCHEMAS = (1, metric_lines.SCHEMA)
 PRIMARY_METRICS = "primary_metrics"
 """The metric of each score in ``PRIMARY``, as ``section.metric``."""
 
-REMEDY = "score the run again, or take the file from git"
+REMEDY = "score the run again, or restore the file from git"
 
 CASE_RULE = "case_rule"
 """What the verdicts of cases rest on: the rule's hash, the depth."""
@@ -127,7 +127,7 @@ def _whole(score: float | None) -> float | None:
 
 
 def _written(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """metrics.json as it is written now, whatever schema it has, and what slices.json holds."""
+    """metrics.json in its present form, whatever its schema, and the content of slices.json."""
     metrics = read_json(path, *SCHEMAS)
     if metrics["schema"] == metric_lines.SCHEMA:
         return metrics, _slices(path)
@@ -206,10 +206,10 @@ def load_metrics(path: Path, remedy: str = REMEDY, *, slices: bool = True) -> di
     if metrics["schema"] != metric_lines.SCHEMA or _NAMED not in metrics:
         return _read_whole(path, metrics, remedy, slices=slices)
     if not isinstance(named, dict) or not isinstance(named.get("path"), str):
-        raise StorageError(f"{path}: names no metrics.json, so it holds no numbers; {_AGAIN}.")
+        raise StorageError(f"{path}: names no metrics.json, so it has no numbers; {_AGAIN}.")
     place = path.parent / named["path"]
     if not place.is_file():
-        raise StorageError(f"{path}: its numbers are in {place}, which is not there; {_AGAIN}.")
+        raise StorageError(f"{path}: its numbers are in {place}, which is missing; {_AGAIN}.")
     if sha256_file(place) != named.get("sha256"):
         raise StorageError(
             f"{path}: its numbers are in {place}, which has changed since the report was written; "
@@ -240,7 +240,7 @@ def _read_whole(
 
 
 def parse_metrics(data: bytes) -> Any:
-    """The same of bytes, such as git holds, without slices; what is no object comes back as it is.
+    """The same of bytes, such as git's, without slices; no object: comes back unchanged.
 
     Raises ValueError for what is not JSON, or damaged.
     """
@@ -289,7 +289,7 @@ def _line_faults(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 class _CaseLines(msgspec.Struct):
-    """What is said of single cases, as it is written."""
+    """The part about single cases, in the form that is written."""
 
     primary_metrics: list[str] = []
     primary: dict[str, list[float | str | None]] = {}

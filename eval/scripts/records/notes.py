@@ -21,7 +21,7 @@ AUTHOR = ""
 
 
 class CaseNote(msgspec.Struct, frozen=True):
-    """What somebody noted on a case. ``author``: an annotator's name, or AUTHOR.
+    """A person's note on a case. ``author``: an annotator's name, or AUTHOR.
 
     ``run``: the run that was looked at, where one was.
     """

@@ -66,7 +66,7 @@ class PairOrder(msgspec.Struct, frozen=True):
 
 class PairOpinion(msgspec.Struct, frozen=True):
     """One opinion on a pair. ``orders``: run's answer first, then base's first; empty where the
-    answers are equal and nobody was asked."""
+    answers are equal and no judge was asked."""
 
     case_id: str
     repeat: int

@@ -121,17 +121,17 @@ class ErrorInfo(msgspec.Struct, gc=False):
 class TestResult(msgspec.Struct):
     """What the bot answered to one case, or the error that it ended with. Times in milliseconds.
 
-    ``retrieved`` is what the answer saw: an empty list says that nothing was found, null that
-    nobody knows (not mapped, or ``absent`` says why); so it is with ``references``. ``absent``:
-    fields that the profile maps and this answer lacks, each with what was looked for.
-    ``searches``: how it was come by, where told; ``retrieved_from_search``: the number (from 1) of
-    the search whose passages stand in ``retrieved`` because nothing else says what the answer saw.
+    ``retrieved`` is what the answer saw: an empty list says that nothing was found, null that it is
+    unknown (not mapped, or ``absent`` says why); so it is with ``references``. ``absent``: fields
+    that the profile maps and this answer lacks, each with what was looked for. ``searches``: how it
+    was come by, where told; ``retrieved_from_search``: the number (from 1) of the search whose
+    passages stand in ``retrieved`` because nothing else says what the answer saw.
     ``rewritten_query``: the question as the bot made it whole before it searched. Lines of bots
-    without searches have none of them.
-    ``seen``: how it is known what the answer saw of several searches (``prompt``: what stood in
-    front of the model; ``union``: all that they brought). ``seen_tools``: results of tools that it
-    saw and that are no passages. ``tools``: the calls of tools where the bot reports them; an
-    empty list says that there was none. ``feedback``: what people said of the answer, where told.
+    without searches have none of them. ``seen``: how it is known what the answer saw of several
+    searches (``prompt``: what stood in front of the model; ``union``: all that they brought).
+    ``seen_tools``: results of tools that it saw and that are no passages. ``tools``: the calls of
+    tools where the bot reports them; an empty list says that there was none. ``feedback``: what
+    people said of the answer, where told.
 
     Of a turn of a conversation, and of a case with a history of its own: ``asked_with`` says which
     history it was asked with (``live``, ``replay``, ``alone``, ``none``, or ``fixed``),

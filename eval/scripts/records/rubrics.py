@@ -150,7 +150,7 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.target} or {self.direction}"
 
     def asked(self) -> bytes:
-        """All that a judge is told of it. The target is not: it changes no verdict."""
+        """All that a judge sees of it. The target is not part of it: it changes no verdict."""
         told = (self.ask, self.reads, self.scale, self.examples)
         return orjson.dumps(msgspec.to_builtins(told), option=orjson.OPT_SORT_KEYS)
 
@@ -231,7 +231,7 @@ def read_rubric(path: Path) -> Rubric:
     ]
     name = path.stem
     if not _NAME.fullmatch(name) or name.endswith((RANK, "_turn")):
-        rule = "must have small letters, digits, '-' and '_' alone, and end in neither _rank nor"
+        rule = "must have only lower-case letters, digits, '-' and '_', and not end in _rank or"
         problems.append(Problem(str(path), None, "", f"the name {rule} _turn"))
     if problems:
         raise StorageError.from_problems(problems)
@@ -286,7 +286,7 @@ def _faults(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not isinstance(reads, list) or not reads or not all(part in READS for part in reads):
         yield "reads", f"must be a list of {', '.join(READS)}"
     elif "answer" not in reads:
-        yield "reads", 'must have "answer": that is what is judged'
+        yield "reads", 'must have "answer", the text that is judged'
     if table.get("direction", "higher") not in ("higher", "lower"):
         yield "direction", "must be higher (more is better) or lower"
     faults = list(_scale_faults(table.get("scale")))
@@ -329,9 +329,9 @@ def _scale_faults(scale: Any) -> Iterator[tuple[str, str]]:
         if not _LABEL.fullmatch(bare):
             yield key, "a label has up to 40 letters, digits, spaces and , / + -"
         if label.casefold().replace(" ", "_") in _TAKEN:
-            yield key, "stands beside every scale; use other words"
+            yield key, "is part of every scale; use other words"
         if folded.count(label.casefold()) > 1:
-            yield key, "another label differs by capitals alone"
+            yield key, "another label differs only in capitals"
         yield from ((key, message) for _, message in _text_faults(scale, label))
 
 

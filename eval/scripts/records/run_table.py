@@ -1,7 +1,7 @@
 """A run as columns: its score lines, each section read once.
 
-Cases are told apart by 64-bit hashes of their ids. Many answers score alike, so each combination
-of scores is kept once, and long columns lie on disk: memory is about 14 bytes an answer, and 8 more
+Cases are identified by 64-bit hashes of their ids. Many answers score alike, so each combination of
+scores is kept once, and long columns lie on disk: memory is about 14 bytes an answer, and 8 more
 for each column that is looked at.
 """
 
@@ -328,9 +328,7 @@ class SectionTable:
         for case_id, group in groupby(lines, key=lambda numbered: numbered[2].case_id):
             number = next(group)[0]
             if case_id in seen:
-                message = (
-                    f"the lines of case {case_id!r} do not stand together; score the run again"
-                )
+                message = f"the lines of case {case_id!r} are not consecutive; score the run again"
                 path = str(scores_file(self.folder, self.section))
                 raise StorageError.from_problems([Problem(path, number, "case_id", message)])
             seen.add(case_id)
@@ -452,7 +450,7 @@ class SectionTable:
             try:
                 line = decode(text)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                message = f"is no score line ({error}); score the run again"
+                message = f"is not a score line ({error}); score the run again"
                 path = str(scores_file(self.folder, self.section))
                 problem = Problem(path, number + 1, "", message)
                 raise StorageError.from_problems([problem]) from None

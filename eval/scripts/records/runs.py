@@ -116,7 +116,7 @@ def find_run(results_dir: Path, run: str) -> Path:
         done = [path for path in results_dir.glob(f"*/{RESULTS}") if path.is_file()]
         done += [path for path in results_dir.glob(f"*/{RESULT_PARTS}") if path.is_dir()]
         if not done:
-            raise StorageError(f"{results_dir}: holds no complete run; make one with run_eval.py.")
+            raise StorageError(f"{results_dir}: has no complete run; make one with run_eval.py.")
         return max(done, key=lambda path: (path.stat().st_mtime_ns, path.parent.name)).parent
     for folder in (results_dir / run, Path(run)):
         if folder.is_dir():
@@ -189,7 +189,9 @@ class ResultsWriter:
         self.run_id = run_id
         self.store_full_text = store_full_text
         if not resume and (self.folder / CONFIG).exists():
-            raise StorageError(f"{self.folder}: this run exists; choose another id or --resume it.")
+            raise StorageError(
+                f"{self.folder}: this run exists already; choose another id or --resume it."
+            )
         try:
             make_folder(self.folder)
         except OSError as error:

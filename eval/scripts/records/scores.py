@@ -394,15 +394,14 @@ def read_scores(
 ) -> Iterator[tuple[int, int, ScoreLine]]:
     """Number, byte offset and record of the score lines of a run's section, see ``jsonl.read``.
 
-    Raises StorageError for a line that is no score line, as far as ``fields`` ask.
-    """
+    Raises StorageError for a line that is not a score line, as far as ``fields`` ask."""
     return _complete_lines(scores_file(folder, section), line_type(section, fields), fields)
 
 
 def read_whole_scores(
     folder: Path, section: str, fields: Sequence[str] = ()
 ) -> Iterator[ScoreLine]:
-    """The score lines of a section with their evidence as it is, of any form, as plain data."""
+    """The score lines of a section with their evidence unchanged, of any form, as plain data."""
     kind = jsonl.project(ScoreLine, tuple(fields)) if fields else ScoreLine
     for _, _, line in _complete_lines(scores_file(folder, section), kind, fields):
         yield line
@@ -438,7 +437,8 @@ def read_head(path: Path) -> ScoreHead | None:
         return None
     if head is not None and head.schema != SCHEMA:
         raise StorageError(
-            f"{path}: has schema {head.schema}, this version reads {SCHEMA}; score the run again, "
+            f"{path}: has schema {head.schema}, but this version reads {SCHEMA}; score the run "
+            "again, "
             "or update the toolkit."
         )
     return head

@@ -55,7 +55,7 @@ class KeyRule(msgspec.Struct, frozen=True):
             fine = isinstance(value, dict)
             return None if fine else 'must be a table, on the command line such as {"top_k": 5}'
         if not _is_text(value):
-            return "must be a text of one line"
+            return "must be one line of text"
         if self.kind == "variable" and not VARIABLE_NAME.fullmatch(value):
             return "takes the name of an environment variable, such as OPENAI_API_KEY, not the key"
         return None

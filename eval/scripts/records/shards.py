@@ -62,8 +62,8 @@ _NAMED: set[str] = set()
 
 
 def allow_addresses(addresses: Iterable[str]) -> None:
-    """Name addresses below which this process may open parts. A list of parts is not believed by
-    itself: a folder that somebody hands over could make every script call any host."""
+    """Name addresses below which this process may open parts. A list of parts alone is not trusted:
+    a folder from another person could make every script call any host."""
     _NAMED.update(address.rstrip("/") for address in addresses if address.strip("/ "))
 
 
@@ -92,7 +92,7 @@ def parts_of(path: Path) -> list[Part]:
         for number, (part, _) in enumerate(sizes):
             if Path(part).name != PART.format(number):
                 raise StorageError(
-                    f"{path}: lacks {PART.format(number)}; bring it back, or cut the file anew."
+                    f"{path}: lacks {PART.format(number)}; restore it, or split the file again."
                 )
     if not sizes:
         raise StorageError(
@@ -109,7 +109,9 @@ def _listed(path: Path) -> list[ListedPart]:
     try:
         listed = msgspec.json.decode(path.read_bytes(), type=ShardList)
     except msgspec.MsgspecError as error:
-        raise StorageError(f"{path}: is no list of parts ({error}); cut the file anew.") from None
+        raise StorageError(
+            f"{path}: is not a list of parts ({error}); split the file again."
+        ) from None
     if listed.schema != _SCHEMA:
         raise StorageError(
             f"{path}: schema: this version reads schema {_SCHEMA}, the file says {listed.schema}; "
@@ -152,7 +154,8 @@ def file_system(address: str) -> Any:
     except (ImportError, ValueError) as error:
         scheme = address.partition("://")[0]
         raise StorageError(
-            f"{address}: nothing here opens {scheme}:// ({error}); install fsspec and its driver."
+            f"{address}: no installed package opens {scheme}:// ({error}); install fsspec and its "
+            "driver."
         ) from None
 
 

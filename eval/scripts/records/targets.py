@@ -117,13 +117,13 @@ def parse_targets(
         if section in (GATES, DECIDE, CASES) and isinstance(table, dict):
             continue
         if not isinstance(table, dict):
-            message = "stands in no table; put it under a section such as [retrieval]"
+            message = "is in no table; put it under a section such as [retrieval]"
             problems.append(Problem(str(path), None, section, message))
             continue
         for name, text in table.items():
             target = parse_target(text)
             if target is None:
-                message = f"{text!r} is no target; {TARGET_FORM}"
+                message = f"{text!r} is not a target; {TARGET_FORM}"
                 problems.append(Problem(str(path), None, f"[{section}] {name}", message))
             else:
                 targets.setdefault(section, {})[name] = target
@@ -183,21 +183,20 @@ def _decide(path: Path) -> Any:
 def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
     """The metrics that ``[decide] primary`` declares, as ``section.metric``; () without one.
 
-    Raises StorageError for what is no list of one to ``MOST_PRIMARY`` different names.
-    """
+    Raises StorageError for what is not a list of one to ``MOST_PRIMARY`` different names."""
     table = _decide(path)
     names: Any = table.get("primary", []) if isinstance(table, dict) else None
     field = f"[{DECIDE}] primary"
     example = 'write primary = ["retrieval.recall@5", "pipeline.pass"]'
     message = ""
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        message = f"is no list of names; {example}"
+        message = f"is not a list of names; {example}"
     elif odd := [name for name in names if not all(name.partition("."))]:
-        message = f"{odd[0]!r} is no section.metric; {example}"
+        message = f"{odd[0]!r} is not a section.metric; {example}"
     elif len(set(names)) < len(names):
         message = "names a metric twice; name each once"
     elif len(names) > MOST_PRIMARY:
-        message = f"names {len(names)} metrics; at most {MOST_PRIMARY} can decide, name fewer"
+        message = f"names {len(names)} metrics, but at most {MOST_PRIMARY} can decide; name fewer"
     elif "primary" in table and not names:
         message = f"names no metric; {example}, or delete the line for the built-in ones"
     if message:
@@ -205,7 +204,7 @@ def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
     if isinstance(table, dict) and (
         unknown := sorted(table.keys() - {"primary", "documents", "lead"})
     ):
-        message = "is unknown; the table holds primary, lead and documents"
+        message = "is unknown; the table has primary, lead and documents"
         raise StorageError.from_problems(
             Problem(str(path), None, f"[{DECIDE}] {name}", message) for name in unknown
         )

@@ -132,7 +132,7 @@ AnyTool = ExpectedTool | str
 
 
 def call_words(name: str, arguments: Mapping[str, Any], most: int = 600) -> str:
-    """A call as it is written in code, its arguments cut where they are long."""
+    """A call written like code, its arguments cut where they are long."""
     pairs = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
     text = ", ".join(pairs)
     return f"{name}({text[:most]}{' …' if len(text) > most else ''})"
@@ -159,15 +159,15 @@ def _matcher_fault(stated: Mapping[str, Any]) -> str:
     if stated.keys() == {"regex"}:
         pattern = stated["regex"]
         if not isinstance(pattern, str):
-            return "regex is no string; write a regular expression"
+            return "regex is not a string; write a regular expression"
         try:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError) as error:
-            return f"regex is no regular expression ({error}); correct it"
+            return f"regex is not a regular expression ({error}); correct it"
     if stated.keys() in ({"number"}, {"number", "tolerance"}):
         for name, value in stated.items():
             if type(value) not in (int, float) or not math.isfinite(value):
-                return f"{name} is no number; write one"
+                return f"{name} is not a number; write one"
         if stated.get("tolerance", 0) < 0:
             return "tolerance is below 0; write 0 or more"
     return ""

@@ -42,10 +42,10 @@ _DEFAULTS: Mapping[str, Any] = {
     "input": {},
     "extra": {},
 }
-"""What a line holds that does not say it; readers get these."""
+"""Values of keys that a line leaves out; readers get these."""
 
 _NOTHING: tuple[Any, ...] = (None, "", 0, [], {}, False)
-"""What else is left out, whatever it is of; nobody reads it."""
+"""What else is left out, whatever it is of; no reader uses it."""
 
 _TEXTS = frozenset({"messages", "raw"})
 
@@ -176,7 +176,7 @@ def full_line(line: dict[str, Any], setting: VerdictSetting) -> dict[str, Any]:
 
 
 def _stored(line: Mapping[str, Any], setting: str) -> dict[str, Any]:
-    """A verdict line as it is written."""
+    """A verdict line in the form that is written."""
     left_out = {*_OF_SETTING, *_TEXTS, "schema"}
     stored = {"schema": SCHEMA, "case_id": line["case_id"], "metric": line["metric"]}
     stored |= {

@@ -27,7 +27,7 @@ from records.shards import lines_from
 from records.verdict_lines import VerdictPrompt, VerdictSetting, read_setting
 
 REMEDY = "delete the line and judge again"
-_DAMAGED_REMEDY = "judge again, which asks for what is lost"
+_DAMAGED_REMEDY = "judge again; this asks for the lost verdicts"
 _SETTING_REMEDY = "delete it and the lines that name it, and judge again: the cache has them"
 
 QUOTE_UNVERIFIED = "quote_unverified"
@@ -170,7 +170,7 @@ def rubric_kind(rubric: Rubric) -> CallKind:
 
 
 def kind_of(line: Mapping[str, Any]) -> CallKind | None:
-    """The kind of call that a verdict line comes from; None when nobody knows it any more.
+    """The kind of call that a verdict line comes from; None when it is not known any more.
 
     Raises msgspec.ValidationError where the line's rubric is none.
     """
@@ -373,10 +373,10 @@ def read_lines(
 def _missing(line: VerdictLine) -> tuple[str, str] | None:
     """Field and fault of a line that lacks what every line has."""
     if "setting" in line and "judge" not in line:
-        gone = f"no line of the file says who judged as {line['setting']!r}"
+        gone = f"no line of the file describes the judge of {line['setting']!r}"
         return (
             "setting",
-            f"{gone}; the same holds for all lines that name it, and the cache has them",
+            f"{gone}; this applies to all lines that name it, and the cache has them",
         )
     lacking = sorted(_ALWAYS - line.keys())
     return (lacking[0], "is not there") if lacking else None
@@ -415,7 +415,7 @@ class VerdictReader:
 
 
 def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]]:
-    """Number and record of each line; those that are none are told together at the end."""
+    """Number and record of each line; damaged lines are reported together at the end."""
     if not path.exists():
         return
     faults: list[Problem] = []
@@ -446,7 +446,7 @@ def _fault(line: VerdictLine) -> tuple[str, str] | None:
     try:
         kind = kind_of(line)
     except msgspec.ValidationError as error:
-        return "prompt.rubric", f"is no rubric ({error})"
+        return "prompt.rubric", f"is not a rubric ({error})"
     if kind is None:
         return None
     for name in kind.extra if "by_code" not in line["extra"] else ():
@@ -456,10 +456,10 @@ def _fault(line: VerdictLine) -> tuple[str, str] | None:
         return None
     for index, entry in enumerate(line["verdicts"]):
         if entry["verdict"] not in (*kind.verdicts, QUOTE_UNVERIFIED):
-            return f"verdicts[{index}].verdict", f"is none of {', '.join(kind.verdicts)}"
+            return f"verdicts[{index}].verdict", f"must be one of {', '.join(kind.verdicts)}"
     asked = kind.ids_of(line["input"])
     if [entry["id"] for entry in line["verdicts"]] != asked:
-        return "verdicts", f"has not one entry for each of {', '.join(asked) or 'no items'}"
+        return "verdicts", f"must have one entry for each of {', '.join(asked) or 'no items'}"
     return None
 
 
@@ -505,7 +505,7 @@ def _withdrawn(path: Path) -> dict[str, str]:
 
 
 Note = Withdrawal | VerdictSetting
-"""What a line holds that is no verdict."""
+"""What a line holds that is not a verdict."""
 
 
 def _notes(path: Path, at: Sequence[int] | None = None) -> dict[int, Note]:
@@ -521,7 +521,7 @@ def _notes(path: Path, at: Sequence[int] | None = None) -> dict[int, Note]:
                     notes[key] = note
     except msgspec.ValidationError as error:
         message, _, field = str(error).removesuffix("`").partition(" - at `$.")
-        message = f"is no line on who judged ({message}); {_SETTING_REMEDY}"
+        message = f"is not a line on who judged ({message}); {_SETTING_REMEDY}"
         problem = Problem(str(path), key if at is None else None, field, message)
         raise StorageError.from_problems([problem]) from None
     except OSError as error:

@@ -338,7 +338,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     if section.get("phrases_alone"):
         console.print(
             f"{counted(section['phrases_alone'], 'abstention')} decided by phrases alone: the run "
-            "has no texts of the passages, which can tell a plain answer (run_eval.py "
+            "lacks the passages' texts, which would show plain answers (run_eval.py "
             "--store-full-text)."
         )
     if section["phrases_disagree"]:

@@ -28,7 +28,7 @@ def are_in_order(chunks: Sequence[Any]) -> bool:
 
 
 def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
-    """The retrieved chunks by rank; the list as it is when it says nothing else."""
+    """The retrieved chunks by rank; the list unchanged when it has no ranks."""
     chunks: Any = result.retrieved or []
     return chunks if are_in_order(chunks) else result.chunks()
 
@@ -40,8 +40,8 @@ def seen_passages(result: TestResult) -> Sequence[RetrievedChunk]:
 
 
 def without_passages(result: TestResult) -> tuple[Value, str]:
-    """The score, and the reason, of what needs passages where nobody knows which there were:
-    failed where this answer lacks what the profile maps, else none; "" where they are known."""
+    """The score, and the reason, of a metric that needs passages where these are unknown: failed
+    where this answer lacks a field that the profile maps, else none; "" where they are known."""
     why = passages_unknown(result)
     return (FAILED if why and why != NOT_MAPPED else None), why
 
@@ -56,8 +56,8 @@ def without(scores: CaseScores, names: Sequence[str], why: str) -> CaseScores:
 def with_known_passages(
     scores: CaseScores, result: TestResult, names: Sequence[str] = ()
 ) -> CaseScores:
-    """The scores, but for what an empty list of passages decided, and ``names``, where nobody
-    knows which passages there were."""
+    """The scores without those that an empty list of passages decided, and without ``names``, where
+    the passages are unknown."""
     value, why = without_passages(result)
     if not why:
         return scores
@@ -124,7 +124,7 @@ def _at_place(reference: Reference, chunks: Sequence[RetrievedChunk]) -> list[Re
 
 
 def row_of(scores: CaseScores, metrics: Sequence[Metric]) -> ScoreRow:
-    """Scores by name as a row in the order of the metrics; one reason for all is told once."""
+    """Scores by name as a row in the order of the metrics; a common reason is stored once."""
     values = tuple(scores.values[metric.name] for metric in metrics)
     reasons = {
         metric.name: scores.reasons[metric.name]

@@ -43,7 +43,7 @@ FEWEST = 6
 """Conversations below which nothing is said about how sure a number of theirs is."""
 
 NAMED = 10
-"""Conversations that are named by their first turn that does not pass."""
+"""Conversations that are listed with their first failing turn."""
 
 NO_TURN = "no turn of a conversation"
 
@@ -308,7 +308,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     broke = summary["broke_at_turn"]
     where = ", ".join(f"{n} at turn {turn}" for turn, n in broke.items())
     checked = section["n"]["conversation_pass"]
-    told = "every turn passes" if checked else "no turn has a pipeline label to be checked by"
+    told = "every turn passes" if checked else "no turn has a pipeline label to check"
     if broke:
         told = f"in {sum(broke.values())} a turn does not pass, the first of them: {where}"
     console.print(f"\n{counted(summary['n'], 'conversation')}; {told}.")
@@ -335,7 +335,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
 def _make(job: ScoringJob, options: ConversationsScorer) -> ConversationsScorer:
     if not has_turns(job.eval_set):
         raise NothingToScore(
-            f"{job.eval_set} holds no conversation: no case has conversation and turn, or history."
+            f"{job.eval_set} has no conversation: no case has conversation and turn, or history."
         )
     groundedness = GroundednessScorer(usual_language=usual_language(job.folder))
     documents = has_whole_files(job.eval_set, options.match)

@@ -43,7 +43,7 @@ def _metrics_of(path: Path) -> Sequence[Metric]:
         raise StorageError(f"--plugin {path}: no such file.")
     spec = importlib.util.spec_from_file_location(f"rag_eval_plugin_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise StorageError(f"--plugin {path}: is no Python file (.py).")
+        raise StorageError(f"--plugin {path}: is not a Python file (.py).")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -56,7 +56,7 @@ def _metrics_of(path: Path) -> Sequence[Metric]:
         )
     for metric in metrics:
         if not isinstance(metric, Metric) or not callable(metric.function):
-            raise StorageError(f"{path}: METRICS must hold Metric rows with a function each.")
+            raise StorageError(f"{path}: METRICS must contain Metric rows, each with a function.")
     return metrics
 
 

@@ -202,7 +202,7 @@ class _CachedEmbedder(Embedder):
     def _run_model(self, texts: list[str]) -> Vectors:
         raise CannotRun(
             "left out of the smoke suite: some texts have no vector yet, and embedding them is "
-            "slow; run score_embedding.py or the full suite once."
+            "slow. Run score_embedding.py or the full suite once."
         )
 
 
@@ -230,7 +230,7 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
         if job.console is None or not job.console.is_terminal:
             scorer.warm(pairs)
         else:
-            with job.console.status("Embedding what has no vector yet…"):
+            with job.console.status("Embedding texts without a vector…"):
                 scorer.warm(pairs)
     except EmbeddingUnavailable as error:
         raise CannotRun(str(error)) from error
@@ -287,26 +287,26 @@ def _read(path: Path) -> list[Any]:
         raise StorageError(f"{where}: not JSON ({error.msg}); write a list of objects.") from None
     if not isinstance(raw, list) or not raw:
         raise StorageError(
-            f"{path}: is no list; write [{{{', '.join(FIELDS)}}}, …] with at least one item."
+            f"{path}: is not a list; write [{{{', '.join(FIELDS)}}}, …] with at least one item."
         )
     return raw
 
 
 def _wrong(item: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(item, dict):
-        yield "", f"is no object; write {{{', '.join(FIELDS)}}}"
+        yield "", f"is not an object; write {{{', '.join(FIELDS)}}}"
         return
     question = item.get("question")
     if not isinstance(question, str) or not question.strip():
         yield ".question", "is missing or empty; write the user's question"
     for name in ("reference_answer", "answer"):
         if not isinstance(item.get(name), str | None):
-            yield f".{name}", "is no text; write a string"
+            yield f".{name}", "is not a text; write a string"
     contexts = item.get("contexts")
     if contexts is not None and not (
         isinstance(contexts, list) and all(isinstance(text, str) for text in contexts)
     ):
-        yield ".contexts", "is no list of texts; write the retrieved passages as strings"
+        yield ".contexts", "is not a list of texts; write the retrieved passages as strings"
 
 
 SECTION = SectionScorer(

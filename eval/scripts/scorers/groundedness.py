@@ -196,16 +196,16 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     text = (
         f"Unsure claims (strength .40 to .55): {unsure:.0%} of an answer's claims on average. "
         f"claim_support_rate is between {number(mean['claim_support_low'])} and "
-        f"{number(mean['claim_support_high'])} if all of these failed or held (this is no "
-        "confidence interval)."
+        f"{number(mean['claim_support_high'])} if all of these failed or held (not a confidence "
+        "interval)."
     )
     console.print(text)
     if distance is not None and distance > _FAR:
         text = (
             f"Warning: the threshold is not known to hold for such texts. The strengths of the "
             f"{claims:,} claims are far from those of every set that it was chosen on (distance "
-            f"{distance:.2f}; nearest: {section['nearest_texts']}). Label about 100 claims of your "
-            "own and compare."
+            f"{distance:.2f}; nearest: {section['nearest_texts']}). Label about 100 of your own "
+            "claims and compare."
         )
         console.print(text)
 

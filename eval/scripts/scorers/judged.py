@@ -315,7 +315,7 @@ def make_scorer(
 
 
 def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | None) -> None:
-    """Embed what has no vector yet, many texts together; a model that cannot be loaded is told."""
+    """Embed texts without a vector, many together; a model that cannot be loaded is reported."""
     if scorer.embed is None:
         return
     try:
@@ -438,11 +438,13 @@ def section_notes(
     shared = _families(str(identity.get("model", ""))) & _families(" ".join(_strings(answerer)))
     if shared:
         name = ", ".join(sorted(shared))
-        notes.append(f"Judge and answerer are both of the family {name}; judges like their own.")
+        notes.append(
+            f"Judge and answerer both belong to the family {name}; judges prefer their own."
+        )
     if identity.get("strength") == "name only":
         notes.append(
-            "Only the judge's name is known, not which weights stand behind it: pin it with "
-            "revision or file in its judge file (eval/judges), or --set revision=NAME."
+            "Only the judge's name is known, not its weights: pin it with revision or file in its "
+            "judge file (eval/judges), or --set revision=NAME."
         )
     if identity.get("provider") == "local":
         notes.append(
@@ -451,7 +453,7 @@ def section_notes(
     agreement = section["mean"].get("judge_self_agreement")
     if agreement is not None and agreement < RELIABLE_AGREEMENT:
         notes.append(
-            f"The judge agrees with itself on {agreement:.1%} of the verdicts only; below "
+            f"The judge agrees with itself on {agreement:.1%} of the verdicts; below "
             f"{RELIABLE_AGREEMENT:.0%} small differences between runs mean nothing."
         )
     return notes

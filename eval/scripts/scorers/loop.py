@@ -436,7 +436,7 @@ def _score_task(folder: Path, number: int, work: Work, shared: bytes | None = No
     allow_addresses(task.addresses)
     if not folder.is_dir():
         raise StorageError(
-            f"{folder.parent}: cannot be read on worker {platform.node()}; let all machines see "
+            f"{folder.parent}: cannot be read on worker {platform.node()}; all machines must see "
             "the run under the same path."
         )
     own = folder / f"{number}-{os.urandom(16).hex()}"

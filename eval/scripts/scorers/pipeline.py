@@ -120,8 +120,8 @@ CLARIFY = "clarify"
 
 
 def may_ask_back(case: TestCase) -> bool:
-    """True where asking back is told from an answer: for questions of a conversation, and where it
-    is expected. Elsewhere an answer that ends with a question stays what it was."""
+    """True where asking back is recognised from an answer: for questions of a conversation, and
+    where it is expected. Elsewhere an answer that ends with a question stays what it was."""
     return bool(case.conversation or case.history or case.expected_outcome == CLARIFY)
 
 
@@ -193,7 +193,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
         ]
         print_rows(console, ("stage", "n", *PERCENTILES), rows)
         if any(is_largest("p99", times["n"]) for times in section["latency_ms"].values()):
-            console.print("* With so few responses the percentile is the longest time.")
+            console.print("* With so few responses this percentile is the longest time.")
     for line in _totals_lines(section):
         console.print(line)
 

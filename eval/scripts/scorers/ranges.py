@@ -278,7 +278,7 @@ def _twice(path: Path, results: Sequence[TestResult]) -> Iterator[Problem]:
     """A problem for each result whose case and repeat an earlier one of the block has."""
     for key, times in Counter((r.test_case_id, r.repeat) for r in results).items():
         if times > 1:
-            message = f"{key[0]!r}, repeat {key[1]}, stands there {times} times; keep one line"
+            message = f"{key[0]!r}, repeat {key[1]}, is there {times} times; keep one line"
             yield Problem(str(path), None, "test_case_id", message)
 
 
@@ -291,7 +291,7 @@ def _one_by_one(
 def _without_lists(
     score_all: _ScoreAll, cases: Sequence[TestCase], results: Sequence[TestResult]
 ) -> list[ScoreOutcome]:
-    """The outcomes where nobody knows what was retrieved, also where a list was written."""
+    """The outcomes where the retrieved passages are unknown, also where a list was written."""
     return score_all(cases, list(map(forget_unmapped, results)))
 
 

@@ -65,7 +65,7 @@ recency_rule_ok lack a score, else ""."""
 
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 
-UNRESOLVED = "a cited source is no retrieved passage with a text"
+UNRESOLVED = "a cited source is not a retrieved passage with a text"
 
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
 
@@ -534,7 +534,7 @@ def _as_listed(case: TestCase, result: TestResult) -> Listed | None:
 def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
     """The rank of each name among the ids, 0 where it is none of them.
 
-    None when a name stands there twice or an item is no string. Most names are in none of the ids:
+    None when a name is there twice or an item is not a string. Most names are in none of the ids:
     one search through all their text is quicker than a comparison with each or a hash of each.
     """
     try:

@@ -169,7 +169,7 @@ class JudgedPool(NamedTuple):
     negatives: int
 
     def unjudged_to(self, k: int) -> int:
-        """How many of the top k nobody has judged."""
+        """How many of the top k have no human judgement."""
         return bisect_right(self.unjudged, k)
 
 
@@ -247,8 +247,7 @@ def _graded_pool(
 def _is_gold(row: JudgedRow, gold: CaseGold) -> bool:
     """True when a judged passage is a gold support by its place: its mark came later than its row.
 
-    By its words it is told only where it was retrieved: a row keeps no text.
-    """
+    By its words it is recognised only where it was retrieved: a row keeps no text."""
     if gold.mode not in ("anchor", "document"):
         return False
     passage = Passage(matching.anchor(row.rel_path, row.heading_path))

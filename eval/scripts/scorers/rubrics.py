@@ -1,9 +1,6 @@
-"""The section ``rubrics``: what a judge says of answers by rubrics of the user. Nobody is asked.
-
-A verdict at or above the rubric's target scores 1, any other 0; beside it stands its rank. A
-verdict whose quote was found nowhere reaches no target and has no rank. A judgement that failed is
-no score.
-"""
+"""The section ``rubrics``: a judge's verdicts on answers by the user's rubrics. It asks no judge. A
+verdict at or above the rubric's target scores 1, any other 0; its rank is kept as well. A verdict
+whose quote was found nowhere reaches no target and has no rank. A failed judgement is no score."""
 
 from __future__ import annotations
 

@@ -428,11 +428,11 @@ def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if not isinstance(row.get("case_id"), str) or not row["case_id"]:
         yield "case_id", "is missing; give each text an id"
     if "text" not in row:
-        yield "text", "is missing; a line with a kind needs the words to judge"
+        yield "text", "is missing; a line with a kind needs a text to judge"
     elif not isinstance(row["text"], str):
         yield "text", "is not a string"
     elif not row["text"].strip() and row.get("kind") != "safe_output":
-        yield "text", "is blank; write the words to judge, or drop the line"
+        yield "text", "is blank; write the text to judge, or delete the line"
     kind = row.get("kind")
     if kind not in KINDS:
         yield "kind", f"is {kind!r}; use one of {', '.join(KINDS)}"
@@ -488,7 +488,7 @@ def _score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> dict[str,
         output.note(missing_results(folder, known_config(folder)))
         output.note(removed_sections(folder, before))
     if failed := max(section["failed"].values(), default=0):
-        output.note(f"{failed} prompts failed in this run and count nowhere.")
+        output.note(f"{failed} prompts failed in this run and are in no metric.")
     return section
 
 

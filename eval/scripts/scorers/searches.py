@@ -226,7 +226,7 @@ def _show_tables(console: Console, section: Mapping[str, Any]) -> None:
         recalls.append(_FILE_RECALL)
     head = ("search", "searches", *recalls, "nothing new", "empty", "failed")
     if section["by_search"]:
-        console.print("\nBy search, in the order in which they began:")
+        console.print("\nBy search, in order of their start:")
         print_rows(
             console,
             head,
@@ -271,7 +271,7 @@ def _least(section: Mapping[str, Any]) -> str:
     mean, turn, number, n = min(means, key=lambda row: row[0])
     where = f"search {number} of turn {turn}" if turn else f"search {number}"
     return (
-        f"Least of the evidence was found by {where}: evidence_recall {mean:.3f} "
+        f"The weakest search is {where}: evidence_recall {mean:.3f} "
         f"({counted(n, 'search', 'searches')})."
     )
 
@@ -280,8 +280,8 @@ def _make(job: ScoringJob, options: SearchesScorer) -> SearchesScorer:
     results = job.folder / RESULTS
     if results.exists() and not tells_searches(results):
         raise NothingToScore(
-            f"No result of {job.folder.name} tells its searches; map `searches` in the profile of "
-            "a bot that does (eval/profiles/default.toml explains it) and ask again."
+            f"No result of {job.folder.name} reports its searches; map `searches` in the profile "
+            "of a bot that does (eval/profiles/default.toml explains it) and ask again."
         )
     return replace(options, documents=has_whole_files(job.eval_set, options.match))
 

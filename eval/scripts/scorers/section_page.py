@@ -97,7 +97,7 @@ def section_blocks(section: Mapping[str, Any], rows: Sequence[Measure]) -> Itera
 
 
 def draft_notes(sections: Iterable[Mapping[str, Any]]) -> list[str]:
-    """How many cases are drafts, whose gold nobody has accepted; [] where none is."""
+    """The number of drafts, whose gold no person has accepted; [] without drafts."""
     tags = [section.get("by", {}).get("tag", {}).get(DRAFT, {}) for section in sections]
     if not (drafts := max((tag.get("n", 0) for tag in tags), default=0)):
         return []

@@ -175,7 +175,7 @@ def find_metric(metrics: Sequence[Metric], name: str) -> Metric:
             return metric
     names = ", ".join(metric.name for metric in metrics)
     hint = did_you_mean(name, [metric.name for metric in metrics])
-    raise StorageError(f"--worst-by: {name!r} is not computed here; choose one of: {names}.{hint}")
+    raise StorageError(f"--worst-by: {name!r} is not computed here; choose from: {names}.{hint}")
 
 
 def show(
@@ -237,7 +237,7 @@ def _print_stability(
     names = [name for name in headline if name in stability["metrics"]]
     rows = stability_rows(stability, names or list(stability["metrics"]))
     if rows:
-        console.print(f"Repeats ({stability['repeats']} of each case), and where they vary:")
+        console.print(f"Repeats ({stability['repeats']} of each case), and their variation:")
         print_rows(console, STABILITY_HEAD, rows)
 
 
@@ -257,7 +257,7 @@ def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str], every: 
             about = counted(loss["conversations"], "conversation")
             lines.append(f"  {name} {signed(loss['mean'])} ({sure}; {about})")
     if lines:
-        lines.insert(0, "Later turns minus the first (they are other questions; no verdict):")
+        lines.insert(0, "Later turns against first turns (different questions, so only a hint):")
     return lines
 
 
@@ -277,13 +277,13 @@ def _remarks(
     asked_with = config.dataset.get("sha256")
     if "texts" in row.needs and config.run.get("store_full_text") is False:
         texts.append(
-            "this run keeps only the beginning of each chunk, so what needs its text is not "
-            "applicable; ask again with run_eval.py --store-full-text."
+            "this run keeps only the beginning of each chunk, so metrics that need its text do not "
+            "apply; ask again with run_eval.py --store-full-text."
         )
     if config.api.get("one_passage_per_document") and row.name in ("context", "groundedness"):
         texts.append(
-            "the bot reports one passage of each document, so claims that other passages support "
-            "count as unsupported."
+            "the bot reports only one passage of each document, so claims that other passages "
+            "support count as unsupported."
         )
     if asked_with and asked_with != sha256_file(eval_set):
         texts.append("the eval set has changed since this run was made.")

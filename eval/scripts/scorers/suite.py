@@ -1,4 +1,4 @@
-"""The suite: all sections of a run in one go, held against gates and a baseline, with traces."""
+"""The suite: all sections of a run together, checked against gates and a baseline, with traces."""
 
 from __future__ import annotations
 
@@ -164,13 +164,13 @@ def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[
 
 
 SMOKE = (
-    "{cases} cases, some of every kind. Embeddings only where their vectors are kept already: no "
-    "model is loaded."
+    "{cases} cases, some of every kind. Embeddings are scored only if their vectors are stored "
+    "already: no model is loaded."
 )
 
-RESTORE = "delete the file, or take it from git"
+RESTORE = "delete the file, or restore it from git"
 
-GONE = "the run has no such section; score it as the baseline's was"
+GONE = "the run has no such section; score it like the baseline"
 
 EARLIER = "scored earlier, by its own script"
 
@@ -469,7 +469,7 @@ class _AskingFailed(StorageError):
     """run_eval has said what is wrong; its exit code is passed on."""
 
     def __init__(self, code: int) -> None:
-        super().__init__("no run was made; nothing was scored.")
+        super().__init__("there is no run, so nothing was scored.")
         setattr(self, "exit_code", code)  # noqa: B010 - it is declared a class variable
 
 
@@ -549,8 +549,7 @@ def _config_of_part(config: RunConfig, ids: Sequence[str]) -> RunConfig:
     """The configuration of a copy that holds the results of some cases of the set.
 
     Of a run that was asked its whole set they were all asked; of one that lists its cases, those in
-    the list. Of another nobody knows how many.
-    """
+    the list. Of any other run the number is unknown."""
     asked, listed = asked_of(config), asked_ids(config)
     part: list[str] | None = None
     if listed is not None:

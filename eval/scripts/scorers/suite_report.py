@@ -171,9 +171,9 @@ def _change_text(change: BaselineChange) -> str:
         why = f" ({change.reason.removesuffix('.')})" if change.reason else ""
         return f"was {number(change.before)}, is no longer measured{why}"
     if change.verdict == "not applicable":
-        return f"was {number(change.before)}, applies to no case any more"
+        return f"was {number(change.before)}, applies to no case now"
     if change.verdict == "not comparable":
-        return "was measured by another definition"
+        return "was measured with another definition"
     chance = "" if change.p is None else f", {p_words(change.p)}"
     delta = (change.now or 0.0) - (change.before or 0.0)
     way = "higher" if delta > 0 else "lower"

@@ -33,9 +33,8 @@ def worker_pool(size: int, sealed: bytes) -> Iterator[ProcessPoolExecutor]:
     """A pool of ``size`` processes, which `opened` gives what is ``sealed``. When the block is left
     by an exception they end at once.
 
-    Each watches a pipe that nobody writes to and that only this process holds open at the other
-    end: a kill closes it as well as an end in order, on every platform.
-    """
+    Each watches a pipe without data that only this process keeps open at the other end: a kill
+    closes it as well as an end in order, on every platform."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
@@ -89,8 +88,8 @@ _ANSWER_WITHIN = 10.0
 """Seconds in which a scheduler must answer."""
 
 _NEEDED = (
-    "--scheduler needs Dask: install it with make setup-cluster, on this machine and on those of "
-    "the workers."
+    "--scheduler needs Dask: install it with make setup-cluster, on this machine and on the "
+    "workers' machines."
 )
 
 
@@ -146,15 +145,15 @@ def cluster(address: str | None) -> Iterator[Cluster | None]:
         except KilledWorker as error:
             raise Unreachable(
                 f"{address}: {error.allowed_failures + 1} workers were killed at one range, or ran "
-                "out of memory. What was scored is kept: give the workers more memory, or cut "
+                "out of memory. All scores so far are kept: give the workers more memory, or split "
                 "the run into more parts, and start the same command again."
             ) from None
         except lost as error:
             if isinstance(error, OSError) and error.filename is not None:
                 raise  # a file of ours
             raise Unreachable(
-                f"{address}: the scheduler was lost. What was scored is kept: start it and its "
-                "workers, and then the same command again."
+                f"{address}: the connection to the scheduler was lost. All scores so far are kept: "
+                "start it and its workers, then the same command again."
             ) from None
 
 
@@ -254,8 +253,8 @@ def opened(sealed: bytes | None = None) -> Any:
         others = [name for name in theirs | own if theirs.get(name) != own.get(name)]
         if others:
             raise StorageError(
-                f"worker {platform.node()}: has another version of {', '.join(others)}; let it run "
-                "the same code and packages, and start it anew."
+                f"worker {platform.node()}: has another version of {', '.join(others)}; install "
+                "the same code and packages there, and restart it."
             )
         _of_thread.value = pickle.loads(pickled)
         _of_thread.sealed = sealed

@@ -172,7 +172,7 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
     def next_hit(self, pane: TextPane, by: int) -> None:
         """Go to the next (`by` 1) or previous (-1) hit of the search in a text."""
         if not pane.words:
-            raise ActionRefused("nothing is searched for yet; / asks for words")
+            raise ActionRefused("no search yet; / asks for words")
         self.say(pane.next_hit(by))
 
     def suspend(self) -> None:

@@ -128,7 +128,7 @@ class TerminalApp(App[None], inherit_bindings=False):
 
     ENABLE_COMMAND_PALETTE = False  # its keys are in the screens' tables of actions
     FAILURE: ClassVar[str]
-    """What is said after a crash; `{file}` stands for the name of the crash file."""
+    """The message after a crash; `{file}` is the name of the crash file."""
 
     def __init__(self, theme: str | None = None) -> None:
         super().__init__()
@@ -220,7 +220,7 @@ class TerminalApp(App[None], inherit_bindings=False):
         """
         driver = self._driver
         if not hasattr(signal, "SIGTSTP") or driver is None or not driver.can_suspend:
-            raise ActionRefused("there is no shell to go to here; q leaves the program")
+            raise ActionRefused("there is no shell here; q leaves the program")
         self.action_suspend_process()
 
     def copy_out(self, text: str, noun: str) -> str:

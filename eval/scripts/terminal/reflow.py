@@ -68,7 +68,7 @@ def reflowed(text: DisplayText, width: int) -> list[TextLine]:
 
 
 def drawn(text: str) -> DisplayText:
-    """A stretch of a shown line as it is drawn: a line end and the indent behind it are a blank."""
+    """A stretch of a shown line as drawn: a line end and the indent behind it are a blank."""
     return DisplayText(_RUN.sub(" ", text)) if "\n" in text else DisplayText(text)
 
 

@@ -1,1 +1,1 @@
-"""Numbers held against people: the judge, the text metrics, the guardrails, the claim screen."""
+"""Numbers compared with people: the judge, the text metrics, the guardrails, the claim screen."""

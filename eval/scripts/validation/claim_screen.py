@@ -37,8 +37,8 @@ class ClaimApp(TerminalApp, inherit_bindings=False):
     TITLE = "label verdicts"
     CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET, "verdicts.tcss"]
     FAILURE = (
-        "The screen failed. Every label is in your label file; start it again to go on.\n"
-        "Where it failed is written in {file} (no answers or passages in it)."
+        "The screen failed. Every label is in your label file; start it again to continue.\n"
+        "{file} says where it failed (without answers or passages)."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", "quit", show=False, priority=True)
@@ -224,7 +224,7 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
         """Say before the first label what can be reached, in a window of its own."""
         opening = self.session.goal.opening
         if opening and not self.session.count():
-            self.app.push_screen(_ReadingWindow(f"{opening}\n\nAny key goes on."))
+            self.app.push_screen(_ReadingWindow(f"{opening}\n\nPress any key to continue."))
 
     # -- keys ----------------------------------------------------------------------------------
 
@@ -309,7 +309,7 @@ class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
             self._told_no = True
             message = f"{words(label)} (u undoes): {name}; l is the next {kind.noun}"
         if not self.session.goto_open():
-            message += f"; every {kind.noun} is labelled: q leaves, l and h look again"
+            message += f"; every {kind.noun} is labelled: q leaves, l and h go back over them"
         self.say(message, "good")
 
     def _move(self, by: int) -> None:

@@ -22,7 +22,7 @@ Act = Literal["label", "note", "undo", "redo"]
 class LabelKind:
     """What is labelled. ``labels``: in the order of their keys, 1 for the first.
 
-    ``upper`` names the text above the item, ``lower`` the texts below that it is held against.
+    ``upper`` names the text above the item, ``lower`` the texts below that it is compared with.
     ``letters``: y and n give labels, too. ``guide``: how to label, where a user says it. ``title``:
     of what is decided, where that is no ``noun``.
     """
@@ -239,7 +239,9 @@ class ClaimSession:
         """Show the judge's verdict on a claim; `ActionRefused` before it is labelled."""
         if self.label is None:
             noun = self.kind.noun
-            raise ActionRefused(f"label the {noun} first: the judge's verdict would pull yours")
+            raise ActionRefused(
+                f"label the {noun} first: the judge's verdict could influence yours"
+            )
         self.seen_verdict.add(self.item.key)
 
     def _state(self, key: str) -> LabelDecision:
@@ -303,7 +305,7 @@ def _action(
 
 def _deciding(kind: LabelKind) -> Iterator[Action]:
     """An action a label: ``label-1`` and so on."""
-    more = "; every decision goes on to the next open one"
+    more = "; every decision opens the next open one"
     for number, label in enumerate(kind.labels, 1):
         sentence = words(label) + (more if number == 1 else "")
         yield _action(f"label-{number}", _hint(label), sentence, kind.keys(number))
@@ -311,19 +313,19 @@ def _deciding(kind: LabelKind) -> Iterator[Action]:
 
 _COMMON = (
     _action("later", "later", "judge this one later, after the others"),
-    _action("note", "note", "write a note on it; empty: none"),
+    _action("note", "note", "write a note on it; empty removes it"),
     _action("flag", "flag", "flag it, or take the flag away"),
     _action("undo", "undo", "take the last label, note or flag back"),
-    _action("redo", "", "do again what was undone"),
+    _action("redo", "", "redo the last undone change"),
     _action("next-passage", "passage", "the next passage"),
     _action("previous-passage", "", "the passage before"),
-    _action("next", "next", "the next one, nothing is decided"),
+    _action("next", "next", "the next one, without a decision"),
     _action("previous", "back", "the one before"),
     _action("open", "", "the next one without a label"),
     _action("read-on", "", "a page of the text down, then the next text"),
-    _action("best", "", "the window that holds most of its words"),
+    _action("best", "", "the window with most of its words"),
     _action("search", "", "search in the text below"),
-    _action("next-hit", "", "the next place that holds the words"),
+    _action("next-hit", "", "the next place with the words"),
     _action("previous-hit", "", "the place before"),
     _action("down", "", "scroll the text below down"),
     _action("up", "", "scroll it up"),
@@ -336,7 +338,7 @@ _COMMON = (
     _action("answer-up", "", "scroll it up"),
     _action("zoom", "", "the text below on the whole screen and back"),
     _action("copy-claim", "", "copy it to the clipboard"),
-    _action("verdict", "", "what the judge said, of what you have labelled"),
+    _action("verdict", "", "the judge's verdict on what you have labelled"),
     _action("help", "", "this page"),
     _action("palette", "", "all commands by name"),
     _action("suspend", "", "to the shell; fg there comes back"),
@@ -539,7 +541,7 @@ class ClaimLines:
         command = self._commands().get(line)
         if command is None:
             raise ActionRefused(
-                f"{line!r} is no command; ? lists them" if line else _short_help(self._kind)
+                f"{line!r} is not a command; ? lists them" if line else _short_help(self._kind)
             )
         command()
 

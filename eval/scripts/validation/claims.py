@@ -151,8 +151,8 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
     verdicts = read_verdicts(run, judge, keep=lambda line: bool(line["metric"] == metric))
     if not verdicts.by_answer:
         raise StorageError(
-            f"{path}: holds no verdicts of {metric} by the judge in config.json; judge the run "
-            "with judge_answers.py."
+            f"{path}: has no verdicts of {metric} by the judge in config.json; judge the run with "
+            "judge_answers.py."
         )
     answers = _answers(run, verdicts, metric, cases, judge.get("k"))
     claims: list[JudgedClaim] = []
@@ -202,8 +202,8 @@ def together(judged: JudgedRun, others: Mapping[str, JudgedRun]) -> JudgedRun:
             judged.parameters,
         ):
             raise StorageError(
-                f"--run: {name} was judged by another judge, prompt or temperature than the run; "
-                "judge both alike with judge_answers.py."
+                f"--run: {name} was judged with another judge, prompt or temperature than the run; "
+                "judge both in the same way with judge_answers.py."
             )
         for claim in other.claims:
             answer = (*claim.labelled_as, claim.claim, claim.answer_sha256)

@@ -137,8 +137,8 @@ def _opening(
     words, supply = words_on(metric), class_supply(claims, human)
     if metric.startswith(PREFIX):
         return (
-            f"There are {counted(len(claims), 'judged answer')}. You see what the judge saw, and "
-            f"not what it said. From {_LEAST} labels on you learn the share as people see it; "
+            f"There are {counted(len(claims), 'judged answer')}. You see what the judge saw, but "
+            f"not its verdict. From {_LEAST} labels on you learn the share as people see it; "
             f"from {MIN_CLASS} on the judge is calibrated for {metric}. Half of what you see is "
             "drawn from answers that the judge finds below the target, as long as there are any."
         )
@@ -149,8 +149,8 @@ def _opening(
     lines = [
         f"{subject} {counted(len(claims), f'judged {items[:-1]}')}, {basis} {supply.supported} "
         f"{good} and {supply.unsupported} {bad}.",
-        f"Your labels serve two ends: from {_LEAST} on they give {words['mean']} as people see it, "
-        f"with an interval; from {MIN_CLASS} {good} and {MIN_CLASS} {bad} on they calibrate the "
+        f"Your labels have two uses. From {_LEAST} on they give {words['mean']} as people see it, "
+        f"with an interval. From {MIN_CLASS} {good} and {MIN_CLASS} {bad} on they calibrate the "
         "judge.",
     ]
     rarer = min((supply.supported, good), (supply.unsupported, bad))
@@ -159,7 +159,7 @@ def _opening(
         reach = (
             "neither end"
             if sum(not claim.run for claim in claims) < _LEAST
-            else "the first end only"
+            else "the first use only"
         )
         lines.append(
             f"Expect to reach {reach}: {rarer[0]} {rarer[1]} {items} are too few to calibrate. "
@@ -169,8 +169,8 @@ def _opening(
         lines.append(f"--sample {sample} is too few to calibrate; ask for {2 * MIN_CLASS} or more.")
     if not all(claim.supported for claim in claims):
         lines.append(
-            f"Half of what you see is drawn from {items} that the judge doubts, as long as there "
-            "are any; the figures are weighted accordingly."
+            f"The judge doubts half of the {items} that you see, as long as there are any; the "
+            "figures are weighted accordingly."
         )
     return "\n\n".join(lines)
 
@@ -179,9 +179,9 @@ def _remedy(needed: int | None, runs: int, rarer: str) -> str:
     """What would bring enough of the rarer class; ``needed``: runs like these, None for none."""
     if needed is None:
         return (
-            f"No number of runs like this would: add runs (--run A,B) in which the judge finds "
+            f"More runs like this will not help. Add runs (--run A,B) in which the judge finds "
             f"{rarer}, such as those of a weaker bot, or compare the judge with a labelled set "
-            "(--set, --labels-file)."
+            "(--labels-file)."
         )
     return (
         f"About {needed} runs like {'this' if runs == 1 else 'these'} would be enough: judge more "

@@ -146,7 +146,7 @@ def _problems(path: Path, line: int, row: dict[str, Any]) -> list[Problem]:
         faults.append(("claim", "must be a text; write the claim that was checked"))
     contexts = row.get("contexts")
     if not isinstance(contexts, list) or not all(isinstance(text, str) for text in contexts):
-        faults.append(("contexts", "must be a list of texts; write what it was checked against"))
+        faults.append(("contexts", "must be a list of texts; write its passages"))
     if isinstance(row.get("supported"), bool) or row.get("supported") not in (0, 1):
         faults.append(("supported", "must be 1 (all of it supported) or 0"))
     for name in ("group", "question"):
@@ -179,5 +179,5 @@ def read_own(path: Path) -> list[LabelledClaim]:
     if problems:
         raise StorageError.from_problems(problems)
     if not rows:
-        raise StorageError(f"{path}: holds no labels; write one object a line.")
+        raise StorageError(f"{path}: has no labels; write one object a line.")
     return rows

@@ -81,33 +81,33 @@ class CalibrateOptions:
     def check(self) -> None:
         """Raises StorageError for options that contradict each other."""
         if self.set_name is not None and len(self.labels_file) > 1:
-            raise StorageError(f"--labels-file {self.set_name}: a known set is compared alone.")
+            raise StorageError(
+                f"--labels-file {self.set_name}: a known set cannot be combined with other files."
+            )
         if self.calibration is not None and not self.gate:
-            raise StorageError("--calibration goes with --gate: what should be checked against it?")
+            raise StorageError("--calibration needs --gate.")
         if self.calibration is not None and (self.label or self.labels_file):
             raise StorageError(
-                "--calibration is a finished calibration; leave --label and --labels-file out."
+                "--calibration names a finished calibration; leave out --label and --labels-file."
             )
         if self.also_run and (self.calibration is not None or self.set_name or self.attack):
             raise StorageError(
-                "--run: further runs add claims to label and compare; leave --calibration, "
-                "--attack and a known set out."
+                "--run: further runs add claims to label and compare; leave out --calibration, "
+                "--attack and a known set."
             )
         if self.attack and (self.calibration is not None or self.set_name):
             raise StorageError(
-                "--attack needs a run with labels; leave --calibration and a known set out."
+                "--attack needs a run with labels; leave out --calibration and a known set."
             )
         if self.metric != METRIC and (self.set_name or self.attack):
             raise StorageError(
-                f"--metric {self.metric}: --attack and known sets are for {METRIC} alone; leave "
+                f"--metric {self.metric}: --attack and known sets work only for {METRIC}; leave "
                 "them out."
             )
         if self.plain and (not self.label or self.as_json):
-            raise StorageError(
-                "--plain goes with --label, and without --json: its lines are on stdout."
-            )
+            raise StorageError("--plain needs --label and excludes --json: both print on stdout.")
         if self.label and self.labels_file:
-            raise StorageError("--label writes eval/labels/verdicts; leave --labels-file out.")
+            raise StorageError("--label writes eval/labels/verdicts; leave out --labels-file.")
 
     @property
     def set_name(self) -> str | None:
@@ -186,8 +186,8 @@ def _pairs(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
     """The same for the pairs of a run and its base, the second run of --run."""
     if len(options.also_run) != 1 or options.gate or options.attack or options.labels_file:
         raise StorageError(
-            f"--metric {options.metric}: name the run and its base as --run NEW,BASE; leave "
-            "--gate, --attack and --labels-file out."
+            f"--metric {options.metric}: name the run and its base as --run NEW,BASE; leave out "
+            "--gate, --attack and --labels-file."
         )
     base = find_run(options.results_dir, options.also_run[0])
     judged = pairs.read_judged_pairs(options.folder, base, options.metric, options.eval_set)
@@ -250,8 +250,8 @@ def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> JudgedRun:
     judged = read_judged(options.folder, metric, {case.id: case for case in cases})
     if judged.changed:
         talk(
-            f"Note: the verdicts on {judged.changed} answers do not count: {STALE}. "
-            "Judge the run again with judge_answers.py."
+            f"Note: the verdicts on {judged.changed} answers are ignored: {STALE}. Judge the run "
+            "again with judge_answers.py."
         )
     return judged
 
@@ -285,9 +285,9 @@ def _are_rows(options: CalibrateOptions) -> bool:
 def _from_rows(options: CalibrateOptions, talk: Talk) -> dict[str, Any]:
     """The report of a judge on claims that people labelled outside of any run."""
     if options.attack:
-        raise StorageError("--attack needs a run with labels; leave --labels-file out.")
+        raise StorageError("--attack needs a run with labels; leave out --labels-file.")
     if options.metric != METRIC:
-        raise StorageError(f"--labels-file: claims with contexts are labelled for {METRIC} alone.")
+        raise StorageError(f"--labels-file: claims with contexts have labels only for {METRIC}.")
     path = options.labels_file[0]
     rows, file = validation_judge.load(path, options.set_name)
     rows = validation_judge.drawn(rows, options.limit, options.seed)
@@ -296,7 +296,9 @@ def _from_rows(options: CalibrateOptions, talk: Talk) -> dict[str, Any]:
         judged = replace(judged, parameters=link.describe().get("parameters"))
         _talk_of(link, options, talk)
     if not human:
-        raise StorageError(f"the judge failed on all {judged.failed} claims; nothing to compare.")
+        raise StorageError(
+            f"the judge failed on all {judged.failed} claims; there is nothing to compare."
+        )
     name = path.name
     every = Joined(human, dict.fromkeys(labels.COUNTS, 0), {name: len(human)}, None, False)
     return _report(options, Path(name), judged, every, [file])
@@ -475,7 +477,7 @@ def _chosen(
 
 
 def _materials(answer: Sequence[JudgedClaim]) -> list[tuple[int, Material]]:
-    """What the judge is asked: the answer as it is (0), then with each attack behind it."""
+    """What the judge is asked: the unchanged answer (0), then with each attack behind it."""
     first = answer[0]
     plain = Material(
         question=first.question,

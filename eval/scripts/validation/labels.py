@@ -62,10 +62,9 @@ def join(labels: Iterable[ClaimLabel], claims: Iterable[JudgedClaim], metric: st
     """People's verdict of the judged claims.
 
     Left out and counted: labels of claims that the run does not hold (``unknown``), of an answer or
-    claim that has changed since (``stale``), claims that nobody could decide (``cannot_tell``), and
-    those on which as many annotators say yes as no (``disputed``). A label of other words, from
-    another run, takes nothing from one that fits.
-    """
+    claim that has changed since (``stale``), claims that no annotator could decide
+    (``cannot_tell``), and ties between annotators (``disputed``). A label of other words, from
+    another run, does not replace one that fits."""
     claims_of: dict[Key, list[JudgedClaim]] = {}
     for claim in claims:
         claims_of.setdefault(claim.labelled_as, []).append(claim)
@@ -132,7 +131,7 @@ def _place(claim: JudgedClaim, label: str | None) -> int | None:
 
 
 _DRAWN = ("random:", "strata:")
-"""How the names of drawings begin; labels without one were chosen by nobody knows what."""
+"""How the names of drawings begin; how labels without one were chosen is unknown."""
 
 
 def _draw(labels_of_claim: Sequence[ClaimLabel]) -> ClaimDraw:

@@ -85,7 +85,7 @@ def read_judged_pairs(run: Path, base: Path, metric: str, eval_set: Path) -> Jud
     file = next((file for file in read_pairs(run, base) if file.metric == metric), None)
     if file is None:
         raise StorageError(
-            f"{run}: holds no {metric} against {base.name}; judge them with judge_pairs.py --run "
+            f"{run}: has no {metric} against {base.name}; judge them with judge_pairs.py --run "
             f"{run.name} --base {base.name}."
         )
     cases = {case.id: case for case in read_cases(eval_set)}
@@ -266,7 +266,7 @@ def agreement_page(report: Mapping[str, Any]) -> Page:
         Prose(f"{report['n']} of {counted(report['judged'], 'judged pair')} are labelled."),
         plain_table(head, rows),
         Prose(
-            f"They agree on {percent(report['agreement'])}, and say the opposite of "
+            f"They agree on {percent(report['agreement'])}, and contradict each other on "
             f"{counted(report['opposite'], 'pair')}; linear weighted kappa "
             f"{number(report['kappa'])} (95 % interval {ends})."
         ),

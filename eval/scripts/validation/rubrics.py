@@ -43,7 +43,7 @@ def label_kind(rubric: Rubric) -> LabelKind:
 def _scale(rubric: Rubric) -> str:
     labels = tuple(reversed(rubric.scale)) if rubric.yes_no else rubric.scale
     lines = [f"{number}  {label}: {text}" for number, (label, text) in enumerate(labels, 1)]
-    return "\n\n".join([*lines, f"{len(lines) + 1}  cannot tell: you lack what it takes to judge."])
+    return "\n\n".join([*lines, f"{len(lines) + 1}  cannot tell: you lack information to judge."])
 
 
 def rubric_item(name: str, claim: JudgedClaim) -> ClaimItem:

@@ -73,27 +73,29 @@ def _labels(report: Mapping[str, Any]) -> Iterator[Prose]:
     who = ", ".join(f"{plain(name, 40)} {n}" for name, n in labels["annotators"].items())
     yield Prose(
         f"{report['n']} of {report['judged_claims']} judged {items} are labelled, from "
-        f"{counted(report['cases'], 'case')} ({who or 'nobody'})."
+        f"{counted(report['cases'], 'case')} ({who or 'no annotator'})."
     )
     if report["also_runs"]:
         yield Prose(
-            f"They are of this run and of {', '.join(map(plain, report['also_runs']))}; the shares "
-            "at the end are of this run alone."
+            f"They come from this run and from {', '.join(map(plain, report['also_runs']))}; the "
+            "shares at the end cover only this run."
         )
     if report["weighted"]:
         yield Prose(
-            f"The labels were drawn by strata: all figures but the counts are weighted by how many "
-            f"{items} each stands for."
+            f"The labels were drawn by strata: all figures except the counts are weighted by the "
+            f"number of {items} that each represents."
         )
     left_out = [f"{labels[name]} {words}" for name, words in LEFT_OUT.items() if labels.get(name)]
     if left_out:
         yield Prose(f"Labels: {', '.join(left_out)}.")
     if labels["alpha"] is not None:
-        yield Prose(f"Annotators among themselves: Krippendorff's alpha {number(labels['alpha'])}.")
+        yield Prose(
+            f"Agreement between annotators: Krippendorff's alpha {number(labels['alpha'])}."
+        )
     if report["failed_answers"]:
-        yield Prose(f"The judge failed on {report['failed_answers']} answers: they do not count.")
+        yield Prose(f"The judge failed on {report['failed_answers']} answers, which are left out.")
     if report["claims_by_code"]:
-        yield Prose(f"{report['claims_by_code']} {items} needed no judge: they do not count here.")
+        yield Prose(f"{report['claims_by_code']} {items} needed no judge and are left out here.")
 
 
 def _figures(report: Mapping[str, Any]) -> Iterator[Block]:
@@ -107,7 +109,7 @@ def _figures(report: Mapping[str, Any]) -> Iterator[Block]:
         for name, figure_name in figure_names(report).items()
         if (row := report["figures"][name])["value"] is not None
     ]
-    rows.append((f"{words['good']}, say people (prevalence)", number(report["prevalence"]), ""))
+    rows.append((f"{words['good']}, by people (prevalence)", number(report["prevalence"]), ""))
     answers = report["answers"]
     if answers and not answers["too_few"]:
         kappa_name = f"weighted kappa of {answers['n']} answers, 0 to 5"
@@ -156,15 +158,15 @@ def _rates(report: Mapping[str, Any]) -> Iterator[Block]:
     yield from (Prose(""), plain_table(head, rows))
     if rates["labels_only"] is None and report["sources"] == 1 and report["n"] >= LEAST_FOR_MEAN:
         one = words_of(report)["sources"].removesuffix("s")
-        yield Prose(f"All labels are of one {one}: no mean is corrected, for others may differ.")
+        yield Prose(f"All labels are of one {one}, and others may differ: no mean is corrected.")
     elif rates["labels_only"] is None:
         yield Prose(f"Below {LEAST_FOR_MEAN} labels no mean is corrected.")
     elif rates["ppi"] is not None and not report["labels"]["random_sample"]:
         yield Prose("The corrected mean holds only if the labels are a random sample.")
     if rates["stratified"] is not None:
         yield Prose(
-            "The mean of this run has the interval that labels shrink. It does not allow for other "
-            "questions; the means of --json that do are wider."
+            "More labels make the interval of this run's mean smaller. It does not allow for other "
+            "questions; --json also has wider intervals that do."
         )
 
 
@@ -179,7 +181,7 @@ def _attack(attack: Mapping[str, Any] | None) -> Iterator[Block]:
         f"{attack['limit_supported']:g}): {mark}."
     )
     if attack["failed"]:
-        yield Prose(f"{attack['failed']} of {attack['opinions']} opinions could not be had.")
+        yield Prose(f"{attack['failed']} of {attack['opinions']} opinions failed.")
 
 
 def _worst(report: Mapping[str, Any]) -> Iterator[Block]:

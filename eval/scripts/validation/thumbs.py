@@ -17,8 +17,8 @@ from validation.claims import JudgedClaim
 from validation.judge import Draws, LabelledPairs, agreement_figures, confusion_counts
 
 WHY_NO_MEAN = (
-    "No mean is corrected by thumbs: raters choose themselves which answers they rate, so rated "
-    "answers are no sample of all."
+    "Thumbs correct no mean: users choose which answers they rate, so rated answers are not a "
+    "sample of all answers."
 )
 
 _Answer = tuple[str, int]
@@ -94,7 +94,7 @@ def thumbs_blocks(report: Mapping[str, Any] | None) -> Iterator[Block]:
         return
     yield Heading(f"Thumbs of users: {report['good']} good, {report['bad']} bad.")
     rows = []
-    for name, words in (("judge", "judge passes all of it"), ("cases", "case is ok")):
+    for name, words in (("judge", "judge passes all claims"), ("cases", "case is ok")):
         part = report[name]
         kappa = (part["figures"] or {}).get("kappa", {"value": None, "ci95": None})
         counts = (str(part["confusion"][cell]) for cell in _CELLS)

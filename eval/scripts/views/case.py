@@ -277,7 +277,7 @@ NO_CASE = (
 def _opinions(
     verdicts: Verdicts | None, asked: TestCase | None, result: TestResult, problems: list[str]
 ) -> tuple[Opinions, bool]:
-    """What the run's present judge said of the answer as it is now; the rest is named."""
+    """The verdicts of the run's present judge on the present answer; the rest is named."""
     if verdicts is None:
         return {}, False
     if verdicts.others:
@@ -453,7 +453,7 @@ VERDICTS: dict[str, Verdict] = {
 """What a judge's words mean for the colour of a claim; others are unclear."""
 
 GROUNDED = "groundedness"
-"""The metric whose claims are held against the retrieved chunks: they colour the answer."""
+"""The metric whose claims are compared with the retrieved chunks: they colour the answer."""
 
 
 def _rule_claims(evidence: GroundednessEvidence) -> tuple[Claim, ...]:

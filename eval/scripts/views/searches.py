@@ -18,7 +18,7 @@ SHOWN_NEW = 3
 
 @dataclass(frozen=True, slots=True)
 class NewPassage:
-    """A passage that no search before brought. ``gold``: None when nobody looked."""
+    """A passage that no search before brought. ``gold``: None when that is unknown."""
 
     rank: int
     location: str

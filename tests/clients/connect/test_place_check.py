@@ -72,7 +72,7 @@ def test_the_check_in_words() -> None:
     assert "0 of 3 gold files and 0 of 3 gold headings match" in text
     assert 'With path_root = "/srv": 2 of 3 gold files were retrieved' in text
     assert "label by file and heading" in text
-    assert "No label to check" in PlaceVerdict(PlaceCheck(), PlaceCheck()).sentences()[0]
+    assert "No labels to check" in PlaceVerdict(PlaceCheck(), PlaceCheck()).sentences()[0]
 
 
 def test_places_without_headings_are_compared_by_their_quotes() -> None:
@@ -89,7 +89,7 @@ def test_places_without_headings_are_compared_by_their_quotes() -> None:
     assert (check.gold, check.paths, check.headings, check.quotes, check.untold) == (2, 2, 1, 2, 1)
     text = " ".join(PlaceVerdict(check, check).sentences())
     assert "2 of 2 gold files were retrieved; 1 of these 2 quotes match" in text
-    assert "1 quote could not be looked for: the passages' text is missing or cut" in text
+    assert "1 quote could not be searched: the passages' text is missing or cut" in text
     chunks[0] = RetrievedChunk("1", rel_path="a.pdf", text="Dogs may come in.")
     assert check_places([asked_of(TestResult("q", retrieved=chunks), gold)]).headings == 0
 

@@ -113,18 +113,18 @@ def test_every_problem_of_an_answers_file_is_told_at_once(tmp_path: Path, take: 
     )
     assert done.exit_code == 2
     for place, words in (
-        (":2:", "answer on line 1 already"),
+        (":2:", "already has an answer on line 1"),
         (":3:", "'zzz' is in no line of the set"),
         (":4:", "no case of the set has the question 'unknown?'"),
         (":5:", "not JSON"),
-        (":6:", "no JSON object"),
+        (":6:", "not a JSON object"),
         (":7: answer:", "Expected"),
         (":8:", "neither an id nor a question"),
         (":9:", "--repeat"),
         (":10:", "holds no answer"),
-        (":11:", "no list of texts"),
+        (":11:", "not a list of texts"),
         (":12: retrieved[0]:", "has no id, path or text"),
-        (":13: latency_ms.x\ufffd[31m:", "-1 is no time"),
+        (":13: latency_ms.x\ufffd[31m:", "-1 is not a time"),
         (":14:", "nested deeper than 100 levels"),
         ("answers.jsonl:", "no answer for case 'c'"),
     ):

@@ -1,4 +1,4 @@
-"""run_eval.py and label files: labels join the cases; --labels asks the labelled prompts, too."""
+"""run_eval.py and label files: labels join the cases; --labels also asks the labelled prompts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_prompts_are_asked_and_outputs_are_not(
     guard(fake_bot)
     done = invoke("--run-id", "r", "--labels", "--labels-dir", labels)
     assert done.returncode == 0, done.stderr
-    assert "Asked 2 labelled prompts, too." in done.stderr
+    assert "Asked 2 labelled prompts as well." in done.stderr
     folder = tmp_path / "results" / "r"
     found = {line["test_case_id"]: line for line in read(folder, SAFETY)}
     assert list(found) == ["atk", "ben"]
@@ -122,7 +122,7 @@ def test_answers_from_a_file_ask_nobody(tmp_path: Path, labels: Path, invoke: Ru
     answers.write_text("")
     done = invoke("--from-jsonl", answers, "--labels", "--labels-dir", labels)
     assert done.returncode == 2
-    assert "asks nobody" in done.stderr
+    assert "asks no bot" in done.stderr
 
 
 def test_faulty_labels_are_refused_before_anything_is_asked(

@@ -159,7 +159,7 @@ def test_a_bot_that_came_back_on_another_port_is_asked_on(
         again = ("--resume", "--retry-errors")
         done = invoke(*words, *again, url=other.url)
         assert done.returncode == 0, done.stderr
-        assert f"begun at {fake_bot.url}; it goes on at {other.url}" in " ".join(
+        assert f"began at {fake_bot.url}; it continues at {other.url}" in " ".join(
             done.stderr.split()
         )
         assert [line["test_case_id"] for line in read(folder)] == [f"q{n}" for n in range(5)]

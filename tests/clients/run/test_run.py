@@ -142,7 +142,7 @@ def test_a_bot_that_changes_during_the_run_is_noticed(
 def test_retrieval_only(fake_bot: Any, tmp_path: Path, invoke: Run, read: Read) -> None:
     done = invoke("--retrieval-only", "--run-id", "r")
     assert done.returncode == 0, done.stderr
-    assert "does not say how to ask for retrieval alone" in done.stderr
+    assert "does not say how to ask for retrieval only" in done.stderr
     first = read(tmp_path / "results" / "r")[0]
     assert first["answer"] is None
     assert len(first["retrieved"]) == 1

@@ -326,7 +326,7 @@ def test_retrieval_alone_asks_with_the_reference_answers(
     words = ("--run-id", "r", "--retrieval-only", "--profile", write_profile(tmp_path, "history"))
     done = invoke(*words)
     assert done.returncode == 0, done.stderr
-    assert "reference answers of the set (--history replay)" in " ".join(done.stderr.split())
+    assert "set's reference answers (--history replay)" in " ".join(done.stderr.split())
     (second,) = bodies(fake_bot)["a: and 2?"]
     assert [message["content"] for message in second["history"]] == ["a: what?", "reference a1"]
     assert stored(read, tmp_path / "results" / "r")["a2", 0]["asked_with"] == "replay"
@@ -342,7 +342,7 @@ def test_a_selection_takes_conversations_whole(tmp_path: Path, invoke: Any, read
     folder = tmp_path / "results" / "f"
     assert [line["test_case_id"] for line in read(folder)] == ["b1", "b2", "b3"]
     done = invoke("--run-id", "l", "--limit", "4", "--profile", profile)
-    assert "--limit 4 is within a conversation, which is asked whole: 6 cases" in done.stderr
+    assert "--limit 4 is inside a conversation, which is asked whole: 6 cases" in done.stderr
     ids = [line["test_case_id"] for line in read(tmp_path / "results" / "l")]
     assert ids == ["a1", "a2", "a3", "b1", "b2", "b3"]
     (tmp_path / "set.jsonl").write_text('{"id": "x", "question": "?"}\n')

@@ -374,7 +374,7 @@ class TestDamagedScores:
         base = runs.make("base", {"mrr": [1.0, 0.5]})
         bad = {"case_id": "q9", "scores": {"mrr": "high"}}
         write_lines(base, "retrieval", [*read_lines(base, "retrieval"), bad])
-        with pytest.raises(StorageError, match=r"retrieval\.jsonl:3: is no score line"):
+        with pytest.raises(StorageError, match=r"retrieval\.jsonl:3: is not a score line"):
             compare(base, base)
 
     def test_a_case_whose_lines_lie_apart(self, runs: Runs) -> None:

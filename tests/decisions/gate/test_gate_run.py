@@ -31,7 +31,7 @@ def test_accepted_trade_offs_are_recorded_and_shown(gate: Any) -> None:
     assert "accepted: k was lowered" in (skipped.get("message") or "")
     unknown = gate.run("--accept", "mmr=typo")
     assert unknown.returncode == 2
-    assert "no gate looks at that" in " ".join(unknown.stderr.split())
+    assert "no gate checks that" in " ".join(unknown.stderr.split())
 
 
 def test_the_same_verdict_gives_the_same_bytes(gate: Any) -> None:
@@ -71,7 +71,7 @@ def test_the_table_can_hold_no_workflow_command(gate: Any) -> None:
         ('[retrieval]\n"recall@5" = "> 0"\n', ("--baseline", "old"), "no such folder"),
         ('[retrieval]\n"recall@5" = "> 0"\n', ("--baseline", "gates.toml"), "not JSON"),
         ('[retrieval]\n"recall@5" = "> 0"\n', ("--accept", "x"), "metric=reason"),
-        ('[retrieval]\n"recall@5" = "> 0"\n', ("--json", "--github"), "both want stdout"),
+        ('[retrieval]\n"recall@5" = "> 0"\n', ("--json", "--github"), "both write to stdout"),
     ],
 )
 def test_bad_input_ends_with_2_and_writes_nothing(

@@ -213,7 +213,7 @@ def test_accepts_fit_the_name_or_the_metric() -> None:
     assert [one.status for one in judged] == ["accepted", "accepted", "passed"]
     assert [one.accepted for one in judged] == ["why", "so", None]
     assert [one.needed for one in accepts] == [True, True, False]
-    with pytest.raises(StorageError, match="no gate looks at that"):
+    with pytest.raises(StorageError, match="no gate checks that"):
         with_accepts(checks, [Accept("mmr", "typo")])
 
 

@@ -153,7 +153,7 @@ caes = ["x"]
         ('[gates]\nunlabelled = "pass"\n', "write 'fail' or 'skip'"),
         ("[gates]\nmade_for = 3\n", "is no text"),
         ("[gates", "cannot be used"),
-        ("gates = 3\n", "stands in no table"),
+        ("gates = 3\n", "is in no table"),
         ("[gates]\nrun = 3\n", "is no table"),
         ("[gates]\nmust_pass = 3\n", "is no list of tables"),
         ("[[gates.must_pass]]\ncases = 'a'\n", "lists of texts"),
@@ -222,10 +222,10 @@ def test_an_advisory_bound_is_read_apart_and_is_no_gate(tmp_path: Path) -> None:
     assert read_targets(path) == {"retrieval": {"mrr": Target(">", 0.5)}}
     (bound,) = read_advisory(path)["retrieval"].values()
     assert (str(bound), bound.passed(0.9), bound.passed(0.1)) == ("advisory > 0.7", None, None)
-    with pytest.raises(StorageError, match=r"recall@5: 'advisory > 0\.7' is no target"):
+    with pytest.raises(StorageError, match=r"recall@5: 'advisory > 0\.7' is not a target"):
         read_rules(path)
     path.write_text('[retrieval]\n"recall@5" = "advisory 0.7"\n')
-    with pytest.raises(StorageError, match=r"recall@5: '0\.7' is no target"):
+    with pytest.raises(StorageError, match=r"recall@5: '0\.7' is not a target"):
         read_targets(path)
 
 

@@ -135,9 +135,9 @@ def test_the_screen_fits_narrow_terminals(thirty: tuple[Path, list[str]]) -> Non
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--metrics", "nothing*"), "no metric of the history fits"),
+        (("--metrics", "nothing*"), "no metric of the history matches"),
         (("--since", "no-such-run"), "no point of this history"),
-        (("--drop", "nan"), "no finite number"),
+        (("--drop", "nan"), "not a finite number"),
         (("--drop", "0"), "not in the range"),
         (("--fail-on", "band"), "name some of shift, fall, pair, drop, gone, or any"),
     ],

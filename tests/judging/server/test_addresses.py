@@ -41,5 +41,5 @@ def test_addresses(url: str, root: str, base: str) -> None:
 
 @pytest.mark.parametrize("url", ["localhost:11434", "ftp://h/v1", "http://", ""])
 def test_what_is_no_address(url: str) -> None:
-    with pytest.raises(JudgeError, match="is no URL such as"):
+    with pytest.raises(JudgeError, match="is not a URL such as"):
         addresses(url)

@@ -160,7 +160,7 @@ def test_a_substitute_after_the_probe_gives_no_verdict_and_is_asked_no_more(
     assert [first.failure, second.failure] == ["other_model", "other_model"]
     assert (first.answered_as, first.data, bool(first.raw)) == (OTHER, None, True)
     assert len(fake_judge.chats()) == 1
-    assert "not asked any more" in second.message
+    assert "asking stopped" in second.message
     assert not (tmp_path / JUDGE_CACHE).exists(), "nothing was stored"
     assert OTHER in str(client.changed())
 
@@ -205,7 +205,7 @@ def test_another_name_is_noted_once_where_the_digest_is_known(
     client = judge(pin=JudgePin(file=weights))
     assert [finish(client.ask(task(repeat=n))).ok for n in range(3)] == [True] * 3
     assert len(client.notes) == 1
-    assert "answers as alias; what it has is known by its digest" in client.notes[0]
+    assert "answers as alias; it is identified by its digest" in client.notes[0]
     assert client.changed() is None
 
 

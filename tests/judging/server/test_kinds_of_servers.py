@@ -165,7 +165,7 @@ def test_a_setting_that_the_server_refuses_is_left_out_and_said(client: Client) 
     client.server.refuses = ("top_k",)
     judge = client.judge(sampling=Sampling(extra={"top_k": 5}))
     assert judge.capabilities.dropped == ("top_k",)
-    assert judge.notes == ("The server refuses top_k: it is left out of all requests.",)
+    assert judge.notes == ("The server refuses top_k: all requests leave it out.",)
 
 
 @each(kinds.Anthropic)

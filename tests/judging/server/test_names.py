@@ -42,7 +42,7 @@ def test_a_dated_name_is_a_pin(judge: Any, model: str) -> None:
 def test_a_floating_name_is_refused_in_one_sentence(judge: Any, model: str) -> None:
     with pytest.raises(JudgeError, match=f"the judge {model} is not pinned: ") as caught:
         judge(model=model)
-    assert caught.value.message.endswith(", or accept that with --set unpinned=true.")
+    assert caught.value.message.endswith(", or accept this with --set unpinned=true.")
     assert caught.value.exit_code == 2
     assert judge(model=model, pin=JudgePin(revision="abc")).identity.strength == "revision"
 

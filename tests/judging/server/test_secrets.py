@@ -144,7 +144,7 @@ def test_a_crash_prints_no_key(fake_judge: Any) -> None:
         ("JUDGE_KEY", {}, "variable JUDGE_KEY is not set"),
         ("JUDGE_KEY", {"JUDGE_KEY": ""}, "variable JUDGE_KEY is not set"),
         ("JUDGE_KEY", {"JUDGE_KEY": "abc"}, "fewer than 4 characters"),
-        ("JUDGE_KEY", {"JUDGE_KEY": f"{KEY}\n"}, "characters that no header may have"),
+        ("JUDGE_KEY", {"JUDGE_KEY": f"{KEY}\n"}, "characters that a header must not have"),
         (KEY, {}, "the name of an environment variable"),
         ("sk_live_abcdef", {"sk_live_abcdef": KEY}, "the name of an environment variable"),
     ],

@@ -158,7 +158,9 @@ def test_the_weights_file_is_the_strongest_pin(fake_judge: Any, judge: Any, tmp_
 
 def test_llama_cpp_without_a_build_is_not_pinned(fake_judge: Any, judge: Any) -> None:
     llama_cpp(fake_judge, build_info=None)
-    with pytest.raises(JudgeError, match="does not tell its build; give the weights: --set file="):
+    with pytest.raises(
+        JudgeError, match="does not report its build; give the weights: --set file="
+    ):
         judge(model="judge")
 
 

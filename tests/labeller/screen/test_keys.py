@@ -95,7 +95,7 @@ async def test_keymap(bench: Any) -> None:
 
 def test_keymap_faults_are_told(bench: Any) -> None:
     (said,) = keymap_problems({"nope": "x"})
-    assert said.startswith("keymap: `nope` is no action; the actions are: ")
+    assert said.startswith("keymap: `nope` is not an action; the actions are: ")
     assert {keymap_id(action) for action in ACTIONS} == set(said.partition("are: ")[2].split(", "))
     assert "`flag`" in keymap_problems({"flag": "x"})[0]
     b = bench()

@@ -233,7 +233,7 @@ def test_a_line_that_is_cut_says_so(width: int, line: str) -> None:
 
 
 async def test_the_second_session_says_read_only_at_the_top(bench: Any) -> None:
-    b = bench(read_only="maria is at work on it")
+    b = bench(read_only="maria is working on it")
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert "READ-ONLY" in b.shown().splitlines()[0]

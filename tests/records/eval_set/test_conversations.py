@@ -44,19 +44,23 @@ ALONE = {"id": "x", "question": "Who?"}
     [
         ([turn("a", 1), turn("a", 3)], (2, "turn"), "lacks turn 2"),
         ([turn("a", 1), turn("a", 4)], (2, "turn"), "lacks turns 2 to 3"),
-        ([turn("a", 2)], (1, "turn"), "begins with turn 2, not 1; add what is missing or renumber"),
+        (
+            [turn("a", 2)],
+            (1, "turn"),
+            "begins with turn 2, not 1; add the missing turns or renumber",
+        ),
         ([turn("a", 1), turn("a", 1, id="b")], (2, "turn"), "twice"),
         (
             [turn("a", 1), turn("a", 2), turn("a", 3), turn("a", 2, id="b")],
             (4, "turn"),
-            "behind turn 3",
+            "comes after turn 3",
         ),
         ([turn("a", 1), ALONE, turn("a", 2)], (3, "conversation"), "between its turns"),
         ([turn("a", 1), turn("b", 1), turn("a", 2)], (3, "conversation"), "between its turns"),
         ([turn("a", 1, group="g"), turn("a", 2)], (2, "group"), "has 'g', this one none; give all"),
         ([turn("a", 1, history=[])], (1, "history"), "keep one of them"),
-        ([ALONE | {"conversation": "a"}], (1, "turn"), "is missing beside conversation"),
-        ([ALONE | {"turn": 1}], (1, "conversation"), "is missing beside turn"),
+        ([ALONE | {"conversation": "a"}], (1, "turn"), "is missing, but conversation is given"),
+        ([ALONE | {"turn": 1}], (1, "conversation"), "is missing, but turn is given"),
         ([turn("a", 0)], (1, "turn"), "count from 1"),
         ([ALONE | {"turn": "1", "conversation": "a"}], (1, "turn"), "write a whole number"),
         ([ALONE | {"conversation": 7, "turn": 1}], (1, "conversation"), "write a string"),
@@ -105,7 +109,7 @@ def test_the_fields_of_turns_stand_in_the_set_alone(tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl").write_text(
         '{"case_id": "a1", "turn": 1}\n{"case_id": "a2", "group": "g"}\n', encoding="utf-8"
     )
-    with pytest.raises(StorageError, match=r"cases\.jsonl:1: turn: belongs into the set"):
+    with pytest.raises(StorageError, match=r"cases\.jsonl:1: turn: belongs in the set"):
         read_cases(path, tmp_path)
     # a group that a label file gives to one turn alone cuts the conversation as well
     (tmp_path / "cases.jsonl").write_text('{"case_id": "a2", "group": "g"}\n', encoding="utf-8")

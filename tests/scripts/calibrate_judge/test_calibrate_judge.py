@@ -75,7 +75,7 @@ def test_lines_label_and_the_report_follows(calibrate: Call, labelled: Any) -> N
     ]
     for wrong in (["--plain"], [*words, "--json"]):
         refused = calibrate(labelled, *wrong)
-        assert (refused.returncode, "--plain goes with --label" in refused.stderr) == (2, True)
+        assert (refused.returncode, "--plain needs --label" in refused.stderr) == (2, True)
 
 
 def test_a_session_that_decides_nothing_is_no_failure(calibrate: Call, labelled: Any) -> None:
@@ -128,12 +128,12 @@ def test_a_stored_calibration_gates_another_run(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--calibration", "x.json"], "--calibration goes with --gate"),
+        (["--calibration", "x.json"], "--calibration needs --gate"),
         (["--gate", "--calibration", "/no/such.json"], "no such file"),
         (["--label", "--annotator", "a/b"], "--annotator"),
         (["--label"], "is not a terminal"),
         (["--set", "nope"], "write KEY=VALUE"),
-        (["--labels-file", "ragtruth_qa", "--labels-file", "a"], "a known set is compared alone"),
+        (["--labels-file", "ragtruth_qa", "--labels-file", "a"], "a known set cannot be combined"),
         (["--labels-file", "/no/such.jsonl"], "cannot be read"),
         (["--set", "min_kappa=nan"], "min_kappa: must be a number from -1 up to 1"),
     ],

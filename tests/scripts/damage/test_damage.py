@@ -198,7 +198,7 @@ def test_a_count_of_another_type_is_named_by_gates(
     assert not desk.path("gate.json").exists()
 
 
-NONE_LEFT = ("decided no claim", "holds no verdicts of", "no verdicts on abstention")
+NONE_LEFT = ("decided no claim", "has no verdicts of", "no verdicts on abstention")
 """Said where the damage made the lines those of another judge."""
 
 
@@ -292,7 +292,7 @@ def test_evidence_of_another_shape_is_named_by_the_report(
     desk.change(f"scores/{section}.jsonl", change)
     done = desk.report()
     assert done.exit_code == 2
-    assert f"{section}.jsonl:1: is no score line (" in done.stderr
+    assert f"{section}.jsonl:1: is not a score line (" in done.stderr
     assert "score the run again" in done.stderr
     assert not desk.path("report.html").exists()
 
@@ -302,7 +302,7 @@ def test_a_damaged_verdict_is_named_by_the_report(desk: Any) -> None:
     desk.change("verdicts.jsonl", set_in("verdicts", 0, "reason", 2**70), at=1)
     done = desk.report()
     assert done.exit_code == 2
-    assert "verdicts.jsonl:2: is no verdict line (" in done.stderr
+    assert "verdicts.jsonl:2: is not a verdict line (" in done.stderr
 
 
 METRICS = [
@@ -369,7 +369,7 @@ def test_bytes_that_are_no_text_are_named_with_their_line(desk: Any, reader: str
     path.write_bytes(first + second.replace(b"unknown", b"unkn\xffwn"))
     done = getattr(desk, reader)()
     assert done.exit_code == 2
-    assert "pipeline.jsonl:2: is no score line (" in done.stderr
+    assert "pipeline.jsonl:2: is not a score line (" in done.stderr
 
 
 def test_a_part_that_nobody_reads_may_hold_any_bytes(desk: Any) -> None:
@@ -386,6 +386,6 @@ def test_a_damaged_answer_is_named_by_every_export(desk: Any, form: str) -> None
     path.write_bytes(first.replace(b"Logs", b"L\xffgs", 1) + second.replace(b'"ok"', b"3"))
     done = desk.export(form)
     assert done.exit_code == 2
-    assert "results.jsonl:1: is no result line (" in done.stderr
-    assert "results.jsonl:2: is no result line (" in done.stderr
+    assert "results.jsonl:1: is not a result line (" in done.stderr
+    assert "results.jsonl:2: is not a result line (" in done.stderr
     assert not (desk.folder / "exported").exists()

@@ -158,4 +158,4 @@ def test_a_support_model_reaches_the_section_of_claims(suite: Any, write: Any) -
     write()
     found = suite("--sections", "groundedness", "--support-model", "no/such/folder")
     assert found["perspectives"]["groundedness"]["status"] == "cannot run"
-    assert "holds no config.json" in found["perspectives"]["groundedness"]["reason"]
+    assert "has no config.json" in found["perspectives"]["groundedness"]["reason"]

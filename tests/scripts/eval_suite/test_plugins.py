@@ -72,8 +72,8 @@ def test_a_plugin_that_fails_gives_no_score(
         ("import sys\nsys.exit(0)\n", "cannot be loaded (SystemExit: 0"),
         ("import no_such_module\n", "cannot be loaded (ModuleNotFoundError"),
         ("x = 1\n", "has no METRICS"),
-        ("METRICS = [1]\n", "must hold Metric rows"),
-        (f"{HEAD}METRICS = [Metric('m', 'c', 'm', 'x', 'x')]\n", "with a function each"),
+        ("METRICS = [1]\n", "must contain Metric rows"),
+        (f"{HEAD}METRICS = [Metric('m', 'c', 'm', 'x', 'x')]\n", "each with a function"),
         (
             f"{HEAD}f = max\nMETRICS = [Metric('mrr', 'c', 'm', 'x', 'x', function=f)]\n",
             "'mrr' exists already",

@@ -345,8 +345,8 @@ def test_a_batch_with_a_reasoning_model_ends_in_two_rounds(
     report = take_in(run, *files)
     assert (report["verdicts"], report["failures"]) == (0, {"error": 2})
     assert report["notes"] == [
-        "The provider said of 2 requests: Unsupported parameter: 'max_tokens' is not supported "
-        "with this model. Use 'max_completion_tokens' instead.",
+        "The provider's message about 2 requests: Unsupported parameter: 'max_tokens' is not "
+        "supported with this model. Use 'max_completion_tokens' instead.",
         "The next round leaves out max_tokens and temperature, which the provider refuses.",
     ]
     assert run.call(*GPT5, "--batch-out", str(folder)).exit_code == 0
@@ -444,7 +444,7 @@ def test_a_judges_settings_are_in_its_batch(run: JudgedRun, folder: Path) -> Non
     assert config["judge"]["parameters"]["reasoning_effort"] == "low"
     call = run.call(*GPT5, "--batch-out", str(folder))
     assert call.exit_code == 2
-    assert "another judge or other settings" in call.output
+    assert "another judge or of other settings" in call.output
 
 
 def run_batch_as(folder: Path, model: str) -> list[Path]:
@@ -655,7 +655,7 @@ def test_a_name_that_is_no_file_of_the_folder_is_refused(
     ]
     for call in calls:
         assert call.exit_code == 2, call.output
-        assert f"batch.json: files: {name!r} is no name" in call.output, call.output
+        assert f"batch.json: files: {name!r} is not a name" in call.output, call.output
 
 
 def cut_in_the_middle(line: bytes) -> bytes:

@@ -216,7 +216,7 @@ def test_the_worst_case_shows_claims_and_quotes_and_runs_no_markup(run: Any) -> 
     assert "number found nowhere: 31" in done.stdout
     assert '"The tour begins at noon' in done.stdout
     assert "local/support@" in done.stdout
-    assert "weaker than a model" in done.stderr
+    assert "A model sees more" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -234,9 +234,9 @@ def test_the_worst_case_shows_claims_and_quotes_and_runs_no_markup(run: Any) -> 
         (["--judge", "http://127.0.0.1:9", "--offline"], "no verdicts of any judge"),
         (["--offline"], "no verdicts of any judge"),
         (["--offline", "--model", "m-2025-01-01"], "no verdicts of m-2025-01-01"),
-        (["--model", "m-2025-01-01"], "--model m-2025-01-01: name the server that has it"),
-        (["--model", "m-2025-01-01", "--self-test"], "name the server that has it with --judge"),
-        (["--model", "m-2025-01-01", "--dry-run"], "name the server that has it with --judge"),
+        (["--model", "m-2025-01-01"], "--model m-2025-01-01: name its server"),
+        (["--model", "m-2025-01-01", "--self-test"], "name its server with --judge"),
+        (["--model", "m-2025-01-01", "--dry-run"], "name its server with --judge"),
         (["--judge", "nonsense"], "--judge nonsense: no such name in"),
         (["--judge", "http://"], "is no URL"),
     ],
@@ -261,7 +261,7 @@ def test_results_of_another_set_are_refused_before_anything_is_paid(run: Any) ->
     run.finished._lines("set.jsonl", [{"id": "other", "question": "?"}])
     done = run.call()
     assert done.exit_code == 2
-    assert "use the set that was asked" in done.output.replace("\n", " ")
+    assert "use the set that the run was asked" in done.output.replace("\n", " ")
     assert not (run.finished.run / "verdicts.jsonl").exists()
 
 
@@ -301,4 +301,4 @@ def test_what_is_sent_about_a_case_is_shown_and_nothing_is_asked(run: Any) -> No
     assert not (run.finished.run / "verdicts.jsonl").exists()
     done = run.call(*words, "nobody")
     assert done.exit_code == 2
-    assert "holds no answer to case 'nobody' that can be judged" in " ".join(done.stderr.split())
+    assert "has no answer to case 'nobody' that can be judged" in " ".join(done.stderr.split())

@@ -32,7 +32,7 @@ def test_without_its_cache_a_run_still_asks_for_nothing_twice(run: Any, server: 
     assert (run.finished.bytes_of("judged"), run.lines()) == (kept, lines)
     assert judged(server, run, "--repeats", "3") == 4, "two more opinions on two answers"
     done = run.call(*server.words("--repeats", "3"))
-    assert "6 that stood there already" in done.stderr
+    assert "6 that existed already" in done.stderr
     done = run.call(*server.words("--repeats", "3", "--dry-run", "--json"))
     assert json.loads(done.stdout)["tasks"] == 0
     assert "Nothing is left to ask" in done.stderr
@@ -124,7 +124,7 @@ def test_verdicts_that_a_power_cut_took_are_judged_again(
         lose(paths[name], key)
     refused = run.call("--rescore")
     assert refused.exit_code == 2
-    assert "judge again, which asks for what is lost" in " ".join(refused.stderr.split())
+    assert "judge again; this asks for the lost verdicts" in " ".join(refused.stderr.split())
     done = run.call(*server.words(*(["--dry-run", "--json"] if dry_run else [])))
     assert done.exit_code == 0, done.stderr
     assert "verdicts.jsonl: 1 line could not be read" in " ".join(done.stderr.split())

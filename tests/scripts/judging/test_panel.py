@@ -156,7 +156,7 @@ def test_batches_are_for_members_alone_and_the_panel_takes_them(panel: Any) -> N
         ('panel = ["a", "a"]', "each once"),
         ('panel = ["a", "nowhere"]', "nowhere: no judge of that name"),
         ('panel = ["a", "three"]', "three: is a panel itself"),
-        ('panel = ["a", "b"]\nmodel = "x"', "stands beside panel"),
+        ('panel = ["a", "b"]\nmodel = "x"', "is given together with panel"),
         ('panel = ["a", "rules"]', "rules: names no server"),
         ('panel = ["a", "twin"]', "two members are the same judge"),
     ],

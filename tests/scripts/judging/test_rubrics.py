@@ -130,7 +130,7 @@ def test_dry_run_says_what_goes_to_the_judge_and_asks_nothing(asked: Any) -> Non
     [
         (("--metrics", "rubrics.nothing"), "rubrics.nothing: no such rubric"),
         (("--metrics", "rubrics.helpfull"), "Did you mean 'helpful'?"),
-        (("--metrics", "helpful"), "choose of: all,"),
+        (("--metrics", "helpful"), "choose from: all,"),
     ],
 )
 def test_a_wrong_name_is_told(asked: Any, words: tuple[str, ...], said: str) -> None:
@@ -279,8 +279,8 @@ def test_the_self_test_tries_one_rubric(asked: Any) -> None:
         ('scale = "yes/no"\ntarget = "no"', "every verdict would reach it; name another, or dir"),
         ('scale = "yes/no"\ntarget = "yes"\ndirection = "lower"', 'direction = "higher"'),
         ('target = 2\n[scale]\n1 = "a"\n2 = "b"', "must be one of 1, 2, in quotes"),
-        ('target = "Good"\n[scale]\ngood = "a"\nGood = "b"', "differs by capitals alone"),
-        ('target = "b"\n[scale]\n"cannot tell" = "a"\nb = "b"', "stands beside every scale"),
+        ('target = "Good"\n[scale]\ngood = "a"\nGood = "b"', "differs only in capitals"),
+        ('target = "b"\n[scale]\n"cannot tell" = "a"\nb = "b"', "is part of every scale"),
         ('target = "a"\n[scale]\na = "a"', "a table of 2 to 8 labels"),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_model_that_changes_in_mid_run_is_judged_anew(six: Any, server: Any) -
     done = six.call("--rescore")
     assert done.exit_code == 2, done.output
     assert "no verdicts" in flat(done)
-    assert "holds no verdicts of groundedness" in flat(six.finished.score(calibrate))
+    assert "has no verdicts of groundedness" in flat(six.finished.score(calibrate))
 
     server.reply = type(server).support
     found = six.judge(*by_name(server))

@@ -216,7 +216,7 @@ def label(tool: Tool, marks: dict[str, list[str]], *words: str) -> None:
 
 def test_a_recheck_asks_a_share_of_the_decided_cases_again(tool: Tool) -> None:
     tool.make_run()
-    assert "none can come again" in tool.run("--plain", "--recheck", "50").stderr
+    assert "there is nothing to recheck" in tool.run("--plain", "--recheck", "50").stderr
     label(tool, {"a": ["f0"], "b": [], "c": ["f1"]})
     before = tool.set.read_bytes()
     done = tool.run(

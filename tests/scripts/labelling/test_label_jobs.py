@@ -43,7 +43,7 @@ def test_validate(tool: Tool) -> None:
     (folder / "maria.jsonl").write_text('{"case_id": "zzz"}\nnot json\n')
     done = tool.run("--validate")
     assert done.returncode == 2
-    assert "one judgement is of no case of the set ('zzz')" in done.stderr
+    assert "one judgement is about no case of the set ('zzz')" in done.stderr
     assert "--labels-dir" in done.stderr
     assert "maria.jsonl:2" in done.stderr
     tool.write([*tool.CASES, {"id": "a", "question": ""}])
@@ -92,7 +92,7 @@ def test_a_full_screen_needs_a_terminal(tool: Tool) -> None:
         (("--plain", "--annotator", "gold"), "leave the option out"),
         (("--serve", "--plain"), "leave --plain out"),
         (("--plain", "--from-run", "none"), "no such folder"),
-        (("--plain", "--from-run", "r1", "--api-url", "demo"), "choose one of --from-run and"),
+        (("--plain", "--from-run", "r1", "--api-url", "demo"), "choose --from-run or"),
         (("--plain", "--api-url", "http://127.0.0.1:9", "--profile", "none"), "profile"),
         (("--plain", "--order", "failing"), "no complete run"),
         (("--plain", "--order", "nonsense"), "nonsense"),
@@ -150,7 +150,10 @@ def test_the_keymap_is_checked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--set", "keymap=keys.toml"), "Error: keymap: `nope` is no action; the actions are: "),
+        (
+            ("--set", "keymap=keys.toml"),
+            "Error: keymap: `nope` is not an action; the actions are: ",
+        ),
         (("--set", "theme=plaid"), "Error: theme 'plaid' is unknown"),
     ],
 )

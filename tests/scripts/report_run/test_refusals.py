@@ -81,7 +81,7 @@ def test_a_damaged_score_line_is_named(run: Any, line: str) -> None:
     path.write_text(path.read_text() + line + "\n")
     done = run.score(report_run.main)
     assert done.exit_code == 2
-    assert "retrieval.jsonl:6: is no score line (" in done.stderr
+    assert "retrieval.jsonl:6: is not a score line (" in done.stderr
     assert "; score the run again\n" in done.stderr
     assert list(run.run.glob("report.*")) == []
 

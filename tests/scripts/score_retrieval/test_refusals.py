@@ -15,7 +15,7 @@ def test_a_case_and_repeat_that_stands_twice_is_refused(evaluated: Any) -> None:
     path.write_bytes(path.read_bytes() * 2)
     done = run.score()
     assert done.exit_code == 2
-    assert "'q', repeat 0, stands there 2 times" in done.stderr
+    assert "'q', repeat 0, is there 2 times" in done.stderr
 
 
 def test_problems_of_set_and_results_come_together_and_nothing_is_written(

@@ -132,7 +132,7 @@ def test_the_line_says_how_many_labels_are_missing() -> None:
     goal = label_goal(claims, order, "groundedness", {}, 100, 5.0)
     assert "too few" not in goal.opening
     assert "120 judged claims, by the judge's verdicts 60 supported and 60" in goal.opening
-    assert "from 30 supported and 30 unsupported on they calibrate" in goal.opening
+    assert "From 30 supported and 30 unsupported on they calibrate" in goal.opening
     names = [name_of(item.claim.key) for item in order]
     assert "0 supported and 0 unsupported (30 each calibrate)" in goal.progress({}, False)
     assert "an interval after about 10 more labels" in goal.progress({}, False)
@@ -156,7 +156,7 @@ def test_the_line_says_how_many_labels_are_missing() -> None:
 def test_what_a_run_cannot_give_is_said_with_what_would() -> None:
     claims = passed_and_doubted(108, 2)
     goal = label_goal(claims, drawn_claims(claims, 110, 0), "groundedness", {}, 100, 5.0)
-    assert "the first end only: 2 unsupported claims are too few to calibrate" in goal.opening
+    assert "the first use only: 2 unsupported claims are too few to calibrate" in goal.opening
     assert "108 supported and 2 unsupported" in goal.opening
     assert "About 15 runs like this would be enough" in goal.opening  # 30 / 2
     # People found ten of the passed ones unsupported: 12 in all, 30 / 12 = 2.5
@@ -164,7 +164,7 @@ def test_what_a_run_cannot_give_is_said_with_what_would() -> None:
     assert class_supply(claims, human).runs_needed(30, 1) == 3
     none = passed_and_doubted(50, 0)
     goal = label_goal(none, drawn_claims(none, 50, 0), "groundedness", {}, 100, 5.0)
-    assert "No number of runs like this would" in goal.opening
+    assert "More runs like this will not help" in goal.opening
     assert "doubts" not in goal.opening  # for it doubts none
     tiny = passed_and_doubted(1, 0)
     goal = label_goal(tiny, drawn_claims(tiny, 1, 0), "groundedness", {}, 100, 5.0)

@@ -85,7 +85,7 @@ def test_a_stored_calibration_comes_back_without_texts(tmp_path: Any) -> None:
     assert "secret" not in path.read_text()
     assert read(path) == GOOD
     path.write_text('{"schema": 1, "judge": []}')
-    with pytest.raises(StorageError, match="is no calibration of a judge"):
+    with pytest.raises(StorageError, match="is not a calibration of a judge"):
         read(path)
     with pytest.raises(StorageError, match="no such file"):
         read(tmp_path / "none.json")

@@ -92,7 +92,7 @@ def test_a_torn_line_is_cut_and_two_sessions_do_not_meet(tmp_path: Path) -> None
     path.write_bytes(b'{"case_id": "q0", "claim_id": "1", "label": null}\n{"case_i')
     with LabelFile(path) as file:
         file.append(ClaimLabel(("q1", 0, "1"), "groundedness", "", "", None, "maria"))
-        with pytest.raises(StorageError, match="labels into it now"), LabelFile(path):
+        with pytest.raises(StorageError, match="is labelling into it now"), LabelFile(path):
             pass
     assert [one.key[0] for one in read_labels([path])] == ["q0", "q1"]
 

@@ -151,7 +151,7 @@ def test_parts_of_another_judge_are_not_shown_under_this_ones_name(
     assert browsed_claims(detail) == judged.scored()
     assert "contradicted" not in {claim.verdict for one in detail.judged for claim in one.items}
     assert detail.problems == (
-        "Lines of verdicts.jsonl by another judge, prompt or temperature, which do not count: 1.",
+        "Lines of verdicts.jsonl by another judge, prompt or temperature, which are ignored: 1.",
     )
     reported = {one["verdict"] for one in judged.reported()["verdicts"]}
     assert reported <= {"supported", "not_found"}
@@ -171,5 +171,5 @@ def test_a_damaged_verdict_is_named(judged: Judged, wait_until: Any) -> None:
     judged.append({"case_id": "q"})
     detail = judged.browsed(wait_until)
     assert detail.judged == ()
-    assert "is no verdict line" in detail.problems[0]
+    assert "is not a verdict line" in detail.problems[0]
     assert "delete the line and judge again" in detail.problems[0]

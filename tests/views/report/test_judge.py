@@ -165,7 +165,7 @@ def test_a_damaged_calibration_is_named(
     replace_json(tmp_path / name, damaged)
     done = made.call(report_run.main, "--run", str(tmp_path))
     assert done.exit_code == 2
-    assert f"{name}: is no calibration of a judge" in done.stderr
+    assert f"{name}: is not a calibration of a judge" in done.stderr
     assert place in done.stderr
     assert list(tmp_path.glob("report.*")) == []
 

@@ -105,7 +105,7 @@ class _AnswerReader:
         else:
             result = checked_result(_fields(raw), case.id, case.question, repeat)
         if first != row.line:
-            raise ValueError(f"case {case.id!r} has an answer on line {first} already")
+            raise ValueError(f"case {case.id!r} already has an answer on line {first}")
         return result
 
     def _case(self, raw: dict[str, Any]) -> TestCase:
@@ -154,13 +154,13 @@ def _fields(raw: dict[str, Any]) -> dict[str, Any]:
     contexts = _first(raw, CONTEXTS)
     if contexts is not None and "retrieved" not in fields:
         if not isinstance(contexts, list) or not all(isinstance(text, str) for text in contexts):
-            raise ValueError("contexts is no list of texts; use retrieved for objects and ids")
+            raise ValueError("contexts is not a list of texts; use retrieved for objects and ids")
         fields["retrieved"] = [{"text": text} for text in contexts]
     if not any(name in fields for name in SHOWS_AN_ANSWER):
-        raise ValueError("holds no answer, no retrieved passages and no error")
+        raise ValueError("has no answer, no retrieved passages and no error")
     for name in ("retrieved", "references", "searches"):
         if not isinstance(fields.get(name, []), list):
-            raise ValueError(f"{name} is no list")
+            raise ValueError(f"{name} is not a list")
     if "retrieved" in fields:
         fields["retrieved"] = [
             {"chunk_id": item} if isinstance(item, str) else item for item in fields["retrieved"]

@@ -107,8 +107,8 @@ def export_data(
             return [target / name for name in names]
         if target.exists() and not force:
             raise StorageError(
-                f"{target}: is there already; choose another --output, or --force. "
-                "Nothing was written."
+                f"{target}: exists already; choose another --output, or --force. Nothing was "
+                "written."
             )
         try:
             os.replace(output / target.name, target)
@@ -329,7 +329,7 @@ class _ConversionOutput:
             )
             left_out = f" (left out: {why})" if why else ""
             remarks = "".join(f" {remark}" for remark in self._notes.remarks)
-            raise StorageError(f"The source holds no case{left_out}; nothing was written.{remarks}")
+            raise StorageError(f"The source has no case{left_out}; nothing was written.{remarks}")
         self._open.close()
         verdict = examine_paths(self._paths, self._known)
         if verdict.seen_cut > verdict.seen or verdict.two_name_spaces:

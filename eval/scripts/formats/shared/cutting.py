@@ -22,7 +22,7 @@ from records.shards import is_sharded, open_lines, size_of
 @dataclass(frozen=True)
 class CutRequest:
     """``run``: a run folder, None for the set alone. ``output``: where the set's parts go, or the
-    joined set; None leaves the set as it is. ``address``: where the bytes of all parts go instead
+    joined set; None leaves the set unchanged. ``address``: where the bytes of all parts go instead
     of this disk."""
 
     run: Path | None
@@ -47,7 +47,7 @@ def cut(request: CutRequest) -> list[Path]:
     if request.run is not None:
         source, target = request.run / RESULTS, request.run / RESULT_PARTS
         if not source.exists():
-            cut_already = f"{target}: is cut already; put it together first (convert_data.py join)."
+            cut_already = f"{target}: is split already; join it first (convert_data.py join)."
             missing = f"{source}: no such file; finish the run (run_eval --resume)."
             raise StorageError(cut_already if target.is_dir() else missing)
         address = f"{request.address.rstrip('/')}/{RESULT_PARTS}" if request.address else ""
@@ -62,7 +62,7 @@ def cut(request: CutRequest) -> list[Path]:
         made.append(target)
     if request.output is not None:
         if is_sharded(request.eval_set):
-            raise StorageError(f"{request.eval_set}: is cut already; put it together first.")
+            raise StorageError(f"{request.eval_set}: is split already; join it first.")
         address = f"{request.address.rstrip('/')}/eval_set" if request.address else ""
         lines = _cases(request.eval_set)
         starts = None if begins is None else frozenset(begins[1:])
@@ -81,7 +81,7 @@ def cut(request: CutRequest) -> list[Path]:
                 shutil.rmtree(folder)
             raise StorageError(
                 f"{request.eval_set}: lacks cases of the run, or has them in another order; name "
-                "the set that it was asked with. Nothing was cut."
+                "the set that it was asked with. Nothing was split."
             )
         made.append(request.output)
     if request.run is not None:
@@ -100,13 +100,13 @@ def join(request: CutRequest) -> list[Path]:
     if request.run is not None:
         source, target = results_file(request.run), request.run / RESULTS
         if not is_sharded(source):
-            raise StorageError(f"{request.run / RESULT_PARTS}: no such folder; it is not cut.")
+            raise StorageError(f"{request.run / RESULT_PARTS}: no such folder; it is not split.")
         join_parts(source, target)
         shutil.rmtree(source)
         made.append(target)
     if request.output is not None:
         if not is_sharded(request.eval_set):
-            raise StorageError(f"{request.eval_set}: is no folder of parts.")
+            raise StorageError(f"{request.eval_set}: is not a folder of parts.")
         join_parts(request.eval_set, request.output)
         made.append(request.output)
     return made
@@ -114,7 +114,7 @@ def join(request: CutRequest) -> list[Path]:
 
 def _check_output(request: CutRequest) -> None:
     if request.run is None and request.output is None:
-        raise StorageError("nothing to do: name a run (--run), or where the set goes (--output).")
+        raise StorageError("nothing to do: name a run (--run) or an output for the set (--output).")
     output = request.output
     if output is not None and output.exists() and not request.force:
         raise StorageError(f"{output}: exists already; choose another, or --force.")
@@ -149,7 +149,9 @@ def _results(path: Path) -> Iterator[tuple[bytes, str]]:
         try:
             yield line, decode(line).test_case_id
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            problem = Problem(str(path), number, "", f"is no result line ({error}); run it again")
+            problem = Problem(
+                str(path), number, "", f"is not a result line ({error}); run it again"
+            )
             raise StorageError.from_problems([problem]) from None
 
 

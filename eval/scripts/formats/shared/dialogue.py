@@ -117,7 +117,7 @@ def turns_of(messages: Sequence[DialogueMessage], notes: Notes) -> list[Dialogue
     for message in messages:
         if message.role == "user":
             if turns and turns[-1].answer is None and not turns[-1].searches:
-                notes.changed["questions in several messages, put together"] += 1
+                notes.changed["questions in several messages, joined"] += 1
                 turns[-1].question += f"\n{message.text}"
             else:
                 turns.append(DialogueTurn(message.text))

@@ -108,7 +108,7 @@ def field_map(words: Sequence[str], compiled: Callable[[str], Getter]) -> FieldM
             reason = " ".join(str(error).split())
             raise StorageError(f"--map {name}: {text!r} is no JMESPath ({reason}).") from None
     if getters and "question" not in getters:
-        raise StorageError("--map: say where the question stands: --map question=JMESPATH.")
+        raise StorageError("--map: give the path of the question: --map question=JMESPATH.")
     return FieldMap(getters, _all_read(texts))
 
 

@@ -109,10 +109,9 @@ def passages(texts: Iterable[str], ids: Iterable[str] | None = None) -> list[Ret
 def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
     """A retrieved chunk from an object with a text, an id, a score, a place and the like.
 
-    The place may stand in its ``metadata``, too. Its document is the rel_path or source that is
-    told, else its doc_id, file or id; without any of them it is named by its rank and has no
-    document. What a chunk has no field for is counted as left out.
-    """
+    The place may be in its ``metadata``, too. Its document is its rel_path or source, else its
+    doc_id, file or id; without any of them it is named by its rank and has no document. What a
+    chunk has no field for is counted as left out."""
     metadata = row.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {}
     fields = {f"metadata.{name}": value for name, value in inner.items()}
@@ -293,7 +292,7 @@ def joined(items: Iterable[ImportedCase], notes: Notes) -> Iterator[ImportedCase
 
 def _join(earlier: ImportedCase, item: ImportedCase, notes: Notes) -> None:
     if earlier.case["question"] != item.case["question"]:
-        message = f"{item.case['id']!r} has another question further up; give it another id"
+        message = f"{item.case['id']!r} has another question on an earlier row; give it another id"
         notes.problem(item.path, item.line, "id", message)
     for name, value in item.case.items():
         if name == "metadata":

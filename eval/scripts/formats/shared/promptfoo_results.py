@@ -224,7 +224,7 @@ def _fill(result: TestResult, fields: Fields, contexts: list[str], notes: Notes)
     output, failure = response.pop("output", None), response.pop("error", None)
     if failure or fields.row.fields.get("failureReason") == _ERROR or output is None:
         result.status = "error"
-        result.error = ErrorInfo("imported", str(failure or error or "the file tells no reason"))
+        result.error = ErrorInfo("imported", str(failure or error or "the file gives no reason"))
         return True
     if error:
         notes.carried["error: the assertion that failed, in gradingResult"] += 1
@@ -255,7 +255,7 @@ def _text(output: Any, notes: Notes) -> str:
     if words is None:
         notes.changed["outputs that are objects, written as JSON"] += 1
         return orjson.dumps(output).decode()
-    notes.changed["outputs that are objects, of which the answer was taken"] += 1
+    notes.changed["outputs that are objects; their answer was taken"] += 1
     return words
 
 

@@ -72,13 +72,13 @@ def items(judged: RankingFiles, notes: Notes, decode: bool) -> Iterator[Imported
             seen.add(topic.id)
             yield _item(judged, topic, notes, decode)
         else:
-            notes.problem(judged.path, topic.line, "id", f"topic {topic.id!r} stands there twice")
+            notes.problem(judged.path, topic.line, "id", f"topic {topic.id!r} is there twice")
     files: list[Iterable[str]] = [groups for _, groups in judged.qrels]
     files += [groups for _, groups in judged.runs]
     for name in chain.from_iterable(files):
         if name not in seen:
             seen.add(name)
-            notes.changed["question: the topic has no text, its id stands there"] += 1
+            notes.changed["question: the topic has no text, its id replaces it"] += 1
             yield _item(judged, Topic(0, name, name, {}), notes, decode)
     notes.rows["judgements"] += sum(groups.lines for _, groups in judged.qrels)
     notes.rows["ranked documents"] += sum(groups.lines for _, groups in judged.runs)
@@ -122,7 +122,7 @@ def _grades(
                 continue
             number = int(grade) if grade == int(grade) else grade
             if grades.setdefault(name, number) != number:
-                message = f"{document!r} of topic {topic!r} has another grade further up"
+                message = f"{document!r} of topic {topic!r} has another grade on an earlier line"
                 notes.problem(groups.path, line, "relevance", message)
     return grades, splits
 
@@ -135,9 +135,7 @@ def _ranking(
     documents: dict[str, int] = {}
     for line, row in rows:
         if documents.setdefault(row.document, line) != line:
-            message = (
-                f"{row.document!r} stands on line {documents[row.document]} for this topic too"
-            )
+            message = f"{row.document!r} is also on line {documents[row.document]} for this topic"
             notes.problem(groups.path, line, "document", message)
     ranked = sorted((row for _, row in rows), key=_order_key, reverse=True)
     by_rank = sorted((row for _, row in rows), key=_by_rank)
@@ -199,7 +197,7 @@ class Exporter:
                     grade = support.grade or DEFAULT_GRADE
                     grades[support.rel_path] = max(grade, grades.get(support.rel_path, 0))
                 if grades:
-                    self._notes.changed["cases whose gold_supports stand as whole files"] += 1
+                    self._notes.changed["cases whose gold_supports are written as whole files"] += 1
         else:
             grades = dict.fromkeys(case.relevant_chunks, DEFAULT_GRADE)
             grades |= case.chunk_relevance_grades
@@ -208,7 +206,7 @@ class Exporter:
     def _whole(self, grade: float) -> int:
         if grade == int(grade):
             return int(grade)
-        self._notes.changed["grades that are no whole numbers, rounded"] += 1
+        self._notes.changed["grades that are not whole numbers, rounded"] += 1
         return max(1, round(grade)) if grade > 0 else math.floor(grade)
 
     def ranking(self, stored_case: StoredCase) -> list[tuple[str, float]]:
@@ -253,7 +251,7 @@ class Exporter:
                 name = self._name(chunk)
                 if name and chunk.text:
                     if chunk.truncated:
-                        self._notes.changed["passages that the run holds cut"] += 1
+                        self._notes.changed["passages that are cut in the run"] += 1
                     yield name, chunk.text
 
     def _name(self, chunk: RetrievedChunk) -> str:
@@ -386,7 +384,7 @@ def marked_up(path: Path, notes: Notes) -> Iterator[Topic]:
         name = tags.pop("num", "") or (attribute[1].strip() if attribute else "")
         kind = next((name for name in QUESTION if tags.get(name)), None)
         if not name or kind is None:
-            message = "is no topic; write its number in <num> and its text in <title>"
+            message = "is not a topic; write its number in <num> and its text in <title>"
             notes.problem(path, line, "", message)
             continue
         question = tags.pop(kind)
@@ -417,7 +415,7 @@ def parse_ranked(
     topic, _, document, rank, score_text, tag = columns
     score = finite(score_text)
     if score is None:
-        notes.problem(path, number, "score", f"{score_text[:40]!r} is no finite number")
+        notes.problem(path, number, "score", f"{score_text[:40]!r} is not a finite number")
         return None
     if len(tags) < 2:
         tags.add(tag)

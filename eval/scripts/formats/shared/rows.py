@@ -49,7 +49,7 @@ def unpacked(path: Path, scratch: Path) -> Path:
     """
     if path.suffix != ".gz":
         if not path.is_file():
-            fault = "is no plain file; name one" if path.exists() else "no such file"
+            fault = "is not a plain file; name one" if path.exists() else "no such file"
             raise StorageError(f"{path}: {fault}.")
         return path
     target = place_of(path, scratch)
@@ -95,7 +95,7 @@ def source_files(
         if not paths:
             raise StorageError(
                 f"{source}: has no file that ends in {', '.join(sorted(endings))} (or these with "
-                f".gz); other files: {others}. Name the folder that has the traces."
+                f".gz); other files: {others}. Name the folder with the traces."
             )
         yield from ((unpacked(path, scratch), source) for path in paths)
 
@@ -181,7 +181,7 @@ def jsonl_rows(path: Path, notes: Notes) -> Iterator[SourceRow]:
         if isinstance(value, dict):
             yield SourceRow(path, number, "", value)
         else:
-            notes.problem(path, number, "", "is no JSON object; a line is one row in {…}")
+            notes.problem(path, number, "", "is not a JSON object; a line is one row in {…}")
 
 
 def _json_rows(
@@ -219,7 +219,7 @@ def _listed(
         rows = [rows]
     if not isinstance(rows, list):
         alternatives = "".join(f" or an object with {name!r}" for name in lists)
-        notes.problem(path, None, "", f"holds no list of rows; write a list{alternatives}")
+        notes.problem(path, None, "", f"has no list of rows; write a list{alternatives}")
         return
     for index, item in enumerate(rows):
         if isinstance(item, dict):
@@ -227,7 +227,7 @@ def _listed(
         elif linked and isinstance(item, str):
             yield from linked(path, f"[{index}]", item)
         else:
-            notes.problem(path, None, f"[{index}]", "is no object; a row is written in {…}")
+            notes.problem(path, None, f"[{index}]", "is not an object; a row is written in {…}")
 
 
 def _turned(columns: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -257,7 +257,7 @@ def _csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Source
         try:
             head = [name or f"column {number}" for number, name in enumerate(next(reader, []), 1)]
             for name in dict.fromkeys(name for name in head if head.count(name) > 1):
-                notes.problem(path, 1, name, "is the head of two columns; rename one")
+                notes.problem(path, 1, name, "is the name of two columns; rename one")
             start = reader.line_num + 1
             for cells in reader:
                 if len(cells) > len(head):
@@ -328,7 +328,7 @@ class Fields:
         value = self.take(*names)
         if value is None or isinstance(value, str):
             return value
-        self.wrong("is no text; write a string")
+        self.wrong("is not a text; write a string")
         return None
 
     def question(self, *names: str) -> str | None:
@@ -352,11 +352,11 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, list):
-            self.wrong("is no list of texts; write the passages as strings")
+            self.wrong("is not a list of texts; write the passages as strings")
             return None
         wrong = [index for index, item in enumerate(value) if not isinstance(item, str)]
         for index in wrong:
-            self.wrong("is no text; write a string", f"[{index}]")
+            self.wrong("is not a text; write a string", f"[{index}]")
         return None if wrong else value
 
     def names(self, *names: str) -> list[str] | None:
@@ -370,7 +370,7 @@ class Fields:
             isinstance(item, str | int) and not isinstance(item, bool) for item in value
         )
         if not sound:
-            self.wrong("is no list of ids; write strings")
+            self.wrong("is not a list of ids; write strings")
             return None
         if not all(isinstance(item, str) for item in value):
             self._notes.changed[f"{self.name}: numbers, written as texts"] += 1
@@ -388,17 +388,17 @@ class Fields:
             or not isinstance(value, int | float)
             or not math.isfinite(value)
         ):
-            self.wrong("is no finite number")
+            self.wrong("is not a finite number")
             return None
         return float(value)
 
     def replace(self, name: str, value: Any) -> None:
-        """Another value for a field that nobody took yet."""
+        """Another value for a field that is still free."""
         if name in self._left:
             self._left[name] = value
 
     def rest(self) -> dict[str, Any]:
-        """The fields that nobody took, with a value; counted as kept under metadata."""
+        """The unused fields that have a value; counted as kept under metadata."""
         remaining = {name: value for name, value in self._left.items() if value not in ([], {}, "")}
         self._left = {}
         self._notes.carried.update(str(name) for name in remaining)
@@ -425,7 +425,7 @@ def case_id(fields: Fields, notes: Notes, names: Sequence[str] = ("id",)) -> str
     if value is None:
         return None
     if not isinstance(value, str) or not value.strip() or "\x00" in value:
-        fields.wrong("is no id; write a text, or leave it out")
+        fields.wrong("is not an id; write a text, or leave it out")
         return None
     return value
 
@@ -514,7 +514,7 @@ def _loader() -> Any:
         def construct_scalar(self, node: Any) -> Any:
             value = super().construct_scalar(node)
             if _HALF.search(value):
-                message = "holds half of a character (\\ud800 to \\udfff); write the whole one"
+                message = "contains half of a character (\\ud800 to \\udfff); write it whole"
                 raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
             return value
 

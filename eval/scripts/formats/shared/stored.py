@@ -57,7 +57,7 @@ class StoredCase:
         """The texts of what was retrieved; says it where the run holds them cut or not at all."""
         chunks = result.chunks()
         if any(chunk.truncated or not chunk.text for chunk in chunks):
-            notes.changed["lists of passages that the run holds cut or without text"] += 1
+            notes.changed["lists of passages that are cut or without text in the run"] += 1
         return [chunk.text or "" for chunk in chunks]
 
 
@@ -144,9 +144,7 @@ class Stored:
         unknown = self._index.keys() - ids
         if unknown:
             name = sorted(unknown)[0]
-            message = (
-                f"{len(unknown)} results are of no case of {self.eval_set}, such as {name!r}; "
-            )
+            message = f"{len(unknown)} results have no case in {self.eval_set}, such as {name!r}; "
             message += "name the run's own --eval-set, or --run none"
             self._notes.problem(self._results or self.eval_set, None, "test_case_id", message)
         self._notes.rows["cases"] += len(ids)
@@ -160,7 +158,7 @@ class Stored:
             raw = error.msg
         if isinstance(raw, dict):
             return canonical(raw)
-        self._notes.problem(self.eval_set, number, "", f"is no JSON object ({str(raw)[:60]})")
+        self._notes.problem(self.eval_set, number, "", f"is not a JSON object ({str(raw)[:60]})")
         return None
 
     def _count(
@@ -294,7 +292,7 @@ def give_back(item: ImportedCase, record: dict[str, Any] | None, notes: Notes) -
             answer.has_retrieved = "retrieved" in record
             _give_back_result(answer.result, record, item, notes)
         else:
-            notes.changed["answers other than the exported one, which lend nothing from it"] += 1
+            notes.changed["answers other than the exported one, which take nothing from it"] += 1
 
 
 def _give_back_result(
@@ -306,7 +304,10 @@ def _give_back_result(
         chunks = msgspec.convert(listed or [], list[RetrievedChunk])
     except (msgspec.ValidationError, TypeError) as error:
         notes.problem(
-            item.path, item.line, f"metadata.{KEY}", f"is none of ours any more ({error})"
+            item.path,
+            item.line,
+            f"metadata.{KEY}",
+            f"is no longer a result of this toolkit ({error})",
         )
         return
     for name in extra or {}:
@@ -321,7 +322,7 @@ def _give_back_result(
             setattr(result, name, getattr(result_fields, name))
     passages = result.chunks()
     if len(chunks) != len(passages):
-        notes.changed["lists of passages that were edited since the export: places not known"] += 1
+        notes.changed["lists of passages that were edited after the export: places unknown"] += 1
         return
     for passage, exported in zip(passages, chunks, strict=True):
         for name in RetrievedChunk.__struct_fields__:

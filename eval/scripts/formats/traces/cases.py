@@ -55,7 +55,7 @@ NO_QUESTION = "traces without a question (content capture off?)"
 REFERRED = "traces whose contents are kept elsewhere (…messages_ref)"
 EARLIER = "earlier turns of a conversation"
 CAPTURE = (
-    "Contents are in no span: instrumentation leaves them out unless it is told to. Set "
+    "No span has contents: instrumentation leaves them out unless a setting includes them. Set "
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true (or SPAN_ONLY), for OpenLLMetry "
     "TRACELOOP_TRACE_CONTENT=true, for OpenInference leave OPENINFERENCE_HIDE_INPUTS unset."
 )
@@ -98,7 +98,7 @@ def case_of_trace(
             notes.remarks.append(CAPTURE)
         return None
     if trace.is_cut:
-        notes.changed["questions cut out of a prompt that holds passages"] += 1
+        notes.changed["questions cut out of a prompt with passages"] += 1
     asked = sum(role == "user" for role, _ in trace.earlier)
     if asked:
         notes.left_out[EARLIER] += asked
@@ -225,7 +225,7 @@ def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
 
 
 def _bare_tools(trace: Trace) -> list[ToolCall]:
-    """The calls of tools that brought no passages: those of a search are told by the search."""
+    """The calls of tools that brought no passages: those of a search are part of the search."""
     searching = {search.tool for search in trace.searches}
     return calls_beside_passages(trace.tools, searching, _found(trace), trace.answer)
 
@@ -274,9 +274,9 @@ def _take_errors(result: TestResult, trace: Trace, notes: Notes) -> None:
     if is_uncertain:
         notes.left_out[UNCERTAIN] += 1
     if failed or is_uncertain or not result.retrieved:
-        failure = failed[0].failed or failed[0].name if failed else "the spans hold no answer"
+        failure = failed[0].failed or failed[0].name if failed else "the spans have no answer"
         if is_uncertain:
-            failure = "unknown: nothing says for certain which text is the answer"
+            failure = "unknown: no span says for certain which text is the answer"
         result.status = "error"
         result.error = ErrorInfo("imported", failure)
         result.retrieved = None if is_uncertain else []
@@ -388,7 +388,7 @@ _NUMBER = re.compile(r"\.\d+(?=\.|$)")
 
 
 def _rest(trace: Trace, notes: Notes) -> dict[str, Any]:
-    """What no field of ours holds: of the outermost span as it is, of the others as counts."""
+    """What no field of ours holds: of the outermost span unchanged, of the others as counts."""
     outermost = next((span for span in trace.spans if span.is_root), trace.spans[0])
     kept: dict[str, Any] = {}
     for span in trace.spans:

@@ -117,7 +117,7 @@ def _of_openai(raw: dict[str, Any]) -> Any:
 
 
 def _table_rows(table: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """A row as it is, or the rows of a table that was written by its columns (pandas' to_json)."""
+    """A row unchanged, or the rows of a table that was written by columns (pandas' to_json)."""
     first = table[_TABLE_ID]
     if isinstance(first, dict):
         columns = {name: cells for name, cells in table.items() if isinstance(cells, dict)}

@@ -1,5 +1,5 @@
 """People's ratings in exports of Langfuse, LangSmith and Phoenix, in events of OpenTelemetry and
-beside chat logs, from 0 (bad) to 1 (good) where their scale is told."""
+beside chat logs, from 0 (bad) to 1 (good) where the scale is known."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NO_FEEDBACK = {
     UNTOLD: "ratings that do not say whether a person gave them: no feedback",
 }
 TAKEN = "ratings by people"
-_UNKNOWN = f"{TAKEN} on a scale that is not told (unknown)"
-_ELSEWHERE = "ratings of answers that are not there"
+_UNKNOWN = f"{TAKEN} on an unknown scale (unknown)"
+_ELSEWHERE = "ratings of missing answers"
 _OF_A_STEP = "ratings of a search or a tool, not of the answer"
 
 _RATERS = dict.fromkeys(("HUMAN", "ANNOTATION", "APP", "USER"), PERSON)

@@ -63,8 +63,8 @@ def key_of_ids(path: Path = KEY_FILE) -> bytes:
     except OSError as error:
         raise StorageError(
             f"{path}: the key of hashed ids cannot be kept ({error.strerror}); make the folder "
-            "writable, or keep ids as they are with keep_ids = true under [traces] of config.toml."
+            "writable, or keep ids unchanged with keep_ids = true under [traces] of config.toml."
         ) from None
     if len(key) < 32:
-        raise StorageError(f"{path}: is no key of hashed ids; delete it to have a new one made.")
+        raise StorageError(f"{path}: is not a key of hashed ids; delete it, and a new one is made.")
     return key

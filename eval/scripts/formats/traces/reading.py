@@ -466,10 +466,9 @@ def _folded(text: str) -> str:
 def _searches(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedSearch]:
     """The retrievals and tools in the order in which they began.
 
-    What instrumentation tells several times is counted once: a tool, or a retrieval without
-    documents, that holds another search is told by that one; a retrieval that lies within one of
-    the same documents, or that has none while the one around it has some, is told by the outer one.
-    """
+    A search that instrumentation reports several times is counted once. The inner one counts where
+    a tool, or a retrieval without documents, contains another search. The outer one counts where
+    the inner retrieval has the same documents or none."""
     # A tool that gives back no passages is no search: see the calls of tools.
     searching = [span for span in spans if tree.kind(span) in (RETRIEVAL, TOOL)]
     documents = {id(span): documents_of(span) for span in searching}

@@ -318,8 +318,7 @@ def _by_framework(span: Span) -> str | None:
 def messages_of(span: Span, side: str) -> list[Message]:
     """The messages that went ``in`` or came ``out``, from attributes, else from events.
 
-    A value that is no list of messages is one of them, where it tells a text.
-    """
+    A value that is not a list of messages is one of them, where it tells a text."""
     if side not in span.known_messages:
         span.known_messages[side] = _messages_of(span, side)
     return span.known_messages[side]

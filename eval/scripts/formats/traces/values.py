@@ -61,7 +61,7 @@ class Message(NamedTuple):
 
 
 def structured(value: Any) -> Any:
-    """What a JSON text holds; any other value as it is."""
+    """The value of a JSON text; any other value unchanged."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
             return parse_json(value)

@@ -199,7 +199,7 @@ def spans_of(
         notes.check()
         shown = f" It has objects with the keys {', '.join(sorted(keys)[:8])}." if keys else ""
         raise NoSpans(
-            f"{path}: holds no spans;{shown and shown + ' Please'} write OTLP JSON with "
+            f"{path}: has no spans;{shown and shown + ' Please'} write OTLP JSON with "
             "resourceSpans, Phoenix' table, MLflow's traces, or see --list."
         )
     notes.left_out[WITHOUT_SPANS] += without
@@ -352,7 +352,7 @@ def _first(raw: dict[str, Any], name: str, other: str) -> Any:
 
 
 def _whole(value: Any) -> int | None:
-    """Nanoseconds, which OTLP writes as a text; 0 when absent, None for what is no number."""
+    """Nanoseconds, which OTLP writes as a text; 0 when absent, None for what is not a number."""
     try:
         return int(value or 0)
     except (TypeError, ValueError, OverflowError):

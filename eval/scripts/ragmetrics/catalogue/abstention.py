@@ -59,13 +59,14 @@ ROWS: tuple[Metric, ...] = (
 RUN_ROWS: tuple[Metric, ...] = (
     _row(
         "abstention_f1",
-        "F1 over the run, abstaining from the unanswerable being the hit: 2 tp / (2 tp + fp + fn)",
+        "F1 over the run, where abstaining from an unanswerable question is a hit: 2 tp / (2 tp + "
+        "fp + fn)",
         needs="cases labelled answerable and decided; an unanswerable case or an abstention",
         headline=1,
-        words="Balance of declining what should be declined",
+        words="Balance of declining only questions that should be declined",
     ),
 )
-"""Numbers of the whole run; no case has them."""
+"""Numbers of the whole run, not of a case."""
 
 SECTION = MetricSection(
     "abstention",

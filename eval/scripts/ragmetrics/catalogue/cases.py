@@ -137,7 +137,7 @@ RULES: tuple[CaseRule, ...] = (
     CaseRule(
         "wrong_by_people",
         "wrong (people)",
-        "called wrong by people",
+        "judged wrong by people",
         "people give {value} of 5 points for correctness",
         "judged.correctness_by_people",
         ">",

@@ -53,7 +53,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "fact_dispersion",
-        "mean number of chunks that hold a gold fact or an alias of it, over the facts found",
+        "mean number of chunks with a gold fact or an alias of it, over the facts found",
         low=1.0,
         high=None,
         unit="chunks",
@@ -65,10 +65,10 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "fact_coverage",
-        "gold facts that any chunk holds, by itself or an alias / gold facts",
+        "gold facts that any chunk contains, directly or by an alias / gold facts",
         needs="gold_facts; full chunk texts",
         headline=4,
-        words="Gold facts that the passages hold",
+        words="Gold facts in the passages",
     ),
     _row(
         "mattr",
@@ -81,7 +81,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "unique_token_ratio",
-        "distinct words / words of all chunks together; falls with the amount of text by nature",
+        "distinct words / words of all chunks together; more text always lowers it",
         words="Distinct words in the passages",
     ),
     _row(

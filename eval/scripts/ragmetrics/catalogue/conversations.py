@@ -18,12 +18,12 @@ LATER = "turn 2 or later, asked live; gold supports, and not all of them in this
 ROWS: tuple[Metric, ...] = (
     _row(
         "evidence_in_history",
-        "1 when the passages of this turn and of the turns before it hold all the needed evidence "
-        "together, whole lists",
+        "1 when the passages of this and the earlier turns together contain all the needed "
+        "evidence, whole lists",
         LATER,
         version=2,  # a support without a heading is a quote
         headline=2,
-        words="Missing evidence that earlier turns had brought",
+        words="Missing evidence that earlier turns had found",
     ),
     _row(
         "answered_from_history",
@@ -61,14 +61,14 @@ ROWS: tuple[Metric, ...] = (
 RUN_ROWS: tuple[Metric, ...] = (
     _row(
         "conversation_pass",
-        "conversations in which every turn that has a check passes / conversations with a check; a "
-        "failed call is no pass",
+        "conversations in which every turn with a check passes / conversations with a check; a "
+        "failed call does not pass",
         "conversations; any pipeline label",
         headline=1,
         words="Conversations in which every turn passes",
     ),
 )
-"""Numbers of whole conversations; no case has them."""
+"""Numbers of whole conversations, not of a case."""
 
 SECTION = MetricSection(
     "conversations",

@@ -62,7 +62,7 @@ ROWS: tuple[Metric, ...] = (
         version=2,
         headline=3,
         target="answer_relevance",
-        words="Reference sentences that the answer comes near",
+        words="Reference sentences close to the answer",
     ),
     _row(
         "answer_correctness",

@@ -65,7 +65,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "unsure_claim_rate",
-        "claims whose strength (.40 to .55) does not tell whether they are supported / claims",
+        "claims whose strength (.40 to .55) does not decide whether they are supported / claims",
         ENGLISH,
         higher_is_better=False,
         version=1,
@@ -73,14 +73,14 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "claim_support_low",
-        "claim_support_rate if all unsure claims failed; no confidence interval",
+        "claim_support_rate if all unsure claims failed; not a confidence interval",
         ENGLISH,
         version=1,
         words="Claims that the passages surely support",
     ),
     _row(
         "claim_support_high",
-        "claim_support_rate if all unsure claims held; no confidence interval",
+        "claim_support_rate if all unsure claims held; not a confidence interval",
         ENGLISH,
         version=1,
         words="Claims that do not surely lack support",
@@ -95,14 +95,14 @@ ROWS: tuple[Metric, ...] = (
     ),
     _count(
         "numeric_fabrications",
-        "distinct numbers of the answer that neither contexts nor question hold",
+        "distinct numbers of the answer that are in no context and not in the question",
         WORDS,
         "numbers",
         headline=3,
         short="numbers",
         target="numeric_fabrications",
         version=4,
-        words="Numbers that no source holds",
+        words="Numbers in no source",
     ),
     _row(
         "citation_validity_form",
@@ -132,8 +132,8 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "citation_joint",
-        "claims that their cited chunks support together (the best windows of all of them in "
-        "one) / claims with a citation",
+        "claims that their cited chunks support together (their best windows joined) / claims with "
+        "a citation",
         MARKS,
         "ALCE citation recall (Gao et al. 2023) over the claims with a citation; ALCE divides by "
         "all sentences",
@@ -142,8 +142,9 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "citation_precision",
-        "resolved citations that their claim needs / resolved citations: the cited chunks together "
-        "support the claim, and this one supports it alone or the others do not without it",
+        "resolved citations that their claim needs / resolved citations. A claim needs a citation "
+        "if the cited chunks together support it, and this one does so alone or the others do not "
+        "without it",
         MARKS,
         "ALCE citation precision (Gao et al. 2023), support by words instead of a model",
         version=4,
@@ -175,7 +176,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "nugget_recall_vital",
-        "vital gold facts that the answer holds, by themselves or an alias, word for word / vital "
+        "vital gold facts that the answer contains word for word, directly or by an alias / vital "
         "gold facts; an abstention is scored like any answer",
         NUGGETS,
         TREC_RAG,
@@ -184,7 +185,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "nugget_recall_all",
-        "gold facts, vital or not, that the answer holds in the same way / gold facts",
+        "gold facts, vital or not, that the answer contains in the same way / gold facts",
         NUGGETS,
         TREC_RAG,
         version=2,
@@ -224,9 +225,9 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "answer_quality",
-        "plain checks kept / plain checks that apply",
+        "plain checks passed / plain checks that apply",
         "a result",
-        words="Plain checks that the answer keeps",
+        words="Plain checks that the answer passes",
     ),
     _row(
         "answer_not_empty",
@@ -254,11 +255,11 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "no_fallback_phrase",
-        "1 when the answer is no refusal and no error message",
+        "1 when the answer is neither a refusal nor an error message",
         "an answer; not unanswerable",
         binary=True,
         version=4,
-        words="Answers that are no refusal or error text",
+        words="Answers that are neither refusal nor error text",
     ),
     _row(
         "retrieval_scores_ok",
@@ -281,14 +282,14 @@ RUN_ROWS: tuple[Metric, ...] = (
     _row(
         "strength_distance",
         "Kolmogorov-Smirnov distance between the strengths of all claims and those of the nearest "
-        "set that the model was trained on; above .30 the threshold is not known to hold",
+        "training set; above .30 the threshold may be wrong",
         "100 English claims in the run, judged by word features",
         higher_is_better=False,
         version=1,
-        words="Distance from the texts that the threshold was set on",
+        words="Distance from the texts used to set the threshold",
     ),
 )
-"""Numbers of the whole run; no case has them."""
+"""Numbers of the whole run, not of a case."""
 
 SECTION = MetricSection(
     "groundedness",

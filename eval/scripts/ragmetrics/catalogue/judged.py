@@ -148,7 +148,7 @@ ROWS: tuple[Metric, ...] = (
         "RAGChecker self-knowledge",
         higher_is_better=False,
         calls=CLAIM_CALLS,
-        words="Right claims that no passage holds",
+        words="Right claims in no passage",
     ),
     _row(
         "claim_evidence_ignored",
@@ -188,20 +188,19 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "nugget_recall_vital_judged",
-        "vital gold facts in the answer / vital gold facts; one that is there in part counts half",
+        "vital gold facts in the answer / vital gold facts; a partial one counts half",
         NUGGETS,
         TREC_RAG,
         calls=("nuggets",),
-        words="Vital facts in the answer, half for part",
+        words="Vital facts in the answer (a partial one counts half)",
     ),
     _row(
         "nugget_recall_all_judged",
-        "gold facts in the answer, vital or not / gold facts; one that is there in part counts "
-        "half",
+        "gold facts in the answer, vital or not / gold facts; a partial one counts half",
         NUGGETS,
         TREC_RAG,
         calls=("nuggets",),
-        words="Facts in the answer, half for part",
+        words="Facts in the answer (a partial one counts half)",
     ),
     _row(
         "nugget_recall_vital_strict",
@@ -232,7 +231,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "correctness_by_people",
-        "correctness, by what people say of each fact of the reference",
+        "correctness, from people's labels of each fact of the reference",
         "labels of calibrate_judge.py --label on the facts",
         high=5.0,
         unit="points",
@@ -252,11 +251,11 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "judge_manipulation_suspected",
-        "1 when an answer talks to its judge, by rules or by the judge's word",
+        "1 when an answer addresses its judge, by rules or by the judge's report",
         "a judged answer",
         higher_is_better=False,
         binary=True,
-        words="Answers that talk to the judge",
+        words="Answers that address the judge",
     ),
 )
 

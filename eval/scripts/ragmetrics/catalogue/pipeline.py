@@ -60,7 +60,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "pass",
-        "1 when every check that applies is kept, 0 when the call failed or its asked result is "
+        "1 when every check that applies passes, 0 when the call failed or its asked result is "
         "missing",
         "any pipeline label",
         version=2,
@@ -82,7 +82,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         words="Time budgets of the run that are met",
     ),
 )
-"""Numbers of the whole run; no case has them."""
+"""Numbers of the whole run, not of a case."""
 
 SECTION = MetricSection(
     "pipeline",

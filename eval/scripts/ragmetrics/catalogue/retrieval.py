@@ -26,8 +26,8 @@ JUDGEMENTS = "gold supports; judgements of passages"
 ROWS: tuple[Metric, ...] = (
     _row(
         "evidence_recall",
-        "of the group of supports that comes nearest to whole in the top k: its supports there / "
-        "all its supports; without groups, recall",
+        "supports in the top k / supports, of the group that is most complete there; without "
+        "groups, recall",
         "this toolkit, after multi-hop retrieval (HotpotQA, Yang et al. 2018)",
         retrieval.evidence_recall,
         version=2,
@@ -83,8 +83,8 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "ndcg",
-        "discounted gain of the supports' grades / the ideal one over all gold cut at k; "
-        "a support pays once",
+        "discounted gain of the supports' grades / the ideal gain of all gold cut at k; a support "
+        "counts once",
         f"Järvelin and Kekäläinen 2002; {TREC} ndcg_cut",
         retrieval.ndcg,
         headline=4,
@@ -111,7 +111,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "scope_miss",
-        "1 when folder selection left out every folder that holds gold",
+        "1 when folder selection left out every folder with gold",
         "this toolkit",
         higher_is_better=False,
         binary=True,
@@ -131,7 +131,7 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "snippet_recall",
-        "gold snippets that a chunk of the top k holds (substring, else Levenshtein) / snippets",
+        "gold snippets that a chunk of the top k contains (substring, else Levenshtein) / snippets",
         "this toolkit",
         needs="gold snippets; full chunk texts",
         at_k=True,
@@ -141,8 +141,8 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "unjudged",
-        "chunks in the top k that nobody has judged for the case (neither gold nor read to the end "
-        "in the labeller, nor graded) / k",
+        "chunks in the top k without a human judgement for the case (neither gold nor graded nor "
+        "read to the end in the labeller) / k",
         "this toolkit; 1 - judged@k of ir_measures where k chunks were retrieved",
         needs=JUDGEMENTS,
         at_k=True,
@@ -161,8 +161,8 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "bpref",
-        "mean over the gold supports of 1 - min(n, R) / min(N, R): n judged irrelevant chunks "
-        "stand above it, of N that are judged so; R supports; 0 for one that was not retrieved",
+        "mean over the gold supports of 1 - min(n, R) / min(N, R): n of the N chunks judged "
+        "irrelevant rank above it; R supports; 0 for a support that was not retrieved",
         f"Buckley and Voorhees 2004; {TREC} bpref",
         needs=f"{JUDGEMENTS}, one of them irrelevant",
         version=2,
@@ -200,7 +200,7 @@ GOLD_LABELS = (
     "relevance_grades",
     "gold_contexts",
 )
-"""What of a case says which passages it needs."""
+"""Fields of a case that name the passages it needs."""
 
 SECTION = MetricSection(
     "retrieval",

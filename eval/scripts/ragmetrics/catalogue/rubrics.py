@@ -1,4 +1,4 @@
-"""Catalogue rows of rubrics: questions of a user's own, whose names nobody knows beforehand."""
+"""Catalogue rows of rubrics: a user's own questions, whose names are not known beforehand."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class DayCount:
 
     def __post_init__(self) -> None:
         if not 0 <= self.bad <= self.n:
-            raise ValueError(f"{self.day}: {self.bad} bad of {self.n} is no share")
+            raise ValueError(f"{self.day}: {self.bad} bad of {self.n} is not a share")
 
 
 @dataclass(frozen=True, slots=True)

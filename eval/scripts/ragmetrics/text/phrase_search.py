@@ -62,7 +62,7 @@ class PhraseSearch:
         return sorted([*tried, *begun.get(None, ())])
 
     def _match(self, number: int, text: str) -> re.Match[str] | None:
-        """Patterns of languages that nobody writes are never compiled."""
+        """Patterns of a language are compiled on first use."""
         pattern = self._compiled.get(number)
         if pattern is None:
             pattern = self._compiled[number] = re.compile(self._patterns[number])

@@ -348,7 +348,7 @@ def raw_doc(blank: Blank, detail: Case) -> Doc:
 
 
 def _indented(line: bytes) -> str:
-    """A JSON line over several lines, as it is where it is no JSON."""
+    """A JSON line over several lines; unchanged where it is no JSON."""
     try:
         value: Any = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -32,7 +32,7 @@ SIGNS: dict[Verdict, tuple[str, str]] = {
     "unclear": ("?", "?"),
     "skipped": ("·", "."),
 }
-"""A sign for each colour, so that nothing is told by colour alone; the second one in ASCII."""
+"""A sign for each colour, so that colour alone carries no meaning; the second one in ASCII."""
 
 CHANGED = "term"
 """The style of words that differ: bold and underlined, so that it needs no colour."""

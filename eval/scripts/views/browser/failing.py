@@ -86,7 +86,7 @@ class Failing:
         return FAILS if code == self.custom else self.ruling.rules[code - 1].word
 
     def counted_word(self, code: int) -> str:
-        """The reason as it is written behind a number of cases."""
+        """The reason in the form that follows a number of cases."""
         if code == self.custom:
             return "condition not met"
         return self.ruling.rules[code - 1].counted

@@ -24,8 +24,8 @@ KEYWORDS: Mapping[str, str] = {
     "failed": "calls that ended with an error",
     "broke": "two runs: succeeded before, fails now",
     "fixed": "two runs: failed before, succeeds now",
-    "noted": "somebody wrote a note (c) or flagged it (f)",
-    "flagged": "somebody flagged it (f)",
+    "noted": "it has a note (c) or a flag (f)",
+    "flagged": "it has a flag (f)",
 }
 
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -324,7 +324,7 @@ def _values(table: AnswerTable, name: str, failing: Reasons | None) -> Iterable[
 
 
 def equals(name: str, value: str) -> str:
-    """The term for cases with that value, as it is typed; an empty value: they have none.
+    """The term for cases with that value, as typed; an empty value: they have none.
 
     Raises QueryError for a value that a filter cannot hold.
     """

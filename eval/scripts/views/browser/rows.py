@@ -119,7 +119,7 @@ def heading(
 
 
 def note_span(table: AnswerTable, row: int) -> Span:
-    """A sign for a case that somebody flagged (`!`) or noted (`*`)."""
+    """A sign for a case with a flag (`!`) or a note (`*`)."""
     notes = table.notes.get(table.ids[row], ())
     if any(note.flag for note in notes):
         return ("bad", display("!"))

@@ -297,14 +297,13 @@ def ranks(
 ) -> FirstRanks:
     """How many answers have their first relevant passage at each rank, and how many succeeded.
 
-    ``first``: by answer, the rank, 0 for nowhere, below 0 for an answer without gold, which counts
-    nowhere. ``successes``: by answer, in the same order; None, or absent: nobody knows; ``says``:
-    what a success is. ``links``: finds the answers of a group by its ends and their number. Ranks
-    from 1 to 10 stand alone, higher ones in growing groups. Each group has its answers (``count``),
-    those of which success is known (``known``), their share of successes and its 95 % Wilson
-    interval, both None without any; ``nowhere`` is the group of rank 0. (Where gold stands in the
-    context against success: Liu et al. 2024, "Lost in the Middle".)
-    """
+    ``first``: by answer, the rank, 0 for nowhere, below 0 for an answer without gold, which
+    counts nowhere. ``successes``: by answer, in the same order; None, or absent: unknown;
+    ``says``: what a success is. ``links``: finds the answers of a group by its ends and their
+    number. Ranks from 1 to 10 stand alone, higher ones in growing groups. Each group has its
+    answers (``count``), those of which success is known (``known``), their share of successes
+    and its 95 % Wilson interval, both None without any; ``nowhere`` is the group of rank 0.
+    (Where gold stands in the context against success: Liu et al. 2024, "Lost in the Middle".)"""
     counts: Counter[int] = Counter()
     known: Counter[int] = Counter()
     good: Counter[int] = Counter()

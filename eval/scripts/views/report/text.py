@@ -79,7 +79,7 @@ def page_bytes(value: Any) -> int:
 
 
 Piece = tuple[str, bool]
-"""A stretch of a text as it is shown, and whether the other text has other words there."""
+"""A shown stretch of a text, and whether the other text has other words there."""
 
 
 def told_apart(before: str, after: str) -> tuple[list[Piece], list[Piece]]:

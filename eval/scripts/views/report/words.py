@@ -296,7 +296,7 @@ def head_facts(report: RunReport) -> list[tuple[str, str]]:
 
 
 def _moment(written: str) -> str:
-    """A time of config.json to the minute; other text as it is."""
+    """A time of config.json to the minute; other text unchanged."""
     utc = len(written) == 25 and written.endswith("+00:00")
     return f"{written[:16].replace('T', ' ')} UTC" if utc else written
 
@@ -378,7 +378,7 @@ def nothing_missing(report: RunReport) -> str:
 def judge_text(calibration: CalibrationPart) -> list[str]:
     """Who judged, against whose labels, and whether they are enough, in sentences."""
     prompt = f", prompt {calibration.prompt}" if calibration.prompt else ""
-    who = ", ".join(calibration.annotators) or "nobody"
+    who = ", ".join(calibration.annotators) or "no annotator"
     lines = [
         f"{calibration.metric} by {calibration.judge}{prompt}, against {calibration.n:,} "
         f"{calibration.items} of {calibration.sources:,} {calibration.groups}, "

@@ -28,7 +28,7 @@ async def test_edit_text(action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         assert b.session.case["question"].startswith("Until when")
         monkeypatch.setattr(window_commands, "_edit_outside", lambda app, text: "{")
         await pilot.press(key)
-        assert "The record was not taken" in b.shown()
+        assert "The record was not accepted" in b.shown()
         await pilot.press("d")
         assert b.session.case["question"].startswith("Until when")
 
