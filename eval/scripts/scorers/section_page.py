@@ -96,8 +96,8 @@ def draft_notes(sections: Iterable[Mapping[str, Any]]) -> list[str]:
     if not (drafts := max((tag.get("n", 0) for tag in tags), default=0)):
         return []
     return [
-        f"Drafts that no person has accepted: {counted(drafts, 'case')}. Their supports and answers "
-        "are proposals, not gold: accept or drop each in label_eval.py."
+        f"Drafts that no person has accepted: {counted(drafts, 'case')}. Their supports and "
+        "answers are proposals, not gold: accept or drop each in label_eval.py."
     ]
 
 

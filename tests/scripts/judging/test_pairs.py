@@ -138,7 +138,7 @@ def test_the_order_and_the_first_place_are_printed(pairs: Pairs) -> None:
     assert "better 6, worse 2, undecided 3 of 11" in done.output
     # the place decided the two pairs of equal numbers: 2 of 10; first wins 8 + 4 of 20 = 60 %
     assert "The order decided 20 % of 10 pairs" in done.output
-    assert "the first place wins 60 % of the verdicts" in done.output
+    assert "The first place wins 60 % of the verdicts" in done.output
     assert "1 case with equal answers: not asked." in done.output
     assert "I think it is 2 (more)" in done.output  # the quote that decided
     last = done.stdout.strip().splitlines()
@@ -528,12 +528,11 @@ def test_a_panel_judges_pairs_says_what_is_cached_and_keeps_max_cost(pairs: Pair
     assert pairs.server.judgements == 60
 
 
-def test_a_dead_member_of_two_leaves_no_verdict_and_of_three_a_missing_vote(pairs: Pairs) -> None:
+def test_a_panel_with_a_dead_member_is_not_begun_and_says_which_it_is(pairs: Pairs) -> None:
     pairs.server.reply = named
     live, dead = pairs.server.url, "http://127.0.0.1:9/v1"
     call = pairs.finished.score
-    done = call(main, *panel_of(pairs, live, live, dead), "--json", columns=400)
-    print("three:", done.exit_code, done.output[:1500])
-    done = call(main, *panel_of(pairs, live, dead), "--json", columns=400)
-    print("two:", done.exit_code, done.output[:1500])
-    assert "Traceback" not in done.output
+    done = call(main, *panel_of(pairs, live, live, dead), columns=400)
+    assert done.exit_code == 3, done.output
+    assert "Error: panel: m2-2025-01-01: the judge cannot be reached" in done.output
+    assert pairs.server.judgements == 0
