@@ -227,7 +227,7 @@ golden: setup-dev ## write the golden files and pictures of the tests anew, afte
 docs-check: setup-dev ## run every command of README.md and docs/tutorial.md (minutes)
 	$(PY) -m pytest -q tests/run_documents.py $(ARGS)
 
-docs: setup ## write the generated parts of EVAL.md and docs/ again
+docs: setup ## write the generated parts of docs/ again
 	$(PY) bench/make_docs.py
 
 bench: setup-dev ## measure speed beside the peers (minutes; prints Markdown tables)

@@ -230,7 +230,7 @@ def show(title: str, shares: dict[str, list[float]]) -> None:
 
 
 def run(bot: Configurations, simulations: int, seed: int = 0) -> bool:
-    """Print both tables; whether the built-in rules keep what EVAL.md promises of them."""
+    """Print both tables; whether the built-in rules keep the promises of docs/decisions.md."""
     alarms = table(bot, simulations, 0.0, seed)
     show(f"False alarms: nothing changed ({simulations} pairs)", alarms)
     power = table(bot, simulations, FALL, seed + 1)

@@ -1,11 +1,10 @@
 """Write the parts of the documents that repeat the code, or check that they are up to date.
 
 In: the catalogue of metrics, the labeller's table of actions, and docstring and options of every
-script. Out: the tables of metrics in EVAL.md, of scripts in README.md and of keys in
-docs/labelling.md, of known products in docs/products.md (between the line
-`<!-- generated: metrics -->`, `scripts`, `keys` or `products`, and
-`<!-- end -->`; all else there is left alone), a page a script in docs/, and docs/README.md, which
-lists them.
+script. Out: the tables of metrics in docs/metrics.md, of keys in docs/labelling.md and of known
+products in docs/products.md (between the line `<!-- generated: metrics -->`, `keys` or `products`,
+and `<!-- end -->`; all else there is left alone), a page a script in docs/, and docs/README.md,
+which lists them and explains the options that many of them share.
 
 \b
 Examples:
@@ -25,6 +24,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -43,9 +43,33 @@ from ragmetrics.catalogue.metric import Metric
 from terminal.actions import Action, keymap_id, shown_key
 
 SCRIPTS = storage.ROOT / "eval" / "scripts"
+GUIDES = (
+    ("../README.md", "README", "what the toolkit is, and the first five minutes"),
+    ("tour.md", "Tour", "six pictures, from the labels to the report"),
+    ("tutorial.md", "Tutorial", "from an empty folder to a gated pull request, with a small bot"),
+    ("../EVAL.md", "How to evaluate", "the way of working, the main numbers in words, glossary"),
+    ("metrics.md", "Every number", "definitions, matching, intervals, slices, languages"),
+    ("decisions.md", "Decisions", "comparing, stopping early, grids, gates, history"),
+    ("alarm.md", "Watching production", "traces, alarms, canaries"),
+    ("labelling.md", "How to label", "what counts, all keys, a second opinion"),
+    ("judging.md", "Judges", "servers, files, rubrics, pairs, panels, calibration"),
+    ("support-models.md", "Support models", "models that decide about claims"),
+    ("file-formats.md", "File formats", "every file that is read or written"),
+    ("products.md", "Known products", "bots that are connected with one command"),
+    ("validation.md", "Validation", "agreement with people, guardrails, speed"),
+    ("scale.md", "Large runs", "many processes, many machines"),
+    ("architecture.md", "Architecture", "the code on one page"),
+)
+"""The documents written by hand: file, name, what is in it."""
+SHARED_LINE = "[Options of many scripts](README.md#options-of-many-scripts)\n"
 GUARD = 'if __name__ == "__main__":'
 MARK = "<!-- Made by make_docs.py from the script's docstring and options: run `make docs`. -->"
 END = "<!-- end -->"
+SHARED = (
+    *("--results-dir FOLDER", "--labels-dir FOLDER", "--seed N"),
+    *("--json", "-q, --quiet", "-v, --verbose", "-h, --help"),
+)
+"""Options that many scripts share: docs/README.md explains them once."""
 COLUMNS = ("metric", "what it says", "range", "unit", "better", "needs", "source", "definition")
 
 
@@ -179,12 +203,27 @@ def option_tables(script: Path) -> str:
     ctx = click.Context(command, info_name=script.name, **command.context_settings)
     parts = [f"## Options\n\n`{' '.join(command.get_usage(ctx).split())}`\n"]
     for heading, members in command.grouped_options(ctx).items():
-        rows = [(heading.lower(), "what it does", "values"), ("---",) * 3]
-        for names, text, values in (option_words(param, ctx) for param in members):
-            rows.append((f"`{names}`", text, values))
-        lines = ("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
-        parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+        rows = [row for param in members if (row := option_words(param, ctx)) not in shared_rows()]
+        if rows:
+            parts.append(_option_table(heading.lower(), rows))
+    return "\n".join([*parts, SHARED_LINE])
+
+
+@cache
+def shared_rows() -> tuple[tuple[str, str, str], ...]:
+    """Names, help and values of the options that many scripts share, as run_eval.py has them."""
+    command = command_of(SCRIPTS / "run_eval.py")
+    ctx = click.Context(command, **command.context_settings)
+    rows = [
+        option_words(param, ctx) for part in command.grouped_options(ctx).values() for param in part
+    ]
+    return tuple(row for row in rows if row[0] in SHARED)
+
+
+def _option_table(heading: str, rows: Iterable[tuple[str, str, str]]) -> str:
+    cells = [(heading, "what it does", "values"), ("---",) * 3]
+    cells += [(f"`{names}`", text, values) for names, text, values in rows]
+    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in cells) + "\n"
 
 
 def page(script: Path, tables: str) -> str:
@@ -210,23 +249,24 @@ def _as_markdown(about: str) -> list[str]:
 
 
 def index(pages: Sequence[Path]) -> str:
-    """docs/README.md: a line for each script."""
-    intro = (
-        "Each is run as `python eval/scripts/NAME.py`. "
-        "[How to label](labelling.md) is the manual of label_eval.py, "
-        "[Known products](products.md) lists those that are connected with one command, and "
-        "[Support models](support-models.md) those that can decide about claims, "
-        "and [Judges](judging.md) the servers that can judge. "
-        "[The alarm](alarm.md) explains watch_traces.py --reference and --canaries."
+    """docs/README.md: what to read, a line for each script, and the options that many share."""
+    lines = (f"| [{name}]({file}) | {about} |" for file, name, about in GUIDES)
+    guides = "\n".join(["| page | what is in it |", "| --- | --- |", *lines])
+    return "\n\n".join(
+        [
+            f"{MARK}\n\n# Documents\n\n{guides}",
+            "## The scripts",
+            "Run each as `python eval/scripts/NAME.py`, from any folder.",
+            script_table(pages).rstrip(),
+            "## Options of many scripts",
+            _option_table("option", shared_rows()),
+        ]
     )
-    return f"{MARK}\n\n# The scripts\n\n{intro}\n\n{script_table(pages)}"
 
 
-def script_table(pages: Sequence[Path], folder: str = "") -> str:
-    """What each script does, with a link to its page in ``folder`` ("" or one that ends in /)."""
-    rows = [
-        f"| [{script.name}]({folder}{script.stem}.md) | {_summary(script)} |" for script in pages
-    ]
+def script_table(pages: Sequence[Path]) -> str:
+    """What each script does, with a link to its page."""
+    rows = [f"| [{script.name}]({script.stem}.md) | {_summary(script)} |" for script in pages]
     return "\n".join(["| script | what it does |", "| --- | --- |", *rows]) + "\n"
 
 
@@ -242,14 +282,13 @@ def _summary(script: Path) -> str:
 def wanted_files(root: Path) -> dict[Path, str | None]:
     """Every generated file with the text it should have; None for one that should be gone.
 
-    Raises StorageError when EVAL.md, README.md, docs/labelling.md or docs/products.md is absent or
+    Raises StorageError when docs/metrics.md, docs/labelling.md or docs/products.md is absent or
     lacks its markers.
     """
     docs, runnable = root / "docs", scripts()
     texts: dict[Path, str | None] = {
-        root / "EVAL.md": with_block(root / "EVAL.md", "metrics", metric_tables(catalogue.METRICS)),
-        root / "README.md": with_block(
-            root / "README.md", "scripts", script_table(runnable, "docs/")
+        docs / "metrics.md": with_block(
+            docs / "metrics.md", "metrics", metric_tables(catalogue.METRICS)
         ),
         docs / "labelling.md": with_block(docs / "labelling.md", "keys", key_tables(ACTIONS)),
         docs / "products.md": with_block(
@@ -302,7 +341,7 @@ def _read(path: Path) -> str | None:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     default=storage.ROOT,
     show_default="the repository",
-    help="Folder that holds EVAL.md, README.md and docs/.",
+    help="Folder that contains docs/.",
 )
 @options.verbosity_options
 def main(check: bool, root: Path, verbose: bool, quiet: bool) -> int:

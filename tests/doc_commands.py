@@ -41,10 +41,8 @@ class Detour:
 DETOURS: dict[str, dict[str, Detour]] = {
     "README.md": {
         "make test": Detour("takes minutes, and runs by itself", None),
-        "make watch FROM=traces": Detour("needs traces; tests/watching reads some", None),
-        "make sweep GRID=grid.toml": Detour(
-            "needs a grid of your own; tests/experiments run one", None
-        ),
+        "git clone https://github.com/OWNER/rag-eval-toolkit": Detour("it is this folder", None),
+        "cd rag-eval-toolkit": Detour("it is this folder", None),
         "make connect API=http://localhost:9000": Detour(
             "needs a person, who accepts",
             "{} ARGS=--yes",
@@ -58,7 +56,6 @@ DETOURS: dict[str, dict[str, Detour]] = {
         ),
         "make label API=http://localhost:9000": Detour("needs a person", "{} ARGS=--plain"),
         "make compare BASE=old RUN=new": Detour("needs the two runs", before=TWO_RUNS),
-        "make browse": Detour("needs a terminal and a person", None),
         "make init TO=../mybot": Detour("needs the bot's repository", before="mkdir ../mybot"),
         '.venv/bin/python eval/scripts/run_eval.py --api-url "$BOT_URL" --run-id "ci-$COMMIT"'
         " --header Authorization=BOT_TOKEN --store-full-text": Detour(
@@ -69,6 +66,9 @@ DETOURS: dict[str, dict[str, Detour]] = {
             "needs a model's server; the embedded rules judge",
             'make judge RUN=new ARGS="--metrics all --claim-level"',
             "unset RAG_EVAL_EVAL_SET RAG_EVAL_PROFILE",
+        ),
+        "make pairs RUN=new BASE=old JUDGE=ours": Detour(
+            "needs a model's server; tests/judging compares pairs", None
         ),
         "make label-verdicts RUN=new": Detour(
             "needs a person", r"printf '1\n3\n1\nq\n' | {} ARGS=--plain"

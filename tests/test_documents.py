@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.doc_commands import DETOURS, Step, difference, steps, without_comment
+from tests.prose import words_per_sentence
 from tests.sources import SCRIPTS_DIR, SOURCES, TREES, name_of
 from tests.test_architecture import MAY
 
@@ -156,6 +157,15 @@ def test_commands_of_documents_are_there(name: str) -> None:
     assert set(DETOURS[name]) <= set(map(without_comment, commands)), "a detour that nobody takes"
 
 
+def test_the_table_of_commands_can_be_typed() -> None:
+    """The commands in tables of README.md are there, with targets and scripts' options."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    commands = [command for row in rows for command in re.findall(r"`(make [^`]+)`", row)]
+    assert len(commands) > 20
+    assert [fault for text in commands for fault in faults_of(text, MAKEFILES["README.md"])] == []
+
+
 def test_a_command_that_is_not_there_is_found() -> None:
     command = (
         "A=1 make -C ../mybot/rag-eval judge | .venv/bin/python eval/scripts/run_eval.py --kk 3"
@@ -209,3 +219,75 @@ def test_blocks_are_taken_apart() -> None:
 )
 def test_outputs_are_compared(shown: list[str], printed: list[str], fault: str) -> None:
     assert difference(shown, printed) == fault
+
+
+# ------------------------------------------------------------- links, size and sentences
+
+BY_HAND = [path for path in DOCUMENTS if not path.read_text("utf-8").startswith("<!-- Made by")]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+SAID_OTHERWISE = re.compile(
+    r"\b(?:(?:is|are) told|laid to|held against|looks alike|as it is|nobody|somebody|for want of)\b",
+    re.IGNORECASE,
+)
+GENERATED = re.compile(r"^<!-- generated.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
+
+
+def headings(text: str, marks: str = r"#+") -> list[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    titles = re.findall(rf"^{marks} (.+)$", FENCED.sub("", text), re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", title.lower()) for title in titles)
+    return [title.strip().replace(" ", "-") for title in plain]
+
+
+def broken_links(path: Path) -> Iterator[str]:
+    """The links of a document to a file or a heading that is not there."""
+    for link in LINK.findall(FENCED.sub("", path.read_text("utf-8"))):
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        if "://" in link:
+            continue
+        if not target.exists() or (anchor and anchor not in headings(target.read_text("utf-8"))):
+            yield link
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_to_a_file_and_a_heading(path: Path) -> None:
+    assert list(broken_links(path)) == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "a.md"
+    page.write_text("# One `k@5`\n[a](#one-k5) [b](#two) [c](a.md#one-k5) [d](b.md)\n", "utf-8")
+    assert list(broken_links(page)) == ["#two", "b.md"]
+
+
+@pytest.mark.parametrize("path", BY_HAND, ids=lambda path: path.name)
+def test_a_long_page_has_a_list_of_its_headings(path: Path) -> None:
+    text = path.read_text("utf-8")
+    if len(text.splitlines()) > 120:
+        assert [name for name in headings(text, "##") if f"(#{name})" not in text] == []
+
+
+def test_the_documents_stay_short() -> None:
+    lines = {path.name: len(path.read_text("utf-8").splitlines()) for path in DOCUMENTS}
+    assert lines["EVAL.md"] <= 450
+    assert sum(lines.values()) - lines["CONTRIBUTING.md"] <= 5600
+
+
+@pytest.mark.parametrize("name", ["README.md", "EVAL.md"])
+def test_sentences_are_short(name: str) -> None:
+    assert words_per_sentence((ROOT / name).read_text("utf-8")) <= 17
+
+
+def test_words_of_a_sentence_are_counted() -> None:
+    # 4 words, 3 words, and 5 with `a b` as one; headings, tables and code are no sentences.
+    text = "# A title of words\n\nOne two three four. [Five](x.md) six seven.\n\n| a | b c d |\n"
+    text += "```sh\nmake it run\n```\n- eight nine `a b` ten eleven\n"
+    assert words_per_sentence(text) == 4
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_are_in_plain_english(path: Path) -> None:
+    text = GENERATED.sub("", FENCED.sub("", path.read_text("utf-8")))
+    assert SAID_OTHERWISE.findall(text) == []

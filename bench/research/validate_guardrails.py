@@ -2,7 +2,7 @@
 
 In: a folder with the sets (`--data` or RAG_EVAL_DATA; `detectors.py` says which and in
 which format); sets that are absent are named and left out. Out: tables on stdout, or one JSON
-object (`--json`), and on request the generated block of EVAL.md (`--write`).
+object (`--json`), and on request the generated block of docs/validation.md (`--write`).
 
 \b
 Examples:
@@ -35,6 +35,8 @@ WAYS = {
     "cross_validated": "own distribution (5-fold by group)",
     "leave_one_set_out": "leave one set out",
 }
+BY_SET = "leave_one_set_out"
+PAGE = storage.ROOT / "docs" / "validation.md"
 
 
 def _number(value: float | None, digits: int = 3) -> str:
@@ -58,16 +60,15 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
     if not report:
         yield "no prompt set found"
         return
-    yield f"Injection, {report['prompts']} prompts. *Own distribution*: trained and tested on"
-    yield "parts of the same sets, by source; *leave one set out*: the tested set was not trained"
-    yield "on and is nearest to an unknown kind of prompt. Both hold for prompts like these, not"
-    yield f"for yours. The detector as shipped has seen {report['trained']} of them in training:"
-    yield "its figures on these say nothing and are left out."
+    yield f"Injection, {report['prompts']} prompts. *Own distribution*: training and test use parts"
+    yield "of the same sets, split by source. *Leave one set out*: training does not use the tested"
+    yield "set, which is nearest to an unknown kind of prompt. Both are true of prompts like these,"
+    yield f"not of yours. The detector as shipped was trained on {report['trained']} of them; its"
+    yield "own figures would say nothing and are left out."
     yield ""
     pooled = [
         [
             title,
-            scope.replace("_", " "),
             f"{numbers['attacks']}/{numbers['benign']}",
             _number(numbers["auc"]),
             _point(numbers["tpr_at_fpr_1"]),
@@ -77,16 +78,13 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
         ]
         for way, title in WAYS.items()
         if way in report
-        for scope, numbers in report[way].items()
-        if scope != "sets"
+        for numbers in (report[way]["all"],)
     ]
-    head = ["way", "sets", "attacks/benign", "AUROC", "TPR at 1 % FPR", "TPR at 5 % FPR"]
+    head = ["way", "attacks/benign", "AUROC", "TPR at 1 % FPR", "TPR at 5 % FPR"]
     yield from _table([*head, "detected (0.40)", "benign flagged"], pooled)
-    for way, title in WAYS.items():
-        if way not in report:
-            continue
+    if BY_SET in report:
         yield ""
-        yield f"By set, {title}:"
+        yield f"By set, {WAYS[BY_SET]}:"
         yield ""
         rows = [
             [
@@ -99,29 +97,22 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
                 _number(numbers["benign_flag_rate"]),
                 _number(numbers["benign_block_rate"]),
             ]
-            for name, numbers in report[way]["sets"].items()
+            for name, numbers in report[BY_SET]["sets"].items()
         ]
         head = ["set", "attacks", "benign", "AUROC", "detected", "blocked"]
         yield from _table([*head, "benign flagged", "benign blocked"], rows)
 
 
 def _everyday_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    yield "Everyday questions with the words of attacks, all harmless, by the detector as shipped:"
-    yield ""
-    rows = []
-    for split, title in (("held", "held back"),):
-        numbers = report[split]
-        parts = {"all": numbers["all"], **numbers["family"], **numbers["language"]}
-        rows += [
-            [title, name, *(str(part[key]) for key in ("questions", "flagged", "blocked"))]
-            for name, part in parts.items()
-        ]
-    yield from _table(["half", "family or language", "questions", "flagged", "blocked"], rows)
+    total = report["held"]["all"]
+    counts = f"flags {total['flagged']} and blocks {total['blocked']}"
+    yield f"Of {total['questions']} harmless everyday questions with the words of attacks, none of"
+    yield f"them used in training, the shipped detector {counts}."
 
 
 def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    yield "Personal data (a look-alike only looks like the type; private and reserved addresses"
-    yield "belong to nobody and are left alone, so the public ones have a row of their own):"
+    yield "Personal data. A look-alike has the form of the type and is none. Private and reserved"
+    yield "addresses belong to no person and are not reported; public ones have a row of their own:"
     yield ""
     rows = [
         [name, kind, str(numbers["labelled"][kind]), _number(recall), _lookalikes(numbers, kind)]
@@ -202,7 +193,9 @@ def _block(report: Mapping[str, Any]) -> str:
     type=click.Choice(["injection", "everyday", "leakage"]),
     help="Measure one part only.",
 )
-@click.option("--write", is_flag=True, help="Put the tables into EVAL.md's generated block.")
+@click.option(
+    "--write", is_flag=True, help="Put the tables into docs/validation.md's generated block."
+)
 @click.option("--retrain/--no-retrain", default=True, help="Also the ways that train anew (slow).")
 @options.json_option
 def main(data: Path, part: str | None, write: bool, retrain: bool, as_json: bool) -> None:
@@ -223,7 +216,7 @@ def main(data: Path, part: str | None, write: bool, retrain: bool, as_json: bool
         report["leakage"] = detectors.measure_leakage(data)
     block = _block(report)
     if write:
-        documents.write_block(storage.ROOT / "EVAL.md", BLOCK, block, must_exist=True)
+        documents.write_block(PAGE, BLOCK, block, must_exist=True)
     if as_json:
         click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
         return

@@ -3,7 +3,7 @@
 In: a folder of open human-labelled sets (--data or RAG_EVAL_DATA), a file of your own labels
 (--labels-file), or both. Out: how well the support scorer, the abstention detector and the answer
 overlap agree with people, with 95 % intervals, as a table on stdout (or JSON), and on request the
-generated block of EVAL.md.
+generated block of docs/validation.md.
 
 \b
 Your own labels are one JSON object a line:
@@ -52,7 +52,7 @@ from validation.human import LabelledSet
 if TYPE_CHECKING:
     from research.metrics import Encode
 
-EVAL_MD = storage.ROOT / "EVAL.md"
+PAGE = storage.ROOT / "docs" / "validation.md"
 BLOCK = "agreement"
 NAIVE_ROWS = 400
 Row = TypeVar("Row")
@@ -177,7 +177,9 @@ def _encoder(quiet: bool) -> Encode:
     show_default=True,
     help="Draws behind an interval.",
 )
-@click.option("--write", is_flag=True, help="Put the tables into EVAL.md's generated block.")
+@click.option(
+    "--write", is_flag=True, help="Put the tables into docs/validation.md's generated block."
+)
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="Or into this file."
 )
@@ -207,7 +209,7 @@ def main(
         click.echo(f"Not in {data}: {', '.join(report['absent'])}.", err=True)
     block = metrics.markdown(report)
     if write:
-        documents.write_block(EVAL_MD, BLOCK, block, must_exist=True)
+        documents.write_block(PAGE, BLOCK, block, must_exist=True)
     if output is not None:
         documents.write_block(output, BLOCK, block, must_exist=False)
     click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() if as_json else block)

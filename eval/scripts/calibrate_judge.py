@@ -39,7 +39,6 @@ unreachable, 130 interrupted.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import click
@@ -144,7 +143,7 @@ def main(verbose: bool, **values: Any) -> int:
     own = {name: value for name, value in values.items() if name in names}
     screen = options.screen_settings(filter(options.is_of_screen, values["set"]))
     calibrate_options = CalibrateOptions(**own | {"judge": judge, "screen": screen})
-    calibrated = calibrate(calibrate_options, talk=partial(click.echo, err=True))
+    calibrated = calibrate(calibrate_options, talk=options.say)
     if isinstance(calibrated, int):
         return calibrated
     if not calibrated.stored:
@@ -153,9 +152,9 @@ def main(verbose: bool, **values: Any) -> int:
         return options.Exit.DONE
     sentences = objections(calibrate_options, calibrated)
     for sentence in sentences:
-        click.echo(f"Gate: {sentence}.", err=True)
+        options.say(f"Gate: {sentence}.")
     if not sentences and not calibrate_options.quiet:
-        click.echo("Gate: the judge is calibrated and unchanged.", err=True)
+        options.say("Gate: the judge is calibrated and unchanged.")
     return options.Exit.GATE_FAILED if sentences else options.Exit.DONE
 
 

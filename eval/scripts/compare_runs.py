@@ -35,6 +35,7 @@ from records import errors, files, results, runs
 if TYPE_CHECKING:
     from decisions.case_changes import CaseChanges
     from decisions.conversations import ConversationChanges
+    from decisions.evidence_path import RunPath
     from decisions.flips import Flips
     from decisions.pairs import PairDecision
     from decisions.rows import Comparison, MetricRow
@@ -56,6 +57,7 @@ class Report:
     cases: CaseChanges | None = None
     in_common: Slices | None = None
     pairs: Sequence[tuple[PairDecision, PairFile]] = ()
+    paths: Sequence[RunPath] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -69,6 +71,7 @@ class Report:
             name: value
             for name, value in (
                 ("conversations", self.conversations and self.conversations.to_dict()),
+                ("evidence_path", [path.to_dict() for path in self.paths]),
                 ("pairs", [decision.to_dict() for decision, _ in self.pairs]),
             )
             if value
@@ -117,6 +120,7 @@ def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
     """A page for each comparison; of a single one with its cases. ``every``: all of it; ``slices``:
     all slices of the cases that broke."""
     from decisions.compare_page import compare_page
+    from decisions.evidence_path import path_blocks
     from decisions.slices import slice_blocks
 
     return [
@@ -126,6 +130,7 @@ def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
             flips=report.flips,
             talks=report.conversations,
             in_common=slice_blocks(report.in_common, every=slices),
+            paths=[*path_blocks(report.paths)] if every else (),
             every=every,
         )
         for comparison in report.comparisons
@@ -318,9 +323,11 @@ def main(
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
     flips = talks = cases = in_common = None
+    paths: Sequence[RunPath] = ()
     if len(comparisons) == 1:
         from decisions.case_changes import changes_of, read_pair
         from decisions.conversations import find_changes
+        from decisions.evidence_path import read_paths
         from decisions.slices import common_slices
 
         if not alone:
@@ -328,11 +335,13 @@ def main(
         pair = read_pair(folders[0], folders[1], tables=tables)
         cases = changes_of(pair, count)
         talks = find_changes(pair, eval_set)
+        if verbose or as_json or markdown:
+            paths = read_paths(map(tables.__getitem__, folders), eval_set, labels_dir, pair.ruling)
         vectors = question_vectors(runs.CACHE_DIR, make=slices)
         in_common = common_slices(pair, eval_set, labels_dir, vectors)
     pairs = decided_runs(folders[0], folders[1:], clusters, seed=seed)
     failed = failures(comparisons, fail_on)
-    report = Report(comparisons, flips, failed, talks, cases, in_common, pairs)
+    report = Report(comparisons, flips, failed, talks, cases, in_common, pairs, paths)
     if markdown is not None:
         text = markdown_of(report, pages_of(report, every=True, slices=slices))
         files.replace_bytes(markdown, text)

@@ -59,11 +59,11 @@ def show_fields(rows: Sequence[FieldRow]) -> None:
     from terminal.tables import harmless
 
     width = max((len(row.field) for row in rows), default=0)
-    click.echo("Where the answer holds what:", err=True)
+    options.say("Where the answer holds what:")
     for row in rows:
-        click.echo(f"  {row.field:{width}}  {harmless(row.path)}", err=True)
+        options.say(f"  {row.field:{width}}  {harmless(row.path)}")
         if row.sample:
-            click.echo(f"  {'':{width}}  → {harmless(row.sample)}", err=True)
+            options.say(f"  {'':{width}}  → {harmless(row.sample)}")
 
 
 def edit_fields(draft: Draft) -> Mapping[str, str] | None:
@@ -72,12 +72,12 @@ def edit_fields(draft: Draft) -> Mapping[str, str] | None:
 
     show_fields(draft.rows)
     for fault in draft.faults:
-        click.echo(harmless(fault), err=True)
+        options.say(harmless(fault))
     while True:
         answer = click.prompt(HOW_TO_CHANGE, default="", show_default=False, err=True).strip()
         name, equals, path = answer.partition("=")
         if answer == "t":
-            click.echo("\n".join(map(harmless, draft.tree)), err=True)
+            options.say("\n".join(map(harmless, draft.tree)))
         elif answer == "q":
             return None
         elif equals:
@@ -85,7 +85,7 @@ def edit_fields(draft: Draft) -> Mapping[str, str] | None:
         elif not answer:
             return {}
         else:
-            click.echo("Write FIELD=JMESPATH, such as chunk.rel_path=metadata.file.", err=True)
+            options.say("Write FIELD=JMESPATH, such as chunk.rel_path=metadata.file.")
 
 
 def ask_variable(name: str) -> str:
@@ -108,7 +108,7 @@ def tell_outcome(outcome: Outcome) -> None:
         cost = "" if outcome.cost_usd is None else f"; {outcome.cost_usd:.4f} USD"
         lines.append(f"{outcome.requests} requests, {spent or 'tokens not reported'}{cost}.")
     lines += [f"Before you run: export {name}=…" for name in outcome.variables]
-    click.echo("\n".join(map(harmless, lines)), err=True)
+    options.say("\n".join(map(harmless, lines)))
 
 
 @options.command()
@@ -181,13 +181,13 @@ def main(
 
         cases = list(read_cases(eval_set, labels_dir))
     talk = Talk(
-        tell=lambda line: click.echo(line, err=True),
+        tell=options.say,
         edit=edit_fields if terminal else None,
         name=ask_variable if terminal else None,
     )
     outcome = connect(chosen, cases, os.environ, talk)
     if outcome is None:
-        click.echo("Stopped; nothing was written.", err=True)
+        options.say("Stopped; nothing was written.")
         return options.Exit.BAD_INPUT
     if not terminal:
         show_fields(outcome.rows)
@@ -204,18 +204,16 @@ def main(
         click.echo(str(outcome.target))
         if not named and HOME == ROOT:
             own = "my_set.jsonl"
-            click.echo(
-                f"Next: write your questions, one a line, in {own} (README.md); then", err=True
-            )
-            click.echo(outcome.next_command(Path(own)), err=True)
+            options.say(f"Next: write your questions, one a line, in {own} (README.md); then")
+            options.say(outcome.next_command(Path(own)))
         else:
-            click.echo(f"Next: {outcome.next_command(eval_set if named else None)}", err=True)
+            options.say(f"Next: {outcome.next_command(eval_set if named else None)}")
     else:
         click.echo(outcome.text, nl=False)
     if failed:
-        click.echo("\n".join(["Nothing was written.", *outcome.proof.failures]), err=True)
+        options.say("\n".join(["Nothing was written.", *outcome.proof.failures]))
     elif not decided and not chosen.dry_run:
-        click.echo("Nothing was written: look at the profile, then say --yes.", err=True)
+        options.say("Nothing was written: look at the profile, then say --yes.")
     if failed or not (decided or chosen.dry_run):
         return options.Exit.BAD_INPUT
     return options.Exit.DONE

@@ -173,13 +173,13 @@ def main(
     for path in () if as_json else paths:
         click.echo(path)
     for line in () if quiet else notes.lines():
-        click.echo(harmless(line), err=True)  # it names fields of a foreign file
+        options.say(harmless(line))  # it names fields of a foreign file
 
 
 def list_formats() -> None:
     """A line for each format: its name, what can be done, what it is."""
     for name, module in all_formats().items():
-        click.echo(f"{name:<10} {' and '.join(directions(module)):<18} {module.ABOUT}")
+        options.say(f"{name:<10} {' and '.join(directions(module)):<18} {module.ABOUT}", err=False)
 
 
 def check_cut(ctx: click.Context, direction: str, name: str | None) -> None:

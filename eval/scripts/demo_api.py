@@ -150,7 +150,7 @@ def _check_host(host: str, allow_remote: bool, quiet: bool) -> None:
             "add --allow-remote if that is meant."
         )
     if not quiet:
-        click.echo(f"Warning: anyone who reaches {host} can read this vault.", err=True)
+        options.say(f"Warning: anyone who reaches {host} can read this vault.")
 
 
 def _embedder(settings: dict[str, Any]) -> Any:
@@ -172,7 +172,7 @@ def _index(embedder: Any, settings: dict[str, Any], quiet: bool) -> Index:
 
     def tell(done: int, texts: int) -> None:
         if not quiet:
-            click.echo(f"Embedded {done} of {texts} passages (kept for the next start).", err=True)
+            options.say(f"Embedded {done} of {texts} passages (kept for the next start).")
 
     try:
         return build_index(

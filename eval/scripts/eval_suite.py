@@ -128,8 +128,7 @@ def main(brief: bool, **values: Any) -> int:
         console = options.stdout_console()
         print_worst_of(console, folder, "retrieval", plan.eval_set, plan.labels_dir)
     if not plan.quiet and not brief:
-        for path in written:
-            click.echo(f"Written: {path}", err=True)
+        options.say(f"Written: {', '.join(map(str, written))}")
     return options.Exit.DONE if report.passed else options.Exit.GATE_FAILED
 
 

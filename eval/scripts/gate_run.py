@@ -17,7 +17,7 @@ Examples:
 Built in: the gate fails if a primary metric is worse than the baseline's by more than chance
 explains, if too many calls failed, if an asked case has no result or the run was stopped, and if a
 case, section or metric of the baseline is lost or the runs were not measured alike. A rule of the
-file fails if what it names could not be measured. EVAL.md explains the rules.
+file fails if what it names could not be measured. docs/decisions.md explains the rules.
 
 Exit codes: 0 passed, 1 failed or no primary metric could be tested against the baseline, 2 bad
 input, 130 interrupted.
@@ -126,8 +126,8 @@ def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
     verdict = evaluate(rules, evidence, accepts)
     written = _write(verdict, new.folder, values["junit_file"], values["markdown_file"])
     _show(verdict, gates_file, values)
-    for path in written if not values["quiet"] else ():
-        click.echo(f"Written: {path}", err=True)
+    if not values["quiet"]:
+        options.say(f"Written: {', '.join(map(str, written))}")
     return options.Exit.DONE if verdict.passed else options.Exit.GATE_FAILED
 
 
@@ -143,7 +143,7 @@ def _init(folder: Path, gates_file: Path, force: bool) -> int:
             "--force."
         )
     storage.replace_bytes(gates_file, text.encode("utf-8"))
-    click.echo(f"Written: {gates_file}", err=True)
+    options.say(f"Written: {gates_file}")
     return options.Exit.DONE
 
 

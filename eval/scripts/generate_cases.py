@@ -101,10 +101,10 @@ def main(
     if drafts.stopped:
         return options.Exit.DONE
     for note in () if quiet else drafts.notes:
-        click.echo(f"Note: {note}", err=True)
+        options.say(f"Note: {note}")
     failures = ", ".join(f"{number} {kind}" for kind, number in drafts.failures.most_common())
     if not drafts.cases:
-        click.echo(f"The judge failed on every section: {failures}. Nothing was written.", err=True)
+        options.say(f"The judge failed on every section: {failures}. Nothing was written.")
         return options.Exit.UNREACHABLE
     print_cases(drafts.cases, as_json=as_json)
     if not quiet:
@@ -136,7 +136,7 @@ def kinds_of(
             print_estimate(options.stdout_console(), expected)
         elif not quiet:
             line = estimate_line(expected, draft_options.judge.max_cost)
-            click.echo(f"Drafts and the checks of their passages: at most {line}", err=True)
+            options.say(f"Drafts and the checks of their passages: at most {line}")
         return not dry_run
 
     people = read_personas(personas) if personas is not None else []
@@ -153,32 +153,29 @@ def print_cases(cases: list[dict[str, Any]], *, as_json: bool) -> None:
     from terminal.tables import plain
 
     for case in cases:
-        click.echo(f"{case['id']}\t{case['category']}\t{plain(case['question'], 500)}")
+        options.say(f"{case['id']}\t{case['category']}\t{plain(case['question'], 500)}", err=False)
 
 
 def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> None:
     """On stderr, what came of the sections and what to do next."""
     from terminal.tables import counted
 
-    click.echo(
+    options.say(
         f"{len(drafts.cases)} drafts in {draft_options.target}; left out: {drafts.asked_already} "
         "that nearly repeat a question, and "
         f"{counted(drafts.nothing_to_ask, 'section')} with nothing to ask.",
-        err=True,
     )
     if drafts.not_needed:
-        click.echo(
+        options.say(
             f"{drafts.not_needed} more were refused by the judge's check of their passages.",
-            err=True,
         )
     if failures:
-        click.echo(f"The judge failed on some sections: {failures}.", err=True)
+        options.say(f"The judge failed on some sections: {failures}.")
     if len(drafts.cases) < draft_options.count:
-        click.echo(f"Fewer than the {draft_options.count} that were asked for.", err=True)
-    click.echo(
+        options.say(f"Fewer than the {draft_options.count} that were asked for.")
+    options.say(
         "Look at each in label_eval.py, where they are open questions: Enter accepts one (the tag "
         "goes), e mends it; Shift+Tab, then / and tag:draft shows the drafts alone.",
-        err=True,
     )
 
 

@@ -66,7 +66,7 @@ def main(folder: Path, quiet: bool) -> None:
             f"Before CI runs, set TOOLKIT_REPOSITORY in {WORKFLOW} to the repository (owner/name) "
             "that CI checks the toolkit out from."
         )
-    click.echo("\n".join(say), err=True)
+    options.say("\n".join(say))
 
 
 def planned(folder: Path) -> dict[Path, str]:

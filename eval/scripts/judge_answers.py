@@ -195,11 +195,10 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
         return options.Exit.UNREACHABLE
     show(folder, reader, calls, judge_options, values)
     if outcome.too_many_failed(values["max_error_rate"]):
-        click.echo(
+        options.say(
             f"{outcome.lines['failed']} of {outcome.judgements} judgements failed, more than "
             f"--max-error-rate {values['max_error_rate']:g} allows. The others are counted; the "
             "same command asks for the failed ones again.",
-            err=True,
         )
         return options.Exit.UNREACHABLE
     return options.Exit.DONE
@@ -211,7 +210,7 @@ def save(name: str, settings: Mapping[str, Any], quiet: bool) -> int:
 
     click.echo(save_judge(name, settings))
     if not quiet:
-        click.echo(f"From now on: --judge {name}. Try it: --judge {name} --self-test", err=True)
+        options.say(f"From now on: --judge {name}. Try it: --judge {name} --self-test")
     return options.Exit.DONE
 
 
@@ -322,7 +321,7 @@ def judge(
 def say_notes(connection: Connection, quiet: bool) -> None:
     """What a reader of the verdicts should know of the judge, a line each; nothing when quiet."""
     for note in () if quiet else connection.notes():
-        click.echo(f"Note: {note}", err=True)
+        options.say(f"Note: {note}")
 
 
 def of_rubric(call: str) -> bool:
@@ -392,7 +391,7 @@ def show(
     if not values["quiet"]:
         answerer = storage.read_config(folder).answerer
         for note in section_notes(section, answerer, scorer.verdicts.others):
-            click.echo(f"Note: {note}", err=True)
+            options.say(f"Note: {note}")
 
 
 def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> int:
@@ -402,12 +401,12 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
 
     expected = expect([plan], judge_options)
     if not expected.cost.tasks:
-        click.echo("Nothing is left to ask.", err=True)
+        options.say("Nothing is left to ask.")
     if as_json:
         click.echo(expected.json(), nl=False)
     else:
         print_estimate(options.stdout_console(), expected.cost)
-        click.echo("\n".join(expected.lines()))
+        options.say("\n".join(expected.lines()), err=False)
     return options.Exit.DONE
 
 
@@ -418,7 +417,7 @@ def show_prompts(plan: JudgingPlan, judge_options: JudgeOptions, case: str, as_j
     text = prompts_text([plan], judge_options, case, as_json=as_json)
     click.echo(text, nl=False)
     if not text:
-        click.echo("Nobody is asked about this case: the rules decide it.", err=True)
+        options.say("Nobody is asked about this case: the rules decide it.")
     return options.Exit.DONE
 
 
@@ -436,12 +435,14 @@ def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
     server = BatchServer(url, judge_options.api_key, policy)
 
     def say(text: str) -> None:
-        click.echo(printable(text))
+        options.say(printable(text), err=False)
 
     try:
         if values["batch_submit"]:
             under_way = submit(folder, server, say)
-            click.echo(f"{under_way} batches are under way; look again with --batch-fetch.")
+            options.say(
+                f"{under_way} batches are under way; look again with --batch-fetch.", err=False
+            )
         else:
             counts = fetch(folder, server, say)
             if counts.results:
@@ -450,10 +451,9 @@ def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
             if counts.running:
                 click.echo(f"{counts.running} batches still run.")
             if counts.without_results:
-                click.echo(
+                options.say(
                     f"Batches that ended without results: {counts.without_results}. Their requests "
                     f"are free again: send them with --batch-submit {folder}.",
-                    err=True,
                 )
                 return options.Exit.UNREACHABLE
     finally:

@@ -160,7 +160,7 @@ def show_pruned(path: Path, choice: EntryChoice, dry_run: bool, as_json: bool, q
         report = {name: getattr(done, name) for name in done.__slots__} | {"dry_run": dry_run}
         click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2))
     elif not quiet:
-        click.echo(in_words(done, dry_run), err=True)
+        options.say(in_words(done, dry_run))
 
 
 def in_words(done: PruneCounts, dry_run: bool) -> str:
@@ -188,7 +188,7 @@ def export(path: Path, choice: EntryChoice, output: Path | None, quiet: bool) ->
         lines = list(chosen)
         storage.replace_bytes(output, b"".join(lines))
         if not quiet:
-            click.echo(f"{output}: {len(lines):,} entries.", err=True)
+            options.say(f"{output}: {len(lines):,} entries.")
 
 
 def take_in(results: tuple[Path, ...], cache: Path, folder: Path | None, as_json: bool) -> None:
@@ -212,13 +212,15 @@ def take_in(results: tuple[Path, ...], cache: Path, folder: Path | None, as_json
         }
         click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2))
         return
-    click.echo(f"{counts.verdicts:,} verdicts taken in; {counts.there:,} were there already.")
+    options.say(
+        f"{counts.verdicts:,} verdicts taken in; {counts.there:,} were there already.", err=False
+    )
     for words in failure_words(counts):
-        click.echo(f"No verdict from {words}.")
+        options.say(f"No verdict from {words}.", err=False)
     for note in counts.notes:
-        click.echo(f"Note: {note}", err=True)
+        options.say(f"Note: {note}")
     if counts.failures:
-        click.echo("Ask for them again: the same judge_answers.py --batch-out.")
+        options.say("Ask for them again: the same judge_answers.py --batch-out.", err=False)
 
 
 if __name__ == "__main__":

@@ -128,10 +128,9 @@ def main(dry_run: bool, self_test: bool, **values: Any) -> int:
     most = values["max_error_rate"]
     failed = sum(outcome.lines["failed"] for outcome in outcomes)
     if any(outcome.too_many_failed(most) for outcome in outcomes):
-        click.echo(
+        options.say(
             f"{failed} judgements failed, more than --max-error-rate {most:g} allows. The others "
             "are counted; the same command asks for the failed ones again.",
-            err=True,
         )
         return options.Exit.UNREACHABLE
     return options.Exit.DONE
@@ -186,12 +185,12 @@ def estimate(
     expected = expect(plans, judge_options)
     if quietly:
         line = expected.panel or estimate_line(expected.cost, judge_options.max_cost)
-        click.echo(line, err=True)
+        options.say(line)
     elif values["as_json"]:
         click.echo(expected.json(), nl=False)
     else:
         print_estimate(options.stdout_console(), expected.cost)
-        click.echo("\n".join(expected.lines()))
+        options.say("\n".join(expected.lines()), err=False)
 
 
 def judge(

@@ -146,7 +146,7 @@ def _print(
 
 def _talk(text: str) -> None:
     with contextlib.suppress(OSError):  # the terminal may be what is gone
-        click.echo(text, err=True)
+        options.say(text)
 
 
 def _silence(text: str) -> None:

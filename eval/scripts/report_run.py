@@ -134,7 +134,7 @@ def main(
     for path in written:
         click.echo(path, err=as_json)
     if not quiet:
-        click.echo(report.verdict.says, err=True)
+        options.say(report.verdict.says)
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ def _put_out(
     from terminal.page import Prose, Quoted, print_page
 
     for note in history.notes if not values["quiet"] else ():
-        click.echo(f"Note: {plain(note, 400)}", err=True)
+        options.say(f"Note: {plain(note, 400)}")
     file = values["csv_file"]
     if file is not None and not _is_dash(file):
         storage.replace_bytes(file, as_csv(history, lines).encode("utf-8"))

@@ -63,7 +63,7 @@ def test_a_win_says_what_the_others_could_have_shown_and_what_it_costs() -> None
     cheaper = price("pipeline.cost_usd", 0.59, "better")
     assert said("BETTER", RECALL, QUIET, redundancy, slower, cheaper) == [
         "BETTER: finds the needed evidence for 81 of 100 questions (68 before).",
-        "No fall is shown in 1 other primary metric (a fall of 8 points would have been seen).",
+        "No fall is shown in 1 other primary metric: a fall of 8 points or more would show.",
         "Calls take 2.4 times as long and cost 41 % less.",
         "Look at: redundancy_tfidf misses its target (0.186 → 0.206, target < 0.2).",
         "Next: gate_run.py --run new --baseline old.",
@@ -100,13 +100,12 @@ def test_nothing_clear_says_what_would_show_it() -> None:
     """D² (1 + cπ) − cuπD − cs² = 0 gives the printed size; as many cases make 4 points."""
     needed = cases_needed(QUIET, 0.04)
     assert needed is not None
-    (line,) = said("NO CLEAR DIFFERENCE", QUIET)
-    assert line.startswith("NO CLEAR DIFFERENCE: 100 cases show changes of 8 points or more; to ")
-    assert f"see 4 points: about {needed // 10 * 10}" in line or "about" in line
-    unknown = replace(QUIET, noise=None)
-    (line,) = said("NO CLEAR DIFFERENCE", unknown)
-    assert line.endswith(
-        "run_eval.py --repeat 2 --limit 30 shows whether to ask each question twice or more."
+    first, then = said("NO CLEAR DIFFERENCE", QUIET)
+    assert first == "NO CLEAR DIFFERENCE: with 100 cases a change of 8 points or more would show."
+    assert then == f"To see 4 points, about {-(-needed // 10) * 10} cases are needed."
+    *_, last = said("NO CLEAR DIFFERENCE", replace(QUIET, noise=None))
+    assert last == (
+        "run_eval.py --repeat 2 --limit 30 tells whether asking each question again would help."
     )
 
 
@@ -142,6 +141,8 @@ def test_a_partial_run_and_a_metric_of_one_run_alone_are_incomplete() -> None:
         "the other 106 no difference is clear."
     )
     assert then == "Next: get these results, score them (eval_suite.py), and compare again."
+    first, _ = said("WORSE", FELL, rest="NO CLEAR DIFFERENCE", rest_mde=0.121, **lost)
+    assert first.endswith("no difference is clear (a change of 13 points or more would show).")
     (first,) = said("BETTER", RECALL, half=(("pipeline.pass", True),), rest="BETTER")
     assert first == (
         "INCOMPLETE: pipeline.pass is scored in old, not in new; in the others it is better."

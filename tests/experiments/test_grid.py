@@ -1,4 +1,4 @@
-"""grid.toml: the example of EVAL.md, names of settings, and which one the baseline names."""
+"""grid.toml: the documents' example, names of settings, and which one the baseline names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GRID = "[grid]\nk = [2, 5]\nrerank = [true, false]\n[[setting]]\nname = 'all at 
 
 
 def test_the_example_of_the_manual_can_be_run(tmp_path: Path) -> None:
-    text = (ROOT / "EVAL.md").read_text(encoding="utf-8").partition("### A grid of settings")[2]
+    text = (ROOT / "docs" / "decisions.md").read_text("utf-8").partition("## A grid of settings")[2]
     example = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
     assert example
     (tmp_path / "grid.toml").write_text(example[1], encoding="utf-8")

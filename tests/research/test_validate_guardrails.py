@@ -100,7 +100,6 @@ def test_tables_print_the_pessimistic_figure_beside_the_optimistic(data: Path) -
         "rules alone",
         "own distribution",
         "leave one set out",
-        "not estimable",
         "Secrets",
     ):
         assert part in done.stdout

@@ -73,7 +73,7 @@ def test_own_labels_as_json(tmp_path: Path) -> None:
 
 def test_the_table_is_printed_and_written_between_the_markers(tmp_path: Path) -> None:
     labels = str(jsonl(tmp_path / "mine.jsonl", ROWS))
-    page = tmp_path / "EVAL.md"
+    page = tmp_path / "page.md"
     page.write_text(f"before\n{START}\nold\n{documents.END}\nafter\n", encoding="utf-8")
     done = run("--labels-file", labels, "--output", str(page), "--resamples", "50")
     assert done.returncode == 0, done.stderr
@@ -95,7 +95,7 @@ def test_a_new_file_gets_the_markers(tmp_path: Path) -> None:
 
 
 def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
-    page = tmp_path / "EVAL.md"
+    page = tmp_path / "page.md"
     page.write_text("mine\n", encoding="utf-8")
     done = run("--labels-file", str(jsonl(tmp_path / "mine.jsonl", ROWS)), "--output", str(page))
     assert done.returncode == 2

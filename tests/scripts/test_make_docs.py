@@ -26,7 +26,6 @@ SCRIPT = ROOT / "bench" / "make_docs.py"
 MARKED = "before\n<!-- generated: metrics -->\nold\n<!-- end -->\nafter\n"
 AGREEMENT = "<!-- generated: agreement -->\nkept\n<!-- end -->\n"
 KEYS = "# Manual\n\n<!-- generated: keys -->\n<!-- end -->\nby hand\n"
-LISTED = "# Tool\n\n<!-- generated: scripts -->\n<!-- end -->\n"
 
 
 def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -39,7 +38,7 @@ def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[s
 
 
 PRODUCTS = "# Known\n\n<!-- generated: products -->\n<!-- end -->\n"
-OTHER_PAGES = {"README", "labelling", "products"}
+OTHER_PAGES = {"README", "labelling", "metrics", "products"}
 
 option_tables = cache(make_docs.option_tables)
 """Each script is asked once for all tests that call make_docs in this process."""
@@ -53,10 +52,9 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 
 def unwritten(folder: Path) -> Path:
-    """Fill the folder: EVAL.md has a block to fill, one of another writer, and other text."""
-    (folder / "EVAL.md").write_text(AGREEMENT + MARKED, encoding="utf-8")
-    (folder / "README.md").write_text(LISTED, encoding="utf-8")
+    """Fill the folder: metrics.md has a block to fill, one of another writer, and other text."""
     (folder / "docs").mkdir()
+    (folder / "docs" / "metrics.md").write_text(AGREEMENT + MARKED, encoding="utf-8")
     (folder / "docs" / "labelling.md").write_text(KEYS, encoding="utf-8")
     (folder / "docs" / "products.md").write_text(PRODUCTS, encoding="utf-8")
     return folder
@@ -145,7 +143,7 @@ def test_only_the_named_block_changes() -> None:
 
 
 def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
-    document = (made / "EVAL.md").read_text("utf-8")
+    document = (made / "docs" / "metrics.md").read_text("utf-8")
     assert all(f"`{metric.definition}`" in document for metric in METRICS)
     assert document.endswith("<!-- end -->\nafter\n")
     names = {path.stem for path in make_docs.scripts()}
@@ -156,9 +154,23 @@ def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     assert "--min-similarity" in page
     listed = (made / "docs" / "README.md").read_text("utf-8")
     assert all(f"[{name}.py]({name}.md)" in listed for name in names)
-    first = (made / "README.md").read_text("utf-8")
-    assert first.startswith("# Tool\n\n<!-- generated: scripts -->\n| script |")
-    assert all(f"[{name}.py](docs/{name}.md)" in first for name in names)
+    assert all(f"({file})" in listed for file, _, _ in make_docs.GUIDES)
+
+
+def test_an_option_of_many_scripts_is_explained_once(made: Path) -> None:
+    pages = {path.stem: path.read_text("utf-8") for path in (made / "docs").glob("*.md")}
+    shared = [line for line in pages["README"].splitlines() if line.startswith("| `-")]
+    assert [row.split("`")[1] for row in shared] == list(make_docs.SHARED)
+    assert [
+        line for name in pages if name != "README" for line in shared if line in pages[name]
+    ] == []
+    assert make_docs.SHARED_LINE in pages["run_eval"]
+
+
+def test_every_guide_is_a_document() -> None:
+    own = {path.name for path in (ROOT / "docs").glob("*.md")}
+    own -= {f"{path.stem}.md" for path in make_docs.scripts()} | {"README.md"}
+    assert own == {file for file, _, _ in make_docs.GUIDES if not file.startswith("..")}
 
 
 def test_actions_become_tables_of_keys() -> None:
@@ -195,7 +207,7 @@ def test_the_manual_of_labelling_names_every_action(made: Path) -> None:
 
 
 def test_other_blocks_are_left_alone(made: Path) -> None:
-    document = (made / "EVAL.md").read_text("utf-8")
+    document = (made / "docs" / "metrics.md").read_text("utf-8")
     assert document.startswith(AGREEMENT + "before\n")
 
 
@@ -218,14 +230,14 @@ def test_the_same_text_whatever_the_machine_is_set_to(fresh: Path, tmp_path: Pat
 def test_check_names_what_is_stale_and_writes_nothing(
     fresh: Path, call: Callable[..., Result]
 ) -> None:
-    table, page, gone = fresh / "EVAL.md", fresh / "docs" / "run_eval.md", fresh / "docs" / "old.md"
+    table, page, gone = (fresh / "docs" / f"{name}.md" for name in ("metrics", "run_eval", "old"))
     table.write_text(table.read_text("utf-8").replace("higher", "lower"), encoding="utf-8")
     page.unlink()
     gone.write_text(make_docs.MARK + "\n\n# old.py\n", encoding="utf-8")
     before = {path: path.read_bytes() for path in fresh.rglob("*.md")}
     done = call("--check", "--root", fresh)
     assert done.exit_code == 1
-    assert sorted(done.stdout.split()) == ["EVAL.md", "docs/old.md", "docs/run_eval.md"]
+    assert sorted(done.stdout.split()) == ["docs/metrics.md", "docs/old.md", "docs/run_eval.md"]
     assert "make docs" in done.stderr
     assert {path: path.read_bytes() for path in fresh.rglob("*.md")} == before
 
@@ -244,7 +256,7 @@ def test_writing_mends_what_is_stale_and_keeps_pages_of_others(
     assert {path: path.read_bytes() for path in fresh.rglob("*.md")} == before
 
 
-@pytest.mark.parametrize("name", ["EVAL.md", "README.md", "docs/labelling.md", "docs/products.md"])
+@pytest.mark.parametrize("name", ["docs/metrics.md", "docs/labelling.md", "docs/products.md"])
 @pytest.mark.parametrize("text", [None, "no markers\n", "<!-- generated: metrics -->\nno end\n"])
 def test_a_document_without_place_for_a_table(
     root: Path, call: Callable[..., Result], name: str, text: str | None

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.contrasts import unreadable_on
+from tests.key_names import textual_name
 from textual.geometry import Size
 
 from terminal.actions import ActionRefused
@@ -88,6 +90,18 @@ async def test_one_key_a_claim_and_on_to_the_next() -> None:
         await pilot.press("q")
     assert [one.label for one in bench.written] == ["supported", "not_supported", "cannot_tell"]
     assert bench.app.return_code == 0
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+async def test_every_screen_can_be_read_in_both_themes(theme: str) -> None:
+    """On terminals of all colours and of 256."""
+    bench = Bench()
+    bench.app = ClaimApp(bench.session, theme=theme)
+    async with bench.app.run_test(size=(120, 40)) as pilot:
+        for keys in ("1", "hvf", "]", "?", "q"):
+            await pilot.press(*(textual_name(key) for key in keys))
+            await pilot.pause()
+            assert unreadable_on(bench.app) == set(), keys
 
 
 async def test_the_verdict_is_hidden_until_the_claim_is_labelled() -> None:

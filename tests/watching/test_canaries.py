@@ -45,7 +45,7 @@ def test_quiet_days_are_no_alarm(runs: Path) -> None:
     assert (look.newest, look.baseline, look.runs) == ("canaries-09", "canaries-00", 10)
     assert (look.passed, look.alarms) == (True, ())
     (said,) = look.notes
-    assert said.startswith("NO CLEAR DIFFERENCE: 40 cases show changes of ")
+    assert said.startswith("NO CLEAR DIFFERENCE: with 40 cases a change of ")
     assert sentence(look) == (
         "Canaries: canaries-09 passes the gate against canaries-00; no alarm in 10 runs."
     )

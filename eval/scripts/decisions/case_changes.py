@@ -48,11 +48,13 @@ _ALONE = len(_WORDS)
 
 @dataclass(frozen=True, slots=True)
 class ChangedCase:
-    """A case that broke or was fixed. ``reasons``: why it fails now, or why it failed before."""
+    """A case that broke or was fixed. ``reasons``: why it fails now, or why it failed before;
+    ``fact``: the first of them in a few words."""
 
     case_id: str
     way: Ways
     reasons: tuple[str, ...] = ()
+    fact: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,26 @@ class PairVerdicts:
         code = _ALONE if case is None else self._codes[case]
         return None if code == _ALONE else _WORDS[code]
 
+    def few_words(self, case_id: str) -> str:
+        """Why a case fails now, or failed before it was fixed, for a column: ``no gold``; where the
+        first gold moved, its ranks."""
+        way, digest = self.way(case_id), hash(case_id)
+        verdict = (self.base if way == "fixed" else self.new).verdict(case_id)
+        if way is None or verdict is None or not verdict.reasons:
+            return ""
+        rule = verdict.reasons[0]
+        before, now = (found.get(digest) for found in self._first_gold)
+        if rule.ranked and before != now:
+            return rank_change(before, now)
+        return f"was: {rule.word}" if way == "fixed" else rule.word
+
+    @cached_property
+    def _first_gold(self) -> tuple[dict[int, float], dict[int, float]]:
+        """In both runs 1 / rank of the first gold passage, by the hash of the case's id; 0 where
+        there is none, not there where that is not known."""
+        base, new = (_first_gold(table, self.ruling) for table in (self.base_table, self.new_table))
+        return base, new
+
     def hashes(self, way: Ways, most: int) -> dict[int, Ways]:
         """The hashes of the ids of the first cases of which this became."""
         code, hashes = _WORDS.index(way), self.new.case_hashes
@@ -160,6 +182,25 @@ class PairVerdicts:
     def within(self) -> str:
         """``within the first 3``, where the depth is known; else empty."""
         return "" if self.ruling.depth is None else f"within the first {self.ruling.depth}"
+
+
+def rank_change(before: float | None, now: float | None) -> str:
+    """What became of the first gold passage, from 1 / rank in both runs: ``gold 9 → none``."""
+    ranks = (str(round(1 / value)) if value else "none" for value in (before, now))
+    return f"gold {' → '.join(ranks)}"
+
+
+def _first_gold(table: RunTable, ruling: Ruling) -> dict[int, float]:
+    rule = next((rule for rule in ruling.rules if rule.ranked), None)
+    if rule is None or rule.section not in scored_sections(table.folder):
+        return {}
+    lines = table.section(rule.section)
+    values = lines.column(rule.metric.partition(".")[2])
+    return {
+        case: value
+        for case, value in zip(lines.ids.tolist(), values.tolist(), strict=True)
+        if value == value
+    }
 
 
 def read_pair(
@@ -209,7 +250,24 @@ def _changed(pair: PairVerdicts, most: int) -> Iterator[ChangedCase]:
         first = (case_id, 0)
         before = scores_of(lines_of(pair.base_table, pair.ruling, first)) if broke else None
         lines = lines_of(table, pair.ruling, key)
-        yield ChangedCase(case_id, way, reasons_in_words(pair.ruling, verdict, lines, before))
+        yield ChangedCase(
+            case_id,
+            way,
+            reasons_in_words(pair.ruling, verdict, lines, before),
+            _fact(pair.ruling, verdict, lines, before),
+        )
+
+
+def _fact(
+    ruling: Ruling,
+    verdict: CaseVerdict,
+    lines: Lines,
+    before: Mapping[str, float | None] | None,
+) -> str:
+    if not verdict.reasons:
+        return ""
+    rule = verdict.reasons[0]
+    return ruling.fact(rule, scores_of(lines), _evidence(lines, rule.section), before)
 
 
 def _ids(table: RunTable, ruling: Ruling, wanted: Collection[int]) -> Iterator[str]:

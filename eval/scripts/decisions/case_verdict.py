@@ -256,6 +256,21 @@ class Ruling:
             text = details if rule.evidence == "outcome" else f"{text}: {details}"
         return text
 
+    def fact(
+        self,
+        rule: CaseRule,
+        values: Mapping[str, float | None],
+        evidence: Mapping[str, Any],
+        before: Mapping[str, float | None] | None = None,
+    ) -> str:
+        """The same in a few words: ``gold 9 → none``, ``uncertain, not success``."""
+        if rule.ranked and (old := (before or {}).get(rule.metric)):
+            value = values.get(rule.metric)
+            return f"gold {round(1 / old)} → {round(1 / value) if value else 'none'}"
+        if rule.evidence == "outcome" and evidence.get("expected"):
+            return f"{evidence.get('outcome') or 'no outcome'}, not {evidence['expected']}"
+        return rule.word
+
 
 def _details(rule: CaseRule, evidence: Mapping[str, Any]) -> str:
     """The facts behind a broken rule, as the score line names them; "" without any."""

@@ -162,6 +162,7 @@ def comparison_of(
         row = MetricRow(section, metric, direction(name), True)
         in_base = name in scores[0].names
         rows.append(replace(row, verdict="only in base" if in_base else "only in new"))
+    whole = not any(head.get("missing") for head in heads)
     missing, asked = ([head.get(name) or 0 for head in heads] for name in ("missing", "asked"))
     return Comparison(
         *ids,
@@ -170,5 +171,7 @@ def comparison_of(
         tested=decision.tested,
         missing=(missing[0], missing[1]),
         asked=(asked[0], asked[1]),
+        rest=decision.headline if whole else None,
+        rest_mde=decision.largest_mde,
         half=half_measured(rows, [row.name for row in rows], targets),
     )

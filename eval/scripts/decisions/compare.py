@@ -360,7 +360,7 @@ def _settled(
     if any(any(draft.missing) for draft in drafts):
         rest = decided_on([draft.rest for draft in drafts])
     return [
-        _comparison(draft, decision, others.headline, primary, options, codes)
+        _comparison(draft, decision, others, primary, options, codes)
         for draft, decision, others in zip(drafts, decisions, rest, strict=True)
     ]
 
@@ -390,7 +390,7 @@ def _aligned(evidence: Evidence, own: Ints, ids: Ints) -> Evidence:
 def _comparison(
     draft: _Draft,
     decision: Decision,
-    rest: Headline,
+    rest: Decision,
     primary: Sequence[str],
     options: CompareOptions,
     codes: ClusterCodes,
@@ -434,7 +434,8 @@ def _comparison(
         only_new=draft.only_new,
         missing=draft.missing,
         asked=draft.asked,
-        rest=rest,
+        rest=rest.headline,
+        rest_mde=rest.largest_mde,
         compared=draft.compared,
         half=half_measured(rows, looked_for, options.targets),
         margin=options.margin,

@@ -12,6 +12,7 @@ from decisions.compare_words import (
     cases_line,
     change_of,
     changed_words,
+    contradictions,
     explored_line,
     explored_title,
     flip_title,
@@ -66,11 +67,12 @@ def compare_page(
     flips: Flips | None = None,
     talks: ConversationChanges | None = None,
     in_common: Sequence[Block] = (),
+    paths: Sequence[Block] = (),
     every: bool = True,
 ) -> Page:
     """What changed, remarks, the primary metrics, the others, the cases that changed, the verdict.
 
-    ``every``: False leaves out what -v shows.
+    ``every``: False leaves out what -v shows. ``paths``: where the evidence is lost.
     """
     blocks: list[Block] = [Prose(Quoted(cases_line(comparison)), "strong")]
     blocks += _changed("MUST BE THE SAME, BUT DIFFERS", comparison.controls, True)
@@ -80,6 +82,7 @@ def compare_page(
     primary, loud, rest = row_groups(comparison)
     tested = sum(row.p_bh is not None for row in loud + rest)
     blocks.append(_metrics(PRIMARY_TITLE, primary))
+    blocks += [Prose(Quoted(text), "doubt") for text in contradictions(comparison)]
     shown_rows = loud if every else [row for row in loud if row.bad][:_BAD_SHOWN]
     blocks.append(_metrics(explored_title(tested), shown_rows))
     quiet = f"{len(rest)} more without evidence of a difference"
@@ -93,6 +96,7 @@ def compare_page(
         blocks += _flips(flips)
     if cases is not None:
         blocks += [*_cases(cases), *in_common]
+    blocks += paths
     if talks is not None:
         blocks += _conversations(talks, every)
     if every:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from decisions.case_changes import ChangedCase
 from decisions.compare import TOO_FEW
+from decisions.effects import ALPHA
 from decisions.flips import Flip, Flips, Ranks
 from decisions.rows import SIGNS, Comparison, MetricRow, RowVerdict
 from ragmetrics.stats.means import UNRELIABLE_BELOW
@@ -17,6 +18,7 @@ from terminal.page import (
     from_to,
     number,
     p_value,
+    p_words,
     signed,
     signed_between,
     times,
@@ -35,7 +37,8 @@ def explored_title(tested: int) -> str:
 def cases_line(comparison: Comparison) -> str:
     names = f"{comparison.base_id} → {comparison.new_id}"
     text = f"{plain(names)}: {counted(comparison.cases, 'case')} in both"
-    return f"{text}; {comparison.clusters}" if comparison.clusters else text
+    together = comparison.clusters.removeprefix(counted(comparison.cases, "case")).lstrip(": ")
+    return f"{text}; {together}" if together else text
 
 
 def explored_line(comparison: Comparison) -> str:
@@ -69,12 +72,48 @@ def legend(comparison: Comparison) -> list[str]:
     ]
     if any(row.mde for row in rows if row.verdict == "no evidence"):
         lines.append(
-            "No evidence is not «no change»: MDE is the smallest true difference that this verdict "
-            "would find 4 times in 5; a smaller one may be there, unseen."
+            "No evidence is not «no change»: MDE is the smallest change of that metric that would "
+            "show, 4 times in 5. The first line names the largest MDE; the gate looks for falls "
+            "alone, so it can show slightly smaller ones."
         )
     if any(row.ratio is not None for row in rows):
         lines.append("1.12×: the new run's value is 1.12 times the base's in a typical case.")
     return lines
+
+
+def contradictions(comparison: Comparison) -> list[str]:
+    """Why the p of a primary metric and its interval seem to say different things, a sentence each:
+    p is of sign flips of all primary metrics, the interval is of Student's t and one metric."""
+    rows = [row for row in comparison.rows if row.primary and row.p_joint is not None]
+    return [text for row in rows if (text := _contradiction(row, comparison.tested))]
+
+
+def _contradiction(row: MetricRow, tested: int) -> str:
+    effect, p = row.effect, row.p_joint or 0.0
+    limits = effect.limits if effect else None
+    if effect is None or limits is None or (p <= ALPHA) == (limits[0] > 0 or limits[1] < 0):
+        return ""
+    name, units = plain(row.metric, 80), counted(effect.clusters, "case")
+    if effect.clusters < effect.n:
+        units = counted(effect.clusters, "group") + " of cases"
+    if p <= ALPHA:
+        return (
+            f"{name}: {p_words(p)}, but the interval contains 0, since it allows for a change that "
+            "no case showed. A verdict needs both."
+        )
+    beside = f"{name}: the interval excludes 0, but {p_words(p)}"
+    if 0.5**effect.moved > ALPHA:
+        return (
+            f"{beside}: {effect.moved} of {units} changed, and so few can give no p below "
+            f"{p_value(0.5**effect.moved)}. Trust p: for so few changes the interval is too narrow."
+        )
+    if tested > 1 and (row.p is None or row.p <= ALPHA):
+        alone = "" if row.p is None else f" (by itself {p_words(row.p)})"
+        return (
+            f"{beside}, corrected for {tested} primary metrics{alone}. The interval is not "
+            "corrected. A verdict needs both."
+        )
+    return f"{beside}. Sign flips assume less than the interval does, and a verdict needs both."
 
 
 def row_name(row: MetricRow) -> str:

@@ -102,9 +102,9 @@ class Effect:
 
     ``cases``: of the table. ``n_a``, ``n_b``: of them scored in each run; ``n``: in both, which all
     other numbers rest on. ``difference``: mean b - mean a, with its 95 % ``interval`` (not
-    corrected for other metrics; None below two clusters). ``clusters``: of the n cases. ``rose``,
-    ``fell``: cases whose value went up or down. ``ratio``: of skewed quantities, instead of the
-    interval; their spread is that of log ratios.
+    corrected for other metrics; None below two clusters). ``clusters``: of the n cases; ``moved``:
+    those that changed. ``rose``, ``fell``: cases whose value went up or down. ``ratio``: of skewed
+    quantities, instead of the interval; their spread is that of log ratios.
     """
 
     cases: int
@@ -120,6 +120,7 @@ class Effect:
     ratio: Ratio | None = None
     rose: int = 0
     fell: int = 0
+    moved: int = 0
 
     @property
     def limits(self) -> tuple[float, float] | None:
@@ -221,6 +222,7 @@ def measure(
         difference=float(differences.mean()),
         rose=int((differences > 0).sum()),
         fell=int((differences < 0).sum()),
+        moved=int(np.count_nonzero(cluster_sums(differences, own))),
     )
     if skewed:
         ratios = _differences(np.log(before), np.log(after))

@@ -98,9 +98,11 @@ class Decision:
     def row(self, name: str) -> PrimaryRow | None:
         return next((row for row in self.rows if row.name == name), None)
 
-    def named(self, verdict: Verdict) -> tuple[PrimaryRow, ...]:
-        """The rows with a verdict, in order."""
-        return tuple(row for row in self.rows if row.verdict == verdict)
+    @property
+    def largest_mde(self) -> float | None:
+        """The change of a share that shows in every primary metric; None where none is tested."""
+        sizes = [row.mde for row in self.rows if row.mde and range_of(row.name) == 1]
+        return max(sizes, default=None)
 
 
 @dataclass(frozen=True)

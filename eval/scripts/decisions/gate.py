@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from decisions.gate_baseline import against, gate_sentences
+from decisions.gate_baseline import against, broken_cases, gate_sentences
 from decisions.gate_checks import (
     GateEvidence,
     complete,
@@ -71,12 +71,16 @@ def evaluate(
     ]
     notes: Sequence[str] = ()
     says: Sequence[str] = ()
+    doubt = ""
     if evidence.base is None:
         checks.append(_skipped(rules))
     else:
         more, result = against(rules, evidence, sections)
         notes, says = result.notes, gate_sentences(evidence, result)
         checks += more
+        if all(check.status != "failed" for check in checks):
+            doubt, warning = broken_cases(evidence, result)
+            checks += warning
     judged, accepted = with_accepts(checks, accepts)
     judged.sort(key=lambda check: ORDER.index(check.status))
     return Verdict(
@@ -87,6 +91,7 @@ def evaluate(
         accepts=accepted,
         caveats=[*_caveats(rules, evidence, accepted), *notes],
         says=says,
+        doubt=doubt,
         header=dict(evidence.new.header)
         | {
             "gates_sha256": None if rules_file is None else sha256_file(rules_file),

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from decisions.baseline import EPSILON
-from decisions.effects import Effect
+from decisions.case_changes import read_pair
+from decisions.case_rules import read_case_rules
+from decisions.effects import ALPHA, Effect
 from decisions.engine import range_of
 from decisions.gate_checks import (
     GateEvidence,
@@ -19,11 +21,18 @@ from decisions.gate_checks import (
     unlike,
 )
 from decisions.gate_rules import AgainstBase, GateRules
-from decisions.headline import points
+from decisions.headline import would_show
 from decisions.measures import known_metrics
 from decisions.primary import primary_names
-from decisions.regressions import Regression, Regressions, independent_interval, regressions
+from decisions.regressions import (
+    PAIRED,
+    Regression,
+    Regressions,
+    independent_interval,
+    regressions,
+)
 from ragmetrics.stats.means import UNRELIABLE_BELOW
+from ragmetrics.stats.significance import mcnemar
 from records.gate_verdict import WORSE, Check, Status
 from records.targets import GATES
 from terminal.page import fine_percent, from_to, number, p_words
@@ -84,17 +93,52 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
         return list(result.says[:1])
     most = max(tested, key=lambda row: row.n)
     runs = f"Compared: {plain(evidence.new.label)} with {plain(base.label)}"
-    text = f"{runs}, {counted(len(tested), 'primary metric')} on {counted(most.n, 'case')}"
+    text = f"{runs}, {counted(len(tested), 'primary metric')} on {counted(most.n, 'case')}."
     shares = [row.least_fall for row in tested if range_of(row.name) == 1 and row.least_fall]
     if shares:
-        text += f"; a fall of {points(max(shares))} would have been caught 4 times in 5"
-    lines = [*result.says[:1], f"{text}."]
+        text += f" The gate looks for falls alone: {would_show(max(shares), 'fall')}."
+    lines = [*result.says[:1], text]
     if any(row.worse for row in tested) and result.headline not in ("WORSE", "MIXED"):
         lines.append(
             "The gate asks only whether a metric fell, so it fails at falls that the comparison, "
             "which also looks for rises, does not call worse yet."
         )
     return [*lines, *([result.advice] if result.advice else [])]
+
+
+MOST_BROKEN = 2_000
+"""Cases up to which broken ones are counted: with more of them the joint test misses little."""
+
+
+def broken_cases(evidence: GateEvidence, result: Regressions) -> tuple[str, list[Check]]:
+    """Why a gate that passes says little, and a line of its table: more cases broke than were
+    fixed, by more than chance if each counted alone, and no primary metric is proven worse."""
+    base, new = evidence.base, evidence.new
+    tested = [row for row in result.rows if row.p is not None and row.method == PAIRED]
+    before = (base.folder or base.source) if base else None
+    if before is None or new.folder is None or not max((r.n for r in tested), default=0) > 0:
+        return "", []
+    if max(row.n for row in tested) > MOST_BROKEN:
+        return "", []
+    pair = read_pair(before, new.folder, read_case_rules(evidence.targets), evidence.tables)
+    broke, fixed, *rest = pair.counts().values() if pair and not pair.unknown else (0, 0)
+    if broke <= fixed or mcnemar(fixed, broke)[1] > 2 * ALPHA:
+        return "", []
+    total = broke + fixed + sum(rest)
+    found = f"{broke} of {counted(total, 'case')} broke"
+    fell = {row.name: row.worse_by for row in tested if row.worse_by > 0}
+    doubt = "too few cases to tell" if fell else "no primary metric fell"
+    most = max(fell, key=lambda name: fell[name], default="pipeline.pass")
+    groups = f" ({result.cases})" if result.cases else ""
+    reason = (
+        f"{found}, {fixed} {'was' if fixed == 1 else 'were'} fixed{groups}; {doubt}. To fail at "
+        f'such a fall without waiting for evidence: "{most}" = "drop 10 %" under [gates.baseline]'
+    )
+    if not fell:
+        reason = f"{found}, {fixed} fixed; {doubt}. To fail then: name cases in [[gates.must_pass]]"
+    must = "no rule on broken cases"
+    check = Check("broke", "run", "cases_broke", "skipped", must, broke, n=total, reason=reason)
+    return f"{found}: {doubt}", [check]
 
 
 def primary_tested(

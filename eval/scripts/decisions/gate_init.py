@@ -44,9 +44,14 @@ TAIL = """
 # [[gates.must_pass]]
 # tags = ["critical"]
 
-# Rules of your own against the baseline; they stand in for the built-in test of that metric:
+# Rules of your own against the baseline; they replace the built-in test of that metric:
 # "drop 10 %", "drop 0.05", "margin 0.05", "regression", or "none".
+#
+# With few cases, or few documents, the built-in test fails at large falls alone: "Gate passed, but
+# 7 of 14 cases broke: too few cases to tell". A "drop" rule waits for no evidence, so it fails then
+# (and now and then by chance). Write one for each metric that you cannot afford to lose.
 # [gates.baseline]
+# "pipeline.pass" = "drop 10 %"
 # "context.redundancy_ngram" = "drop 10 %"
 """
 

@@ -82,7 +82,8 @@ _COLUMNS: tuple[DataColumn[Check], ...] = (
 
 def gate_page(verdict: Verdict) -> Page:
     """The checks that did not pass, why, the others folded, and the verdict in a word."""
-    run: tuple[str | Quoted, ...] = (f"Gate {verdict.outcome}: run ", _quoted(verdict.run_id))
+    joint = ". Run " if verdict.doubt else ": run "
+    run: tuple[str | Quoted, ...] = (f"{verdict.title}{joint}", _quoted(verdict.run_id))
     if verdict.baseline:
         run = (*run, " against ", _quoted(verdict.baseline))
     rules = "" if verdict.gates == BUILT_IN_RULES else "rules of "
@@ -98,7 +99,8 @@ def gate_page(verdict: Verdict) -> Page:
     title = f"{len(passed)} passed"
     blocks.append(DataTable(_COLUMNS, passed, tone=_tone, folded=title))
     more = tuple(Prose(_quoted(line)) for line in verdict.says)
-    blocks.append(Conclusion(verdict.summary(), _OUTCOMES[verdict.outcome], more))
+    tone: Tone = "doubt" if verdict.passed and verdict.doubt else _OUTCOMES[verdict.outcome]
+    blocks.append(Conclusion(verdict.summary(), tone, more))
     return Page("", blocks)
 
 
@@ -205,6 +207,7 @@ def _suite(root: ET.Element, section: str, checks: list[Check], verdict: Verdict
         ("run", verdict.run_id),
         ("baseline", verdict.baseline or "none"),
         ("gates", verdict.gates),
+        ("title", verdict.title),
     ):
         ET.SubElement(properties, "property", name=name, value=_clean(value))
     for check in checks:

@@ -35,7 +35,9 @@ REPEATS = 3
 SLOW = 1.1
 """Ratio from which times are told as a multiple."""
 
-TRY_REPEATS = "run_eval.py --repeat 2 --limit 30 shows whether to ask each question twice or more"
+TRY_REPEATS = (
+    "run_eval.py --repeat 2 --limit 30 tells whether asking each question again would help."
+)
 
 CALLS, COST, TOKENS = "pipeline.latency_ms", "pipeline.cost_usd", "pipeline.total_tokens"
 
@@ -80,6 +82,7 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         price = []
     yield first.removesuffix(".") + scope
     yield from _not_shown(comparison)
+    yield from _to_see_more(comparison)
     if price:
         yield f"Calls {' and '.join(price)}."
     if names := list(_look_at(comparison))[:MOST_ADDED]:
@@ -224,35 +227,51 @@ def _not_shown(comparison: Comparison) -> Iterator[str]:
     if seen := _shares(quiet):
         most = max(row.mde or 0.0 for row in seen)
         others = counted(len(seen), "other primary metric")
-        yield f"No fall is shown in {others} (a fall of {points(most)} would have been seen)."
+        yield f"No fall is shown in {others}: {would_show(most, 'fall')}."
     few = [row.metric for row in rows if row.verdict == "too few"]
     if few:
         yield f"Too few cases to tell: {', '.join(few)}."
 
 
-def _what_would_show(rows: Sequence[MetricRow]) -> str:
-    """How large a change these cases show, and what a smaller one would take."""
+def would_show(size: float, way: str = "change") -> str:
+    """The smallest difference of shares that is found 4 times in 5, in the words of every tool."""
+    return f"a {way} of {points(size)} or more would show"
+
+
+def largest_unseen(rows: Iterable[MetricRow]) -> MetricRow | None:
+    """Of the primary metrics that could be tested the one whose change must be largest to show."""
     shares = _shares(row for row in rows if row.verdict != "too few")
-    if not shares:
+    return max(shares, key=lambda row: row.mde or 0.0, default=None)
+
+
+def _what_would_show(rows: Sequence[MetricRow]) -> str:
+    """How large a change these cases would show."""
+    row = largest_unseen(rows)
+    if row is None or row.mde is None:
         return "no primary metric differs by more than chance"
-    row = max(shares, key=lambda row: row.mde or 0.0)
-    size = ceil(100 * (row.mde or 0.0) - 1e-9)
-    text = f"{counted(row.n, 'case')} show changes of {counted(size, 'point')} or more"
+    return f"with {counted(row.n, 'case')} {would_show(row.mde)}"
+
+
+def _to_see_more(comparison: Comparison) -> Iterator[str]:
+    """What it takes to show half of the change that these cases would."""
+    row = largest_unseen(_tested(comparison))
+    if comparison.headline != "NO CLEAR DIFFERENCE" or row is None or row.mde is None:
+        return
+    size = ceil(100 * row.mde - 1e-9)
     if size < 2:
-        return text
-    smaller = max(1, size // 2)
+        return
+    smaller, repeated = size // 2, repeated_mde(row)
     needed = cases_needed(row, smaller / 100)
-    wish = f"; to see {counted(smaller, 'point')}: "
-    options = [f"about {_rounded(needed):,} cases in all"] if needed else []
-    repeated = repeated_mde(row)
-    if repeated is not None and 100 * repeated <= smaller + 0.5:
-        options.append(f"each of these asked {REPEATS} times (--repeat {REPEATS})")
-    text += wish + " or ".join(options) if options else ""
+    options = [f"about {_rounded(needed):,} cases are needed"] if needed else []
+    enough = repeated is not None and 100 * repeated <= smaller + 0.5
+    if enough:
+        options.append(f"ask each of these {REPEATS} times (--repeat {REPEATS})")
+    if options:
+        yield f"To see {counted(smaller, 'point')}, {', or '.join(options)}."
     if row.noise is None:
-        return f"{text}; {TRY_REPEATS}"
-    if repeated is not None and is_noisy(row) and 100 * repeated > smaller + 0.5:
-        text += f"; with --repeat {REPEATS} these cases show {points(repeated)}"
-    return text
+        yield TRY_REPEATS
+    elif repeated is not None and is_noisy(row) and not enough:
+        yield f"With --repeat {REPEATS} {would_show(repeated)}."
 
 
 def is_noisy(row: MetricRow) -> bool:
@@ -283,8 +302,8 @@ def repeat_advice(rows: Iterable[MetricRow]) -> str:
     for row in noisy:
         if (size := repeated_mde(row)) is not None and row.mde is not None:
             return (
-                f"{row.metric} varies more by the bot than by the cases: --repeat {REPEATS} would "
-                f"show {points(size)}, now {points(row.mde)}."
+                f"{row.metric} varies more by the bot than by the cases: with --repeat {REPEATS} "
+                f"{would_show(size)}, now {points(row.mde)}."
             )
     return ""
 
@@ -330,9 +349,14 @@ def _incomplete(comparison: Comparison) -> Iterator[str]:
         yield f"{name} is scored in {plain(there)}, not in {plain(lacking)}"
     for name in _apart(comparison):
         yield f"{name} has no case that both runs scored"
+    if comparison.rest is None and any(comparison.missing):
+        yield "the others cannot be compared alone, since of one run there is metrics.json only"
     if comparison.rest is not None and not _apart(comparison):
         on = f"on the other {comparison.compared:,}" if any(comparison.missing) else "in the others"
-        yield f"{on} {_REST[comparison.rest]}"
+        shows = ""
+        if comparison.rest == "NO CLEAR DIFFERENCE" and comparison.rest_mde is not None:
+            shows = f" ({would_show(comparison.rest_mde)})"
+        yield f"{on} {_REST[comparison.rest]}{shows}"
 
 
 def _price(comparison: Comparison) -> Iterator[str]:

@@ -145,6 +145,15 @@ def targets_text(met: int, missed: int, not_measured: int) -> str:
     return ", ".join(parts)
 
 
+def targets_met(measures: Iterable[Measure]) -> str:
+    """How many targets these numbers meet, in words; "" where none has a target."""
+    aimed = [measure for measure in measures if measure.target is not None]
+    measured = [measure for measure in aimed if measure.passed is not None]
+    met = sum(measure.passed is True for measure in measured)
+    text = targets_text(met, len(measured) - met, len(aimed) - len(measured))
+    return text if aimed else ""
+
+
 def band(mean: float | None, metric: Metric, ci95: Sequence[float] | None) -> str | None:
     """excellent from 0.9, good from 0.7, fair from 0.5, else poor.
 

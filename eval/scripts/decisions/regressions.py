@@ -67,6 +67,11 @@ class Regression:
     def worse(self) -> bool:
         return self.p is not None and self.p <= ALPHA
 
+    @property
+    def worse_by(self) -> float:
+        """How far the mean went the bad way; below 0 for a gain."""
+        return (self.delta or 0.0) * (1 if direction(self.name) is False else -1)
+
 
 @dataclass(frozen=True)
 class Regressions:
@@ -202,7 +207,7 @@ def _regression(row: MetricRow, unit: str) -> Regression:
         effect.mean_a,
         effect.mean_b,
         effect.difference,
-        effect.interval,
+        row.interval,
         effect.n,
         PAIRED,
         row.p_worse,

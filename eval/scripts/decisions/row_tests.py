@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from decisions.effects import Effect, measure, plain_p
-from decisions.engine import Evidence, PrimaryRow, evidence_of, is_skewed, range_of
+from decisions.engine import FEWEST_CLUSTERS, Evidence, PrimaryRow, evidence_of, is_skewed, range_of
 from decisions.headline import REPEATS
 from decisions.rows import MetricRow
 from ragmetrics import catalogue
@@ -66,8 +66,8 @@ def tested(
 
 
 def with_effect(row: MetricRow, effect: Effect) -> MetricRow:
-    """The row with the numbers of its effect."""
-    ratio = effect.ratio
+    """The row with the numbers of its effect; without an interval where nothing is decided."""
+    ratio, few = effect.ratio, effect.clusters < FEWEST_CLUSTERS
     return replace(
         row,
         n=effect.n,
@@ -75,11 +75,11 @@ def with_effect(row: MetricRow, effect: Effect) -> MetricRow:
         base=effect.mean_a,
         new=effect.mean_b,
         delta=effect.difference,
-        interval=effect.interval,
+        interval=None if few else effect.interval,
         rose=effect.rose,
         fell=effect.fell,
         ratio=ratio.typical if ratio else None,
-        ratio_interval=ratio.interval if ratio else None,
+        ratio_interval=ratio.interval if ratio and not few else None,
         ratio_totals=ratio.totals if ratio else None,
         effect=effect,
     )

@@ -181,6 +181,8 @@ class Comparison:
     missing: tuple[int, int] = (0, 0)
     asked: tuple[int, int] = (0, 0)
     rest: Headline | None = None
+    rest_mde: float | None = None
+    """The smallest change of a share that these others would show, in any primary metric."""
     compared: int = 0
     half: tuple[tuple[str, bool], ...] = ()
     missed: tuple[tuple[str, str], ...] = ()

@@ -89,7 +89,9 @@ def read_grid(path: Path) -> Grid:
     try:
         raw = read_toml(path)
     except FileNotFoundError:
-        raise StorageError(f"{path}: no such file; EVAL.md shows how a grid is written.") from None
+        raise StorageError(
+            f"{path}: no such file; docs/decisions.md shows how a grid is written."
+        ) from None
     for key, value in raw.items():
         if key not in _KEYS:
             raise StorageError(f"{path}: {key}: unknown; there are {', '.join(_KEYS)}.")

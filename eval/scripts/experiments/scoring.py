@@ -63,7 +63,7 @@ def full_name(metric: str) -> str:
     for row in catalogue.SECTIONS.values():
         if stem in [own.name for own in row.metrics]:
             return f"{row.name}.{metric}"
-    raise StorageError(f"metric {metric!r}: the catalogue has none of that name; see EVAL.md.")
+    raise StorageError(f"metric {metric!r}: none of that name; docs/metrics.md has all.")
 
 
 def results_so_far(folder: Path, report: Report | None = None) -> Iterator[TestResult]:

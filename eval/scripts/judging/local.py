@@ -2,7 +2,7 @@
 
 Weaker than a model: it compares words and numbers, so it never says "contradicted", sees no
 negation, and cannot write questions. Its agreement with people is that of the support scorer, which
-EVAL.md states. Every output names it ``local/support@<version of the rules>``.
+docs/validation.md states. Every output names it ``local/support@<version of the rules>``.
 """
 
 from __future__ import annotations

@@ -37,11 +37,10 @@ from ragmetrics.stats.agreement import (
 from ragmetrics.stats.means import generator
 from records.judged import heading, norm_path
 from terminal.safe_text import one_line
-from terminal.tables import counted
+from terminal.tables import counted, print_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 
 Anchor = tuple[str, str]
@@ -334,12 +333,15 @@ def _number(value: float | None) -> str:
 
 def print_statistics(console: Console, statistics: Mapping[str, Any]) -> None:
     """Cases by status and category, then supports and other labels."""
-    table = _table("category", "cases", *(status.replace("_", " ") for status in STATUSES))
-    for name, row in statistics["by_category"].items():
-        table.add_row(one_line(name), str(row["cases"]), *(str(row[s]) for s in STATUSES))
+    rows = [
+        (one_line(name), str(row["cases"]), *(str(row[status]) for status in STATUSES))
+        for name, row in statistics["by_category"].items()
+    ]
     totals = (str(statistics["status"][status]) for status in STATUSES)
-    table.add_row("all", str(statistics["cases"]), *totals, style="bold")
-    console.print(table)
+    rows.append(("all", str(statistics["cases"]), *totals))
+    heads = (status.replace("_", " ") for status in STATUSES)
+    styles = [*[None] * (len(rows) - 1), "bold"]
+    print_columns(console, ("category", "cases", *heads), rows, styles=styles)
     supports = statistics["supports"]
     mean = supports["per_labelled_case"]
     for name, value in (
@@ -376,25 +378,32 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
         f"\n{one_line(pair['a'])} and {one_line(pair['b'])}: "
         f"{counted(pair['cases'], 'case')} labelled by both"
     )
-    table = _table("on", "n", "raw", "kappa", "95 % interval", "alpha", "positive", "overlap")
+    rows = []
     for name in ("state", "marks"):
         row = pair[name]
         interval = row["kappa_ci95"]
         shown = "–" if interval is None else f"{interval[0]:.3f} – {interval[1]:.3f}"
         figures = [_number(row.get(key)) for key in ("alpha", "positive", "overlap")]
-        table.add_row(
-            name, str(row["n"]), _number(row["raw"]), _number(row["kappa"]), shown, *figures
+        rows.append(
+            (name, str(row["n"]), _number(row["raw"]), _number(row["kappa"]), shown, *figures)
         )
     grades = pair["grades"]
-    table.add_row("grades", str(grades["n"]), "–", "–", "–", _number(grades["alpha"]), "–", "–")
-    console.print(table)
+    rows.append(("grades", str(grades["n"]), "–", "–", "–", _number(grades["alpha"]), "–", "–"))
+    heads = ("on", "n", "raw", "kappa", "95 % interval", "alpha", "positive", "overlap")
+    print_columns(console, heads, rows)
     names = [f"state ({one_line(pair[side], 20)})" for side in "ab"]
-    by_question = _table("question", *names, "n", "raw", "kappa", "positive", text=3)
     worst = sorted(pair["questions"], key=lambda q: (q["state"][0] == q["state"][1], _low(q)))
-    for row in worst[:SHOWN]:
-        figures = [_number(row[key]) for key in ("raw", "kappa", "positive")]
-        by_question.add_row(one_line(row["id"]), *row["state"], str(row["n"]), *figures)
-    console.print(by_question)
+    by_question = [
+        (
+            one_line(row["id"]),
+            *row["state"],
+            str(row["n"]),
+            *(_number(row[key]) for key in ("raw", "kappa", "positive")),
+        )
+        for row in worst[:SHOWN]
+    ]
+    heads = ("question", *names, "n", "raw", "kappa", "positive")
+    print_columns(console, heads, by_question, left=names)
     for item in pair["disagreements"][:SHOWN]:
         subject = one_line(str(item["what"]))
         a, b = (f"{one_line(pair[side])} says {_shown(item[side])}" for side in "ab")
@@ -413,13 +422,3 @@ def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"grade {value:g}" if value else "not marked"
     return one_line(str(value)) or "nothing"
-
-
-def _table(*columns: str, text: int = 1) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for index, name in enumerate(columns):
-        table.add_column(name, justify="left" if index < text else "right")
-    return table

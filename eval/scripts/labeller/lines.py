@@ -15,7 +15,7 @@ from labeller.session import Session
 from labeller.worklist import CaseSummary, Progress, is_draft
 from terminal.frame import Look, cut, rule
 from terminal.lists import Line, Span
-from terminal.safe_text import DisplayText, cells, display, fit, one_line, wrap
+from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line, wrap
 from terminal.text_pane import Mark
 
 STATUS_SIGNS = {
@@ -49,25 +49,28 @@ def _duration(seconds: float) -> str:
     return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
 
 
-def _bar(progress: Progress, size: int) -> str:
+def _bar(progress: Progress, size: int, look: Look) -> list[Span]:
     done = size * progress.done // progress.total if progress.total else 0
-    return "#" * done + "-" * (size - done)
+    full, free = ("#", "-") if look.ascii else ("━", "─")
+    return [("good", display(f" |{full * done}")), ("dim", display(f"{free * (size - done)}|"))]
 
 
-def header(session: Session, progress: Progress, width: int, saved: Span, *, waiting: bool) -> Line:
+def header(
+    session: Session, progress: Progress, look: Look, width: int, saved: Span, *, waiting: bool
+) -> Line:
     """Place, counts, progress, mode, annotator and whether all is saved."""
     position, total = session.position
     name = one_line(session.current or "no question", 40)
-    if width < 100:
-        name = DisplayText(fit(name, 16).rstrip())
+    if width < 100 and cells(name) > 16:
+        name = fit_middle(name, 16)
     spans: list[Span] = [("term", display(f" Q {position}/{total} {name}"))]
     if session.filter:
         spans.append(("warn", one_line(f" /{session.filter}", 18)))
     spans.append(("row", display(f" | open {progress.open}")))
     more = f" flag {progress.flagged} skip {progress.skipped}"
     spans.append(("row", display(more)))
-    bar = display(f" |{_bar(progress, 20 if width >= 100 else 10)}|")
-    spans.append(("dim", bar))
+    bar = _bar(progress, 20 if width >= 100 else 10, look)
+    spans += bar
     mode = "INSPECT" if session.inspect else "BLIND" if session.blind else "open view"
     if session.read_only and not session.inspect:
         spans.append(("warn", display(" READ-ONLY")))
@@ -85,9 +88,9 @@ def header(session: Session, progress: Progress, width: int, saved: Span, *, wai
     # What is needed least goes first; the pace comes when all else has room.
     if sum(cells(text) for _, text in [*spans, *pace]) <= width:
         return (*spans, *pace)
-    for part in (bar, display(more), annotator):
+    for parts in (bar, [("row", display(more))], [("row", annotator)]):
         if sum(cells(text) for _, text in spans) > width:
-            spans = [span for span in spans if span[1] != part]
+            spans = [span for span in spans if span not in parts]
     return cut(spans, width)
 
 
@@ -161,11 +164,14 @@ def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
     return DisplayText(text), marks
 
 
-def question_row(brief: CaseSummary, width: int, *, sign: str) -> Line:
-    """One line of the question list: `sign` (open now), id, status, flag, the question's start."""
+def question_row(brief: CaseSummary, width: int, longest: int, *, sign: str) -> Line:
+    """One line of the question list: `sign` (open now), id, status, flag, the question's start.
+
+    `longest` is the length of the longest id, so that the questions begin in one column.
+    """
     status = STATUS_SIGNS.get(brief.status, " ")
     flag = "f" if brief.flagged else " "
-    name = fit(one_line(brief.id, 40), min(10, max(4, width // 4)))
+    name = fit_middle(one_line(brief.id, 200), max(4, min(longest, width * 2 // 5)))
     head = display(f"{sign}{name} {status}{flag} ")
     text = fit(one_line(brief.question, 200), max(0, width - cells(head)))
     style = "dim" if brief.status in ("labelled", "unanswerable") else "row"
@@ -218,6 +224,10 @@ SUPPORT_SIGNS = {"moved": "!", "fuzzy": "?", "heading": "^"}
 """How the support of a row was found, where it was not found exactly."""
 
 
+PREVIEW_LEAST = 24
+"""Cells that the start of a text keeps beside a long path: the text itself is below the list."""
+
+
 def chunk_line(
     row: ChunkRow, width: int, look: Look, shown: DisplayText, longest: int, *, sign: str
 ) -> Line:
@@ -239,7 +249,8 @@ def chunk_line(
         spans.append(("dim", _scores(row)))
         used += cells(spans[-1][1])
     left = width - used
-    path_width = max(0, min(longest, left * 11 // 20)) if left > 30 else max(0, left)
+    most = max(left * 11 // 20, left - PREVIEW_LEAST)
+    path_width = max(0, min(longest, most)) if left > 30 else max(0, left)
     path = short_path(row.chunk.rel_path, row.chunk.heading_path, path_width)
     spans.append(("dim" if row.seen and not row.marked else "row", fit(path, path_width)))
     if left > path_width + 2:
@@ -259,7 +270,7 @@ def score_heading(width: int) -> Line:
 def _scores(row: ChunkRow) -> DisplayText:
     rank = "-" if row.rank is None else f"{row.rank}"
     scores = zip((row.score_vector, row.score_lexical, row.score_final), (6, 7, 5), strict=True)
-    shown = (f"{'-' if score is None else f'{score:.3g}'[:size]:>{size}}" for score, size in scores)
+    shown = (f"{'-' if score is None else f'{score:.3f}'[:size]:>{size}}" for score, size in scores)
     return display(f"{rank:>4} {' '.join(shown)} ")
 
 

@@ -216,8 +216,8 @@ class SnippetScreen(ModeScreen):
         self.dismiss("the picks were taken back" if self._steps else "")
 
 
-_SIDE, _WHERE = 24, 6
-"""Cells of what a side says, and of the number of the row."""
+_CHOSEN, _WHERE, _PATH = 9, 5, 18
+"""Cells of the choice and of the number of the row, and the fewest that a passage's path gets."""
 
 
 class AdjudicationScreen(ModeScreen):
@@ -241,6 +241,7 @@ class AdjudicationScreen(ModeScreen):
         self._names = names
         self._items: list[tuple[str, Disagreement]] = []
         self._case: str | None = None
+        self._sides = ("A", "B")
 
     def compose(self) -> ComposeResult:
         self.top = Bar(id="mode-top")
@@ -283,8 +284,9 @@ class AdjudicationScreen(ModeScreen):
         side = self._side(width)
         named = self._item() if self._items and not open_ else None
         names = (session.annotator, self._items[self.list.cursor][0]) if named else ("A", "B")
-        heads = [fit(one_line(text), side) for text in (*names, "chosen")]
-        columns = f"   {''.join(heads)}{'row':<{_WHERE}}passage"
+        self._sides = names
+        heads = [fit(one_line(text), side - 1) + " " for text in names]
+        columns = f"   {''.join(heads)}{'chosen':<{_CHOSEN}}{'row':<{_WHERE}}passage"
         needed = max(1, min(len(self._items), self.size.height // 3))
         self.list.styles.height = needed
         self.top.show(
@@ -297,8 +299,11 @@ class AdjudicationScreen(ModeScreen):
         self.text.show(display(self._text_of(self._item())))
 
     def _side(self, width: int) -> int:
-        """Cells for what a side says: the passage's path needs the rest."""
-        return max(12, min(_SIDE, (width - 24) // 4))
+        """Cells for what a side says, need and grade whole: the passage's path has the rest."""
+        longest = max(
+            (len(text) for _, item in self._items for text in (item.a, item.b)), default=0
+        )
+        return max(12, min(longest + 1, (width - 3 - _CHOSEN - _WHERE - _PATH) // 2))
 
     def _text_of(self, item: Disagreement | None) -> str:
         """What the text pane says of an item: its full path, and its chunk as far as it is here."""
@@ -323,10 +328,12 @@ class AdjudicationScreen(ModeScreen):
         _, item = self._items[index]
         sign = ">" if index == self.list.cursor else " "
         label = item.row.label if item.row else "-"
-        where = lines.path_of(item.rel_path, item.heading_path) or one_line(item.text)
         side = self._side(width)
-        names = {"a": item.a, "b": item.b, "union": "both", "neither": "neither", "": "?"}
-        texts = ((item.a, side), (item.b, side), (names[item.choice], side), (label, _WHERE))
+        room = width - 3 - 2 * side - _CHOSEN - _WHERE
+        where = lines.short_path(item.rel_path, item.heading_path, room) or one_line(item.text)
+        a, b = self._sides
+        names = {"a": a, "b": b, "union": "both", "neither": "neither", "": "?"}
+        texts = ((item.a, side), (item.b, side), (names[item.choice], _CHOSEN), (label, _WHERE))
         cells = [fit(DisplayText(one_line(text)), size - 1) + " " for text, size in texts]
         style = "good" if item.choice else "row"
         spans: list[Span] = [(style, display(f" {sign} ")), (style, DisplayText("".join(cells)))]

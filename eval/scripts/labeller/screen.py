@@ -106,7 +106,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._shown_text: object = None
         self._progress = session.progress()
         self._visible: list[str] = []
-        self._longest = 0
+        self._longest = self._longest_id = 0
         self._texts_need = (0, 0)
         self._pattern: Terms = None
         self._previews: dict[str, DisplayText] = {}
@@ -353,7 +353,9 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return
         session = self.session
         saved = lines.saved_span(self.store.problem, self.store.saved_at, session.dirty)
-        header = lines.header(session, self._progress, width, saved, waiting=session.fetching)
+        header = lines.header(
+            session, self._progress, self.look, width, saved, waiting=session.fetching
+        )
         self.bars["top"].show([header])
 
     # -- room for each pane
@@ -378,7 +380,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         if at != min(self.text.size.width - 2, 100):
             needed, _ = self._texts_need = self._lines_of(self.rows)
         count = max(1, len(self.rows))
-        least = min(count, max(3, min(5, room // 3), room // 7))
+        least = min(count, max(3, room // 3))
         if self.reading and self.row is not None:
             least = max(1, min(least, room - self._lines_of([self.row])[0]))
         rows = max(least, min(count, room - needed))
@@ -431,6 +433,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def list_questions(self) -> None:
         """Read the list of questions again, after its order, filter or members changed."""
         self._visible = list(self.session.visible)
+        self._longest_id = max(map(len, self._visible), default=0)
         current = self.session.current
         cursor = self._visible.index(current) if current in self._visible else 0
         self.questions.set_count(len(self._visible), cursor)
@@ -457,7 +460,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         sign = "*" if case_id == self._shown_case else " "
         if index == self.questions.cursor:
             sign = ">"
-        return lines.question_row(self.session.brief(case_id), width, sign=sign)
+        return lines.question_row(self.session.brief(case_id), width, self._longest_id, sign=sign)
 
     def show_pane(self, name: str) -> None:
         """Let keys go to a pane: chunks, text, questions, or the question or needs above."""

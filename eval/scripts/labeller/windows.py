@@ -555,7 +555,7 @@ Cannot tell   c, the reason, Ctrl+t, Enter: you are not able to judge.
 Later         s puts the question at the end of the queue; it comes back.
 
 Blind mode    Rank, scores and other people's labels are hidden and the rows are shuffled, since \
-seeing them pulls the judgement. B leaves it; that is recorded.
+seeing them pulls the judgement. B leaves it, and S changes the order; leaving is recorded.
 
 Signs         > cursor   [2] marked, meets need 2   [2+] several needs   [0] not required   3 grade
               " snippet   ~ automatic snippet   · not read to its end   ! support moved
@@ -565,15 +565,23 @@ Nothing is lost: every key is written to a journal at once. u undoes, as far bac
 """
 
 
+SAID = (
+    ("BLIND", "Rank, scores and the labels of others are hidden, so that they cannot sway you."),
+    ("shuffled #0", "The passages are in random order; 0 is the seed (--seed) that draws it."),
+)
+"""Words of the lines above the passages, and what they mean."""
+
+
 def _key_names(action: Action, keymap: Keymap) -> str:
     """The keys of an action, as the help page shows them."""
     names = keys_of(action, keymap)
     if action.id == "mark-row" and len(names) == 10:
         return f"{names[0]}-{names[-1]}"
-    return " ".join(dict.fromkeys(map(shown_key, names))) or "(in : commands)"
+    return " ".join(dict.fromkeys(map(shown_key, names))) or "by : name"
 
 
 def help_screen(where: str, keymap: Keymap) -> HelpScreen:
     """Page one: the keys that work on the screen `where`. Page two: the guideline."""
-    keys = keys_page(actions_of(where), lambda action: _key_names(action, keymap))
+    said = SAID if where == "main" else ()
+    keys = keys_page(actions_of(where), lambda action: _key_names(action, keymap), said)
     return HelpScreen([keys, (GUIDELINE, [(0, 43, "rule")])], FOOT)

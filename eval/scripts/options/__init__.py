@@ -17,9 +17,11 @@ from options.commands import Command as Command
 from options.commands import Exit as Exit
 from options.commands import command as command
 from options.commands import config_file
+from options.commands import say as say
 from records.errors import StorageError
 from records.runs import CACHE_DIR, EVAL_SET, LABELS_DIR, RESULTS_DIR
 from records.settings import KeyRule, check_table, from_pairs, text_of
+from terminal.tables import folded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -336,20 +338,31 @@ def judge_words(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def stdout_console() -> Console:
     """Where data goes. Markup in texts is never interpreted; NO_COLOR is honoured by rich."""
-    from rich.console import Console
-
-    class Output(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would end the script with 1; see Command.main
-
-    return Output(markup=False, highlight=False, emoji=False, soft_wrap=False)
+    return _console()
 
 
 def stderr_console(*, quiet: bool = False) -> Console:
     """Where talk and progress go; ``quiet`` silences it."""
+    return _console(stderr=True, quiet=quiet)
+
+
+def _console(**more: bool) -> Console:
+    """A console that breaks lines of text at blanks, and only on a terminal."""
     from rich.console import Console
 
-    return Console(stderr=True, markup=False, highlight=False, emoji=False, quiet=quiet)
+    class TextConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would end the script with 1; see Command.main
+
+        def print(self, *objects: Any, sep: str = " ", style: Any = None, **how: Any) -> None:
+            if objects and all(isinstance(item, str) for item in objects) and "end" not in how:
+                text = sep.join(objects)
+                shown = folded(text, self.width) if self.is_terminal else text
+                super().print(shown, style=style, soft_wrap=True)
+            else:
+                super().print(*objects, sep=sep, style=style, **how)
+
+    return TextConsole(markup=False, highlight=False, emoji=False, **more)
 
 
 embedding_model_option = partial(
@@ -398,11 +411,11 @@ class Streams:
     def note(self, text: str) -> None:
         """Say on stderr what a reader should know; nothing for "" and with --quiet."""
         if text and not self.quiet:
-            click.echo(f"Note: {text}", err=True)
+            say(f"Note: {text}")
 
     def nothing(self, reason: str) -> None:
         """Say that there is nothing to print: null as JSON, and why on stderr."""
         if self.as_json:
             click.echo("null")
         if not self.quiet:
-            click.echo(f"Not applicable: {reason}", err=True)
+            say(f"Not applicable: {reason}")

@@ -14,6 +14,7 @@ import inspect
 import io
 import os
 import re
+import shutil
 import signal
 import sys
 import threading
@@ -28,6 +29,7 @@ from records.errors import StorageError
 from records.files import read_toml
 from records.runs import HOME, JUDGES, PROFILES, RESULTS_DIR, RUN_ID, SHIPPED_PROFILES
 from records.shards import allow_addresses
+from terminal import tables
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Before numpy starts: its threads would wait for longer than they compute on matrices this small,
@@ -44,6 +46,15 @@ class Exit(enum.IntEnum):
     BAD_INPUT = 2
     UNREACHABLE = 3
     INTERRUPTED = 130
+
+
+def say(text: str, *, err: bool = True) -> None:
+    """A text for people, by default on stderr: broken at blanks on a terminal, whole elsewhere."""
+    if (sys.stderr if err else sys.stdout).isatty():
+        columns = shutil.get_terminal_size().columns
+        is_call = re.match(r"(\w+: )?python eval/", text)
+        text = tables.folded(folded(text, columns) if is_call else text, columns)
+    click.echo(text, err=err)
 
 
 def config_file() -> tuple[Path, dict[str, Any]]:
@@ -296,12 +307,14 @@ class Command(click.Command):
                 result = run()
                 sys.exit(result if isinstance(result, int) else Exit.DONE)
             except click.ClickException as error:
-                error.show()
+                shown = io.StringIO()
+                error.show(shown)
+                say(shown.getvalue().rstrip("\n"))
                 sys.exit(error.exit_code)
             except (click.Abort, KeyboardInterrupt):
                 with contextlib.suppress(OSError):  # the terminal may be what is gone
                     below = "\n" if sys.stderr.isatty() else ""  # the terminal's own ^C
-                    click.echo(f"{below}Interrupted. {self.how_to_go_on}".rstrip(), err=True)
+                    say(f"{below}Interrupted. {self.how_to_go_on}".rstrip())
                 sys.exit(Exit.INTERRUPTED)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -4,7 +4,7 @@ Score = share of the claim's distinct content words in the best window of three 
 sentences of one chunk; a claim of several sentences gets the score of its weakest one. A number of
 the claim that neither the contexts nor the question holds vetoes the claim. Windows never cross
 chunks. The score sees no negation and no word order: a mismatch of negation is reported as a
-warning. Measured agreement with people stands in EVAL.md.
+warning. Measured agreement with people is in docs/validation.md.
 """
 
 from __future__ import annotations

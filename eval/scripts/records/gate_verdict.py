@@ -87,6 +87,8 @@ class Verdict:
     caveats: Sequence[str] = ()
     says: Sequence[str] = ()
     """What was compared with what: the first line of the comparison, and what would have failed."""
+    doubt: str = ""
+    """Why a gate that passes says little; "" where nothing speaks against it."""
     header: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -99,6 +101,11 @@ class Verdict:
         """The verdict as the words behind ``Gate``."""
         return "passed" if self.passed else "FAILED"
 
+    @property
+    def title(self) -> str:
+        """``Gate passed``, and what a reader must not miss behind it."""
+        return f"Gate {self.outcome}{f', but {self.doubt}' if self.passed and self.doubt else ''}"
+
     def of(self, *statuses: Status) -> list[Check]:
         """The checks with these statuses, in their order."""
         return [check for check in self.checks if check.status in statuses]
@@ -109,7 +116,7 @@ class Verdict:
     def summary(self) -> str:
         """The verdict in one line."""
         counts = ", ".join(f"{count} {name}" for name, count in self.counts().items() if count)
-        return f"Gate {self.outcome}: {counts or 'no checks'}."
+        return f"{self.title}{'. ' if self.doubt else ': '}{counts or 'no checks'}."
 
     def to_dict(self) -> dict[str, Any]:
         """The content of gate.json: no clock time, the same for the same runs and rules."""
@@ -121,6 +128,7 @@ class Verdict:
             "baseline": self.baseline,
             "gates": self.gates,
             "passed": self.passed,
+            "title": self.title,
             "counts": self.counts(),
             "checks": [check.to_dict() for check in self.checks],
             "accepts": [asdict(accept) for accept in self.accepts],

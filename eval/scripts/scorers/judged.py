@@ -446,7 +446,7 @@ def section_notes(
         )
     if identity.get("provider") == "local":
         notes.append(
-            "The local judge compares words and numbers. It is weaker than a model: see EVAL.md."
+            "The local judge compares words and numbers. A model sees more: docs/validation.md."
         )
     agreement = section["mean"].get("judge_self_agreement")
     if agreement is not None and agreement < RELIABLE_AGREEMENT:

@@ -171,6 +171,11 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     """Outcomes against what was expected, times by stage, budgets, errors, tokens and cost."""
     from terminal.tables import plain, print_rows
 
+    if not section["n"]["pass"]:
+        console.print(
+            "pass is not measured, because no case says what a right response is: label "
+            "expected_outcome in pipeline_labels.jsonl or in the set (success, no_results, …)."
+        )
     table = section["outcomes"]
     actual = [name for name in (*OUTCOMES, "none") if any(name in row for row in table.values())]
     if actual:

@@ -80,6 +80,8 @@ class MisplacedCases:
 
 def unseen_files(eval_set: Path, folder: Path) -> dict[str, Any] | None:
     """The remark that the bot names files as the labels never do; None when it is not so."""
+    if not results_file(folder).exists():  # one scorer scores the parts of several runs
+        return None
     lists: dict[str, list[str]] = {}
     passages = 0
     for _, result in read_results(results_file(folder), ("test_case_id", "status", "retrieved")):

@@ -36,8 +36,14 @@ def measure_table(
     """A row a metric: mean, interval, how many cases, target, whether it is met.
 
     ``every_count``: with the cases that have no score, and a star at an interval that is to be
-    doubted; else with the band. ``groups``: the rows stand under the names of their sections.
+    doubted. ``groups``: the rows are under the names of their sections, with the band; else a table
+    without counts has the section in the name.
     """
+
+    def name(row: Measure) -> str:
+        if groups or every_count:
+            return "  " * groups + row.title
+        return f"{row.section}.{row.title}"
 
     def interval(row: Measure) -> str:
         return between(row.ci95) + "*" * bool(row.mark and every_count)
@@ -46,7 +52,7 @@ def measure_table(
         return "" if row.band in (None, UNCLEAR_BAND) else str(row.band)
 
     columns: list[AnyColumn[Measure]] = [
-        DataColumn("metric", lambda row: "  " * groups + row.title, words=True, foreign=True),
+        DataColumn("metric", name, words=True, foreign=True),
         DataColumn("mean", lambda row: number(row.mean)),
         DataColumn("95 % interval", interval, drop=5),
         WhiskerColumn(lambda row: Whisker(row.ci95, row.mean, row.bound), drop=1),
@@ -57,7 +63,7 @@ def measure_table(
         DataColumn("", lambda row: "?" if row.open else _SIGNS[row.passed]),
         DataColumn("band", band, drop=2, words=True),
     ]
-    gone = {"band"} if every_count else {"n/a", "failed"}
+    gone = {"band"} if every_count else {"n/a", "failed"} if groups else {"n/a", "failed", "band"}
     kept = [column for column in columns if getattr(column, "name", "") not in gone]
     return DataTable(kept, rows, tone=_tone, group=(lambda row: row.section) if groups else None)
 

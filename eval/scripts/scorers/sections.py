@@ -73,7 +73,10 @@ def try_section(
 
 
 def _note(section: dict[str, Any]) -> str:
-    """What a reader should know of guardrail numbers: whose they are, and how sure."""
+    """What a reader should know of guardrail numbers: whose they are, and how sure; how to have a
+    pass that no case's labels allow."""
+    if section["n"].get("pass") == 0:
+        return "pass is not measured: label expected_outcome of the cases (pipeline_labels.jsonl)"
     points = section.get("operating_points", {}).values()
     notes = {point["note"] for point in points if point and point["note"]}
     guardrails = [f"{name}: {text}" for name, text in section.get("guardrails", {}).items()]

@@ -129,6 +129,10 @@ def _score_run(
     if request.as_json:
         output.json(section)
     else:
+        from decisions.measures import measures, targets_met
+        from records.targets import read_targets
+        from terminal.tables import print_text
+
         console = output.console()
         names = [metric.name for metric in scorer.metrics]
         first = row.headline(cutoffs)
@@ -137,17 +141,18 @@ def _score_run(
         show(console, folder, row, section, request.by, headline or names[:3], request.verbose)
         if code.show_more is not None:
             code.show_more(console, section)
-        if request.worst:
-            show_worst(
-                console,
-                folder,
-                name,
-                metric,
-                request.worst,
-                request.eval_set,
-                request.labels_dir,
-                section["n"][metric.name],
-            )
+        show_worst(
+            console,
+            folder,
+            name,
+            metric,
+            request.worst,
+            request.eval_set,
+            request.labels_dir,
+            section["n"][metric.name],
+        )
+        if verdict := targets_met(measures({row.name: section}, read_targets()).values()):
+            print_text(console, f"\n{verdict}.", "bold")
     for text in _remarks(folder, request.eval_set, section, row):
         output.note(text)
     output.note(removed_sections(folder, before))
@@ -184,7 +189,8 @@ def show(
 ) -> None:
     """The table of the metrics, then the headline for each dimension asked for.
 
-    Without ``every`` a long table shrinks to the headline and to what has a target.
+    Without ``every`` a long table shrinks to one metric of each family that applies to a case, and
+    to what has a target.
     """
     from decisions.diagnosis import path_mismatch, place_mismatch
     from decisions.measures import measures
@@ -203,14 +209,15 @@ def show(
     aimed = [m.metric for m in found.values() if m.target or m.advisory]
     names = list(section["mean"])
     if not every and len(names) > _MOST_ROWS:
-        names = [name for name in names if name in headline or name in aimed]
+        main = {*(catalogue.main_names(row.name, names) or headline), *aimed}
+        names = [name for name in names if name in main and (section["n"][name] or name in aimed)]
     print_blocks(console, section_blocks(section, [found[row.name, name] for name in names]))
     if left_out := len(section["mean"]) - len(names):
         text = f"{counted(left_out, 'more metric')}: -v shows them, and metrics.json holds them."
         console.print(text, soft_wrap=True)
     if "stability" in section:
         _print_stability(console, section["stability"], headline)
-    for line in _turn_loss_lines(section.get("turn_loss", {}), headline):
+    for line in _turn_loss_lines(section.get("turn_loss", {}), headline, every):
         console.print(line, soft_wrap=True)
     suffix = _shared_cutoff(headline)
     for dimension in by:
@@ -234,17 +241,21 @@ def _print_stability(
         print_rows(console, STABILITY_HEAD, rows)
 
 
-def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str]) -> list[str]:
-    """What later turns of conversations lose against the first, a line for each main metric."""
+def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str], every: bool) -> list[str]:
+    """What later turns of conversations lose against the first, a line for each main metric.
+
+    Without ``every`` only those whose interval is without 0, three at most.
+    """
     from terminal.page import signed, signed_between
 
     lines = []
     for name in (name for name in headline if name in losses):
         loss = losses[name]
         ends = loss["ci95"]
-        sure = signed_between(ends) if ends else loss["mark"]
-        about = counted(loss["conversations"], "conversation")
-        lines.append(f"  {name} {signed(loss['mean'])} ({sure}; {about})")
+        if every or (ends and ends[0] * ends[1] > 0 and len(lines) < 3):
+            sure = signed_between(ends) if ends else loss["mark"]
+            about = counted(loss["conversations"], "conversation")
+            lines.append(f"  {name} {signed(loss['mean'])} ({sure}; {about})")
     if lines:
         lines.insert(0, "Later turns minus the first (they are other questions; no verdict):")
     return lines

@@ -32,6 +32,7 @@ from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Ruling, read_verdicts
 from decisions.diagnosis import diagnose
 from decisions.engine import direction
+from decisions.failure_map import read_failure_map
 from decisions.gate import check_names, evaluate
 from decisions.gate_baseline import comparable
 from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of, left_out_of
@@ -76,6 +77,9 @@ if TYPE_CHECKING:
 
 
 Key = tuple[str, int]
+
+_STATE = 40
+"""Characters of the line that says what is scored at the moment."""
 
 MOST_CHANGED = 20
 """Cases that broke, and cases that were fixed, that are named with their reasons."""
@@ -300,6 +304,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         report.verdicts = run.counts() if run.cases else None
         where = (plan.eval_set, plan.labels_dir, plan.embed)
         report.in_common.append(common_slices(run, *where))
+        report.failures = read_failure_map(run, *where[:2])
         if base is not None and (source := base.folder or base.source) is not None:
             pair = read_pair(source, folder, case_rules, tables)
             report.cases = changes_of(pair, MOST_CHANGED)
@@ -333,12 +338,14 @@ def _score(
     try:
         for name in sections:
             if job.console is not None and job.console.is_terminal:
-                job.console.print(f"Scoring {name}…")
+                job.console.print(f"Scoring {name}…".ljust(_STATE), end="\r")
             outcomes.append(try_section(name, job, values, workers))
     except BaseException:
         with contextlib.suppress(StorageError):  # the fault that ends the suite is the one to tell
             _write_case_lines(job, outcomes)
         raise
+    if job.console is not None and job.console.is_terminal:
+        job.console.print(" " * _STATE, end="\r")
     _write_case_lines(job, outcomes)
     return outcomes
 

@@ -12,7 +12,8 @@ from decisions.baseline import FAILING, BaselineChange
 from decisions.case_changes import CaseChanges
 from decisions.case_verdict import VerdictCounts
 from decisions.diagnosis import DiagnosisFinding
-from decisions.measures import Measure, targets_text
+from decisions.failure_map import FailureMap, failure_blocks
+from decisions.measures import Measure, targets_met, targets_text
 from decisions.primary import primary_names
 from decisions.slices import Slices, slice_blocks
 from ragmetrics import catalogue
@@ -28,6 +29,8 @@ from scorers.sections import SectionOutcome
 from terminal.page import (
     Block,
     Conclusion,
+    DataColumn,
+    DataTable,
     Heading,
     Page,
     Prose,
@@ -36,7 +39,6 @@ from terminal.page import (
     from_to,
     number,
     p_words,
-    plain_table,
     signed,
 )
 from terminal.tables import counted, plain
@@ -69,6 +71,8 @@ class SuiteReport:
     """What became of the cases since the baseline, where that is a run."""
     in_common: list[Slices] = field(default_factory=list)
     """What the failing cases have in common, and those that broke since the baseline."""
+    failures: FailureMap = field(default_factory=FailureMap)
+    """Failing cases by reason, category and tag."""
     primary: Mapping[str, Any] = field(default_factory=dict)
     """The primary scores of every case, as metrics.json holds them."""
 
@@ -128,6 +132,7 @@ class SuiteReport:
             "verdicts": self.verdicts.to_dict() if self.verdicts else None,
             "cases_changed": self.cases.to_dict() if self.cases else None,
             "in_common": [slices.to_dict() for slices in self.in_common],
+            "failure_map": self.failures.to_dict(),
             "diagnosis": [finding.to_dict() for finding in self.findings],
             "baseline": self.baseline or None,
             "headline": self.headline or None,
@@ -146,19 +151,17 @@ class SuiteReport:
 
 
 def _rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
-    """The measures of one section to show: its headline and all with a target, or every one."""
+    """The measures of one section to show: every one, or those that decide or miss a target."""
     if outcome.section is None:
         return []
-    row, measures = catalogue.SECTIONS.get(outcome.name), report.of(outcome.name)
-    names = list(measures if row is None else outcome.section["mean"])
-    if row is not None and row.headline() and not every:
-        names = catalogue.headline(row.name, names)
-    more = [
-        name
+    measures, primary = report.of(outcome.name), primary_names()
+    if outcome.name not in catalogue.SECTIONS or every:
+        return list(measures.values())
+    return [
+        measure
         for name, measure in measures.items()
-        if (measure.target or measure.advisory) and name not in names
+        if measure.passed is False or f"{outcome.name}.{name}" in primary
     ]
-    return [measures[name] for name in (*names, *more) if name in measures]
 
 
 def _change_text(change: BaselineChange) -> str:
@@ -189,10 +192,7 @@ def _case_sentences(report: SuiteReport) -> list[str]:
 
 def _verdict_text(report: SuiteReport) -> str:
     """The last line: how many targets are met, and whether the suite fails."""
-    aimed = [measure for measure in report.measures.values() if measure.target is not None]
-    measured = [measure for measure in aimed if measure.passed is not None]
-    met = sum(measure.passed is True for measure in measured)
-    text = targets_text(met, len(measured) - met, len(aimed) - len(measured))
+    text = targets_met(report.measures.values()) or targets_text(0, 0, 0)
     if report.changes is not None:
         count = len(report.regressions)
         none = f"; {report.no_verdict}" if report.no_verdict and not count else ""
@@ -232,20 +232,26 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
         blocks.append(Prose(report.incomplete, "doubt"))
     scored = [outcome for outcome in report.outcomes if outcome.status == "scored"]
     rows = [measure for outcome in scored for measure in _rows_of(report, outcome, every)]
-    blocks.append(measure_table(rows, every_count=False, groups=True))
+    blocks.append(measure_table(rows, every_count=False, groups=every))
+    if more := sum(len(report.of(outcome.name)) for outcome in scored) - len(rows):
+        blocks.append(Prose(f"{counted(more, 'more metric')}: -v shows them.", "quiet"))
     blocks += map(Prose, _case_sentences(report))
-    blocks += [block for part in report.in_common if every for block in slice_blocks(part)]
+    if every:
+        blocks += [block for part in report.in_common for block in slice_blocks(part)]
+        blocks += failure_blocks(report.failures)
     for outcome in report.outcomes:
-        if outcome.reason:
-            state = "" if outcome in scored else f"{outcome.status}: "
-            text = f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
-            blocks.append(Prose(text, "quiet" if outcome in scored else "doubt"))
+        if outcome.reason and (every or "guardrails" not in (outcome.section or {})):
+            state = "" if outcome in scored else "not scored; the other sections do not need it: "
+            blocks.append(Prose(f"{outcome.name}: {state}{plain(outcome.reason, 400)}", "quiet"))
     blocks.append(Heading("Diagnosis"))
-    for finding in report.findings:
+    for finding in report.findings if every else report.findings[:_FINDINGS]:
         blocks.append(Prose(finding.says, item=1))
         for name, text in (("because", "; ".join(finding.because)), ("look at", finding.look_at)):
-            if text:
+            if text and (every or report.changes is None):  # else the changes need the room
                 blocks.append(Prose(f"{name} {text}", item=2))
+    if not every and len(report.findings) > _FINDINGS:
+        more = len(report.findings) - _FINDINGS
+        blocks.append(Prose(f"{counted(more, 'more finding')}: -v shows them.", "quiet", item=1))
     blocks += _changes(report, every)
     for gate in report.gates:
         text = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
@@ -276,10 +282,16 @@ def brief_page(report: SuiteReport) -> Page:
             words = catalogue.find(metric, catalogue.SECTIONS[section].metrics).in_words(metric)
             mean, interval = number(measure.mean), between(measure.ci95)
             rows.append((words or name, mean, interval, name))
+    columns = [
+        DataColumn[tuple[str, ...]]("", lambda row: row[0], words=True),
+        DataColumn[tuple[str, ...]]("mean", lambda row: row[1], words=True),
+        DataColumn[tuple[str, ...]]("95 % interval", lambda row: row[2], words=True),
+        DataColumn[tuple[str, ...]]("metric", lambda row: row[3], words=True, drop=1),
+    ]
     blocks: list[Block] = [
         Heading(("Run ", Quoted(report.run_id), f": {asked}{_verdict_text(report)}")),
         *_first_lines(report),
-        plain_table(("", "mean", "95 % interval", "metric"), rows, words=4),
+        DataTable(columns, rows),
         *map(Heading, _case_sentences(report)),
         Heading("What stands out:"),
     ]
@@ -289,7 +301,7 @@ def brief_page(report: SuiteReport) -> Page:
             blocks.append(Prose(f"Look at {finding.look_at}", item=1))
     if len(report.findings) > _FINDINGS:
         more = counted(len(report.findings) - _FINDINGS, "more finding")
-        blocks.append(Prose(f"{more}: eval_suite.py without --brief.", item=1))
+        blocks.append(Prose(f"{more}: eval_suite.py -v shows them.", item=1))
     return Page("", blocks)
 
 

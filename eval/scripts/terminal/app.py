@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from threading import Thread
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
+from rich.color import ColorSystem
 from rich.style import Style
 from rich.text import Text
 from textual import events
@@ -56,9 +57,15 @@ def _readable(colour: Color, against: Color) -> Color:
     end = BLACK if _luminance(against) > 0.18 else WHITE  # which of them lies farther away
     for step in range(_STEPS + 1):
         moved = colour.blend(end, step / _STEPS)
-        if _contrast(moved, against) >= _READABLE:
+        drawn = _contrast(_of_256(moved), _of_256(against))
+        if min(drawn, _contrast(moved, against)) >= _READABLE:
             return moved
     return end
+
+
+def _of_256(colour: Color) -> Color:
+    """What a terminal of 256 colours shows for it."""
+    return Color.from_rich_color(colour.rich_color.downgrade(ColorSystem.EIGHT_BIT))
 
 
 def _contrast(first: Color, second: Color) -> float:

@@ -14,7 +14,7 @@ from terminal.text_pane import Mark, TextWindow
 HelpPage = tuple[str, list[Mark]]
 """A text, and its headings and keys as marked stretches."""
 
-KEY_WIDTH = 22
+KEY_WIDTH = 20
 
 
 class HelpText:
@@ -41,9 +41,20 @@ class HelpText:
         return self._text, self._marks
 
 
-def keys_page(actions: Iterable[Action], keys: Callable[[Action], str]) -> HelpPage:
-    """One action a line, under the headings of the table; `keys` names the keys of an action."""
+def keys_page(
+    actions: Iterable[Action],
+    keys: Callable[[Action], str],
+    said: Sequence[tuple[str, str]] = (),
+) -> HelpPage:
+    """One action a line, under the headings of the table; `keys` names the keys of an action.
+
+    `said`: words of the screen and what they mean, shown first.
+    """
     page = HelpText()
+    if said:
+        page.heading("Words on the screen")
+    for word, sentence in said:
+        page.row(word, sentence)
     part = ""
     for action in actions:
         if action.part != part:

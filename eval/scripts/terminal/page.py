@@ -20,6 +20,7 @@ from terminal.tables import (
     picture,
     plain,
     print_columns,
+    print_text,
     scale,
 )
 
@@ -41,6 +42,7 @@ _STYLES: dict[Tone | None, str] = {
 
 _ASCII = str.maketrans(
     {"–": "-", "−": "-", "…": ".", "▼": "v", "▲": "^", "→": ">", "•": "*", "·": ".", "×": "x"}
+    | dict(zip("░▒▓█▏▎▍▌▋▊▉", ".:%#" + " " * 3 + "=" * 4, strict=True))
 )
 
 _MOST = 2000
@@ -390,15 +392,8 @@ def _say(
     console: Console, text: str, tone: Tone | None = None, *, bold: bool = False, indent: int = 0
 ) -> None:
     """A line of prose: folded on a terminal, whole in a file."""
-    from rich.padding import Padding
-    from rich.text import Text
-
     style = f"bold {_STYLES[tone]}" if bold else _STYLES[tone]
-    shown = Text(_safe(console, text), style=style.strip())
-    if indent and console.is_terminal:
-        console.print(Padding(shown, (0, 0, 0, 2 * indent), expand=False))
-    else:
-        console.print(Text("  " * indent) + shown, soft_wrap=not console.is_terminal)
+    print_text(console, "  " * indent + _safe(console, text), style.strip())
 
 
 def _safe(console: Console, text: str) -> str:

@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.,-=+*#"
 
+SHADES = " ░▒▓█"
+"""Five shades of a cell, from nothing to the loudest."""
+
 _LEAST_SPAN = 0.1
+
+_GAP = "·"
 
 _BREAK, _ASCII_BREAK = "┊", "|"
 
@@ -17,14 +22,14 @@ _Numbers = Sequence[float | None]
 
 
 def sparkline(values: _Numbers, breaks: Sequence[int] = (), *, unicode: bool = True) -> str:
-    """A character a value, low to high between the line's own ends; a gap is a space.
+    """A character a value, low to high between the line's own ends; a gap is a dot.
 
     The ends are at least 10 % of the values' size apart, so that small changes look small.
     Before each place in ``breaks`` stands a bar: what follows is measured by another definition.
     """
     numbers = [value for value in values if value is not None]
     if not numbers:
-        return " " * len(values)
+        return (_GAP if unicode else " ") * len(values)
     bars = BARS if unicode else ASCII_BARS
     span = max(max(numbers) - min(numbers), _LEAST_SPAN * max(map(abs, numbers)))
     low = (min(numbers) + max(numbers) - span) / 2
@@ -33,11 +38,19 @@ def sparkline(values: _Numbers, breaks: Sequence[int] = (), *, unicode: bool = T
         if index in breaks:
             text.append(_BREAK if unicode else _ASCII_BREAK)
         if value is None:
-            text.append(" ")
+            text.append(_GAP if unicode else " ")
         else:
-            share = (value - low) / span if span else 0.5
+            share = (value - low) / span if span else 0.0  # a line of zeros
             text.append(bars[min(int(share * len(bars)), len(bars) - 1)])
     return "".join(text)
+
+
+def bar(share: float | None, columns: int) -> str:
+    """A share in [0, 1] as a bar of at most so many characters, in eighths of one; "" for None."""
+    if share is None:
+        return ""
+    whole, eighths = divmod(round(share * columns * 8), 8)
+    return "█" * whole + ("▏▎▍▌▋▊▉"[eighths - 1] if eighths else "")
 
 
 def shrunk(

@@ -66,6 +66,10 @@ def worst_cases(
     return [(float(scores[line]), answers[key]) for line, key in zip(chosen, keys, strict=True)]
 
 
+_FEW = 3
+"""Cases that are named when no number of them is asked for."""
+
+
 def print_worst(
     console: Console,
     folder: Path,
@@ -77,8 +81,15 @@ def print_worst(
     scored: int = 1,
 ) -> None:
     """Each of the worst cases with its question and score, then what explains it. ``scored``: how
-    many cases have a score."""
-    bad = worst_cases(folder, section, metric, count, eval_set, labels_dir)
+    many cases have a score. ``count`` 0: three of them on a line each."""
+    bad = worst_cases(folder, section, metric, count or _FEW, eval_set, labels_dir)
+    if not count:
+        if bad:
+            console.print(f"\nWorst by {metric.name} (--worst {_FEW} explains them):")
+        for score, case in bad:
+            question = case.asked.question if case.asked else case.question
+            console.print(f"  {score:.3f}  {plain(case.case_id, 60)}  {plain(question)}")
+        return
     if not bad:
         none = f"No case has a score of {metric.name}; see the column n/a."
         perfect = f"No case is bad: all {scored} have the best score that {metric.name} can have."

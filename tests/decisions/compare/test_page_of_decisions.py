@@ -119,6 +119,6 @@ SITUATIONS: dict[str, Callable[[Situations], str]] = {
 def test_the_page_prints_what_the_tools_print(title: str, runs: Any) -> None:
     said = SITUATIONS[title](Situations(runs))
     blocks = dict(
-        re.findall(r"^## (.+?)\n.*?```text\n(.*?)\n```", PAGE.read_text("utf-8"), re.M | re.S)
+        re.findall(r"^### (.+?)\n.*?```text\n(.*?)\n```", PAGE.read_text("utf-8"), re.M | re.S)
     )
     assert blocks[title] == said

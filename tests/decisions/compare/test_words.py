@@ -12,8 +12,10 @@ from rich.console import Console
 from decisions import compare_words
 from decisions.compare_page import compare_page, matrix_page
 from decisions.effects import Effect
-from decisions.engine import Headline
+from decisions.engine import Headline, PrimaryTable, decide
+from decisions.row_tests import decided, with_effect
 from decisions.rows import Comparison, MetricRow, RowVerdict
+from ragmetrics.stats.arrays import np
 from terminal.page import print_page
 from views.page import markdown
 
@@ -43,6 +45,43 @@ def test_the_legend_explains_what_occurs() -> None:
     assert "4 times in 5" in compare_words.legend(comparison(decided, unseen))[1]
     slow = row("latency_ms", 3.0, "worse", ratio=1.2)
     assert compare_words.legend(comparison(slow))[1].startswith("1.12×:")
+
+
+def of_engine(falls: int, cases: int) -> Comparison:
+    """Cases that score 1 before, of which some score 0 now."""
+    a = np.ones((cases, 1))
+    b = np.where(np.arange(cases) < falls, 0.0, 1.0)[:, None]
+    (found,) = decide(PrimaryTable(("retrieval.recall@1",), [], np.arange(cases), a, b)).rows
+    new = row("recall@1", 0, "no evidence")
+    return comparison(decided(with_effect(new, found.effect), found))
+
+
+def test_a_p_beside_an_interval_that_seems_to_say_otherwise_is_explained() -> None:
+    """Four of eight fall by 1: t = -.5 / sqrt((.2857 + .5 / 7) / 8) = -2.37, beyond 2.365; of the
+    2^4 patterns of signs two are as extreme, half of them counts: p = 2^-4."""
+    (text,) = compare_words.contradictions(of_engine(4, 8))
+    assert text == (
+        "recall@1: the interval excludes 0, but p = .062: 4 of 8 cases changed, and so few can "
+        "give no p below .062. Trust p: for so few changes the interval is too narrow."
+    )
+    assert compare_words.contradictions(of_engine(6, 8)) == []
+    assert compare_words.contradictions(of_engine(3, 8)) == []
+    many = replace(row("c", 0.2, "no evidence").effect or Effect(0, 0, 0, 0, 0), moved=12)
+    among = comparison(row("c", 0.2, "no evidence", p=0.03, p_joint=0.08, effect=many))
+    assert compare_words.contradictions(replace(among, tested=4)) == [
+        "c: the interval excludes 0, but p = .080, corrected for 4 primary metrics (by itself p = "
+        ".030). The interval is not corrected. A verdict needs both."
+    ]
+    sure = row("b", 0.05, "no evidence", p_joint=0.04)
+    (text,) = compare_words.contradictions(comparison(sure))
+    assert text.startswith("b: p = .040, but the interval contains 0, since it allows for a change")
+
+
+def test_below_six_units_there_is_no_interval_beside_no_verdict() -> None:
+    (few,) = of_engine(3, 5).rows
+    cells = dict(zip(compare_words.HEAD, compare_words.row_cells(few), strict=True))
+    assert cells["95 % interval"] == cells["p"] == "–"
+    assert cells["verdict"] == "too few to tell (5)"
 
 
 def test_primary_rows_keep_their_order_and_exploratory_ones_begin_with_the_worse() -> None:

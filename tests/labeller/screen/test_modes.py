@@ -125,6 +125,28 @@ async def test_adjudicate_every_choice(bench: Any) -> None:
     assert {"down", "up", "close", *tried} == ADJUDICATE_KEYS
 
 
+async def test_adjudication_shows_grades_and_sections_at_80_columns(bench: Any) -> None:
+    """Only the grade differs, in two sections of one file with long headings."""
+    heads = [f'The "try" statement of compound statements > The "{name}" clause' for name in "ab"]
+
+    def labels(grades: list[int]) -> list[dict[str, Any]]:
+        pairs = zip(heads, grades, strict=True)
+        return [{"rel_path": "try.md", "heading_path": h, "grade": grade} for h, grade in pairs]
+
+    first = {"id": "q-01", "question": "Why?", "answerable": True}
+    ours = {**first, "gold_supports": labels([3, 1]), "required_support_groups": [[0]]}
+    theirs = {**first, "gold_supports": labels([2, 2]), "required_support_groups": [[0], [1]]}
+    b = bench(cases={"q-01": ours}, others={"maria": {"q-01": theirs}})
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("D")
+        rows = [line for line in b.shown().split("\n") if "try.md" in line and "grade" in line]
+        assert rows[0].split("  ")[0] == " > need 1, grade 3"
+        assert "need 1, grade 2" in rows[0]
+        assert "not required, grade 1" in rows[1]
+        passages = [line[line.index("try.md") :].strip() for line in rows]
+        assert passages == ['try.md > The "a" c…', 'try.md > The "b" c…']
+
+
 async def test_conflicts_are_shown_and_settled(bench: Any) -> None:
     conflicts = [
         Conflict(f"q-0{n}", ("question",), {"question": "Old?"}, {"question": f"Mine {n}?"}, theirs)

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contrasts import unreadable_on
 
 from labeller import windows
 from labeller.app import LabelApp, run
+from labeller.passages import Chunk
 from labeller.ports import Arrival
 from terminal.frame import Look, cut
 from terminal.safe_text import display
@@ -49,6 +51,25 @@ async def test_every_window_at_every_size(bench: Any, size: tuple[int, int]) -> 
                 await pilot.press("escape")
             await pilot.pause()
             assert b.app.screen is b.main, name
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+async def test_every_window_can_be_read_in_both_themes(bench: Any, theme: str) -> None:
+    """On terminals of all colours and of 256, in each pane that has the focus."""
+    support = {"rel_path": "guide/part03.md", "heading_path": "Part 3 > Section 3", "grade": 2}
+    theirs = {"q-01": {"id": "q-01", "answerable": True, "gold_supports": [support]}}
+    b = bench(others={"maria": theirs}, theme=theme)
+    panes = {"pane 2": ["2", "tab"], "pane 3": ["tab"], "palette": [":"], "settle": ["D"]}
+    async with b.app.run_test(size=(120, 40)) as pilot:
+        for name, keys in (WINDOWS | panes).items():
+            await pilot.press(*keys)
+            await pilot.pause()
+            assert unreadable_on(b.app) == set(), name
+            if b.app.screen is not b.main:
+                await pilot.press("escape")
+                await pilot.pause()
+            elif name in ("zoom", "questions"):
+                await pilot.press(*keys)
 
 
 async def test_small_window_says_so_and_keys_work(bench: Any) -> None:
@@ -91,6 +112,48 @@ async def test_160x48_shows_questions_and_twelve_rows(bench: Any) -> None:
     assert all(f"q-0{number}" in shown for number in range(1, 5))
     assert shown.count("[ ]") == 12
     assert "v done  x unanswerable" in shown
+
+
+async def test_long_texts_leave_the_list_a_third_of_the_lines(bench: Any) -> None:
+    """Ten passages of 40 lines: at 120x40 all ten rows are shown, and their titles whole."""
+    title = "The standard type hierarchy > Callable types > Generator functions"
+    chunks = [
+        Chunk(f"data-model/part{number:02d}.md", title, f"Line {number}.\n" * 40, f"c{number}")
+        for number in range(10)
+    ]
+    b = bench(chunks={"q-01": chunks})
+    for size, rows, whole in (((80, 24), 5, False), ((120, 40), 10, False), ((200, 60), 10, True)):
+        async with b.app.run_test(size=size):
+            lines = b.shown().split("\n")
+        b = bench(chunks={"q-01": chunks})
+        listed = [line for line in lines if "[ ]" in line]
+        assert len(listed) == rows, size
+        assert all("Generator functions" in line for line in listed), size
+        assert all(f"> {title}  " in line for line in listed) == whole, size
+
+
+async def test_the_list_of_questions_takes_its_part_of_a_wide_screen(bench: Any) -> None:
+    """Ids lose their middle, not their ends: the turns of a conversation differ there."""
+    names = [f"a-conversation-about-the-debugger-turn-{turn}" for turn in (2, 3)]
+    b = bench(cases={name: {"id": name, "question": "And with a loop in it?"} for name in names})
+    async with b.app.run_test(size=(120, 40)) as pilot:
+        shown = b.shown()
+        assert "turn-2 ." in shown
+        assert "turn-3 ." in shown
+        await pilot.resize_terminal(200, 60)
+        await pilot.pause()
+        assert b.main.questions.size.width == 59  # 30 of 100, but for a blank
+        assert shown.count("And with a loop in it?") == 1, "the question that is open"
+        assert b.shown().count("And with a loop in it?") == 3
+
+
+async def test_the_help_says_what_blind_and_shuffled_mean(bench: Any) -> None:
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("?")
+        shown = " ".join(b.shown().split())
+    assert "BLIND Rank, scores and the labels of others are hidden" in shown
+    assert "shuffled #0 The passages are in random order; 0 is the seed (--seed)" in shown
 
 
 async def test_no_rank_or_score_is_shown_blind(bench: Any) -> None:

@@ -6,6 +6,7 @@ from tests.views.browser.case_lines import RESULT, SCORES, detail_of, marked
 
 from views.browser.case_page import CaseInRun, pair_docs, raw_doc
 from views.browser.document import Doc, _find_snippets
+from views.case import Claim
 
 
 def test_snippets_are_found_whatever_the_line_breaks() -> None:
@@ -20,9 +21,28 @@ def test_a_snippet_that_is_wrapped_is_marked_on_each_of_its_lines() -> None:
     assert marked(doc, "marked") == ["beta", "gamma"]
     doc = Doc(width=20)
     doc.passage("zero " * 60 + "the snippet" + " more" * 60, ["the snippet"], 30)
-    assert "".join(marked(doc, "marked")) == "the snippet"
+    assert " ".join(marked(doc, "marked")) == "the snippet"
     assert doc.text.lstrip().startswith("…")
     assert doc.text.endswith("…\n")
+
+
+def test_passages_claims_and_quotes_are_cut_between_words() -> None:
+    """Every word that is shown is a whole one; words of 7 letters, whatever the limit."""
+    words = [f"word{n:03}" for n in range(200)]
+    text = " ".join(words)
+    for limit in range(60, 76):
+        doc = Doc(width=60)
+        doc.passage(text, ["word120 word121"], limit)
+        shown = doc.text.replace("…", " ").split()
+        assert set(shown) <= set(words), limit
+        assert "word120" in shown
+    doc = Doc(width=60)
+    doc.claim(Claim(text, None, "unsupported", "", ""), "", text)
+    shown = doc.text.replace("…", " ").replace('"', " ").split()
+    assert set(shown) - set(words) == {"✗", "not", "supported", "quote:"}
+    doc = Doc()
+    doc.passage("y" * 300, [], 100)
+    assert doc.text == f"{'y' * 100} …\n", "a word without an end is cut where it must be"
 
 
 def test_a_huge_text_says_that_it_is_cut_and_a_long_result_is_not() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ from views.report.answers import RunAnswers
 from views.report.case_list import CaseListing, order_of
 from views.report.figures import ranks
 from views.report.model import CaseLinks, CaseRow, CaseTable, Perspective, ReportMetric
-from views.report.page import case_rows
+from views.report.page import case_rows, rows_without_script
 from views.report.report import CaseChange
 from views.report.text import anchor
 
@@ -42,10 +44,17 @@ IDS = [
 @pytest.mark.parametrize("case_id", IDS)
 def test_no_row_takes_more_than_250_bytes(case_id: str) -> None:
     scores = [-0.25, 0.5, 1e308, None, 0.125, 0.0]  # one of them of a damaged file
-    row = CaseRow(case_id, 12, "broke, fixed, misses 13", "<&>" * 40, scores, "<b>&\u202e" * 50)
+    why = "<script>&amp;" * 9
+    row = CaseRow(case_id, 12, "broke", why, "<&>" * 40, scores, '<b>&"\\\u202e' * 50)
+    (text,) = case_rows(CaseTable([], [row], 0))
+    assert len(text.encode()) <= 249  # and a comma before the next
+    assert "<" not in text
+    assert ">" not in text
+    key, _, state, *_, values = json.loads(html.unescape(text))
+    assert (f"case-{key}", state) == (anchor(case_id, 12), "broke")
+    assert values.split() == ["-0.25", "0.50", "1e+308", "–", "0.12", "0"]
     for in_full in (frozenset[str](), frozenset({anchor(case_id, 12)})):
-        (text,) = case_rows(CaseTable([], [row], 0), in_full)
-        assert len(text.encode()) <= 250
+        (text,) = rows_without_script(CaseTable([], [row], 0), in_full)
         assert text.endswith("</td></tr>\n")
         assert f'"{"#" if in_full else ""}{anchor(case_id, 12)}"' in text
         assert ("id=" in text) == (not in_full)
@@ -55,10 +64,20 @@ def test_no_row_takes_more_than_250_bytes(case_id: str) -> None:
 
 
 def test_a_short_row_has_the_whole_question() -> None:
-    row = CaseRow("q1", 0, "ok", "factual", [1.0], "How many days?")
-    (text,) = case_rows(CaseTable(["pass"], [row], 0), frozenset({"case-q1"}))
-    head = '<tr><th scope="row"><a href="#case-q1">q1</a></th><td>ok</td><td>factual</td>'
-    assert text == f"{head}<td>1</td><td>How many days?</td></tr>\n"
+    row = CaseRow("q1", 0, "fails", "no gold", "factual", [1.0, None], "How many days?")
+    table = CaseTable(["pass", "recall"], [row], 0)
+    (text,) = case_rows(table)
+    assert json.loads(text) == ["q1", "", "fails", "no gold", "How many days?", "factual", "1 –"]
+    (text,) = rows_without_script(table, frozenset({"case-q1"}))
+    head = '<tr><th scope="row"><a href="#case-q1">q1</a></th><td>fails</td><td>no gold</td>'
+    assert text == f"{head}<td>How many days?</td><td>factual</td><td>1</td><td>–</td></tr>\n"
+
+
+def test_a_long_list_is_whole_as_data_and_its_first_rows_are_there_without_script() -> None:
+    rows = [CaseRow(f"q{n}", 0, "ok", "", None, [1.0], "Why?") for n in range(130)]
+    table = CaseTable(["pass"], rows, 0)
+    assert len(list(case_rows(table))) == 130
+    assert len(list(rows_without_script(table, frozenset()))) == words.WITHOUT_SCRIPT == 100
 
 
 def test_anchors_are_plain_and_no_two_are_the_same() -> None:
@@ -88,8 +107,8 @@ def test_flips_then_failed_calls_then_the_worst_then_the_others(tmp_path: Path) 
     assert order_of(answers, ways, None) == [5, 7, 0, 1, 2, 3, 4, 6]
     moved = {"c6": [CaseChange("a", 1.0, 0.5)]}
     cases = CaseListing(answers, [5, 0, 6], {n: (f"c{n}", 0) for n in range(8)}, moved, ways)
-    states = [row.state for row in cases.part([], {}).rows]
-    assert states == ["broke", "fails: low", "ok"]
+    told = [(row.case_id, row.state, row.why) for row in cases.part([], {}).rows]
+    assert told == [("c5", "broke", ""), ("c0", "fails", "low"), ("c6", "ok", "")]
 
 
 def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -98,14 +98,14 @@ def test_wrongly_judged_prompts_are_listed_apart(tmp_path: Path) -> None:
 def test_a_reference_marks_the_passage_that_it_names() -> None:
     """By chunk id where both have one, else by the place that its number says."""
     chunks: list[RetrievedChunk | str] = [
-        RetrievedChunk(chunk_id=name, text="t" * 2000, rank=n) for n, name in enumerate("abc", 1)
+        RetrievedChunk(chunk_id=name, text="t" * 5000, rank=n) for n, name in enumerate("abc", 1)
     ]
     refs = [Reference(index=1, chunk_id="b"), Reference(index=3)]
     result = TestResult("q", "Q?", answer="A [1][3]", retrieved=chunks, references=refs)
     found = describe(case_of(result), Said())
     assert [one.cited for one in found.retrieved] == [False, True, True]
     assert found.retrieved[0].text is not None
-    assert found.retrieved[0].text.left_out == 800
+    assert found.retrieved[0].text.left_out == 1000
     assert [*found.gold, *found.claims, *found.verdicts] == []
 
 

@@ -209,8 +209,10 @@ def listed(app: BrowseApp) -> str:
     return "".join(screen.cases.table.ids[row][1] for row in screen.cases.listed)
 
 
-async def press_everywhere(pilot: Any, app: BrowseApp) -> list[str]:
-    """Go through every screen and window; what each of them showed."""
+async def press_everywhere(
+    pilot: Any, app: BrowseApp, see: Callable[[BrowseApp], Any] = shown
+) -> list[Any]:
+    """Go through every screen and window; what each of them showed (or ``see`` of it)."""
     seen = []
     for keys in (
         ["j", "space", "k"],
@@ -242,7 +244,7 @@ async def press_everywhere(pilot: Any, app: BrowseApp) -> list[str]:
         for key in keys:
             await pilot.press(key)
             await pilot.pause()
-        seen.append(shown(app))
+        seen.append(see(app))
     return seen
 
 

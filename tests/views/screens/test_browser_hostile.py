@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contrasts import unreadable_on
 
 from views.browser.app import BrowseApp
 
@@ -26,6 +27,15 @@ async def test_hostile_text_is_shown_letter_by_letter_on_every_screen(
     assert not set(text) & set("\x1b\x9b\x9d\x00\x07\u202e\ufeff\u2028")
     assert "[bold]" in text
     assert "[@click=app.quit]" in text
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+async def test_every_screen_can_be_read_in_both_themes(fakes: Any, theme: str) -> None:
+    """On terminals of all colours and of 256."""
+    app = BrowseApp(fakes.library(), theme=theme)
+    async with app.run_test(size=(120, 40)) as pilot:
+        seen = await fakes.press_everywhere(pilot, app, unreadable_on)
+    assert set().union(*seen) == set()
 
 
 async def test_a_click_on_hostile_text_does_nothing_else(fakes: Any) -> None:

@@ -1,5 +1,5 @@
 """One row for every metric and one for every section: reports, comparisons, gates, the browser and
-EVAL.md's tables read them, and none has a list of its own.
+the tables of docs/metrics.md read them, and none has a list of its own.
 
 To add a metric: one function, one row in its family's file, one test. A definition that changes
 gets a new version: numbers of different versions are never compared. To add a section: a family

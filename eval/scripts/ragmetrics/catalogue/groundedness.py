@@ -35,7 +35,7 @@ ROWS: tuple[Metric, ...] = (
         "claims (assertions, inferences) that the contexts support / claims: a model of seven word "
         "features in English, the word share of a window in other languages",
         CLAIMS,
-        "this toolkit; agreement with people in EVAL.md",
+        "this toolkit; agreement with people in docs/validation.md",
         headline=1,
         overview=4,
         short="support",
@@ -50,7 +50,7 @@ ROWS: tuple[Metric, ...] = (
         "mean share of a claim's content words in its best window of three sentences; 0 for a "
         "claim with a number found nowhere",
         CLAIMS,
-        "this toolkit; agreement with people in EVAL.md",
+        "this toolkit; agreement with people in docs/validation.md",
         headline=2,
         version=5,
         words="How far the passages cover a claim",

@@ -31,8 +31,8 @@ from views.word_changes import word_changes
 
 GOLD_INDENT = 19
 
-SHORT_CHUNK = 260
-"""Characters of a chunk that are shown until the whole is asked for."""
+SHORT_CHUNK, SHORT_LINES = 260, 4
+"""Characters of a chunk that are shown until the whole is asked for; its lines on a wide page."""
 
 
 def _answer_part(
@@ -132,12 +132,11 @@ def _passages_part(doc: Doc, detail: Case, *, full: bool, title: str = "Retrieve
     if not detail.passages:
         doc.line(f"({detail.passages_unknown or 'nothing'})", "dim")
     snippets = [snippet for gold in detail.gold for snippet in gold.snippets]
+    limit = None if full else max(SHORT_CHUNK, SHORT_LINES * (doc.width - CHUNK_INDENT))
     for passage in detail.passages:
         _passage_head(doc, passage)
         text = passage.text if full else squeezed(passage.text)
-        doc.passage(
-            text, snippets if passage.gold is not False else (), None if full else SHORT_CHUNK
-        )
+        doc.passage(text, snippets if passage.gold is not False else (), limit)
         if passage.cut and full:
             doc.line(f"(cut when it was stored; {passage.length} characters long)", "dim")
 

@@ -45,6 +45,9 @@ CHUNK_INDENT = 8
 
 CLAIM_LIMIT = 160
 
+WORD = 40
+"""Characters of the longest word that is kept whole where a text is cut."""
+
 HUGE = SHOWN_LIMIT - 16
 """Characters of one chunk that are shown in full."""
 
@@ -169,7 +172,9 @@ class Doc:
         if len(text) > (limit or HUGE):
             if limit and stretches and stretches[0][1] > limit:
                 first = max(0, stretches[0][0] - limit // 3)
-            last = min(len(text), first + (limit or HUGE))
+                if first:
+                    first = max(first, text.find(" ", first, stretches[0][0]) + 1)
+            last = _word_end(text, min(len(text), first + (limit or HUGE)))
         head, tail = "…" if first else "", " …" if last < len(text) else ""
         shown = display(f"{head}{text[first:last]}{tail}")
         shift = len(head) - first
@@ -210,7 +215,13 @@ def _find_snippets(text: str, snippets: Sequence[str]) -> list[tuple[int, int]]:
 def _shortened(text: str, limit: int = CLAIM_LIMIT) -> str:
     """The beginning of a text on one line: it stands in full elsewhere."""
     shown = squeezed(text)
-    return f"{shown[:limit]} …" if len(shown) > limit else shown
+    return f"{shown[: _word_end(shown, limit)].rstrip()} …" if len(shown) > limit else shown
+
+
+def _word_end(text: str, end: int) -> int:
+    """The end of the last whole word before ``end``; ``end`` where no word ends near it."""
+    blank = text.rfind(" ", max(0, end - WORD), end + 1)
+    return end if blank < 0 or end >= len(text) else blank
 
 
 def squeezed(text: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from decisions.case_changes import Ways
+from decisions.case_changes import Ways, rank_change
 from decisions.case_verdict import Key, Ruling
 from ragmetrics.catalogue.cases import RULES
 from records.answer_table import SETS, AnswerTable
@@ -411,6 +411,8 @@ class PairList(CaseList):
             for row in self._pairs
             if (way := self._ways.get(new.ids[row], "")) in ("broke", "fixed")
         }
+        whys = (len(f"{way} {self._why(row)}") for row, way in self.flips.items())
+        self._why_width = min(WHY_PAIR, max(whys, default=WHY_PAIR))
 
     def marks(self) -> dict[int, bool]:
         """Of the cases that were ok in the base run, which broke."""
@@ -446,7 +448,7 @@ class PairList(CaseList):
         """Why the case fails now; of gold that is lost, the ranks."""
         reason = CaseList.reason(self, row)
         if reason == NO_GOLD and (found := self.base.table.number("mrr", self._pairs[row])):
-            return f"gold {round(1 / found)} → none"
+            return rank_change(found, self.table.number("mrr", row))
         return reason
 
     def select(self, query: Query, candidates: Sequence[int]) -> Sequence[int]:
@@ -485,7 +487,9 @@ class PairList(CaseList):
         wide, used = [], rows.LEFT
         for column in columns[:-1]:
             if column.name == "why" and width >= WIDE:
-                column = replace(column, width=WHY_PAIR)
+                self._pair()
+                least = self._why_width if self.only_flips else WHY_PAIR
+                column = replace(column, width=max(column.width, least))
             if column.right:
                 column = replace(column, width=SCORE_PAIR)
                 if used + SCORE_PAIR + 1 + rows.QUESTION_MIN > width:

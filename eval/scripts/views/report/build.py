@@ -16,6 +16,8 @@ from decisions.case_changes import Ways
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Key, Ruling
 from decisions.diagnosis import diagnose
+from decisions.evidence_path import read_paths
+from decisions.failure_map import read_failure_map
 from decisions.headline import catalogue_row, sentence, value_in_words
 from decisions.measures import measures
 from decisions.primary import primary_names, usable_names
@@ -65,6 +67,7 @@ from views.report.model import (
     MissingScores,
     NoReliability,
     Reliability,
+    StageLatency,
     WrongPrompt,
     WrongPrompts,
 )
@@ -171,7 +174,8 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         cases=metrics.get("cases", 0),
         missing=metrics.get("missing"),
         failed_calls=metrics.get("errors", 0),
-        headline=[*_headline(sections, primary, baseline), *in_common.sentences()],
+        headline=_headline(sections, primary, baseline),
+        in_common=in_common.sentences(),
         verdict=figures.verdict(
             perspectives,
             metrics.get("cases", 0),
@@ -202,9 +206,24 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         not_applicable=_not_applicable(cases),
         configuration=back.configuration,
         case_list=cases.part(listed, read.questions),
+        failure_map=read_failure_map(answers.verdicts, options.eval_set, options.labels_dir),
+        evidence_path=read_paths(
+            [table] if baseline is None else [baseline.table, table],
+            options.eval_set,
+            options.labels_dir,
+            ruling,
+        ),
+        latency_before=_latency_of(options.baseline),
         conversations=conversations(in_full.listed) or UNSET,
         sweep=sweep_part(folder),
     )
+
+
+def _latency_of(baseline: Path | None) -> Sequence[StageLatency]:
+    """The times of the baseline by stage; none of one that is not a run."""
+    if baseline is None or not baseline.is_dir():
+        return ()
+    return figures.latency(read_metrics(baseline)["sections"].get("pipeline"), ()).stages
 
 
 def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:
@@ -260,7 +279,10 @@ def _case_list(
     changes, ways = (baseline.changes, baseline.ways) if baseline else ({}, {})
     by = _named(sections, options.worst_by) if options.worst_by else None
     order = order_of(answers, ways, by)
-    return CaseListing(answers, order, answers.keys(order), changes, ways)
+    pair = baseline.pair if baseline else None
+    return CaseListing(
+        answers, order, answers.keys(order), changes, ways, pair=pair, by_harm=by is None
+    )
 
 
 def _columns(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType
 
-from decisions.case_changes import Ways
+from decisions.case_changes import CHANGES, PairVerdicts, Ways
 from decisions.case_verdict import Key, RunVerdicts
 from decisions.headline import catalogue_row
 from ragmetrics.stats.tally import Slices
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MOST_LISTED, FEWER_LISTED = 10_000, 5_000
 """Rows of the list. A run with more answers than that lists fewer, those that come first in its
 order: its memory goes into their number."""
+
+STATES = ("broke", "fails", "fixed", "warns", "ok")
+"""What becomes of an answer, the worst first."""
 
 Changes = Mapping[str, Sequence[CaseChange]]
 
@@ -81,7 +84,8 @@ def order_of(answers: RunAnswers, ways: Mapping[str, Ways], by: Name | None) -> 
 
 @dataclass
 class CaseListing:
-    """The listed answers. ``keys``: by number. ``slices``, ``questions``: by case id."""
+    """The listed answers. ``keys``: by number. ``slices``, ``questions``: by case id. ``pair``: the
+    run beside its baseline. ``by_harm``: whether the worst states come first in the list."""
 
     answers: RunAnswers
     order: Sequence[int]
@@ -91,6 +95,8 @@ class CaseListing:
     """The cases that broke or were fixed since the baseline."""
     slices: Mapping[str, Slices] = field(default_factory=dict)
     questions: Mapping[int, str] = field(default_factory=dict)
+    pair: PairVerdicts | None = None
+    by_harm: bool = True
 
     def part(self, columns: Sequence[Name], questions: Mapping[str, str]) -> CaseTable:
         """The list: the metrics of its scores, the rows, and how many are left out.
@@ -100,9 +106,12 @@ class CaseListing:
         """
         scores = [self.answers.column(name)[list(self.order)].tolist() for name in columns]
         own = zip(self.order, zip(*scores, strict=True) if scores else repeat(()), strict=False)
+        rows = [(row, self._row(row, values, questions)) for row, values in own if row in self.keys]
+        if self.by_harm:
+            rows.sort(key=lambda one: (STATES.index(one[1].state), self._harm(one[0])))
         return CaseTable(
             [metric for _, metric in columns],
-            [self._row(row, values, questions) for row, values in own if row in self.keys],
+            [row for _, row in rows],
             left_out=len(self.answers) - len(self.order),
         )
 
@@ -111,17 +120,22 @@ class CaseListing:
         category = next((v for name, v in self.slices.get(case_id, ()) if name == "category"), None)
         values = [None if isnan(score) else round(score, ROUND) for score in scores]
         question = self.questions.get(row) or questions.get(case_id, "")
-        return CaseRow(case_id, repeat, self._state(row, case_id), category, values, question)
+        return CaseRow(case_id, repeat, *self._state(row, case_id), category, values, question)
 
-    def _state(self, row: int, case_id: str) -> str:
-        """What became of the answer: broke or fixed, and ``fails: no gold``, ``warns`` or ok."""
-        words: list[str] = [self.ways[case_id]] if case_id in self.ways else []
+    def _harm(self, row: int) -> int:
+        """The place of the rule by which an answer fails, the most harmful first."""
+        fails = self.answers.verdicts.ruling.settle(self.answers.verdicts.broken[row])[0]
+        return (fails & -fails).bit_length()
+
+    def _state(self, row: int, case_id: str) -> tuple[str, str]:
+        """What became of the answer, one of ``STATES``, and why in a few words."""
         ruling, broken = self.answers.verdicts.ruling, self.answers.verdicts.broken[row]
-        if rule := ruling.first(broken):
-            words.append(f"fails: {rule.word}")
-        elif ruling.settle(broken)[1]:
-            words.append("warns")
-        return ", ".join(words) or "ok"
+        way = self.pair.way(case_id) if self.pair else self.ways.get(case_id)
+        rule, warns = ruling.first(broken), ruling.rules_of(ruling.settle(broken)[1])
+        word = rule.word if rule else warns[0].word if warns else ""
+        if way in CHANGES:
+            return way, (self.pair.few_words(case_id) if self.pair else "") or word
+        return "fails" if rule else "warns" if warns else "ok", word
 
     def links(
         self, rows: Iterable[int], count: int | None = None, label: str | UnsetType = UNSET

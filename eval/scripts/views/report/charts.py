@@ -12,6 +12,7 @@ from math import ceil, floor, log10
 from typing import Any
 
 from decisions.compare_words import change_of
+from decisions.evidence_path import RunPath
 from decisions.rows import SIGNS
 from terminal.page import Whisker, from_to, signed
 from views.report.model import ConfidenceBin, StageLatency, SweepRow, TrendLine, TrendValue
@@ -47,16 +48,19 @@ def bars(rows: Sequence[tuple[str, int]], height: float = 200.0) -> Chart:
     return {"width": WIDTH, "height": height, "bottom": bottom, "bars": drawn}
 
 
-def ranges(stages: Sequence[StageLatency], marks: Sequence[str]) -> Chart:
-    """A line a stage from its first to its last mark, on a logarithmic axis of milliseconds.
+def ranges(
+    stages: Sequence[StageLatency], marks: Sequence[str], before: Sequence[StageLatency] = ()
+) -> Chart:
+    """A line a stage from its first to its last mark, on a logarithmic axis of milliseconds, and
+    under it that of another run.
 
     Times below 0.01 ms stand at its beginning.
     """
-    least = 0.01
-    values = [max(least, getattr(stage, mark)) for stage in stages for mark in marks]
+    least, known = 0.01, {stage.stage: stage for stage in before}
+    values = [max(least, getattr(stage, mark)) for stage in (*stages, *before) for mark in marks]
     low, high = floor(log10(min(values))), ceil(log10(max(values)))
     high = max(high, low + 1)
-    left, right, top, row_height = 12.0, WIDTH - 16, 14.0, 38.0
+    left, right, top, row_height = 12.0, WIDTH - 16, 14.0, 52.0 if before else 38.0
 
     def x_of(value: float) -> float:
         share = (log10(max(least, value)) - low) / (high - low)
@@ -66,9 +70,12 @@ def ranges(stages: Sequence[StageLatency], marks: Sequence[str]) -> Chart:
     rows = [
         {
             "name": stage.stage,
-            "y": _round(top + (row + 0.68) * row_height),
-            "label_y": _round(top + (row + 0.3) * row_height),
+            "y": _round(top + row * row_height + 25.8),
+            "label_y": _round(top + row * row_height + 11.4),
             "marks": [(mark, x_of(getattr(stage, mark))) for mark in marks],
+            "before": [x_of(getattr(old, mark)) for mark in marks]
+            if (old := known.get(stage.stage))
+            else [],
         }
         for row, stage in enumerate(stages)
     ]
@@ -118,6 +125,50 @@ def reliability(rows: Sequence[ConfidenceBin], height: float = 330.0) -> Chart:
         "across": [(across(step), f"{step:g}") for step in steps],
         "up": [(up(step), f"{step:g}") for step in steps],
         "points": points,
+    }
+
+
+def path(runs: Sequence[RunPath], height: float = 236.0) -> Chart:
+    """The share of answers at each step, a line a run, the reported one last; a line ends at a
+    step that was not measured, and goes on behind it."""
+    left, right, top, bottom = 46.0, WIDTH - 24, 12.0, height - 62
+    names = [step.name for step in runs[0].steps]
+
+    def up(share: float) -> float:
+        return _round(bottom - share * (bottom - top))
+
+    places = [
+        _round(left + 8 + at * (right - left - 8) / (len(names) - 1)) for at in range(len(names))
+    ]
+    lines = []
+    for run in runs:
+        parts: list[list[tuple[float, float]]] = [[]]
+        for x, step in zip(places, run.steps, strict=True):
+            if step.share is None:
+                parts.append([])
+            else:
+                parts[-1].append((x, up(step.share)))
+        lines.append({"name": run.run_id, "parts": [part for part in parts if part]})
+    labels = [
+        (x, bottom + (34 if name == "claimed" else 18), name.split()[-1])
+        for x, name in zip(places, names, strict=True)
+    ]
+    gaps = [
+        x
+        for x, *own in zip(places, *(run.steps for run in runs), strict=True)
+        if any(step.share is None for step in own)
+    ]
+    return {
+        "width": WIDTH,
+        "height": height,
+        "box": (left, top, right, bottom),
+        "up": [
+            (up(level), f"{level:.0%}".replace("%", " %")) for level in (0.0, 0.25, 0.5, 0.75, 1.0)
+        ],
+        "labels": labels,
+        "gaps": gaps,
+        "ranks": (places[0] + places[5]) / 2,
+        "lines": lines,
     }
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from decisions import compare_words
 from decisions.alerts import AlertRule, PointPairs, changes, clusters_of_points, make_lines
-from decisions.case_changes import Ways, changes_of, read_pair
+from decisions.case_changes import ChangedCase, PairVerdicts, Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
 from decisions.committed import compare_pair, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of
@@ -82,12 +82,14 @@ MOST_FLIPS = 100
 class BaselineComparison:
     """``table``: of the baseline. ``part``: what the report contains. ``changes``: by case id, of
     the cases that broke or were fixed, then of those in which only a primary metric changed;
-    ``ways``: of the first ones, which of the two."""
+    ``ways``: of the first ones, which of the two; ``pair``: the verdicts on both, where they are
+    known."""
 
     table: RunTable
     part: ComparisonPart
     changes: Mapping[str, Sequence[CaseChange]] = field(default_factory=dict)
     ways: Mapping[str, Ways] = field(default_factory=dict)
+    pair: PairVerdicts | None = None
 
 
 def compare_with(
@@ -160,17 +162,21 @@ def of_comparison(
     cases = changes_of(pair, MOST_FLIPS)
     ways = {case.case_id: case.way for case in cases.changed} if cases else {}
     changes = _changes(flips, ways)
-    reasons = {case.case_id: case.reasons for case in cases.changed} if cases else {}
+    known = {case.case_id: case for case in cases.changed} if cases else {}
     talks = find_changes(pair, eval_set)
     in_common = common_slices(pair, eval_set, labels_dir, embed).sentences()
     part = replace(
         comparison_part(comparison, remarks),
         flips=[MetricFlips(found, compare_words.flips_summary(found)) for found in flips],
         cases_changed=[
-            ChangedAnswer(case_id, ways.get(case_id, ""), own, reasons.get(case_id, ())[:MOST_WHY])
+            ChangedAnswer(
+                case_id, ways.get(case_id, ""), own, case.reasons[:MOST_WHY], fact=case.fact
+            )
             for case_id, own in changes.items()
+            for case in (known.get(case_id) or ChangedCase(case_id, "ok still"),)
         ],
-        cases_say=" ".join([cases.says(), *in_common]) if cases else "",
+        cases_say=cases.says() if cases else "",
+        in_common=in_common if cases else (),
         case_counts=cases.to_dict() | {"changed": []} if cases else None,
         conversations=UNSET
         if talks is None
@@ -179,7 +185,7 @@ def of_comparison(
         ),
         pairs=_pairs(base, new, eval_set) or UNSET,
     )
-    return BaselineComparison(tables[base], part, changes, ways)
+    return BaselineComparison(tables[base], part, changes, ways, None if pair.unknown else pair)
 
 
 def _pairs(base: Path, new: Path, eval_set: Path) -> list[ComparedPairs]:
@@ -223,7 +229,7 @@ def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> Comp
         controls=[str(difference) for difference in comparison.controls],
         varied=[str(difference) for difference in comparison.varied],
         notes=[*remarks, *compare_words.remarks(comparison)],
-        legend=compare_words.legend(comparison),
+        legend=[*compare_words.contradictions(comparison), *compare_words.legend(comparison)],
     )
 
 
@@ -427,6 +433,7 @@ def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
     if part.cases_say and not page:
         yield Heading("Cases that broke or were fixed", 3)
         yield Prose(part.cases_say)
+        yield from map(Prose, part.in_common)
         for case in part.cases_changed:
             if case.kind:
                 why = f": {'; '.join(case.why)}" if case.why else ""

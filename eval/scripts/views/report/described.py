@@ -32,7 +32,7 @@ from views.report.text import cut, one_line, shortened
 from views.searches import SearchStep, longest_ms
 from views.tools import tools_note
 
-QUESTION, ANSWER, PASSAGE, QUOTE = 2_000, 6_000, 1_200, 600
+QUESTION, ANSWER, PASSAGE, QUOTE = 2_000, 6_000, 4_000, 600
 """Characters that are shown of each kind of text."""
 
 MOST_PASSAGES, MOST_GOLD, MOST_CLAIMS, MOST_VERDICTS = 10, 10, 10, 12

@@ -87,16 +87,10 @@ def perspective(
         words = _words_of(measure, row)
         metric = ReportMetric(measure, words, row, summary, _close(measure))
         metrics.append(replace(metric, cases=links(metric)))
-    aimed = [metric for metric in metrics if metric.measure.target is not None]
-    verdicts = [passed for m in aimed if (passed := m.measure.passed) is not None]
     return Perspective(
         name=name,
         measured=any(metric.measure.n for metric in metrics),
         healthy=health(measured, name),
-        targets=len(aimed),
-        measured_targets=len(verdicts),
-        kept_targets=sum(verdicts),
-        close_targets=sum(bool(metric.measure.passed) and metric.close for metric in metrics),
         notes=_notes(section),
         options=section.get("options", {}),
         metrics=metrics,
@@ -235,12 +229,13 @@ def _slice_table(
             part = by.get(value, {"n": 0, "mean": {}})
             mean, row = part["mean"].get(column.metric), rows[column.section].get(column.metric)
             n = part.get("n_of", {}).get(column.metric, part["n"]) if mean is not None else 0
-            rated = None
-            if row is not None and n >= UNRELIABLE_BELOW:
-                # Slices of labelled texts come without intervals.
-                ends = part["ci95"].get(column.metric) if "ci95" in part else (mean, mean)
-                rated = band(mean, row, ends)
-            cells.append(SliceCell(mean, n, None if rated == UNCLEAR_BAND else rated))
+            if row is None or mean is None:
+                cells.append(SliceCell(mean, n, None))
+                continue
+            # Slices of labelled texts come without intervals.
+            ends = part["ci95"].get(column.metric) if "ci95" in part else (mean, mean)
+            unsure = n < UNRELIABLE_BELOW or band(mean, row, ends) == UNCLEAR_BAND
+            cells.append(SliceCell(mean, n, band(mean, row, (mean, mean)), unsure))
         n = counts[value]
         behind = links(dimension, value, n) if of == "cases" else None
         table.append(SliceRow(value, n, n < UNRELIABLE_BELOW, cells, behind))

@@ -112,10 +112,6 @@ class Perspective(ReportPart, frozen=True):
     name: str
     measured: bool
     healthy: bool | None
-    targets: int
-    measured_targets: int
-    kept_targets: int
-    close_targets: int
     notes: Sequence[str]
     options: Mapping[str, Any]
     metrics: Sequence[ReportMetric]
@@ -153,11 +149,12 @@ class TargetsVerdict(ReportPart, frozen=True):
 
 
 class SliceCell(ReportPart, frozen=True):
-    """A mean over some cases of a slice."""
+    """A mean over some cases of a slice. ``unsure``: on few cases, or too near another band."""
 
     mean: float | None
     n: int
     band: str | None
+    unsure: bool = False
 
 
 class SliceRow(ReportPart, frozen=True):
@@ -479,6 +476,7 @@ class CaseRow(NamedTuple):
     case_id: str
     repeat: int
     state: str
+    why: str
     category: str | None
     values: Sequence[float | None]
     question: str

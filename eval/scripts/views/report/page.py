@@ -14,6 +14,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from decisions.watch import WatchedFigure, as_dict, verdict
 from decisions.watch_print import limits
 from records.errors import StorageError
@@ -60,7 +62,8 @@ def _page(report: RunReport) -> bytes:
         anchors,
         report=report,
         sections={section.anchor: section for section in sections(report, page=True)},
-        rows=map(Markup, case_rows(report.case_list, in_full)),
+        rows=map(Markup, case_rows(report.case_list)),
+        first_rows=map(Markup, rows_without_script(report.case_list, in_full)),
     )
 
 
@@ -189,63 +192,69 @@ def _unbroken(text: str) -> str:
 ROW_BYTES = 250
 """What a row of the list takes at most, with its line end."""
 
-MOST_ID, MOST_CATEGORY = 40, 20
+MOST_ID, MOST_CATEGORY, MOST_WHY = 40, 20, 30
 MOST_SCORE = 12
 """Characters of a score: one of a damaged file must not take the room of the rest."""
 
 
-def case_rows(case_list: CaseTable, in_full: frozenset[str]) -> Iterator[str]:
-    """HTML of each row, harmless. ``in_full``: anchors of the answers that are shown in full.
+def case_rows(case_list: CaseTable) -> Iterator[str]:
+    """The rows as data of the page, harmless: of each a JSON list of its place (an anchor without
+    ``case-``), id ("" where that is the place), state, why, question, category and scores.
 
-    A row leads to its answer in full; one without is itself the place that a link leads to. The
-    question is cut to the room that is left.
+    The question is cut to the room that is left.
     """
-    return (_row(row, in_full) for row in case_list.rows)
+    return (f"{escape(_json(cells), quote=False)}\n" for cells in map(_cells, case_list.rows))
 
 
-def _row(row: CaseRow, in_full: frozenset[str]) -> str:
-    case_id, repeat, state, category, values, question = row
-    name = anchor(case_id, repeat)
-    opening = "<tr>" if name in in_full else f'<tr id="{name}">'
-    scores = "".join(f"<td>{_score(score)}</td>" for score in values)
-    for shown_category, longest, link in _lengths(category or "", own_place=name not in in_full):
-        shown = one_line(case_id, longest) + (f" r{repeat}" if repeat else "")
-        head = escape(shown)
-        if link:
+def rows_without_script(case_list: CaseTable, in_full: Collection[str]) -> Iterator[str]:
+    """HTML of the first rows, harmless. ``in_full``: anchors of the answers that are shown in full.
+
+    A row leads to its answer in full; one without is itself the place that a link leads to.
+    """
+    for row in case_list.rows[: words.WITHOUT_SCRIPT]:
+        key, shown, *texts, scores = _cells(row)
+        name, head = f"case-{key}", escape(shown or key)
+        opening = "<tr>" if name in in_full else f'<tr id="{name}">'
+        if name in in_full:
             head = f'<a href="#{name}">{head}</a>'
-        head = f'{opening}<th scope="row">{head}</th>'
-        fixed = f"{head}<td>{state}</td><td>{escape(shown_category)}</td>{scores}<td>"
-        room = ROW_BYTES - len(fixed.encode()) - len("</td></tr>\n")
+        cells = "".join(f"<td>{escape(text)}</td>" for text in (*texts, *scores.split()))
+        yield f'{opening}<th scope="row">{head}</th>{cells}</tr>\n'
+
+
+def _cells(row: CaseRow) -> list[str]:
+    """What the page shows of a row, in ``ROW_BYTES`` bytes as data."""
+    key = anchor(row.case_id, row.repeat).removeprefix("case-")
+    scores = " ".join(map(_score, row.values))
+    why, category = one_line(row.why, MOST_WHY), one_line(row.category or "", MOST_CATEGORY)
+    for own_category, longest in ((category, MOST_ID), (category, 20), ("", 20), ("", 5), ("", 0)):
+        shown = one_line(row.case_id, longest) + (f" r{row.repeat}" if row.repeat else "")
+        cells = [key, "" if shown == key else shown, row.state, why, "", own_category, scores]
+        room = ROW_BYTES - _bytes(_json(cells)) - len(",\n")
         if room >= 0:
-            return f"{fixed}{_cut(question, room)}</td></tr>\n"
-    raise ValueError(f"{len(values)} scores leave no room for a case's id")
+            cells[4] = _cut(row.question, room)
+            return cells
+    raise ValueError(f"{len(row.values)} scores leave no room for a case's id")
 
 
-def _lengths(category: str, *, own_place: bool) -> Iterator[tuple[str, int, bool]]:
-    """Category, characters of the id, and whether it is a link: from what is wanted to what fits in
-    any case. Only a row that is itself the place may do without the link to it."""
-    cut = one_line(category, MOST_CATEGORY)
-    yield from ((cut, MOST_ID, True), (cut, 20, True), ("", 20, True), ("", 5, True), ("", 0, True))
-    if own_place:
-        yield from (("", 20, False), ("", 0, False))
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _bytes(text: str) -> int:
+    return len(escape(text, quote=False).encode())
 
 
 def _cut(text: str, room: int) -> str:
     """As much of a text as its escaped bytes leave room for."""
-    shown = one_line(text, 100)
-    whole = escape(shown, quote=False)
-    if len(whole.encode()) <= room:
-        return whole
-    pieces, used = [], len("…".encode())
-    if used > room:
-        return ""
-    for char in shown:
-        piece = escape(char, quote=False)
-        used += len(piece.encode())
+    shown = one_line(text, 160)
+    if _bytes(_json(shown)) - 2 <= room:
+        return shown
+    used = len("…".encode())
+    for end, char in enumerate(shown):
+        used += _bytes(_json(char)) - 2
         if used > room:
-            break
-        pieces.append(piece)
-    return f"{''.join(pieces)}…"
+            return f"{shown[:end]}…" if end else ""
+    return shown
 
 
 def _score(score: float | None) -> str:

@@ -12,6 +12,8 @@ from decisions import compare_words
 from decisions.case_changes import Ways
 from decisions.conversations import ConversationChange
 from decisions.diagnosis import DiagnosisFinding
+from decisions.evidence_path import RunPath
+from decisions.failure_map import FailureMap
 from decisions.flips import Flips
 from decisions.rows import MetricRow
 from ragmetrics.catalogue.metric import Metric
@@ -33,6 +35,7 @@ from views.report.model import (
     ReportTrend,
     RunLatency,
     SliceTable,
+    StageLatency,
     SweepTable,
     TargetsVerdict,
     WrongPrompts,
@@ -256,13 +259,15 @@ class MetricFlips(ReportPart, frozen=True):
 
 
 class ChangedAnswer(ReportPart, frozen=True):
-    """A case that changed: what became of it and why, and which of its scores changed."""
+    """A case that changed: what became of it and why, and which of its scores changed. ``fact``:
+    why, in a few words."""
 
     case_id: str
     kind: str
     changes: Sequence[CaseChange]
     why: Sequence[str]
     question: str = ""
+    fact: str = ""
 
 
 class ChangedTurns(ReportPart, frozen=True):
@@ -322,6 +327,7 @@ class ComparisonPart(ReportPart, frozen=True):
     flips: Sequence[MetricFlips] = ()
     cases_changed: Sequence[ChangedAnswer] = ()
     cases_say: str = ""
+    in_common: Sequence[str] = ()
     case_counts: Mapping[str, Any] | None = None
     conversations: ChangedTurns | UnsetType = UNSET
     pairs: Sequence[ComparedPairs] | UnsetType = UNSET
@@ -351,6 +357,7 @@ class RunReport(ReportPart, frozen=True):
     missing: Any
     failed_calls: int
     headline: Sequence[str]
+    in_common: Sequence[str]
     verdict: TargetsVerdict
     comparison: ComparisonPart | None
     trend: ReportTrend | None
@@ -372,5 +379,8 @@ class RunReport(ReportPart, frozen=True):
     not_applicable: Sequence[MissingScores]
     configuration: Sequence[ConfigPart]
     case_list: CaseTable
+    failure_map: FailureMap
+    evidence_path: Sequence[RunPath] = ()
+    latency_before: Sequence[StageLatency] = ()
     conversations: Sequence[ReportConversation] | UnsetType = UNSET
     sweep: SweepTable | UnsetType = UNSET

@@ -8,6 +8,8 @@ from typing import Any
 
 from msgspec import UNSET
 
+from decisions.evidence_path import path_blocks
+from decisions.failure_map import failure_blocks
 from decisions.repeat_rows import EXPLAINED, STABILITY_HEAD
 from terminal.page import (
     AnyColumn,
@@ -79,6 +81,10 @@ def sections(report: RunReport, *, page: bool) -> Iterator[Section]:
         blocks = [*comparison_blocks(report.comparison, page=page)]
         title = f"What changed since {one_line(report.comparison.base_id)}"
         yield Section("changes", title, blocks, screen=False)
+    where = [*path_blocks(report.evidence_path, page=page)]
+    where += failure_blocks(report.failure_map, page=page)
+    if where:
+        yield Section("where", "Where it fails", where, screen=False)
     if report.trend:
         yield Section("trend", "Trend of the primary metrics", [*_trend(report, page)], False)
     if report.sweep is not UNSET:
@@ -125,14 +131,11 @@ def _head(report: RunReport) -> Iterator[Block]:
     if report.comparison:
         yield Conclusion(report.comparison.says[0])
         yield from map(Prose, report.comparison.says[1:])
-    yield from items(report.headline)
+    yield from items([*report.headline, *report.in_common])
     yield Prose(report.verdict.says, "strong")
     yield from map(Prose, report.verdict.doubts)
     for _, title, aims in words.not_met(report.verdict):
         yield Prose(f"{title}: {', '.join(map(words.aim, aims))}")
-    yield from items(
-        f"{part.name}: {words.tile(part)[1]}, {words.status(part)}" for part in report.perspectives
-    )
     yield from (Prose(f"Note: {note}") for note in report.notes)
 
 
@@ -233,12 +236,6 @@ def metrics_table(rows: Sequence[ReportMetric], caption: str) -> DataTable[Repor
         WhiskerColumn(whisker),
         DataColumn("n", lambda row: words.count(row.measure.n)),
         DataColumn("coverage", lambda row: percent(row.coverage)),
-        DataColumn(
-            "band",
-            lambda row: row.measure.band or "",
-            words=True,
-            shade=lambda row: f"band {(row.measure.band or '').replace(' ', '-')}",
-        ),
         _cases("cases"),
     ]
     return DataTable(columns, rows, caption=caption, look="metrics cards")
@@ -265,7 +262,8 @@ def _slices(report: RunReport, page: bool) -> Iterator[Block]:
             yield Prose(f"{words.count(found.left_out)} smaller slices are left out.", "quiet")
     if report.slices:
         text = "In brackets: how many have this score, when fewer. * fewer than 20."
-        yield Prose(f"{text} Coloured by band, as the metrics are." if page else text, "quiet")
+        shaded = " Coloured by band; hatched: fewer than 20 cases, or close to another band."
+        yield Prose(text + shaded * page, "quiet")
 
 
 def _slice_table(found: SliceTable) -> DataTable[SliceRow]:
@@ -279,7 +277,7 @@ def _slice_table(found: SliceTable) -> DataTable[SliceRow]:
             name,
             lambda row: number(row.cells[at].mean),
             small=fewer,
-            shade=lambda row: row.cells[at].band or "",
+            shade=lambda row: " ".join([row.cells[at].band or "", *["few"] * row.cells[at].unsure]),
         )
 
     dimension = words.spaced(found.dimension)
@@ -332,14 +330,16 @@ def _latency(report: RunReport) -> Iterator[Block]:
     found = report.latency
     if found.stages:
         text = "Circle p50, square p95, diamond p99, stroke the longest. Logarithmic axis. "
-        yield Chart("latency", found.stages, f"{text}Waiting for a retry is not latency.")
+        text += "Dashed and hollow: the baseline. " * bool(report.latency_before)
+        yield Chart("latency", report, f"{text}Waiting for a retry is not latency.")
         rows = (
             [
-                one_line(stage.stage),
+                one_line(stage.stage) + which,
                 *(words.percentile(stage, mark) for mark in words.MARKS),
                 words.count(stage.n),
             ]
-            for stage in found.stages
+            for stages, which in ((found.stages, ""), (report.latency_before, " (before)"))
+            for stage in stages
         )
         head = ("stage, ms", *words.MARKS, "n")
         yield plain_table(head, rows, caption="Milliseconds by stage")
@@ -474,7 +474,7 @@ def _correlations(found: CorrelationMatrix, page: bool) -> Iterator[Block]:
         )
 
     names = [metric.metric for metric in found.metrics]
-    first: AnyColumn[int] = term_column("", lambda row: Term(names[row]))
+    first: AnyColumn[int] = term_column("metric", lambda row: Term(names[row]))
     if not page:
         first = DataColumn("", lambda row: f"{row + 1}. {names[row]}", words=True)
     columns = [first, *(column(at, name) for at, name in enumerate(names))]

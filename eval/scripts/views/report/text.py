@@ -54,8 +54,17 @@ def cut(text: str | None, limit: int) -> CutText | None:
 
 
 def shortened(text: str, limit: int) -> CutText:
-    """A text, at most ``limit`` characters of it."""
-    return CutText(text[:limit], max(0, len(text) - limit))
+    """A text, at most ``limit`` characters of it; a cut goes between two words where it can."""
+    shown = text[:limit]
+    if len(text) > limit and not text[limit].isspace():
+        from_here = max(0, limit - _LONG_WORD)
+        between = max(shown.rfind(blank, from_here) for blank in " \n")
+        shown = shown[:between] if between > 0 else shown
+    return CutText(shown, len(text) - len(shown))
+
+
+_LONG_WORD = 40
+"""Characters before a cut in which a blank is looked for."""
 
 
 def page_bytes(value: Any) -> int:

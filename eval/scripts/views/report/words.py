@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -46,10 +46,11 @@ _TOOL = 60
 """Characters of a tool's name that are shown."""
 
 CONTENTS = (
+    ("where", "Where it fails"),
+    ("cases", "All cases"),
     ("changes", "What changed"),
     ("trend", "Trend"),
     ("sweep", "Sweep"),
-    ("cases", "All cases"),
     ("diagnosis", "Diagnosis"),
     ("metrics", "Metrics"),
     ("slices", "Slices"),
@@ -86,26 +87,11 @@ NO_SCORES = "No scores of single answers are there."
 NO_RANKS = "No answer with both passages and gold was read."
 
 
-def tile(perspective: Perspective) -> tuple[str, str]:
-    """A perspective's tile, by the targets that the lists above it name: its class, its word."""
-    if not perspective.measured_targets:
-        return "open", "no verdict"
-    if perspective.kept_targets < perspective.measured_targets:
-        return "no", "needs work"
-    if perspective.close_targets:
-        return "open", "too close to call"
-    return "yes", "good"
-
-
-def contents(report: RunReport) -> list[tuple[str, str]]:
-    """The sections that this report has."""
-    absent = {
-        "changes": not report.comparison,
-        "trend": not report.trend,
-        "conversations": report.conversations is UNSET,
-        "sweep": report.sweep is UNSET,
-    }
-    return [entry for entry in CONTENTS if not absent.get(entry[0])]
+def contents(report: RunReport, sections: Collection[str]) -> list[tuple[str, str]]:
+    """The sections that this report has; ``sections``: those made of blocks."""
+    drawn = {"cases", "diagnosis", "metrics", "worst", *sections}
+    drawn |= {"conversations"} if report.conversations is not UNSET else set()
+    return [entry for entry in CONTENTS if entry[0] in drawn]
 
 
 def count(n: int) -> str:
@@ -156,19 +142,6 @@ def not_met(verdict: TargetsVerdict) -> Iterator[tuple[str, str, Sequence[Target
     ):
         if aims := getattr(verdict, key):
             yield key, title, aims
-
-
-def status(perspective: Perspective) -> str:
-    """A perspective in a few words."""
-    if not perspective.measured:
-        return "nothing to score"
-    aimed, met = perspective.measured_targets, perspective.kept_targets
-    if not aimed:
-        return "no target measured" if perspective.targets else "no target set"
-    close = perspective.close_targets
-    return f"{met} of {aimed} targets met" + (
-        f", {close} of them too close to call" if close else ""
-    )
 
 
 def answer_state(answer: AnswerSide) -> str:
@@ -248,12 +221,16 @@ def worst_text(worst: AnswersInFull) -> str:
     )
 
 
+WITHOUT_SCRIPT = 100
+"""Rows of the list of cases that a browser without JavaScript shows."""
+
+
 def list_text(case_list: CaseTable) -> str:
     """What the list of cases holds, and what is left out."""
     shown, left_out = len(case_list.rows), case_list.left_out
     if not shown:
         return NO_SCORES
-    text = f"{shown:,} answers, in this order: broke or fixed, failed calls, failing, the others."
+    text = f"{shown:,} answers, the worst first: broke, fails, fixed, warns, ok."
     if left_out:
         text += f" {left_out:,} more are left out; browse_runs.py shows all of them."
     return text

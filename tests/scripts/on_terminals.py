@@ -1,0 +1,62 @@
+"""Runs scripts below a pseudo-terminal: ``python on_terminals.py < calls.json > outputs.json``.
+
+A call is a list: columns, lines, the script's name, its words. The process has the modules of all
+scripts before the first call, and each call runs in a fork of it, so it costs no start. Of its
+output, a tuple: all that the terminal got, and the exit code.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib
+import json
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+
+CONTROLS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+
+
+def run(columns: int, lines: int, name: str, words: list[str]) -> tuple[str, int]:
+    """What a script of this process writes to a terminal of that size, and its exit code."""
+    child, ours = pty.fork()
+    if not child:
+        size = struct.pack("HHHH", lines, columns, 0, 0)
+        fcntl.ioctl(0, termios.TIOCSWINSZ, size)
+        sys.argv = [f"{name}.py", *words]
+        for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
+            stream.flush()
+            assert stream.fileno() == number
+        code = 70
+        try:
+            importlib.import_module(name).main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 0
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    parts = []
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(ours)
+    _, status = os.waitpid(child, 0)
+    text = CONTROLS.sub("", b"".join(parts).decode().replace("\r\n", "\n"))
+    return text, os.waitstatus_to_exitcode(status)
+
+
+if __name__ == "__main__":
+    sys.path[:0] = sys.argv[1:]
+    calls = json.load(sys.stdin)
+    for call in calls:
+        importlib.import_module(call[2])
+    importlib.import_module("rich.table")
+    json.dump([run(*call) for call in calls], sys.stdout)

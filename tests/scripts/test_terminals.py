@@ -1,0 +1,147 @@
+"""What every script prints on terminals of 60, 80 and 120 columns, and how much of it at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from tests.processes import call_script
+from tests.scripts import on_terminals
+from tests.watching.conftest import otlp, trace
+
+import options
+
+SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
+WIDTHS = (60, 80, 120)
+MOST_LINES = 45
+"""Of a call without -v, on a terminal of 80 columns."""
+
+SCORED = [
+    "retrieval",
+    "searches",
+    "context",
+    "groundedness",
+    "abstention",
+    "pipeline",
+    "conversations",
+]
+CALLS: dict[str, str] = {
+    **{f"score {name}": f"score_{name} --run new {{runs}}" for name in SCORED},
+    "score, not applicable": "score_tools --run new {runs}",
+    "score, worst": "score_retrieval --run new {runs} --worst 3 --by category -v",
+    "score, mistake": "score_retrieval --run no-such-run-as-this-one {runs}",
+    "safety": "score_safety --run new {runs}",
+    "suite": "eval_suite --run new {runs} --sections retrieval,safety,pipeline,tools",
+    "suite, brief": "eval_suite --run new {runs} --sections retrieval,pipeline --brief",
+    "suite, baseline": "eval_suite --run new {runs} --sections retrieval,pipeline --baseline "
+    "{home}/results/old",
+    "compare": "compare_runs old new {runs}",
+    "compare, all of it": "compare_runs old new {runs} -v",
+    "gate": "gate_run --run new --baseline old {runs}",
+    "track": "track_metrics {runs} --source runs",
+    "report": "report_run --run new --baseline old {runs} --format md --output {home}/page",
+    "judge": "judge_answers --run new {runs} --cache-dir {home}/cache",
+    "judge, dry": "judge_answers --run old {runs} --cache-dir {home}/cache --dry-run",
+    "judge, self-test": "judge_answers --self-test",
+    "cache": "judge_cache stats --cache-dir {home}/cache",
+    "calibrate": "calibrate_judge --run new {runs} --labels-file {home}/marks.jsonl",
+    "watch": "watch_traces {home}/traces --index {home}/{columns}.sqlite",
+    "sweep": "sweep_runs {home}/grid.toml --api-url demo --run-id {columns} --filter tag=scopes"
+    " --results-dir {home}/sweeps",
+    "statistics": "label_eval --stats",
+    "agreement": "label_eval --agreement",
+    "formats": "convert_data --list",
+    "export": "convert_data export csv --run new {runs} --output {home}/x.csv --force",
+    "drafts": "generate_cases --vault demo --limit 3 --output {home}/drafts-{columns}.jsonl",
+    "connect": "connect_bot http://127.0.0.1:1",
+    "pairs": "judge_pairs --run new --base old {runs} --dry-run",
+    "usage": "compare_runs --no-such-option-in-any-script-of-the-toolkit",
+}
+ENDS = {
+    "score, mistake": (2,),
+    "suite, baseline": (1,),
+    "gate": (1,),
+    "cache": (2,),
+    "agreement": (2,),
+    "connect": (3,),
+    "pairs": (2,),
+    "usage": (2,),
+}
+"""Exit codes where 0 is not what is right: nothing to show, a mistake, or a regression."""
+
+WHOLE = ("compare, all of it", "score, worst")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of the embedded bot on the conversations of its set, judged and scored."""
+    home = tmp_path_factory.mktemp("terminals")
+    runs = ("--results-dir", str(home / "results"))
+    for run, k in (("old", "10"), ("new", "3")):
+        asked = ("--api-url", "demo", "--set", "lexical_only=true", "--k", k, "--run-id", run)
+        asked += ("--labels", "--store-full-text", "--filter", "tag=conversation")
+        judged = ("--cache-dir", str(home / "cache"))
+        for name, words in (
+            ("run_eval", asked),
+            ("judge_answers", ("--run", run, *judged)),
+            ("eval_suite", ("--run", run, "--sections", ",".join((*SCORED, "judged")))),
+        ):
+            done = call_script(name, *runs, *words)
+            assert done.returncode == 0, done.stderr
+    claims = ({"case_id": "finally-return-turn-1", "claim_id": "1", "label": "supported"},)
+    (home / "marks.jsonl").write_text("".join(json.dumps(claim) + "\n" for claim in claims))
+    (home / "grid.toml").write_text("[grid]\nk = [3, 10]\n")
+    (home / "traces").mkdir()
+    (home / "traces" / "a.jsonl").write_text(otlp(*trace("t")))
+    return home
+
+
+@pytest.fixture(scope="module")
+def printed(home: Path) -> dict[tuple[str, int], tuple[str, int]]:
+    """What the terminal got and the exit code, by call and columns."""
+    keys = [(name, columns) for name in CALLS for columns in WIDTHS]
+    calls = []
+    for name, columns in keys:
+        runs = f"--results-dir {home}/results"
+        words = CALLS[name].format(home=home, runs=runs, columns=columns).split()
+        calls.append((columns, 24, words[0], words[1:]))
+    kept = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    done = subprocess.run(
+        [sys.executable, on_terminals.__file__, str(SCRIPTS_DIR)],
+        input=json.dumps(calls),
+        env=kept | {"TERM": "xterm-256color", "RAG_EVAL_CONFIG": os.devnull},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {key: tuple(output) for key, output in zip(keys, json.loads(done.stdout), strict=True)}
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """The lines as they stay: what a carriage return overwrites is gone."""
+    return (line.rpartition("\r")[2] for line in text.rstrip("\n").split("\n"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_no_line_is_wider_than_the_terminal(name: str, printed: Any) -> None:
+    for columns in WIDTHS:
+        text, code = printed[name, columns]
+        assert code in ENDS.get(name, (0,)), text
+        assert "Traceback" not in text
+        wide = [line for line in lines_of(text) if cell_len(line) > columns]
+        assert [line for line in wide if " " in line.strip()] == [], f"at {columns} columns"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CALLS if name not in WHOLE])
+def test_a_call_prints_what_two_screens_hold(name: str, printed: Any) -> None:
+    text, _ = printed[name, 80]
+    assert len(list(lines_of(text))) <= MOST_LINES, text
