@@ -536,3 +536,16 @@ def test_a_panel_with_a_dead_member_is_not_begun_and_says_which_it_is(pairs: Pai
     assert done.exit_code == 3, done.output
     assert "Error: panel: m2-2025-01-01: the judge cannot be reached" in done.output
     assert pairs.server.judgements == 0
+
+
+@pytest.mark.parametrize("said", ["both", "FIRST ", "", 7, None, ["first"], "first\n"])
+def test_nonsense_for_a_verdict_is_a_failure_and_no_tie(pairs: Pairs, said: Any) -> None:
+    def nonsense(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+        return 200, reply(server, said, shown(body)[0])
+
+    pairs.server.reply = nonsense
+    done = pairs.call("--json", "-q")
+    assert done.exit_code == 3, done.output
+    found = json.loads(done.stdout)["pairs"][0]
+    # ten pairs were asked and failed; the equal one is the only one with an outcome
+    assert (found["failed"], found["cases"], found["better"] + found["worse"]) == (10, 1, 0)
