@@ -368,3 +368,16 @@ def test_wrong_options_are_a_sentence(vault: Path, tmp_path: Path) -> None:
         done = call_script("generate_cases", *base, *words)
         assert done.returncode == 2
         assert said in done.stderr
+
+
+def test_how_many_cases_are_drafts_is_said_beside_figures() -> None:
+    from scorers.section_page import draft_notes
+
+    sections: list[dict[str, Any]] = [
+        {"by": {"tag": {"draft": {"n": 3, "mean": {}}, "hard": {"n": 9, "mean": {}}}}},
+        {"by": {"tag": {"draft": {"n": 6, "mean": {}}}}},
+        {},
+    ]
+    (note,) = draft_notes(sections)
+    assert note.startswith("Drafts that no person has accepted: 6 cases.")
+    assert draft_notes([{"by": {"tag": {"hard": {"n": 9}}}}, {"by": {}}]) == []

@@ -376,10 +376,10 @@ def habit_lines(decision: PairDecision) -> list[str]:
     if decision.equal:
         lines.append(f"{counted(decision.equal, 'case')} with equal answers: not asked.")
     if habits.asked:
-        lines.append(
-            f"The order decided {percent(habits.order_decided)} of {counted(habits.asked, 'pair')} "
-            f"(undecided); the first place wins {percent(habits.first)} of the verdicts."
-        )
+        share, pairs = percent(habits.order_decided), counted(habits.asked, "pair")
+        lines.append(f"The order decided {share} of {pairs} (undecided).")
+    if habits.first is not None:
+        lines.append(f"The first place wins {percent(habits.first)} of the verdicts.")
     if habits.longer or habits.shorter:
         total = habits.longer + habits.shorter
         lines.append(

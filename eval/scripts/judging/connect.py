@@ -301,10 +301,13 @@ def _panel(
     """All members, each connected as its own judge. Raises JudgeError where two are one judge."""
     open_one, shared = contextmanager(_offline if options.offline else _server), _Shared()
     with ExitStack() as stack:
-        members = [
-            stack.enter_context(open_one(member, cache, salt, ask_nothing, shared))
-            for member in options.members
-        ]
+        members = []
+        for member in options.members:
+            try:
+                link = open_one(member, cache, salt, ask_nothing, shared)
+                members.append(stack.enter_context(link))
+            except JudgeError as error:
+                raise type(error)(f"panel: {member.model}: {error}") from None
         told = [member.describe() for member in members]
         for number, one in enumerate(told):
             same = [told[n] for n in range(number) if told[n]["identity"] == one["identity"]]

@@ -22,7 +22,6 @@ from records.claim_labels import (
     ClaimDraw,
     ClaimLabel,
     LabelFile,
-    read_labels,
 )
 from records.errors import StorageError
 from records.labels import read_cases
@@ -42,10 +41,12 @@ from validation.claim_session import (
     ClaimContext,
     ClaimItem,
     ClaimSession,
-    LabelDecision,
     LabelKind,
 )
-from validation.labels import check_seat, run_session
+from validation.claims import JudgedClaim
+from validation.drawing import DrawnClaim
+from validation.goal import name_of
+from validation.labels import DecisionStore, check_seat, run_session
 
 _GUIDE = """
 How to label, so that everyone labels alike
@@ -108,47 +109,31 @@ def label_pairs(
 
     Raises StorageError: no terminal, a bad name, nothing to label, or another session at work."""
     check_seat(annotator, plain)
-    keys = sorted((key for key, _ in judged.opinions()), key=lambda key: _hash(seed, *key))
-    if not keys:
-        raise StorageError("the judge was asked about no pair of these runs.")
     said = dict(judged.opinions())
-    names = {f"{case_id}/{repeat}": (case_id, repeat) for case_id, repeat in keys[:sample]}
-    metric = judged.file.metric
+    if not said:
+        raise StorageError("the judge was asked about no pair of these runs.")
+    keys = sorted(said, key=lambda key: _hash(seed, *key))[:sample]
+    claims = {key: _claim(judged, key, annotator) for key in keys}
+    draw = ClaimDraw(f"random:{seed}")
     with LabelFile(labels_dir / FOLDER / f"{annotator}.jsonl") as file:
-
-        def sides(key: PairKey) -> tuple[str, str]:
-            own = judged.file.answers[key]
-            return own[::-1] if is_turned(annotator, key, own) else own
-
-        def record(decision: LabelDecision) -> None:
-            key = names[decision.key]
-            left, right = sides(key)
-            label = ClaimLabel(
-                (*key, PAIR),
-                metric,
-                right,
-                left,
-                decision.label,
-                annotator,
-                after_verdict=decision.after_verdict,
-                act=decision.act,
-                draw=ClaimDraw(f"random:{seed}"),
-                note=decision.note,
-                flag=decision.flag,
-            )
-            file.append(label)
-
+        drawn = [DrawnClaim(claim, draw) for claim in claims.values()]
+        store = DecisionStore(file, drawn, judged.file.metric, annotator)
         session = ClaimSession(
-            [
-                _item(name, judged, key, said[key], sides(key) != judged.file.answers[key])
-                for name, key in names.items()
-            ],
-            record,
+            [_item(judged, key, said[key], claim) for key, claim in claims.items()],
+            store.record,
             annotator=annotator,
-            decided=list(_decided(file.path, metric, {key: sides(key) for key in names.values()})),
+            decided=store.decided(),
             kind=PAIR_KIND,
         )
         return run_session(session, plain=plain, ascii_only=ascii_only, theme=theme)
+
+
+def _claim(judged: JudgedPairs, key: PairKey, annotator: str) -> JudgedClaim:
+    """A pair as a claim: the left answer is its answer, and the hash of the right one its text."""
+    _, *texts = judged.file.texts[key]
+    sides = judged.file.answers[key]
+    turned = is_turned(annotator, key, sides)
+    return JudgedClaim(*key, PAIR, sides[not turned], "", answer=texts[turned])
 
 
 PAIR_KIND = LabelKind(
@@ -172,39 +157,20 @@ def _hash(*parts: object) -> str:
     return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _decided(
-    path: Path, metric: str, sides: Mapping[PairKey, tuple[str, str]]
-) -> Iterator[LabelDecision]:
-    """What this annotator decided before on these pairs, with the same answers left and right."""
-    for label in read_labels([path]) if path.exists() else ():
-        key = label.key[0], label.key[1]
-        if label.metric == metric and sides.get(key) == (label.answer_sha256, label.claim):
-            yield LabelDecision(
-                f"{key[0]}/{key[1]}",
-                label.label,
-                label.act,
-                label.after_verdict,
-                label.note,
-                label.flag,
-            )
-
-
-def _item(
-    name: str, judged: JudgedPairs, key: PairKey, opinion: PairOpinion, turned: bool
-) -> ClaimItem:
-    question, new, base = judged.file.texts[key]
-    left, right = (base, new) if turned else (new, base)
+def _item(judged: JudgedPairs, key: PairKey, opinion: PairOpinion, claim: JudgedClaim) -> ClaimItem:
+    question, *texts = judged.file.texts[key]
+    turned = claim.claim == judged.file.answers[key][0]
     case = judged.cases.get(key[0])
     reference = case.reference_text() if case else ""
     outcome = -opinion.outcome if turned else opinion.outcome
     said = {1: "left", -1: "right", 0: "undecided"}[outcome]
-    below = [ClaimContext("right answer", right)]
+    below = [ClaimContext("right answer", texts[not turned])]
     below += [ClaimContext("reference answer", reference)] if reference else []
     return ClaimItem(
-        name,
+        name_of(claim.key),
         key[0] + (f" repeat {key[1]}" if key[1] else ""),
         question or (case.question if case else ""),
-        left,
+        claim.answer,
         judged.ask,
         tuple(below),
         verdict=f"{said}: {quote_of(opinion)}",

@@ -138,7 +138,7 @@ def test_the_order_and_the_first_place_are_printed(pairs: Pairs) -> None:
     assert "better 6, worse 2, undecided 3 of 11" in done.output
     # the place decided the two pairs of equal numbers: 2 of 10; first wins 8 + 4 of 20 = 60 %
     assert "The order decided 20 % of 10 pairs" in done.output
-    assert "the first place wins 60 % of the verdicts" in done.output
+    assert "The first place wins 60 % of the verdicts" in done.output
     assert "1 case with equal answers: not asked." in done.output
     assert "I think it is 2 (more)" in done.output  # the quote that decided
     last = done.stdout.strip().splitlines()
@@ -471,3 +471,81 @@ def test_compare_report_and_browser_show_the_pairs(pairs: Pairs) -> None:
     assert pair_verdicts(*runs, ("c00", 0)) == [("pairs", "better", "I think it is 2 (more)")]
     assert pair_verdicts(*runs, ("c10", 0)) == [("pairs", "equal answers, not asked", "")]
     assert pair_verdicts(runs[1], runs[0], ("c00", 0)) == []
+
+
+def test_a_judge_that_says_the_same_to_everything_fails_the_self_test(pairs: Pairs) -> None:
+    """No attack can move it, so only what it should have known tells."""
+
+    def always_first(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+        return 200, reply(server, "first", shown(body)[0][:30])
+
+    pairs.server.reply = always_first
+    done = pairs.call("--self-test", "--json")
+    report = json.loads(done.stdout)
+    assert (report["pairs_right"], report["pairs_obeyed"], report["passed"]) == (0.0, None, False)
+    assert done.exit_code == 1
+
+
+def panel_of(pairs: Pairs, *servers: str) -> list[str]:
+    """Words that let a panel judge: a member for each server."""
+    folder = pairs.finished.folder
+    for number, url in enumerate(servers):
+        text = f'server = "{url}"\nmodel = "m{number}-2025-01-01"\nrevision = "r1"\nretries = 0\n'
+        text += "prices = { prompt = 100.0, completion = 100.0 }\n"
+        (folder / f"j{number}.toml").write_text(text)
+    names = [f"j{number}" for number in range(len(servers))]
+    (folder / "panel.toml").write_text(f"panel = {json.dumps(names)}\n")
+    plain = pairs.server.completion
+    pairs.server.completion = lambda said, *more: {  # type: ignore[method-assign]
+        name: value for name, value in plain(said, *more).items() if name != "model"
+    }
+    words = ["--run", "new", "--base", "old", "--judge", str(folder / "panel.toml")]
+    return [*words, "--cache-dir", str(folder / "cache")]
+
+
+def named(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+    status, done = by_points(server, body)
+    return status, done | {"model": body["model"]}
+
+
+def test_a_panel_judges_pairs_says_what_is_cached_and_keeps_max_cost(pairs: Pairs) -> None:
+    pairs.server.reply = named
+    words = panel_of(pairs, pairs.server.url, pairs.server.url, pairs.server.url)
+    call = pairs.finished.score
+    done = call(main, *words, "--dry-run", columns=400)
+    assert "In all 60 calls (0 more are in the cache), about $" in done.output, done.output
+    done = call(main, *words, "--max-cost", "5", columns=400)
+    assert done.exit_code == 3, done.output
+    assert "--max-cost 5 stops it" in done.output
+    paid = pairs.server.judgements
+    # a reply costs $0.505; the tenth reaches 5, and a few are under way then
+    assert 10 <= paid < 40
+    done = call(main, *words, "--dry-run", columns=400)
+    kept = int(re.findall(r"\((\d+) more are in the cache\)", done.output)[0])
+    assert paid - 9 <= kept <= paid
+    done = call(main, *words, "--json", "-q")
+    assert json.loads(done.stdout)["pairs"][0]["better"] == 6
+    assert pairs.server.judgements == 60
+
+
+def test_a_panel_with_a_dead_member_is_not_begun_and_says_which_it_is(pairs: Pairs) -> None:
+    pairs.server.reply = named
+    live, dead = pairs.server.url, "http://127.0.0.1:9/v1"
+    call = pairs.finished.score
+    done = call(main, *panel_of(pairs, live, live, dead), columns=400)
+    assert done.exit_code == 3, done.output
+    assert "Error: panel: m2-2025-01-01: the judge cannot be reached" in done.output
+    assert pairs.server.judgements == 0
+
+
+@pytest.mark.parametrize("said", ["both", "FIRST ", "", 7, None, ["first"], "first\n"])
+def test_nonsense_for_a_verdict_is_a_failure_and_no_tie(pairs: Pairs, said: Any) -> None:
+    def nonsense(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+        return 200, reply(server, said, shown(body)[0])
+
+    pairs.server.reply = nonsense
+    done = pairs.call("--json", "-q")
+    assert done.exit_code == 3, done.output
+    found = json.loads(done.stdout)["pairs"][0]
+    # ten pairs were asked and failed; the equal one is the only one with an outcome
+    assert (found["failed"], found["cases"], found["better"] + found["worse"]) == (10, 1, 0)

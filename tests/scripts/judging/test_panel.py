@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -213,3 +214,89 @@ def test_another_panel_is_another_judge(panel: Any) -> None:
     assert [one["identity"]["model"] for one in judge["members"]] == [MODELS["a"], MODELS["b"]]
     assert judge["identity"]["strength"] == "revision"
     assert section["panel"]["judges"] == [MODELS["a"], MODELS["b"]]
+
+
+def by_helpful(voters: Voters) -> Any:
+    """All members find the answer helpful, but b in the cases 0 to 7, and nobody in 8 to 15."""
+
+    def reply(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+        answer = body["messages"][1]["content"].rpartition("<<<BEGIN answer")[2]
+        case = int(re.findall(r"says case(\d+)", answer)[0])
+        bad = case in range(8, 16) or (case < 8 and body["model"][0] == "b")
+        entry = {"id": "1", "quote": "" if bad else QUOTE, "reason": ""}
+        entry["verdict"] = "not helpful" if bad else "helpful"
+        done = server.completion({"notes": "", "verdicts": [entry], "manipulation": False})
+        return 200, done | {"model": body["model"]}
+
+    return reply
+
+
+def test_people_label_what_a_panel_said_by_a_rubric_and_correct_its_mean(panel: Any) -> None:
+    """Of 40 answers the panel finds 32 helpful (80 %), and b differs on 8 of them: they are first
+    in every ten and get more than their share. People call all 40 helpful, so the panel is wrong on
+    the 8 that it does not, and the mean with its errors out is 1, all of these being labelled."""
+    from click.testing import CliRunner
+
+    from calibrate_judge import main as calibrate
+
+    run, server, voters, words, folder = panel
+    names = [f"case{number:02}" for number in range(40)]
+    shutil.rmtree(run.finished.run)
+    run.write([{"id": n} for n in names], [run.result(n, f"{QUOTE}, says {n}.") for n in names])
+    server.reply = by_helpful(voters)
+    section = run.judge(*words[:2], "--metrics", "rubrics.helpful")
+    assert section["mean"]["helpful"] == pytest.approx(0.8)
+    row = section["panel"]["agreement"]["helpful"]
+    assert (row["level"], row["items"], row["split"]) == ("ordinal", 40, 8)
+    common = ["--run", str(run.finished.run), "--eval-set", str(run.finished.folder / "set.jsonl")]
+    common += ["--labels-dir", str(folder / "labels"), "--metric", "rubrics.helpful"]
+    common += ["--annotator", "maria"]
+
+    def label(typed: str, sample: int) -> list[str]:
+        done = CliRunner().invoke(
+            calibrate, [*common, "--label", "--plain", "--sample", str(sample)], input=typed
+        )
+        assert done.exit_code == 0, done.output
+        lines = (folder / "labels" / "verdicts" / "maria.jsonl").read_text("utf-8").splitlines()
+        return [json.loads(line)["case_id"] for line in lines]
+
+    first = label("3\n" * 8, 8)
+    assert [name < "case08" for name in first[:3]] == [True, True, False]
+    labelled = label("3\n" * 24, 32)
+    # of the panel's "helpful": 8 x .5 = 4 against 24 x .218 = 5.2, so 43 % of its 24 labels: all 8
+    assert {f"case{n:02}" for n in range(8)} <= set(labelled)
+    done = CliRunner().invoke(calibrate, [*common, "--json"])
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["judge"]["provider"] == "panel"
+    # all that is labelled is helpful, also the 8 that the panel does not find so
+    corrected = report["corrected"]
+    assert (corrected["helpful"], corrected["stratified"]["mean"]) == pytest.approx((0.8, 1.0))
+
+
+def test_runs_of_other_panels_are_not_compared_in_silence(panel: Any) -> None:
+    from click.testing import CliRunner
+
+    from compare_runs import main as compare
+    from gate_run import main as gate
+
+    run, _, _, words, folder = panel
+    run.judge(*words)
+    results = run.finished.run.parent
+    shutil.copytree(run.finished.run, results / "other")
+    config = results / "other" / "config.json"
+    config.write_bytes(config.read_bytes().replace(b'"run_id": "run"', b'"run_id": "other"'))
+    (folder / "three.toml").write_text('panel = ["a", "b"]\n', "utf-8")
+    run.judge(*words)
+    common = ["--eval-set", str(run.finished.folder / "set.jsonl"), "--results-dir", str(results)]
+    done = CliRunner().invoke(compare, [*common, "other", "run"])
+    assert done.exit_code == 2
+    assert "they differ in what measures them" in done.output
+    assert "a-2025-01-01+b-2025-01-01+c-2025-01-01 → a-2025-01-01+b-2025-01-01" in done.output
+    rules = folder / "gates.toml"
+    rules.write_text('[judged]\ngroundedness = "> 0.5"\n', "utf-8")
+    done = CliRunner().invoke(
+        gate, [*common, "--run", "run", "--baseline", str(results / "other"), "--gates", str(rules)]
+    )
+    assert done.exit_code == 1
+    assert "judged is left out, because it was scored differently" in done.output
