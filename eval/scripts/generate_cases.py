@@ -165,16 +165,14 @@ def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> 
         f"{counted(drafts.nothing_to_ask, 'section')} with nothing to ask."
     )
     if drafts.not_needed:
-        options.say(
-            f"{drafts.not_needed} more were refused by the judge's check of their passages."
-        )
+        options.say(f"{drafts.not_needed} more failed the judge's check of their passages.")
     if failures:
         options.say(f"The judge failed on some sections: {failures}.")
     if len(drafts.cases) < draft_options.count:
         options.say(f"These are fewer than the {draft_options.count} that you asked for.")
     options.say(
-        "Look at each in label_eval.py, where they are open questions: Enter accepts one (the tag "
-        "goes), e mends it; Shift+Tab, then / and tag:draft shows the drafts alone."
+        "Check each in label_eval.py, where it is an open question: Enter accepts it (and removes "
+        "the tag), e edits it. To see only drafts, press Shift+Tab, then / and tag:draft."
     )
 
 

@@ -310,7 +310,7 @@ def judge(
             console.print(line)
         if facts.new_lists:
             console.print(
-                f"The facts of {facts.new_lists} reference answers stand in {facts.path}; correct "
+                f"The facts of {facts.new_lists} reference answers are in {facts.path}; correct "
                 "them there, or write expected_key_facts into the set."
             )
         say_notes(connection, values["quiet"])
@@ -453,7 +453,7 @@ def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
             if counts.without_results:
                 options.say(
                     f"Batches that ended without results: {counts.without_results}. Their requests "
-                    f"are free again: send them with --batch-submit {folder}."
+                    f"can be sent again: use --batch-submit {folder}."
                 )
                 return options.Exit.UNREACHABLE
     finally:

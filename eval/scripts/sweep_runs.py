@@ -64,9 +64,6 @@ SHARED: dict[str, Any] = {
     metavar="N",
     help="At the end ask winner and baseline N cases: set aside, if half are left, else again.",
 )
-@click.option(
-    "--ask-all", is_flag=True, help="Go on when no more differences are expected to show."
-)
 @click.option("--ask-all", is_flag=True, help="Continue when no further difference is expected.")
 @options.history_option
 @options.full_text_option

@@ -310,13 +310,13 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     checked = section["n"]["conversation_pass"]
     told = "every turn passes" if checked else "no turn has a pipeline label to check"
     if broke:
-        told = f"in {sum(broke.values())} a turn does not pass, the first of them: {where}"
+        told = f"in {sum(broke.values())} a turn fails, first: {where}"
     console.print(f"\n{counted(summary['n'], 'conversation')}; {told}.")
     if first := summary["first_broken"]:
         names = ", ".join(plain(row["case_id"], 80) for row in first)
         left_out = sum(broke.values()) - len(first)
         more = f", and {left_out:,} more" if left_out else ""
-        console.print(f"The first turns that do not pass: {names}{more}.")
+        console.print(f"First failing turns: {names}{more}.")
     rows = [
         (
             name,

@@ -569,9 +569,9 @@ def _show_ranges(console: Console, section: Mapping[str, Any]) -> None:
         for low, high in [ranges[f"{name}@{k}"]]
     ]
     console.print(
-        f"Nobody has judged {share:.0%} of the top {k}. If all of that were irrelevant … relevant, "
-        f"the mean of the {section['n'][f'unjudged@{k}']} cases with judgements would be: "
-        f"{', '.join(parts)}."
+        f"{share:.0%} of the top {k} have no human judgement. Over the "
+        f"{section['n'][f'unjudged@{k}']} cases with judgements the worst and best possible means "
+        f"are: {', '.join(parts)}."
     )
     if share > MOSTLY:
         console.print(

@@ -213,7 +213,7 @@ def show(
         names = [name for name in names if name in main and (section["n"][name] or name in aimed)]
     print_blocks(console, section_blocks(section, [found[row.name, name] for name in names]))
     if left_out := len(section["mean"]) - len(names):
-        text = f"{counted(left_out, 'more metric')}: -v shows them, and metrics.json holds them."
+        text = f"{counted(left_out, 'more metric')}: -v shows them, and metrics.json has them."
         console.print(text)
     if "stability" in section:
         _print_stability(console, section["stability"], headline)
