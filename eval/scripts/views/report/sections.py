@@ -313,7 +313,6 @@ def _ranks(found: FirstRanks) -> Iterator[Block]:
         ]
     rows = [*found.bins, _renamed(found.nowhere)]
     caption = "Answers by the rank of their first relevant passage"
-    yield Chart("ranks", found)
     yield DataTable([*columns, _cases("cases")], rows, caption=caption)
 
 
