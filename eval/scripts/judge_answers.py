@@ -111,17 +111,9 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     help="Exit 3 above this share of failed judgements.",
 )
 @click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
-@click.option(
-    "--show-prompt",
-    metavar="CASE",
-    help="Print the prompt for this case; ask nothing.",
-)
+@click.option("--show-prompt", metavar="CASE", help="Print the prompt for this case; ask nothing.")
 @click.option("--rescore", is_flag=True, help="Score again from existing verdicts; ask nothing.")
-@click.option(
-    "--self-test",
-    is_flag=True,
-    help="Attack the judge on known answers; judge no run.",
-)
+@click.option("--self-test", is_flag=True, help="Attack the judge on known answers; judge no run.")
 @click.option(
     "--batch-out",
     type=options.FOLDER,

@@ -70,11 +70,7 @@ if TYPE_CHECKING:
     help="Exit 3 above this share of failed judgements.",
 )
 @click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
-@click.option(
-    "--show-prompt",
-    metavar="CASE",
-    help="Print the prompt for this case; ask nothing.",
-)
+@click.option("--show-prompt", metavar="CASE", help="Print the prompt for this case; ask nothing.")
 @click.option("--rescore", is_flag=True, help="Count existing verdicts; ask nothing.")
 @click.option(
     "--self-test",

@@ -60,11 +60,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
     type=options.PATH,
     help="Write OUTPUT.md, OUTPUT.json, OUTPUT.html.  [default: report in the run folder]",
 )
-@click.option(
-    "--baseline",
-    metavar="RUN",
-    help="Run id or folder to compare with.",
-)
+@click.option("--baseline", metavar="RUN", help="Run id or folder to compare with.")
 @click.option(
     "--ignore-invariants",
     is_flag=True,
