@@ -19,6 +19,9 @@ from tests.fake_bot import Exchange, FakeBot
 
 import connect_bot
 import options
+from clients.connect import Draft, Talk
+from clients.connect import connect as connect_to
+from clients.connect_options import ConnectOptions
 from records.runs import ROOT
 
 SECRET = "sk-canary-4711-0815"
@@ -294,6 +297,33 @@ def test_a_path_that_does_not_fit_is_left_out_and_told(fake_bot: FakeBot, connec
     assert done.exit_code == 0, done.output
     assert "cost_usd: mood was left out" in said(done)
     assert tomllib.loads(done.stdout)["response"]["confidence"] == "confidence"
+
+
+def test_a_list_that_is_named_before_its_fields_is_kept(
+    fake_bot: FakeBot, connect: Connect, tmp_path: Path
+) -> None:
+    """Names that no rule knows, typed one by one at the terminal: the list first, then its text."""
+    del connect  # its bot answers by path
+    found = [{"auszug": f"Die Gebühr {n} beträgt 84 Euro im Jahr.", "punkte": 1} for n in "ab"]
+    fake_bot.script("/ask", reply({"answer": "84 Euro.", "belege": found}))
+    given = ConnectOptions(f"{fake_bot.url}/ask", name=str(tmp_path / "own.toml"))
+    typed = iter([{"retrieved": "belege"}, {"chunk.text": "auszug"}, {}])
+    faults = []
+
+    def edit(draft: Draft) -> dict[str, str]:
+        faults.append(draft.faults)
+        return next(typed)
+
+    outcome = connect_to(given, [], {}, Talk(lambda line: None, edit))
+    assert outcome is not None
+    assert faults[0] == faults[2] == []
+    (fault,) = faults[1]
+    assert fault.startswith("retrieved: belege was left out (retrieved[0]: has no id, path or text")
+    remedy = "Set chunk.text or chunk.rel_path too, with a path inside an item of belege."
+    assert fault.endswith(remedy)
+    profile = tomllib.loads(outcome.text)
+    assert (profile["response"]["retrieved"], profile["chunk"]["text"]) == ("belege", "auszug")
+    assert not any("left out" in note for note in outcome.notes)
 
 
 def test_a_saved_answer_needs_no_bot(fake_bot: FakeBot, connect: Connect, tmp_path: Path) -> None:

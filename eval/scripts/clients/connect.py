@@ -75,6 +75,9 @@ from records.files import read_whole, replace_bytes
 from records.results import ErrorInfo, TestResult
 from records.runs import HOME, PROFILES, ROOT
 
+_NAMING = {"chunk": ("text", "rel_path"), "reference": ("chunk_id", "index"), "tool": ("name",)}
+"""Fields of which an item of a list needs one."""
+
 QUESTIONS = 3
 """Questions that are asked when the request is known; the first of them once more."""
 
@@ -285,9 +288,12 @@ class _ConnectJob:
         self._time_doubt = ""
         self._results: list[TestResult] = []
         self._faults: list[str] = []
+        self._left_out: list[str] = []
+        self._typed: dict[str, str] = {}
 
     def settle(self) -> None:
         """Find the settings that make labels match, and read all answers by what is proposed."""
+        self._left_out = []
         settings = self._proposal.settings
         places = ("path_root", "path_cut", "path_files", "heading_separator", "heading_root")
         by_hand = {name: settings.pop(name) for name in places if name in settings}
@@ -368,7 +374,7 @@ class _ConnectJob:
                 Draft(
                     field_rows(self._proposal, [each.payload for each in self._heard]),
                     shown,
-                    self._faults,
+                    [*self._faults, *self._left_out],
                 )
             )
             if changes is None:
@@ -378,6 +384,9 @@ class _ConnectJob:
             self._faults = []
             try:
                 set_paths(self._proposal, changes)
+                # A list that was left out comes back once the fields of its items are typed.
+                self._typed = {**self._typed, **changes}
+                set_paths(self._proposal, self._typed)
             except StorageError as error:
                 self._faults = [error.message]
             self.settle()
@@ -396,7 +405,12 @@ class _ConnectJob:
             verdict=self._verdict,
             measurable=measurable(self._proposal.tables, self._results),
             proof=self._proof(),
-            notes=[*self._proposal.about, *self._proposal.notes, *self._faults],
+            notes=[
+                *self._proposal.about,
+                *self._proposal.notes,
+                *self._left_out,
+                *self._faults,
+            ],
             variables=variables,
             usage=dict(usage),
             cost_usd=sum(costs) if costs else None,
@@ -462,7 +476,11 @@ class _ConnectJob:
             path = tables["response"].pop(name)
         else:
             raise StorageError(f"the answers cannot be read: {fault}; set paths with --set.")
-        self._proposal.notes.append(f"{name}: {path} was left out ({fault}).")
+        remedy = ""
+        if table and name not in tables["response"]:
+            fields = " or ".join(f"{table}.{key}" for key in _NAMING[table])
+            remedy = f" Set {fields} too, with a path inside an item of {path}."
+        self._left_out.append(f"{name}: {path} was left out ({fault}).{remedy}")
 
     def _asked(self, results: Sequence[TestResult]) -> list[AskedQuestion]:
         return [
