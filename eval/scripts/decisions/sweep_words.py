@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from decisions.headline import sweep_line
 from records.sweeps import SettingOutcome, Sweep
 from terminal.page import (
     DataColumn,
     DataTable,
+    Drawing,
     Page,
     Prose,
     Quoted,
@@ -16,7 +17,8 @@ from terminal.page import (
     signed,
     signed_between,
 )
-from terminal.tables import counted, printable
+from terminal.plot import scatter_lines
+from terminal.tables import counted, plain, printable
 
 _STATES = {"best": "★ best", "left": "left", "worse": "worse", "broken": "limit", "racing": "…"}
 
@@ -28,7 +30,7 @@ def _difference(outcome: SettingOutcome) -> str:
 
 
 COLUMNS: tuple[DataColumn[SettingOutcome], ...] = (
-    DataColumn("setting", lambda outcome: outcome.name, words=True, foreign=True),
+    DataColumn("setting", lambda o: "◆ " * o.pareto + o.name, words=True, foreign=True),
     DataColumn(
         "state", lambda o: _STATES[o.state] + (", baseline" if o.baseline else ""), words=True
     ),
@@ -48,14 +50,36 @@ COLUMNS: tuple[DataColumn[SettingOutcome], ...] = (
     DataColumn("p95 ms", lambda outcome: _number(outcome.latency_p95_ms, ",.0f")),
     DataColumn("USD a call", lambda outcome: _number(outcome.cost_usd, ".5f"), drop=3),
 )
-"""Of a sweep's table; ``interval`` is that of the difference, for all pairs and looks."""
+"""Of a sweep's table; ``interval`` is that of the difference, for all pairs and looks, and ◆ marks
+settings that no other one beats in quality, median latency and cost."""
 
 
 def sweep_page(sweep: Sweep) -> Page:
     """The table, then what it means, a sentence a line."""
     lines = (Prose(printable(line)) for line in sentences(sweep))
     title = ("Sweep ", Quoted(sweep.sweep_id))
-    return Page("", [Prose(title), DataTable(COLUMNS, ranked(sweep)), *lines])
+    table = DataTable(COLUMNS, ranked(sweep))
+    return Page("", [Prose(title), table, *_picture(sweep.settings), Prose(""), *lines])
+
+
+def _picture(settings: Sequence[SettingOutcome]) -> Iterator[Drawing]:
+    """Quality against cost, or against median latency where fewer than two settings have a cost."""
+    costs = sum(o.cost_usd is not None and o.quality is not None for o in settings) > 1
+    points = [
+        (value, o.quality, plain(o.name, 40) if o.pareto else "")
+        for o in settings
+        if o.quality is not None
+        and (value := o.cost_usd if costs else o.latency_p50_ms) is not None
+    ]
+    if len(points) > 1:
+        across = "{:.5f} USD".format if costs else "{:,.0f} ms".format
+        what = "cost of a call" if costs else "median latency"
+
+        def drawn(room: int, unicode: bool) -> list[str]:
+            return scatter_lines(points, width=min(room, 60), unicode=unicode, across=across)
+
+        front = "◆ no other setting beats it in quality, median latency and cost"
+        yield Drawing(f"Quality (up) against {what}; {front}", drawn)
 
 
 def sentences(sweep: Sweep) -> Iterator[str]:
