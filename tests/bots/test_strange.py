@@ -174,7 +174,7 @@ def test_what_is_no_answer_by_its_form_is_refused(
     monkeypatch.setitem(ODD, "forms", odd)
     shown = connect("forms", tmp_path, "--set", f"answer={path}")
     assert shown.done.exit_code == 2
-    assert f"is {kind}" in shown.row("answer")["says"]
+    assert f"leads to {kind}" in shown.row("answer")["says"]
 
 
 def profile_of(folder: Path, **changes: str) -> Path:

@@ -132,7 +132,7 @@ def test_an_old_file_has_none(run: Path, tmp_path: Path) -> None:
 
 def test_a_damaged_member_is_named(run: Path, tmp_path: Path) -> None:
     committed = tmp_path / "metrics.json"
-    for rows, message in (({"a": [1]}, "not as many scores"), ({"a": "x"}, "primary.a")):
+    for rows, message in (({"a": [1]}, "do not match the names"), ({"a": "x"}, "primary.a")):
         committed.write_text(
             json.dumps({"schema": 1, "primary_metrics": list(NAMES), "primary": rows})
         )
@@ -165,7 +165,7 @@ def test_a_set_declares_what_decides(tmp_path: Path) -> None:
     [
         ('primary = "retrieval.mrr"', "is not a list of names"),
         ("primary = []", "names no metric"),
-        ('primary = ["mrr"]', "'mrr' is no section.metric"),
+        ('primary = ["mrr"]', "'mrr' is not a section.metric"),
         ('primary = ["a.b", "a.b"]', "twice"),
         (f"primary = {[f'a.m{n}' for n in range(7)]}", "names 7 metrics, but at most 6"),
         ('primery = ["a.b"]', "primery: is unknown"),

@@ -84,10 +84,10 @@ def test_folder_choice_falls_back_when_the_best_is_weak() -> None:
     assert _select_folders("on", votes, lambda: 0.29).chosen == ("a", "b")
     weak = _select_folders("on_with_fallback", votes, lambda: 0.29)
     assert weak.chosen == ()
-    assert "fits the question only to 0.29" in weak.reason
+    assert "matches the question only with 0.29" in weak.reason
     even = [(name, 1.0) for name in "abcd"]  # 25 % each
     assert _select_folders("on", even, lambda: 0.9).chosen == ("a", "b", "c")  # at most three
     spread = _select_folders("on_with_fallback", even, lambda: 0.9)
     assert spread.chosen == ()
-    assert "a, holds only 25%" in spread.reason
+    assert "a, has only 25%" in spread.reason
     assert _select_folders("on", [], lambda: 0.9).chosen == ()

@@ -48,7 +48,7 @@ def test_a_part_of_a_name_is_enough_for_the_baseline(
 
 def test_a_part_that_fits_several_settings_is_refused(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(f"baseline = 'k=5'\n{GRID}")
-    fits = r"'k=5' fits 2 settings \(k=5 rerank=true, k=5 rerank=false\); write more of the name"
+    fits = r"'k=5' fits 2 settings \(k=5 rerank=true, k=5 rerank=false\); write a longer part"
     with pytest.raises(StorageError, match=fits):
         read_grid(tmp_path / "grid.toml")
     (tmp_path / "grid.toml").write_text(f"baseline = 'k=50'\n{GRID}")

@@ -79,10 +79,10 @@ def test_a_large_drop_stops_the_run_and_compare_says_the_same(
     told = told.get("comparisons", [told])[0]
     other = next(row for row in told["rows"] if row["metric"] == "evidence_recall@5")
     assert other["interval"][1] - other["interval"][0] < row["interval"][1] - row["interval"][0]
-    assert any("leans to one side" in note for note in told["notes"])
+    assert any("is biased to one side" in note for note in told["notes"])
 
     tracked = CliRunner().invoke(track_metrics.main, [str(tmp_path / "results"), "--json"])
-    assert "new: stopped or still going, so no point" in tracked.output
+    assert "new: stopped or still running, so not shown" in tracked.output
 
     # nor when its metrics.json is committed, where nothing but that file tells
     for words in (("init", "-q"), ("add", "results/new/metrics.json"), ("commit", "-qm", "x")):

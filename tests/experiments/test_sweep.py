@@ -151,7 +151,7 @@ def test_a_race_drops_what_is_worse_or_slow_and_ends_when_decided(
     reported = CliRunner().invoke(report_run.main, words)
     assert reported.exit_code == 0, reported.output
     page = (tmp_path / "results/race.02-good/report.html").read_text()
-    assert '<h2 id="sweep">Sweep race</h2>' in page
+    assert '<h2 id="sweep-title">Sweep race</h2>' in page
     assert "◆ good (this run)" in page
     assert page.count("<title>slow</title>") == 1  # its point beside the others
     assert "p95_latency_ms &lt;= 100 is broken" in page

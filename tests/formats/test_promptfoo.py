@@ -195,7 +195,7 @@ def test_tests_in_other_files_and_default_metadata(desk: Any) -> None:
             "tests: [huggingface://datasets/x]",
             "tests[0]: 'huggingface://datasets/x' cannot be read",
         ),
-        ("tests: []\ndefaultTest: file://d.yaml", "defaultTest: 'file://d.yaml' cannot be read"),
+        ("tests: []\ndefaultTest: file://d.yaml", "defaultTest: 'file://d.yaml' is not read"),
     ],
 )
 def test_links_that_lead_nowhere(desk: Any, config: str, said: str) -> None:

@@ -120,7 +120,7 @@ def test_two_new_cases_with_one_id_are_both_kept(files: Files) -> None:
     assert store.conflicts == []
     assert theirs in files.lines()
     assert files.case("mine-2")["question"] == "Mine?"
-    assert any("yours is mine-2 now" in notice for notice in store.notices)
+    assert any("yours is now mine-2" in notice for notice in store.notices)
     assert session.case_of("mine")["question"] == "Theirs?"
 
 

@@ -42,7 +42,7 @@ def test_the_old_place_stays_in_use_for_a_set_that_is_alone(tmp_path: Path) -> N
 
 def test_foreign_judgements_are_told_with_the_remedy() -> None:
     assert foreign_words(["a", "b"], {"a", "b", "c"}) == ""
-    assert foreign_words(["a", "z"], {"a"}).startswith("one judgement is of no case of the set")
+    assert foreign_words(["a", "z"], {"a"}).startswith("one judgement is about no case of the set")
     said = foreign_words("vwxyz", {"a"})
     assert said.startswith("5 judgements are about no case of the set ('v', 'w', 'x', …)")
     assert "--labels-dir" in said

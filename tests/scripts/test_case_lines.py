@@ -161,7 +161,7 @@ def test_what_a_committed_file_cannot_tell_is_said(home: Path, tmp_path: Path) -
     cases = changes_of(pair, 20)
     assert cases is not None
     says = "gold counted within the first 3 in the baseline, and counts within the first 2 here"
-    assert cases.says() == f"Which cases broke cannot be told: {says}."
+    assert cases.says() == f"Which cases broke is unknown: {says}."
     assert cases.to_dict() == {"unknown": says, "changed": []}
     deeper = read_pair(alone(results / "shallow", tmp_path), results / "new")
     assert {case["id"] for case in CASES if deeper.way(case["id"]) == "broke"} == set()

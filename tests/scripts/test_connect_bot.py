@@ -149,7 +149,7 @@ def test_a_profile_that_exists_stays_unless_forced(
         (lambda it: it.cut(b'{"answer": "half'), "no answer from", 3),
         (lambda it: it.reset(), "no answer from", 3),
         (lambda it: it.hang(), "--set limits.timeout", 3),
-        (reply({}, 429, Retry_After="99999"), "asks to wait 99,999 s", 2),
+        (reply({}, 429, Retry_After="99999"), "asks for 99,999 s", 2),
     ],
 )  # fmt: skip
 def test_a_bot_that_cannot_be_used_is_told_in_a_sentence(
@@ -219,7 +219,7 @@ def test_a_refused_header_is_told_without_its_value(fake_bot: FakeBot, connect: 
 
     fake_bot.script("/ask", echo)
     done = connect("/ask", "--header", "X-Key=BOT_KEY", BOT_KEY=SECRET)
-    assert "refuses what X-Key holds" in said(done)
+    assert "refuses the value of X-Key" in said(done)
     assert SECRET not in done.output
     missing = connect("/ask", "--header", "X-Key=NO_SUCH_KEY")
     assert "environment variable NO_SUCH_KEY is not set" in said(missing)
@@ -333,7 +333,7 @@ def test_at_a_terminal_fields_are_accepted_or_changed(
     [
         ([], "which bot?"),
         (["ftp://host"], "write http://HOST"),
-        (["http://h/a", "--body", "{"], "is no JSON"),
+        (["http://h/a", "--body", "{"], "is not JSON"),
         (["http://h/a", "--body", "[1]"], "must be a JSON object"),
         (["http://h/a", "--body", "@/no/such"], "No such file"),
         (["http://h/a", "--body", '{"n": 1}'], "which part is the question"),

@@ -72,7 +72,7 @@ def test_json_has_a_hundred_levels() -> None:
     assert len(orjson.dumps(parse_json(nested(100)))) == 200
     assert len(parse_json("[" + "[]," * 500 + "1]")) == 501
     for text in (nested(101), nested(101).encode(), '{"a":' * 101 + "1" + "}" * 101):
-        with pytest.raises(orjson.JSONDecodeError, match="deeper than 100 levels"):
+        with pytest.raises(orjson.JSONDecodeError, match="more than 100 nested levels"):
             parse_json(text)
 
 

@@ -84,7 +84,7 @@ def test_every_scorer_says_what_is_missing(asked: Any, script: Any) -> None:
     assert done.exit_code == 0, done.output
     note = " ".join(done.stderr.split())
     zero = "count as 0 in answered and pass, else nowhere"
-    assert f"Note: {SAID} and {zero if script is score_pipeline else 'are in no metric'}" in note
+    assert f"Note: {SAID} and {zero if script is score_pipeline else 'count nowhere'}" in note
     assert "run_eval.py --resume --run-id run asks them" in note
     assert head(run) == (10, 8, 2, 0)
 

@@ -94,7 +94,7 @@ def test_an_unknown_metric_for_the_worst_cases_is_refused(finished: Any) -> None
     finished.write(CASES, RESULTS)
     done = finished.score(main, "--worst", "1", "--worst-by", "nothing")
     assert done.exit_code == 2
-    assert "choose one of: claim_support_rate" in done.stderr
+    assert "choose from: claim_support_rate" in done.stderr
 
 
 def test_unsure_claims_are_shown_and_texts_of_an_unknown_kind_warned_of(finished: Any) -> None:

@@ -72,4 +72,4 @@ def test_the_claims(tmp_path: Path) -> None:
     judged = JudgedRun(tmp_path)
     judged.write(mixed(6)[0])
     argv = ["calibrate_judge.py", *judged.options(), "--label", "--annotator", "maria"]
-    assert _end_of(argv, b"Any key goes on", b"\r", b"judge hidden") == 130
+    assert _end_of(argv, b"Press any key to continue", b"\r", b"judge hidden") == 130

@@ -234,7 +234,7 @@ async def test_a_passage_is_searched_read_on_and_zoomed() -> None:
         assert "passage 1 of 2" in bench.shown()
         await pilot.press("Y", "ctrl+z")
         assert bench.app.clipboard == "Plan 0 costs nothing."
-        assert "no shell to go to" in bench.shown()
+        assert "there is no shell here" in bench.shown()
         await pilot.press("colon")
         await pilot.pause()
         await pilot.press("escape")

@@ -45,7 +45,7 @@ def labels_of(judged: Any) -> list[Any]:
 
 def close_opening(terminal: Any) -> None:
     """Before the first label stands what the run can give."""
-    terminal.wait_for(b"Any key goes on")
+    terminal.wait_for(b"Press any key to continue")
     terminal.write(b"\r")
 
 

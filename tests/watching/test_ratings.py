@@ -127,7 +127,7 @@ def test_cases_are_drawn_by_bad_ratings_with_a_known_probability(
         "People rated 60 answers of 60, 30 of them bad: 50.0 % (95 % interval 37.4 % to 62.6 %)."
     )
     assert shown in done.stdout
-    assert "Raters choose themselves" in done.stdout
+    assert "Raters choose what they rate: this is no share of all answers" in done.stdout
     drafts = [json.loads(line) for line in (drawn / "cases/eval_set.jsonl").open()]
     rated = [int(case["question"].split()[5]) for case in drafts if "feedback" in case["tags"]]
     others = [int(case["question"].split()[5]) for case in drafts if "feedback" not in case["tags"]]

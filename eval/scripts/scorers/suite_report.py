@@ -233,6 +233,11 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
         blocks.append(Prose(report.incomplete, "doubt"))
     scored = [outcome for outcome in report.outcomes if outcome.status == "scored"]
     rows = [measure for outcome in scored for measure in _rows_of(report, outcome, every)]
+    if not rows:  # nothing here decides or has a target: the main metrics of each section
+        measures = [(outcome.name, report.of(outcome.name)) for outcome in scored]
+        rows = [
+            part[name] for of, part in measures for name in catalogue.main_names(of, list(part))
+        ]
     blocks.append(measure_table(rows, every_count=False, groups=every))
     if more := sum(len(report.of(outcome.name)) for outcome in scored) - len(rows):
         blocks.append(Prose(f"{counted(more, 'more metric')}: -v shows them.", "quiet"))

@@ -121,11 +121,11 @@ def test_every_problem_of_an_answers_file_is_told_at_once(tmp_path: Path, take: 
         (":7: answer:", "Expected"),
         (":8:", "neither an id nor a question"),
         (":9:", "--repeat"),
-        (":10:", "holds no answer"),
+        (":10:", "has no answer"),
         (":11:", "not a list of texts"),
         (":12: retrieved[0]:", "has no id, path or text"),
         (":13: latency_ms.x\ufffd[31m:", "-1 is not a time"),
-        (":14:", "nested deeper than 100 levels"),
+        (":14:", "100 nested levels"),
         ("answers.jsonl:", "no answer for case 'c'"),
     ):
         assert any(place in line and words in line for line in done.stderr.splitlines()), words

@@ -379,7 +379,7 @@ class TestDamagedScores:
 
     def test_a_case_whose_lines_lie_apart(self, runs: Runs) -> None:
         base = runs.make("base", {"mrr": [1.0, 0.5, 1.0]}, ids=["a", "b", "a"])
-        with pytest.raises(StorageError, match=r"jsonl:3: .*'a' do not stand together"):
+        with pytest.raises(StorageError, match=r"jsonl:3: .*'a' are not consecutive"):
             compare(base, base)
 
     def test_a_run_without_scores(self, runs: Runs, tmp_path: Path) -> None:

@@ -134,8 +134,8 @@ def test_the_time_of_a_file_orders_nothing(repo: Any, make_metrics: Any) -> None
     assert [point.run_id for point in found.points] == ["z", "known", "a", "b", "c"]
     assert found.points[-1].title == "c (not committed)"
     assert found.notes == [
-        "No config.json says when a, b, c was started; what has no start stands last, in the order "
-        "of run ids."
+        "No config.json says when a, b, c was started; runs without a start come last, in the "
+        "order of run ids."
     ]
 
 

@@ -139,7 +139,7 @@ def test_the_screen_fits_narrow_terminals(thirty: tuple[Path, list[str]]) -> Non
         (("--since", "no-such-run"), "no point of this history"),
         (("--drop", "nan"), "not a finite number"),
         (("--drop", "0"), "not in the range"),
-        (("--fail-on", "band"), "name some of shift, fall, pair, drop, gone, or any"),
+        (("--fail-on", "band"), "choose from shift, fall, pair, drop, gone, or any"),
     ],
 )
 def test_bad_wishes_are_one_sentence(
@@ -305,4 +305,4 @@ def test_runs_without_git(make_metrics: Any, tmp_path: Path) -> None:
     (tmp_path / "a" / "results.partial.jsonl").write_text("")
     done = run(*words)
     assert done.returncode == 0, "a run that was stopped is no point"
-    assert "a: stopped or still going, so no point" in " ".join(done.stderr.split())
+    assert "a: stopped or still running, so not shown" in " ".join(done.stderr.split())

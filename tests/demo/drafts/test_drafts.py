@@ -140,7 +140,7 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     known = path.read_bytes()
     _append(path, [{"id": "b"}], known)
     assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["a", "b"]
-    with pytest.raises(StorageError, match="changed meanwhile"):
+    with pytest.raises(StorageError, match="changed in the meantime"):
         _append(path, [{"id": "c"}], known)
     path.write_bytes(b'{"id": "a"}')  # no newline at its end
     _append(path, [{"id": "b"}], path.read_bytes())

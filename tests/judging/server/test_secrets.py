@@ -82,7 +82,7 @@ def test_an_error_that_is_cut_does_not_show_the_head_of_the_key(
 
 
 def test_a_login_without_a_scheme_is_not_repeated() -> None:
-    with pytest.raises(JudgeError, match="address 'host' is no URL"):
+    with pytest.raises(JudgeError, match="address 'host' is not a URL"):
         addresses("bob:PASS-WORD@host")
 
 

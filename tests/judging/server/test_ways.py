@@ -45,14 +45,14 @@ def test_a_schema_that_only_advises_is_found_out(fake_judge: Any, judge: Any) ->
     assert judge().capabilities == ServerCapabilities("tool")
     ways = [sorted(body.keys() & {"response_format", "tools"}) for body in fake_judge.chats(True)]
     assert ways == [["response_format"], ["response_format"], ["tools"]]
-    with pytest.raises(Exception, match=r"in any way .json_schema: wet: 'it depends' is not one"):
+    with pytest.raises(Exception, match=r"in any mode .json_schema: wet: 'it depends' is not one"):
         judge(mode="json_schema")
 
 
 def test_no_way_works(fake_judge: Any, judge: Any) -> None:
     fake_judge.modes = set()
     with pytest.raises(
-        Exception, match=r"form of two fields in any way .json_schema, .*, plain: the reply"
+        Exception, match=r"form of two fields in any mode .json_schema, .*, plain: the reply"
     ):
         judge()
     fake_judge.unknown_mode = lambda mode: fake_judge.fails(404, "model judge not found")
@@ -67,7 +67,7 @@ def test_no_way_works(fake_judge: Any, judge: Any) -> None:
 def test_a_chosen_way_is_the_only_one_tried(fake_judge: Any, judge: Any) -> None:
     assert judge(mode="json_object").capabilities.mode == "json_object"
     fake_judge.modes = {"plain"}
-    with pytest.raises(Exception, match=r"in any way .tool: "):
+    with pytest.raises(Exception, match=r"in any mode .tool: "):
         judge(mode="tool")
     with pytest.raises(Exception, match="unknown way to ask for JSON: 'xml'"):
         judge(mode="xml")

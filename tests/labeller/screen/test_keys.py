@@ -99,7 +99,7 @@ def test_keymap_faults_are_told(bench: Any) -> None:
     assert {keymap_id(action) for action in ACTIONS} == set(said.partition("are: ")[2].split(", "))
     assert "`flag`" in keymap_problems({"flag": "x"})[0]
     b = bench()
-    with pytest.raises(ValueError, match="no action"):
+    with pytest.raises(ValueError, match="is not an action"):
         run(b.session, b.store, b.source, keymap={"nope": "x"})
     with pytest.raises(ValueError, match="theme"):
         run(b.session, b.store, b.source, theme="plaid")

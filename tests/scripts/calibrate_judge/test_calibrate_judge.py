@@ -121,7 +121,7 @@ def test_a_stored_calibration_gates_another_run(
     labelled.save()
     changed = calibrate(labelled, *gate)
     assert changed.returncode == 1
-    assert "the judge is not the one that was calibrated (digest sha256:1234" in changed.stderr
+    assert "another judge was calibrated (digest sha256:1234" in changed.stderr
     assert "another prompt was calibrated (version 1" in changed.stderr
 
 

@@ -111,7 +111,7 @@ def test_the_lines_show_the_answer_and_the_scale_and_hide_the_verdict(run: Judge
     before, _, after = call.stdout.partition("judge: ")
     assert after.split(" - ")[0] in LABELS
     assert "judge: " not in before
-    assert "'x' is no command" in call.stdout  # letters give no labels on a scale
+    assert "'x' is not a command" in call.stdout  # letters give no labels on a scale
     path = run.finished.folder / "labels" / "verdicts" / "ann.jsonl"
     kept = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     assert [line["label"] for line in kept] == ["helpful", "partly helpful"]
@@ -185,7 +185,9 @@ def test_labels_of_one_document_correct_no_mean_and_say_why(run: JudgedRun) -> N
     path.write_text(re.sub(r"doc\d+\.md", "doc.md", path.read_text("utf-8")), "utf-8")
     label_by_file(run, drawn_words(40))
     shown = calibrate(run).stdout
-    assert "All labels are of one source: no mean is corrected" in " ".join(shown.split())
+    assert "All labels are of one source, and others may differ: no mean is corrected" in " ".join(
+        shown.split()
+    )
     assert "Below 30 labels" not in shown
 
 

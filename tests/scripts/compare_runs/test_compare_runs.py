@@ -135,7 +135,7 @@ def test_a_set_that_changed_since_is_remarked(compare: Compare, folder: Path) ->
     path.write_text(path.read_text().replace('"reasoning"', '"factual"'))
     done = compare(*words)
     assert done.exit_code == 0
-    assert "is not the set that good was scored with" in done.stderr
+    assert "has changed since good was scored: slices come from the present set" in done.stderr
 
 
 def test_fail_on(compare: Compare) -> None:

@@ -326,7 +326,7 @@ def test_damaged_metrics_are_named(
     assert done.exit_code == 2
     assert "metrics.json: " in done.stderr
     assert where in done.stderr
-    assert "take the file from git" in done.stderr
+    assert "restore the file from git" in done.stderr
 
 
 def test_a_damaged_configuration_is_named_by_the_comparison(desk: Any) -> None:

@@ -487,7 +487,7 @@ def test_submit_and_fetch_over_http(run: JudgedRun, provider: Provider, folder: 
     out(run, provider, folder)
     sent = run.call(*where(provider), "--batch-submit", str(folder))
     assert sent.exit_code == 0, (sent.output, provider.refused)
-    assert "3 batches are under way" in sent.stdout, sent.output
+    assert "3 batches are in progress" in sent.stdout, sent.output
     forget_batches(folder)
     run.call(*where(provider), "--batch-submit", str(folder))
     assert len(provider.batches) == len(provider.files) == 3

@@ -238,7 +238,7 @@ def test_the_worst_case_shows_claims_and_quotes_and_runs_no_markup(run: Any) -> 
         (["--model", "m-2025-01-01", "--self-test"], "name its server with --judge"),
         (["--model", "m-2025-01-01", "--dry-run"], "name its server with --judge"),
         (["--judge", "nonsense"], "--judge nonsense: no such name in"),
-        (["--judge", "http://"], "is no URL"),
+        (["--judge", "http://"], "is not a URL"),
     ],
 )
 def test_faulty_requests_are_one_sentence(run: Any, words: list[str], message: str) -> None:

@@ -119,7 +119,7 @@ def test_a_failing_member_is_a_missing_vote_and_no_majority_no_score(panel: Any)
     assert section["n"]["groundedness"] == 0
     assert section["failed"]["groundedness"] == 3  # two without a majority, one call of the bot's
     assert section["panel"]["agreement"]["groundedness"]["no_majority"] == 2
-    assert "gave no verdict that more than half of them share" in done.stderr
+    assert "no verdict of the panel has a majority of its judges" in done.stderr
 
 
 def test_the_cost_of_all_is_said_before_anything_is_sent_and_its_limit_holds(panel: Any) -> None:
@@ -133,7 +133,7 @@ def test_the_cost_of_all_is_said_before_anything_is_sent_and_its_limit_holds(pan
     assert told in " ".join(shown.stdout.split())
     assert server.calls == []
     done = run.call(*words, "--max-cost", "0.02", "--set", "concurrency=1")
-    assert "concurrency belongs into the files of its members" in done.output
+    assert "concurrency belongs in the files of its members" in done.output
     # each call costs (5000 + 50) / 10^6 = 0.00505 dollars; the fourth, with probes, reaches .02
     done = run.call(*words, "--max-cost", "0.02")
     assert told in " ".join(done.stderr.split())

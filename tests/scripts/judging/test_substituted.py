@@ -186,7 +186,7 @@ def test_a_name_that_is_only_noted_is_said_once_and_steers_no_terminal(
     weights.write_bytes(b"GGUF weights")
     done = six.call(*by_name(server, "--set", f"file={weights}"))
     assert done.exit_code == 0, done.output
-    note = f"Note: Asked for {server.model}, the judge's server answers as  [31mjudge; what it has"
+    note = f"Note: Asked for {server.model}, the judge's server answers as  [31mjudge; it is"
     assert done.stderr.count(note) == 1
     assert "\x1b" not in done.output
     quiet = six.call(*by_name(server, "--set", f"file={weights}", "--repeats", "2", "-q"))

@@ -67,7 +67,7 @@ def test_a_few_misses_are_no_matter_of_form(asked: Any, few: dict[str, int]) -> 
         ("Book > A > B", 'set heading_root = "Book".'),
         ("A", "coarser"),
         (" ", "map heading_path"),
-        ("X/Y", 'heading_separator = "/" if that'),
+        ("X/Y", 'heading_separator = "/" if the bot'),
         ("a b", "heading_separator and heading_root say"),
     ],
 )

@@ -108,7 +108,7 @@ def test_lines_say_metric_and_fact_and_stay_apart_from_claims(
     line = [*run.options(), "--label", "--plain", "--annotator", "maria"]
     done = CliRunner().invoke(main, line, input="4\n1\n")
     assert "claim 1 of 2, 0 done" in done.stdout
-    assert "'4' is no command" in done.stdout
+    assert "'4' is not a command" in done.stdout
     again = call(run, "--label", "--plain", "--annotator", "maria", typed="")
     assert "3 done" in again.stdout
 
@@ -193,12 +193,12 @@ def test_the_report_and_its_gate_speak_of_facts(judged_run: Any) -> None:
 
 
 def test_what_is_for_claims_alone_is_refused(run: Any, tmp_path: Path) -> None:
-    assert "are for groundedness alone" in call(run, "--attack").stderr
+    assert "work only for groundedness" in call(run, "--attack").stderr
     path = tmp_path / "rows.jsonl"
     path.write_text('{"claim": "B is free.", "contexts": ["0 EUR"], "supported": 1}\n')
     done = call(run, "--labels-file", str(path))
     assert done.exit_code == 2
-    assert "are labelled for groundedness alone" in done.stderr
+    assert "have labels only for groundedness" in done.stderr
 
 
 def test_too_few_labels_are_told_in_the_words_of_facts(run: Any) -> None:

@@ -223,7 +223,7 @@ def test_a_committed_metrics_json_is_baseline_enough(
     )
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)["comparison"]
-    assert "metrics.json alone" in " ".join(found["notes"])
+    assert "Only metrics.json of base is there" in " ".join(found["notes"])
     whole = {row["metric"]: row for row in report["comparison"]["primary"]}
     measured = [row for row in found["primary"] if row["n"]]
     assert {"evidence_recall@5", "pass", "answered"} <= {row["metric"] for row in measured}

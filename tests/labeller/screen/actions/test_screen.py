@@ -101,7 +101,7 @@ async def test_save(action: Any) -> None:
 async def test_suspend(action: Any) -> None:
     async with action("suspend") as (b, pilot, key):
         await pilot.press("1", key)
-        assert "no shell to go to" in b.status, "a test has none"
+        assert "there is no shell here" in b.status, "a test has none"
         assert b.marks == ["1"], "Ctrl+Z undoes nothing"
 
 
