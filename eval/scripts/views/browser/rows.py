@@ -164,8 +164,9 @@ def group_row(
     group: Group,
     columns: Sequence[Column],
     sign: str,
-    ascii_only: bool,
     none: str,
+    *,
+    ascii_only: bool,
 ) -> Line:
     """One group: its value (``none`` for an empty one), counts, means of its cases.
 

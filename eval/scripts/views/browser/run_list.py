@@ -289,7 +289,7 @@ class GroupsScreen(ListScreen[Group], inherit_bindings=False):
         group = self.groups[index]
         sign = self.sign(index)
         return rows.group_row(
-            self._table, group, self._columns, sign, self.look.ascii, self.none_word
+            self._table, group, self._columns, sign, self.none_word, ascii_only=self.look.ascii
         )
 
     @property
