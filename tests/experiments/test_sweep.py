@@ -134,7 +134,7 @@ def test_a_race_drops_what_is_worse_or_slow_and_ends_when_decided(
     assert rerank_bot.asked.total() > data["calls"]
     assert [row["name"] for row in data["settings"] if row["pareto"]] == ["good"]
     assert "biased upwards" in done.stdout
-    assert "Pareto" in done.stdout
+    assert "◆ good" in done.stdout
 
     # every setting is an ordinary run, and the commands are right
     (command,) = data["compare"]

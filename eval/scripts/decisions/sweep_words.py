@@ -1,4 +1,4 @@
-"""A sweep as a page: the rows of its table, the Pareto line, and what to do next."""
+"""A sweep as a page: the rows of its table, a picture, and what to do next."""
 
 from __future__ import annotations
 
@@ -97,9 +97,6 @@ def sentences(sweep: Sweep) -> Iterator[str]:
     for outcome in sweep.settings:
         if outcome.reason:
             yield f"{outcome.name}: {outcome.state}: {outcome.reason}"
-    ahead = [outcome for outcome in ranked(sweep) if outcome.pareto]
-    line = " → ".join(_point(outcome) for outcome in ahead)
-    yield f"Pareto (quality, median latency, cost; by what was asked of each): {line}"
     baseline = next((outcome.name for outcome in sweep.settings if outcome.baseline), None)
     if sweep.best not in (None, baseline) and not sweep.confirmed:
         yield (
@@ -129,13 +126,6 @@ def ranked(sweep: Sweep) -> list[SettingOutcome]:
         sweep.settings,
         key=lambda o: (o.state == "broken", o.quality is None, -(o.quality or 0.0), o.name),
     )
-
-
-def _point(outcome: SettingOutcome) -> str:
-    parts = [f"{outcome.quality:.3f}", f"{_number(outcome.latency_p50_ms, ',.0f')} ms"]
-    if outcome.cost_usd is not None:
-        parts.append(f"{outcome.cost_usd:.5f} USD")
-    return f"{outcome.name} ({', '.join(parts)})"
 
 
 def _number(value: float | None, form: str) -> str:
