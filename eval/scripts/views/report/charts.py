@@ -301,7 +301,7 @@ def trend(line: TrendLine, points: int) -> Chart:
     The axis spans the values and bands with a tenth of room, at least a twentieth of the metric's
     range, so that small changes are seen and noise does not fill the picture.
     """
-    return _dots(line.values, (line.high or 0.0) - (line.low or 0.0), points, height=96.0)
+    return _dots(line.values, (line.high or 0.0) - (line.low or 0.0), points, height=120.0)
 
 
 def _dots(values: Sequence[TrendValue], span: float, points: int, height: float) -> Chart:
@@ -325,6 +325,8 @@ def _dots(values: Sequence[TrendValue], span: float, points: int, height: float)
         | {"ends": v.ci95 and tuple(map(up, v.ci95))}
         for v in values
     ]
+    ticks = [max(means), min(means)]
+    ticks = ticks[: 1 + (up(ticks[1]) - up(ticks[0]) >= 13)]  # so that they do not overlap
     banded = [
         (v.point, least, most)
         for v in values
@@ -338,7 +340,7 @@ def _dots(values: Sequence[TrendValue], span: float, points: int, height: float)
         "dots": dots,
         "line": " ".join(f"{dot['x']},{dot['y']}" for dot in dots),
         "band": " ".join(upper + lower) if len(banded) > 1 else "",
-        "ticks": [(up(level), level) for level in dict.fromkeys((max(means), min(means)))],
+        "ticks": [(up(level), level) for level in ticks],
         "left": left,
         "right": right,
         "bottom": bottom,
