@@ -285,7 +285,7 @@ def test_a_trend_has_intervals_and_no_overlapping_scale() -> None:
     )
     chart = charts.trend(line, 3)
     low, high = chart["dots"][0]["ends"]
-    assert abs(low - high - 52.2) <= 0.1, "both are rounded to a tenth"
+    assert low - high == pytest.approx(52.22, abs=0.1)  # both are rounded to a tenth
     assert chart["dots"][2]["ends"] is None
     assert [level for _, level in chart["ticks"]] == [0.6, 0.5]
     near = msgspec.structs.replace(line.values[0], mean=0.55)
