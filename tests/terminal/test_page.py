@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from rich.console import Console
@@ -13,8 +14,8 @@ from terminal.page import (
     Conclusion,
     DataColumn,
     DataTable,
+    Drawing,
     Heading,
-    LinePlot,
     Page,
     Prose,
     Quotation,
@@ -34,6 +35,7 @@ from terminal.page import (
     signed_between,
     times,
 )
+from terminal.plot import line_plot
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def test_foreign_text_moves_no_cursor() -> None:
 def test_outside_utf8_only_ascii_is_printed() -> None:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding="ascii", newline="\n")
-    plot = LinePlot("0 – 1", [0.0, 1.0, 0.5], [0.5], legend=("▲ rose",))
+    plot = Drawing("0 – 1", partial(line_plot, [0.0, 1.0, 0.5], limits=[0.5]), ("▲ rose",))
     print_page(Console(file=file, width=60), Page("", [plot, Prose("a → b − c")]))
     file.flush()
     assert raw.getvalue().decode("ascii").splitlines()[-1] == "a > b - c"

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terminal.plot import ASCII_BARS, BARS, change_line, plot_lines, shrunk, sparkline
+from terminal.plot import (
+    ASCII_BARS,
+    BARS,
+    change_line,
+    plot_lines,
+    scatter_lines,
+    shrunk,
+    sparkline,
+)
 
 values = st.lists(st.none() | st.floats(-1e6, 1e6), max_size=60)
 
@@ -54,6 +62,29 @@ def test_braille_has_eight_dots_a_cell() -> None:
     """
     (line,) = plot_lines([1.0, 0.0], width=1, height=1)
     assert ord(line[-1]) - 0x2800 in (0x01 | 0x02 | 0x20 | 0x80, 0x01 | 0x10 | 0x20 | 0x80)
+
+
+def test_an_interval_is_upright_and_widens_the_scale() -> None:
+    """Five rows from 0 to 1, 0.25 a row, two values in columns 0 and 8: 0.75 within all five rows,
+    0.5 from 0.25 to 0.75 in the middle three. Too close for that, an interval is its ends."""
+    own = [(0.0, 1.0), (0.25, 0.75)]
+    drawn = plot_lines([0.75, 0.5], width=9, height=5, breaks=[1], intervals=own, unicode=False)
+    assert [row[6:].ljust(9)[::8] for row in drawn] == ["* ", "**", "**", "**", "* "]
+    close = plot_lines([0.5, 0.5], width=2, height=5, intervals=own, unicode=False)
+    assert [row[6:].ljust(2) for row in close] == ["* ", " *", "**", " *", "* "]
+    assert plot_lines([0.5], width=9, height=3, intervals=[None]) != []
+
+
+def test_a_scatter_names_its_front() -> None:
+    """Eleven columns from 0 to 10, three rows from 0 to 2: (0, 2) left above, (10, 0) right below,
+    (5, 1) in the middle without a name. The right one has its name on its left."""
+    points = [(0, 2, "ab"), (10, 0, "cd"), (5, 1, "")]
+    drawn = scatter_lines(points, width=11, height=3, label="{:g}".format)
+    assert drawn == ["2 ◆ ab", "       •", "0        cd ◆", "  0        10"]
+    plain = scatter_lines(points, width=11, height=3, label="{:g}".format, unicode=False)
+    assert plain == ["2 o ab", "       .", "0        cd o", "  0        10"]
+    assert scatter_lines(points[:1], width=11) == []
+    assert scatter_lines([(1, 1, "long"), (1, 1, "")], width=2, height=2)[1].strip() == "1.000  ◆"
 
 
 def test_nothing_to_draw() -> None:

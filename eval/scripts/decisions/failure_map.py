@@ -25,6 +25,11 @@ DIMENSIONS = ("category", "tag")
 _STEPS = (0.0, 0.1, 0.25, 0.5)
 
 
+def loudness(share: float) -> int:
+    """How loud a share is drawn, 0 to 4: none, up to 10 %, up to 25 %, up to 50 %, more."""
+    return sum(share > step for step in _STEPS)
+
+
 @dataclass(frozen=True, slots=True)
 class MapRow:
     """The cases with one label: how many, and how many fail by each reason."""
@@ -48,8 +53,8 @@ class MapRow:
         return self.counts[at] / self.n
 
     def level(self, at: int) -> int:
-        """How loud a cell is drawn: 0 for no case, 1 up to 10 %, 2 up to 25 %, 3 up to 50 %, 4."""
-        return sum(self.share(at) > step for step in _STEPS)
+        """How loud a cell is drawn, as `loudness` has it."""
+        return loudness(self.share(at))
 
 
 @dataclass(frozen=True, slots=True)

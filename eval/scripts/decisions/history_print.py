@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from math import isfinite
 from statistics import median
 from typing import Any
@@ -19,8 +20,8 @@ from terminal.page import (
     Conclusion,
     DataColumn,
     DataTable,
+    Drawing,
     Heading,
-    LinePlot,
     Page,
     Prose,
     TrendColumn,
@@ -30,6 +31,7 @@ from terminal.page import (
     number,
     signed,
 )
+from terminal.plot import line_plot
 from terminal.tables import counted
 
 ALIKE = "neighbouring runs are similar: expect a false alert in a quarter of quiet months"
@@ -184,7 +186,7 @@ def _values(line: MetricCourse, count: int) -> list[float | None]:
     return values
 
 
-def _plot(line: MetricCourse, count: int, max_drop: float | None) -> LinePlot:
+def _plot(line: MetricCourse, count: int, max_drop: float | None) -> Drawing:
     """A plot with the control band of the newest point, and with the limit of the plain rule."""
     judged = line.judged[-1]
     limits: list[float] = []
@@ -197,14 +199,21 @@ def _plot(line: MetricCourse, count: int, max_drop: float | None) -> LinePlot:
         limits.append(judged.baseline + side * max_drop * abs(judged.baseline))
         dotted.append(f"{fine_percent(max_drop)} worse than {number(judged.baseline)}")
     title = f"{line.name} ({'higher' if line.higher_is_better else 'lower'} is better"
-    return LinePlot(
-        "; dotted: ".join([title, *([", ".join(dotted)] if dotted else [])]) + ")",
+    intervals: list[Sequence[float] | None] = [None] * count
+    for position, value in zip(line.positions, line.values, strict=True):
+        intervals[position] = value.ci95
+    title += "; upright: 95 % interval" if any(intervals) else ""
+    title += f"; dotted: {', '.join(dotted)}" if dotted else ""
+    drawn = partial(
+        line_plot,
         _values(line, count),
-        limits,
-        [alert.at for alert in line.alerts if alert.kind != "gone"],
-        line.breaks,
+        limits=limits,
+        marks=[alert.at for alert in line.alerts if alert.kind != "gone"],
+        breaks=line.breaks,
+        intervals=intervals,
         step=4,
     )
+    return Drawing(f"{title})", drawn)
 
 
 def _reason(line: MetricCourse, alert: Alert, points: Sequence[HistoryPoint]) -> str:
@@ -339,7 +348,7 @@ def as_dict(
 
 
 def _line(history: MetricHistory, line: MetricCourse) -> dict[str, Any]:
-    columns = ("point", "definition", "mean", *COUNTS, *JUDGED[:-1])
+    columns = ("point", "definition", *NUMBER[2:], *COUNTS, *JUDGED[:-1])
     return {
         "section": line.section,
         "metric": line.metric,

@@ -1,14 +1,15 @@
-"""A sweep as a page: the rows of its table, the Pareto line, and what to do next."""
+"""A sweep as a page: the rows of its table, a picture, and what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from decisions.headline import sweep_line
 from records.sweeps import SettingOutcome, Sweep
 from terminal.page import (
     DataColumn,
     DataTable,
+    Drawing,
     Page,
     Prose,
     Quoted,
@@ -16,7 +17,8 @@ from terminal.page import (
     signed,
     signed_between,
 )
-from terminal.tables import counted, printable
+from terminal.plot import scatter_lines
+from terminal.tables import counted, plain, printable
 
 _STATES = {"best": "★ best", "left": "left", "worse": "worse", "broken": "limit", "racing": "…"}
 
@@ -28,7 +30,7 @@ def _difference(outcome: SettingOutcome) -> str:
 
 
 COLUMNS: tuple[DataColumn[SettingOutcome], ...] = (
-    DataColumn("setting", lambda outcome: outcome.name, words=True, foreign=True),
+    DataColumn("setting", lambda o: "◆ " * o.pareto + o.name, words=True, foreign=True),
     DataColumn(
         "state", lambda o: _STATES[o.state] + (", baseline" if o.baseline else ""), words=True
     ),
@@ -48,14 +50,36 @@ COLUMNS: tuple[DataColumn[SettingOutcome], ...] = (
     DataColumn("p95 ms", lambda outcome: _number(outcome.latency_p95_ms, ",.0f")),
     DataColumn("USD a call", lambda outcome: _number(outcome.cost_usd, ".5f"), drop=3),
 )
-"""Of a sweep's table; ``interval`` is that of the difference, for all pairs and looks."""
+"""Of a sweep's table; ``interval`` is that of the difference, for all pairs and looks, and ◆ marks
+settings that no other one beats in quality, median latency and cost."""
 
 
 def sweep_page(sweep: Sweep) -> Page:
     """The table, then what it means, a sentence a line."""
     lines = (Prose(printable(line)) for line in sentences(sweep))
     title = ("Sweep ", Quoted(sweep.sweep_id))
-    return Page("", [Prose(title), DataTable(COLUMNS, ranked(sweep)), *lines])
+    table = DataTable(COLUMNS, ranked(sweep))
+    return Page("", [Prose(title), table, *_picture(sweep.settings), Prose(""), *lines])
+
+
+def _picture(settings: Sequence[SettingOutcome]) -> Iterator[Drawing]:
+    """Quality against cost, or against median latency where fewer than two settings have a cost."""
+    costs = sum(o.cost_usd is not None and o.quality is not None for o in settings) > 1
+    points = [
+        (value, o.quality, plain(o.name, 40) if o.pareto else "")
+        for o in settings
+        if o.quality is not None
+        and (value := o.cost_usd if costs else o.latency_p50_ms) is not None
+    ]
+    if len(points) > 1:
+        across = "{:.5f} USD".format if costs else "{:,.0f} ms".format
+        what = "cost of a call" if costs else "median latency"
+
+        def drawn(room: int, unicode: bool) -> list[str]:
+            return scatter_lines(points, width=min(room, 60), unicode=unicode, across=across)
+
+        front = "◆ no other setting beats it in quality, median latency and cost"
+        yield Drawing(f"Quality (up) against {what}; {front}", drawn)
 
 
 def sentences(sweep: Sweep) -> Iterator[str]:
@@ -73,9 +97,6 @@ def sentences(sweep: Sweep) -> Iterator[str]:
     for outcome in sweep.settings:
         if outcome.reason:
             yield f"{outcome.name}: {outcome.state}: {outcome.reason}"
-    ahead = [outcome for outcome in ranked(sweep) if outcome.pareto]
-    line = " → ".join(_point(outcome) for outcome in ahead)
-    yield f"Pareto (quality, median latency, cost; by what was asked of each): {line}"
     baseline = next((outcome.name for outcome in sweep.settings if outcome.baseline), None)
     if sweep.best not in (None, baseline) and not sweep.confirmed:
         yield (
@@ -105,13 +126,6 @@ def ranked(sweep: Sweep) -> list[SettingOutcome]:
         sweep.settings,
         key=lambda o: (o.state == "broken", o.quality is None, -(o.quality or 0.0), o.name),
     )
-
-
-def _point(outcome: SettingOutcome) -> str:
-    parts = [f"{outcome.quality:.3f}", f"{_number(outcome.latency_p50_ms, ',.0f')} ms"]
-    if outcome.cost_usd is not None:
-        parts.append(f"{outcome.cost_usd:.5f} USD")
-    return f"{outcome.name} ({', '.join(parts)})"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from decisions.watch import WatchedFigure, daily_shares, not_found, spoken, verdict
-from terminal.page import Block, Conclusion, LinePlot, Prose, fine_percent
+from terminal.page import Block, Conclusion, Drawing, Prose, fine_percent
+from terminal.plot import line_plot
 
 
 def watch_blocks(
@@ -46,7 +48,7 @@ def limits(figures: Sequence[WatchedFigure]) -> list[str]:
     return lines
 
 
-def picture(figure: WatchedFigure) -> LinePlot | None:
+def picture(figure: WatchedFigure) -> Drawing | None:
     """The daily shares, with the reference's share and the least one of four weeks that alarms as
     dotted lines, and pointers at the day named and at the day of the alarm. None without days.
     """
@@ -61,11 +63,11 @@ def picture(figure: WatchedFigure) -> LinePlot | None:
     ]
     if last is not None:
         legend.append(f"▲ rose since {spoken(last.since)}, alarm of {spoken(last.sounded)}")
-    return LinePlot(
-        f"{figure.label}: share of {figure.unit} by day",
+    drawn = partial(
+        line_plot,
         [share for _, share in shares],
-        [reference.share, reference.limit],
-        [places[day] for day in (last.since, last.sounded) if day in places] if last else [],
+        limits=[reference.share, reference.limit],
+        marks=[places[day] for day in (last.since, last.sounded) if day in places] if last else [],
         label=fine_percent,
-        legend=tuple(legend),
     )
+    return Drawing(f"{figure.label}: share of {figure.unit} by day", drawn, tuple(legend))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from terminal.plot import change_line, plot_lines, shrunk, sparkline
+from terminal.plot import change_line, shrunk, sparkline
 from terminal.tables import (
     PICTURE,
     ROOMY,
@@ -51,8 +51,8 @@ _MOST = 2000
 _NARROWEST = 8
 """Columns that a picture keeps on the narrowest terminal."""
 
-_PLOT_ROWS, _PLOT_SCALE = 8, 10
-"""Rows of a plot, and columns that its scale takes."""
+_SCALE = 10
+"""Columns that the scale of a drawing takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +118,12 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class LinePlot:
-    """Values as a line over equal steps, dotted ``limits``, and pointers at the places of
-    ``marks``. The line does not join what ``breaks`` divide."""
+class Drawing:
+    """A picture that only a terminal shows. ``lines`` draws it: beside a scale so many columns are
+    free, and letters are Unicode or else ASCII."""
 
     title: str
-    values: Sequence[float | None]
-    limits: Sequence[float] = ()
-    marks: Sequence[int] = ()
-    breaks: Sequence[int] = ()
-    step: int = 1
-    """Columns of a terminal for each value, where there is room."""
-    label: Callable[[float], str] = "{:.3f}".format
+    lines: Callable[[int, bool], Sequence[str]]
     legend: tuple[str, ...] = ()
 
 
@@ -248,7 +242,7 @@ class DataTable(Generic[Row]):
     look: str = ""
 
 
-Block = Heading | Prose | Conclusion | Quotation | Chart | LinePlot | DataTable[Any]
+Block = Heading | Prose | Conclusion | Quotation | Chart | Drawing | DataTable[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,8 +371,8 @@ def _print_block(console: Console, block: Block, every: bool) -> None:
             _say(console, _text(line.words), line.tone)
     elif isinstance(block, Quotation):
         _say(console, f"{block.name}: {block.text}", indent=1)
-    elif isinstance(block, LinePlot):
-        _print_plot(console, block)
+    elif isinstance(block, Drawing):
+        _print_drawing(console, block)
     elif isinstance(block, DataTable) and block.rows:
         _print_table(console, block, every)
 
@@ -403,25 +397,15 @@ def _safe(console: Console, text: str) -> str:
     return shown.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
-def _print_plot(console: Console, plot: LinePlot) -> None:
+def _print_drawing(console: Console, drawing: Drawing) -> None:
     from rich.text import Text
 
     _say(console, "")
-    _say(console, plot.title, "strong")
-    unicode = draws_unicode(console)
-    width = min(console.width - _PLOT_SCALE, plot.step * len(plot.values))
-    for line in plot_lines(
-        plot.values,
-        width=max(width, _NARROWEST),
-        height=_PLOT_ROWS,
-        breaks=plot.breaks,
-        limits=plot.limits,
-        marks=plot.marks,
-        unicode=unicode,
-        label=plot.label,
-    ):
+    _say(console, drawing.title, "strong")
+    room = max(console.width - _SCALE, _NARROWEST)
+    for line in drawing.lines(room, draws_unicode(console)):
         console.print(Text(line), no_wrap=True, overflow="crop")
-    for line in plot.legend:
+    for line in drawing.legend:
         _say(console, line)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.,-=+*#"
 
@@ -117,6 +118,14 @@ def change_line(
     return "".join(drawn)
 
 
+def line_plot(
+    values: _Numbers, room: int, unicode: bool, *, step: int = 1, **how: Any
+) -> list[str]:
+    """`plot_lines` in 8 rows and, where there is ``room``, ``step`` columns a value."""
+    width = min(room, max(8, step * len(values)))
+    return plot_lines(values, width=width, height=8, unicode=unicode, **how)
+
+
 def plot_lines(
     values: _Numbers,
     *,
@@ -125,19 +134,21 @@ def plot_lines(
     breaks: Sequence[int] = (),
     limits: Sequence[float] = (),
     marks: Sequence[int] = (),
+    intervals: Sequence[Sequence[float] | None] = (),
     unicode: bool = True,
     label: Callable[[float], str] = "{:.3f}".format,
 ) -> list[str]:
     """A plot of ``height`` rows and ``width`` columns, with its scale at the left.
 
     Neighbours are joined, but not over a gap or a break. ``limits`` are drawn as dotted lines.
-    Under the plot stands a pointer at each place of ``marks``. ``label`` words the ends of the
-    scale. [] without values.
+    ``intervals``: of each value, drawn upright; the ends alone where values stand too close for
+    that. Under the plot stands a pointer at each place of ``marks``. ``label`` words the ends of
+    the scale. [] without values.
     """
     numbers = [value for value in values if value is not None]
     if not numbers or width < 1 or height < 1:
         return []
-    ends = [*numbers, *limits]
+    ends = [*numbers, *limits, *(end for own in intervals if own for end in own)]
     low, high = min(ends), max(ends)
     across, down = (2, 4) if unicode else (1, 1)
     columns, rows = width * across, height * down
@@ -151,6 +162,12 @@ def plot_lines(
 
     for limit in limits:
         dots |= {(x, row(limit)) for x in range(0, columns, 4 if unicode else 3)}
+    wide = columns >= 4 * len(values)
+    for index, own in enumerate(intervals):
+        if own:
+            below, above = row(own[0]), row(own[1])
+            between = range(above, below + 1) if wide else (above, below)
+            dots |= {(column(index), y) for y in between}
     for index, value in enumerate(values):
         if value is None:
             continue
@@ -173,6 +190,48 @@ def plot_lines(
             ).rstrip()
         )
     return lines
+
+
+def scatter_lines(
+    points: Sequence[tuple[float, float, str]],
+    *,
+    width: int,
+    height: int = 8,
+    unicode: bool = True,
+    label: Callable[[float], str] = "{:.3f}".format,
+    across: Callable[[float], str] = "{:g}".format,
+) -> list[str]:
+    """Points as (across, up, name), with both scales; where there is room a name stands at its
+    point. One without a name is a small dot, and gives way to the others. [] for fewer than two.
+
+    ``label``, ``across``: word the ends of the scales.
+    """
+    if len(points) < 2 or width < 2 or height < 2:
+        return []
+    left, *_, right = sorted(x for x, _, _ in points)
+    low, *_, high = sorted(y for _, y, _ in points)
+    named, dot = ("◆", "•") if unicode else ("o", ".")
+    if not unicode:
+        points = [(x, y, name.encode("ascii", "replace").decode()) for x, y, name in points]
+    drawn = [[" "] * width for _ in range(height)]
+    cells = []
+    for x, y, name in sorted(points, key=lambda point: bool(point[2])):
+        column = round((x - left) / (right - left) * (width - 1)) if right > left else width // 2
+        row = round((high - y) / (high - low) * (height - 1)) if high > low else height // 2
+        drawn[row][column] = named if name else dot
+        cells.append((row, column, name))
+    for row, column, name in cells:
+        for start, text in ((column + 1, f" {name}"), (column - len(name) - 1, f"{name} ")):
+            end = start + len(text)
+            if name and start >= 0 and end <= width and set(drawn[row][start:end]) == {" "}:
+                drawn[row][start:end] = text
+                break
+    labels = [label(high), *[""] * (height - 2), label(low)]
+    margin = max(map(len, labels))
+    first, last = across(left), across(right)
+    below = f"{first}{last:>{max(width - len(first), 0)}}"
+    rows = zip([*labels, ""], [*drawn, below], strict=True)
+    return [f"{text:>{margin}} {''.join(row)}".rstrip() for text, row in rows]
 
 
 def _joined(x0: int, y0: int, x1: int, y1: int) -> set[tuple[int, int]]:

@@ -67,13 +67,14 @@ def test_a_pair_says_what_changed() -> None:
     base, new = detail_of(), detail_of(RESULT | {"answer": "Forever."}, scores=new_scores)
     left, right = pair_docs(
         Doc,
-        CaseInRun("k10", base, "ok"),
+        CaseInRun("k10", base, "ok (warning: of the base)"),
         CaseInRun("k5", new, "FAILS: the gold passage was at rank 2, is gone"),
         ("BROKE", "bad"),
         two=False,
     )
     assert right is None
-    assert "BROKE  base k10 ok; new k5 FAILS: the gold passage was at rank 2, is gone" in left.text
+    assert "BROKE  k10: ok; k5: FAILS: the gold passage was at rank 2, is gone" in left.text
+    assert left.text.count("of the base") == 1, "a warning stands over its answer alone"
     assert left.text.index("Base: k10") < left.text.index("New: k5")
     assert "1 → none  a.md > A" in left.text
     assert "gold chunks at: base 1; new none" in left.text

@@ -111,7 +111,9 @@ def test_a_value_that_no_case_has_gets_a_hint(table: AnswerTable) -> None:
     ("text", "lines"),
     [
         ("cat", ["category="]),
-        ("failing -t", ["failing -tag="]),
+        ("failing -t", ["failing -tag=", "failing -tag=tenants", "failing -tag=time"]),
+        ("failing lo", ["failing tag=logs"]),
+        ("rec", ["recall@5", "category=recency/conflict"]),
         ("category=f", ["category=factual"]),
         ("failing tag=", ["failing tag=logs", "failing tag=tenants", "failing tag=time"]),
         ('"how long" reason=no', ['"how long" reason="no gold"']),
@@ -129,6 +131,7 @@ def test_values_are_offered_by_their_number_of_cases(table: AnswerTable) -> None
     """a and b are factual, c is recency/conflict; a and c have the tag logs."""
     assert completions("category=", table, table.metrics)[0] == ("category=factual", "factual 2")
     assert completions("tag=l", table, table.metrics) == [("tag=logs", "logs 2")]
+    assert completions("t", table, table.metrics)[0][0] == "tag=", "columns before values"
 
 
 @given(st.text(max_size=30))

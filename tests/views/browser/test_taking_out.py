@@ -19,7 +19,8 @@ from views.browser.case_markdown import case_markdown
 from views.browser.failing import Failing
 from views.browser.model import MetricTrend
 from views.browser.query import QueryError, equals, parse
-from views.browser.summary import group_rows, mean_of, reasons_text
+from views.browser.rows import group_columns, group_row
+from views.browser.summary import Group, group_rows, mean_of, reasons_text
 from views.library import RunLibrary
 
 
@@ -56,8 +57,24 @@ def test_cases_are_grouped_by_any_field_those_that_fail_most_first(table: Answer
     assert by_tag == {"logs": [0, 2], "time": [0], "tenants": [1], "": [3, 4]}
     reasons = {g.value: g.share for g in group_rows(table, "reason", range(5), codes, Failing())}
     assert reasons == {"outcome": 1.0, "no gold": 1.0, "error": 1.0, "": 0.0}
+    assert groups[0].reasons == {"outcome": 1}, "of a and b one fails, with another outcome"
     with pytest.raises(KeyError):
         group_rows(table, "colour", range(5), codes, Failing())
+
+
+def test_groups_show_reasons_as_a_heat_map() -> None:
+    """4 of 20 are 20 %, the second shade; 11 are 55 %, the loudest."""
+    group = Group("lists", range(20), 15, {"refused": 11, "no gold": 4})
+    columns = group_columns(80, (), 8, ["refused", "no gold", "error"])
+    line = group_row(AnswerTable(), group, columns, " ", "(none)", ascii_only=False)
+    assert "".join(text for _, text in line).split() == [
+        *("lists", "20", "15", "75", "█", "11", "▒", "4", "-")
+    ]
+    assert [style for style, _ in line][-3:] == ["bad", "row", "dim"]
+    plain = group_row(AnswerTable(), group, columns, " ", "(none)", ascii_only=True)
+    assert "# 11" in "".join(text for _, text in plain)
+    # 1 + 9 + 3 * 8 for value and numbers and 8 a reason: 49 columns have room for one reason
+    assert len(group_columns(49, (), 8, ["refused", "no gold", "error"])) == 5
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.definitions import definition_of
 from tests.score_lines import write_lines
@@ -19,10 +20,19 @@ from ragmetrics.catalogue.metric import Metric
 from records.run_table import RunTable
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
 from views.case import Said, case_of
-from views.report import figures
+from views.report import charts, figures
 from views.report.answers import RunAnswers, read_results
 from views.report.described import describe
-from views.report.model import ConfigSetting, RankGroup, SliceCell, TargetsVerdict, as_json
+from views.report.model import (
+    ConfigSetting,
+    RankGroup,
+    SliceCell,
+    SweepRow,
+    TargetsVerdict,
+    TrendLine,
+    TrendValue,
+    as_json,
+)
 from views.report.report import RunReport
 
 YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
@@ -254,3 +264,44 @@ def test_lines_that_score_alike_are_counted_also_when_most_are_forgotten(
         assert behind.count == reasons["why 1"]
         assert list(behind.rows) == [1, 11, 16, 26, 31, 41, 46, 56]
         assert answers.column(("context", "y")).tolist()[:4:3] == [0.0, 0.75]
+
+
+def test_a_trend_has_intervals_and_no_overlapping_scale() -> None:
+    """The scale goes from 0.2 to 0.8 with a tenth of room: 0.14 to 0.86 on 94 units under 8, so an
+    interval of 0.4 is 94 × 0.4 / 0.72 = 52.2 high, and means 0.1 apart are 13.1 apart, 0.05 6.5."""
+    line = TrendLine(
+        "s",
+        "m",
+        "",
+        "",
+        0.0,
+        1.0,
+        [],
+        [
+            TrendValue(0, 0.5, (None, None), None, (0.2, 0.6)),
+            TrendValue(1, 0.6, (None, None), None, (0.4, 0.8)),
+            TrendValue(2, 0.6, (None, None), None),
+        ],
+    )
+    chart = charts.trend(line, 3)
+    low, high = chart["dots"][0]["ends"]
+    assert low - high == pytest.approx(52.22, abs=0.1)  # both are rounded to a tenth
+    assert chart["dots"][2]["ends"] is None
+    assert [level for _, level in chart["ticks"]] == [0.6, 0.5]
+    near = msgspec.structs.replace(line.values[0], mean=0.55)
+    line = msgspec.structs.replace(line, values=[near, *line.values[1:]])
+    assert len(charts.trend(line, 3)["ticks"]) == 1
+
+
+def test_a_sweep_is_drawn_by_cost_and_by_latency() -> None:
+    """Two settings have a quality and a latency, one has a cost: one picture; with both, two."""
+    rows = [
+        SweepRow(["◆ a"], "a", True, True, 0.9, 20.0, 0.002),
+        SweepRow(["b"], "b", False, False, 0.7, 30.0),
+    ]
+    assert [chart["name"] for chart in charts.tradeoffs(rows)] == ["median latency"]
+    rows[1] = msgspec.structs.replace(rows[1], cost_usd=0.004)
+    cost, latency = charts.tradeoffs(rows)
+    assert cost["name"] == "cost of a call"
+    assert [label for _, label in cost["across"]] == ["0.00200 USD", "0.00400 USD"]
+    assert [point["pareto"] for point in latency["points"]] == [True, False]

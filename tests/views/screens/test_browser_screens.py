@@ -109,7 +109,7 @@ async def test_flips_of_two_runs(fakes: Any) -> None:
         await pilot.press("slash", *"broke", "enter", "enter")
         await pilot.pause()
         assert "1/1 base → new  q1" in fakes.shown(app)
-        assert "BROKE  base base ok; new new FAILS: another outcome" in fakes.shown(app)
+        assert "BROKE  base: ok; new: FAILS: another outcome" in fakes.shown(app)
         await pilot.press("1")
         assert "1/1 base  q1" in fakes.shown(app)
         await pilot.press("escape", "escape", "exclamation_mark", *"recall@5>0", "enter")

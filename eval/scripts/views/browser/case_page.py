@@ -427,7 +427,8 @@ def _head_part(doc: Doc, base: CaseInRun, new: CaseInRun, word: str, style: str)
     doc.part("Question", new.detail.case_id)
     doc.line(new.detail.question, "term")
     doc.add(f"{word}  ", style)
-    doc.line(f"base {base.name} {base.state}; new {new.name} {new.state}")
+    states = (f"{side.name}: {side.state.partition(' (warning')[0]}" for side in (base, new))
+    doc.line("; ".join(states))  # warnings stand over the answers
     for side in (base, new):
         for problem in side.detail.problems:
             doc.line(f"! {side.name}: {problem}", "warn")

@@ -294,23 +294,30 @@ def completions(
     text: str, table: AnswerTable, metrics: Collection[str], failing: Reasons | None = None
 ) -> list[tuple[str, str]]:
     """What the last term of a filter could become: the whole line, and the name or the value with
-    its number of cases."""
+    its number of cases. A word without a name becomes also a category or a tag that begins so."""
     match = _LAST.search(text)
     if match is None:
         return []
     head, typed = match["before"] + match["turned"], match["last"]
     name, sign, begun = typed.partition("=")
-    if sign:
+
+    def terms(name: str, begun: str) -> list[tuple[str, str]]:
         counts = Counter(_values(table, name.removesuffix("!").casefold(), failing))
-        wanted = begun.removeprefix('"').casefold()
-        values = [value for value, _ in counts.most_common() if '"' not in value]
         return [
-            (head + equals(name, value), f"{value} {counts[value]}")
-            for value in values
-            if value.casefold().startswith(wanted)
+            (head + equals(name, value), f"{value} {count}")
+            for value, count in counts.most_common()
+            if '"' not in value and value.casefold().startswith(begun.casefold())
         ]
-    names = [*KEYWORDS, *(f"{word}=" for word in (*WORDS, *SETS, "id", REASON)), *metrics, *PLAIN]
-    return [(head + name, name) for name in names if name.casefold().startswith(typed.casefold())]
+
+    if sign:
+        return terms(name, begun.removeprefix('"'))
+    columns = [*KEYWORDS, *(f"{word}=" for word in (*WORDS, *SETS, "id", REASON))]
+    named, numbers = (
+        [(head + name, name) for name in names if name.casefold().startswith(typed.casefold())]
+        for names in (columns, (*metrics, *PLAIN))
+    )
+    values = [*terms("tag", typed), *terms("category", typed)] if typed else []
+    return [*named, *values, *numbers]
 
 
 def _values(table: AnswerTable, name: str, failing: Reasons | None) -> Iterable[str]:

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from decisions.failure_map import loudness
 from ragmetrics.catalogue import METRICS, overview
 from records.answer_table import AnswerTable
 from terminal.lists import Line, Span
+from terminal.plot import SHADES
 from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
 from views.browser.failing import Failing
 from views.browser.model import RunInfo
@@ -145,19 +147,32 @@ def means_row(columns: Sequence[Column], shown: int, means: Sequence[str]) -> Li
     return tuple(spans)
 
 
-def group_columns(width: int, metrics: Sequence[str], longest: int) -> list[Column]:
-    """Columns of groups: value, cases, how many and which part fail, means."""
+def group_columns(
+    width: int, metrics: Sequence[str], longest: int, reasons: Sequence[str] = ()
+) -> list[Column]:
+    """Columns of groups: value, cases, how many and which part fail, by each reason, means."""
     name = Column("value", "group", max(8, min(longest, width // 2)), right=False)
     columns = [name, Column("cases", "cases", 7), Column("failing", "fail", 7)]
     columns.append(Column("share", "fail %", 7))
     used = 1 + sum(column.width + 1 for column in columns)
-    return [*columns, *_that_fit(map(_metric_column, metrics), width - used)]
+    by_reason = [Column(f"={word}", word, max(6, cells(one_line(word)))) for word in reasons]
+    return [*columns, *_that_fit([*by_reason, *map(_metric_column, metrics)], width - used)]
 
 
 def group_row(
-    table: AnswerTable, group: Group, columns: Sequence[Column], sign: str, none: str
+    table: AnswerTable,
+    group: Group,
+    columns: Sequence[Column],
+    sign: str,
+    none: str,
+    *,
+    ascii_only: bool,
 ) -> Line:
-    """One group: its value (``none`` for an empty one), counts, means of its cases."""
+    """One group: its value (``none`` for an empty one), counts, means of its cases.
+
+    The shade before a count of a reason is that of its share of the group's cases.
+    """
+    shades = " .:%#" if ascii_only else SHADES
     spans: list[Span] = [("row", display(sign))]
     for column in columns:
         style = "row"
@@ -170,6 +185,11 @@ def group_row(
             text, style = display(f"{group.failing:,}"), "bad" if group.failing else "dim"
         elif column.name == "share":
             text = display(f"{100 * group.share:.0f}")
+        elif column.name.startswith("="):
+            count = group.reasons.get(column.name[1:], 0)
+            loud = loudness(count / len(group.rows))
+            text = display(f"{shades[loud]} {count:,}" if count else "-")
+            style = "bad" if loud > 2 else "row" if count else "dim"
         else:
             text = display(number_text(column.name, mean_of(table, column.name, group.rows)[0]))
         spans.append((style, DisplayText(fit(text, column.width, right=column.right) + " ")))

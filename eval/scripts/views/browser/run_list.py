@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from textual import events
@@ -265,7 +266,10 @@ class GroupsScreen(ListScreen[Group], inherit_bindings=False):
         width = self.size.width
         longest = max((cells(one_line(group.value, 400)) for group in self.groups), default=0)
         longest = max(longest, len(self.none_word))
-        self._columns = rows.group_columns(width, self.cases.shown_metrics(), longest)
+        by_reason = sum((Counter(group.reasons) for group in self.groups), Counter[str]())
+        words = [word for word, _ in by_reason.most_common()]
+        words = [] if self.cases.grouped_by == "reason" else words
+        self._columns = rows.group_columns(width, self.cases.shown_metrics(), longest, words)
         if self.rows.count != len(self.groups):
             self.rows.set_count(len(self.groups), self.rows.cursor)
         filter_text = self.cases.filter.text if self.cases.filter else ""
@@ -283,7 +287,10 @@ class GroupsScreen(ListScreen[Group], inherit_bindings=False):
 
     def row_line(self, index: int, width: int) -> Line:
         group = self.groups[index]
-        return rows.group_row(self._table, group, self._columns, self.sign(index), self.none_word)
+        sign = self.sign(index)
+        return rows.group_row(
+            self._table, group, self._columns, sign, self.none_word, ascii_only=self.look.ascii
+        )
 
     @property
     def group(self) -> Group:

@@ -6,8 +6,8 @@ Standard library only, and pure: tables and rows in, numbers and words out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from records.answer_table import SETS, WORDS, AnswerTable
 from views.browser.failing import Failing
@@ -64,6 +64,8 @@ class Group:
     value: str
     rows: Sequence[int]
     failing: int
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """How many fail by each rule, by its word."""
 
     @property
     def share(self) -> float:
@@ -72,30 +74,31 @@ class Group:
 
 
 def group_rows(
-    table: AnswerTable, field: str, rows: Iterable[int], codes: Sequence[int], failing: Failing
+    table: AnswerTable, by: str, rows: Iterable[int], codes: Sequence[int], failing: Failing
 ) -> list[Group]:
-    """Rows by a field of FIELDS, those with the most failing cases first.
+    """Rows by a field ``by`` of FIELDS, those with the most failing cases first.
 
     A case with several tags, flags or documents is in each of their groups. Raises KeyError for
     another field.
     """
     by_value: dict[str, list[int]] = {}
-    if field == "reason":
+    if by == "reason":
         for row in rows:
             by_value.setdefault(failing.word(codes[row]) if row < len(codes) else "", []).append(
                 row
             )
-    elif field in SETS:
-        sets = table.sets[field]
+    elif by in SETS:
+        sets = table.sets[by]
         for row in rows:
             for value in sets[row] or ("",):
                 by_value.setdefault(value, []).append(row)
     else:
-        words = table.words[field]
+        words = table.words[by]
         for row in rows:
             by_value.setdefault(words[row], []).append(row)
-    groups = [
-        Group(value, members, sum(1 for row in members if row < len(codes) and codes[row]))
-        for value, members in by_value.items()
-    ]
+    groups = []
+    for value, members in by_value.items():
+        counts = _reason_counts(codes, members)
+        reasons = {failing.word(code): count for code, count in counts}
+        groups.append(Group(value, members, sum(reasons.values()), reasons))
     return sorted(groups, key=lambda group: (-group.failing, -len(group.rows), group.value))

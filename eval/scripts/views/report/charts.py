@@ -150,16 +150,30 @@ def path(runs: Sequence[RunPath], height: float = 236.0) -> Chart:
     }
 
 
-def tradeoff(rows: Sequence[SweepRow], height: float = 260.0) -> Chart | None:
-    """Settings by median latency (across, less is better) and quality (up), and the line of those
-    that no other one beats; None where fewer than two have both."""
+def tradeoffs(rows: Sequence[SweepRow]) -> list[Chart]:
+    """Settings by cost, and by median latency (across, less is better) against quality (up), with
+    the line of those that no other one beats; no picture where fewer than two have both."""
+    return [
+        {"name": name, **chart}
+        for name, form, value in (
+            ("cost of a call", "{:.5f} USD", lambda row: row.cost_usd),
+            ("median latency", "{:,.0f} ms", lambda row: row.latency_ms),
+        )
+        if (chart := _tradeoff(rows, value, form))
+    ]
+
+
+def _tradeoff(
+    rows: Sequence[SweepRow], value_of: Callable[[SweepRow], float | None], form: str
+) -> Chart:
+    height = 260.0
     both = [
-        (row.latency_ms, row.quality, row)
+        (value, row.quality, row)
         for row in rows
-        if row.quality is not None and row.latency_ms is not None
+        if row.quality is not None and (value := value_of(row)) is not None
     ]
     if len(both) < 2:
-        return None
+        return {}
     left, right, top, bottom = 56.0, WIDTH - 14, 12.0, height - 40
 
     def placed(
@@ -170,23 +184,23 @@ def tradeoff(rows: Sequence[SweepRow], height: float = 260.0) -> Chart | None:
         step = (end - begin) / (high - low + 2 * room)
         return (lambda value: _round(begin + (value - low + room) * step)), [low, high]
 
-    across, times = placed([latency for latency, _, _ in both], left, right)
+    across, costs = placed([value for value, _, _ in both], left, right)
     up, levels = placed([quality for _, quality, _ in both], bottom, top)
     points = [
         {
-            "x": across(latency),
+            "x": across(value),
             "y": up(quality),
             "name": row.cells[0],
             "pareto": row.pareto,
             "this": row.this,
         }
-        for latency, quality, row in sorted(both, key=lambda point: point[:2])
+        for value, quality, row in sorted(both, key=lambda point: point[:2])
     ]
     return {
         "width": WIDTH,
         "height": height,
         "box": (left, top, right, bottom),
-        "across": [(across(ms), f"{ms:,.0f} ms") for ms in dict.fromkeys(times)],
+        "across": [(across(cost), form.format(cost)) for cost in dict.fromkeys(costs)],
         "up": [(up(level), f"{level:.3f}") for level in dict.fromkeys(levels)],
         "points": points,
         "line": " ".join(f"{point['x']},{point['y']}" for point in points if point["pareto"]),
@@ -265,12 +279,14 @@ def trend(line: TrendLine, points: int) -> Chart:
     The axis spans the values and bands with a tenth of room, at least a twentieth of the metric's
     range, so that small changes are seen and noise does not fill the picture.
     """
-    return _dots(line.values, (line.high or 0.0) - (line.low or 0.0), points, height=96.0)
+    return _dots(line.values, (line.high or 0.0) - (line.low or 0.0), points, height=120.0)
 
 
 def _dots(values: Sequence[TrendValue], span: float, points: int, height: float) -> Chart:
     means = [value.mean for value in values]
-    levels = means + [end for value in values for end in value.band if end is not None]
+    levels = means + [
+        end for value in values for end in (*value.band, *(value.ci95 or ())) if end is not None
+    ]
     low, high = min(levels), max(levels)
     room = max(0.1 * (high - low), 0.025 * span, 1e-9)
     low, high = low - room, high + room
@@ -282,7 +298,13 @@ def _dots(values: Sequence[TrendValue], span: float, points: int, height: float)
     def up(value: float) -> float:
         return _round(bottom - (value - low) / (high - low) * (bottom - top))
 
-    dots = [{"x": across(v.point), "y": up(v.mean), "alert": bool(v.alert)} for v in values]
+    dots = [
+        {"x": across(v.point), "y": up(v.mean), "alert": bool(v.alert)}
+        | {"ends": v.ci95 and tuple(map(up, v.ci95))}
+        for v in values
+    ]
+    ticks = [max(means), min(means)]
+    ticks = ticks[: 1 + (up(ticks[1]) - up(ticks[0]) >= 13)]  # so that they do not overlap
     banded = [
         (v.point, least, most)
         for v in values
@@ -296,7 +318,7 @@ def _dots(values: Sequence[TrendValue], span: float, points: int, height: float)
         "dots": dots,
         "line": " ".join(f"{dot['x']},{dot['y']}" for dot in dots),
         "band": " ".join(upper + lower) if len(banded) > 1 else "",
-        "ticks": [(up(level), level) for level in dict.fromkeys((max(means), min(means)))],
+        "ticks": [(up(level), level) for level in ticks],
         "left": left,
         "right": right,
         "bottom": bottom,

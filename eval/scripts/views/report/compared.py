@@ -346,11 +346,17 @@ def _line(line: Mapping[str, Any], first: int) -> TrendLine:
                 value["mean"],
                 (value["band_low"], value["band_high"]),
                 value["alert"],
+                _interval(value),
             )
             for value in line["values"]
             if value["point"] >= first
         ],
     )
+
+
+def _interval(value: Mapping[str, Any]) -> Sequence[float] | None:
+    low, high = value["ci95_low"], value["ci95_high"]
+    return None if low is None else (low, high)
 
 
 def sweep_part(folder: Path) -> SweepTable | UnsetType:
@@ -374,6 +380,7 @@ def sweep_part(folder: Path) -> SweepTable | UnsetType:
             pareto=outcome.pareto,
             quality=outcome.quality,
             latency_ms=outcome.latency_p50_ms,
+            cost_usd=outcome.cost_usd,
         )
         for outcome in ranked(sweep)
     ]

@@ -412,12 +412,13 @@ class TrendPoint(ReportPart, frozen=True):
 
 
 class TrendValue(ReportPart, frozen=True):
-    """A mean at a point, and the band in which chance keeps it."""
+    """A mean at a point with its interval, and the band in which chance keeps it."""
 
     point: int
     mean: float
     band: tuple[float | None, float | None]
     alert: str | bool | None
+    ci95: Sequence[float] | None = None
 
 
 class TrendLine(ReportPart, frozen=True):
@@ -459,6 +460,7 @@ class SweepRow(ReportPart, frozen=True):
     pareto: bool
     quality: float | None
     latency_ms: float | None
+    cost_usd: float | None = None
 
 
 class SweepTable(ReportPart, frozen=True):

@@ -51,6 +51,7 @@ from views.report.model import (
     ReportMetric,
     SliceRow,
     SliceTable,
+    TrendValue,
 )
 from views.report.report import RunReport
 from views.report.text import one_line
@@ -158,8 +159,9 @@ def _trend(report: RunReport, page: bool) -> Iterator[Block]:
         yield Prose(f"{text}to see a trend.")
     yield Chart("trends", trend)
     if page:
-        text = "Dots are committed versions and runs, oldest first; a ring is an alert; the shaded "
-        text += "band is where chance keeps the number. track_metrics.py gives the same verdicts."
+        text = "Dots are committed versions and runs, oldest first, with the 95 % interval; a ring "
+        text += "is an alert; the shaded band is where chance keeps the number. track_metrics.py "
+        text += "gives the same verdicts."
         if trend.left_out:
             text += f" {words.count(trend.left_out)} older points are left out of the pictures."
         yield Prose(text, "quiet")
@@ -169,19 +171,24 @@ def _trend(report: RunReport, page: bool) -> Iterator[Block]:
         label = one_line(trend.points[change.point].label)
         yield Prose(f"At {label}: {one_line(change.text, 300)}.", "quiet")
     yield from (Prose(one_line(note, 400), "quiet") for note in trend.notes)
-    means = [{value.point: value.mean for value in line.values} for line in trend.lines]
+    values = [{value.point: value for value in line.values} for line in trend.lines]
     rows = (
         [
             one_line(point.label, 60) + (" (this run)" if point.this else ""),
             point.day,
-            *(number(line.get(at)) for line in means),
+            *(_mean(line.get(at)) for line in values),
         ]
         for at, point in enumerate(trend.points)
     )
     head = ("point", "day", *(line.metric for line in trend.lines))
-    caption = "Primary metrics by point of the history, oldest first"
+    caption = "Primary metrics by point of the history, oldest first, with the 95 % interval"
     folded = "The points as a table" if page else ""
     yield plain_table(head, rows, words=2, caption=caption, folded=folded)
+
+
+def _mean(value: TrendValue | None) -> str:
+    interval = f" ({between(value.ci95)})" if value and value.ci95 else ""
+    return number(value.mean if value else None) + interval
 
 
 def _sweep(report: RunReport) -> Iterator[Block]:
@@ -191,8 +198,7 @@ def _sweep(report: RunReport) -> Iterator[Block]:
     yield Chart("tradeoff", sweep.rows)
 
     def cells(row: Any) -> list[str]:
-        ahead, this = "◆ " * bool(row.pareto), " (this run)" * bool(row.this)
-        return [f"{ahead}{one_line(row.cells[0])}{this}", *row.cells[1:]]
+        return [one_line(row.cells[0]) + " (this run)" * row.this, *row.cells[1:]]
 
     caption = (
         "The settings, the best first; ◆ no other one beats in quality, median latency and cost"
