@@ -478,8 +478,8 @@ class _ConnectJob:
             raise StorageError(f"the answers cannot be read: {fault}; set paths with --set.")
         remedy = ""
         if table and name not in tables["response"]:
-            fields = " or ".join(f"{table}.{key}" for key in _NAMING[table])
-            remedy = f" Set {fields} too, with a path inside an item of {path}."
+            keys = " or ".join(f"{table}.{key}" for key in _NAMING[table])
+            remedy = f" Set {keys} too, with a path inside an item of {path}."
         self._left_out.append(f"{name}: {path} was left out ({fault}).{remedy}")
 
     def _asked(self, results: Sequence[TestResult]) -> list[AskedQuestion]:
