@@ -336,6 +336,13 @@ def _rounded(count: int) -> int:
 
 
 def _incomplete(comparison: Comparison) -> Iterator[str]:
+    """What the rest shows where metrics alone are missing, then what is missing."""
+    rows = _tested(comparison)
+    whole = comparison.rest is not None and not any(comparison.missing) and not _apart(comparison)
+    better, worse = (_surest(rows, name) if whole else [] for name in ("better", "worse"))
+    if better or worse:
+        shown = ", but ".join(_named(found) for found in (better, worse) if found)
+        yield f"in the metrics that both runs have {_REST[comparison.rest or 'WORSE']}: {shown}"
     for run, count, asked in zip(
         (comparison.base_id, comparison.new_id), comparison.missing, comparison.asked, strict=True
     ):
@@ -351,7 +358,7 @@ def _incomplete(comparison: Comparison) -> Iterator[str]:
         yield f"{name} has no case that both runs scored"
     if comparison.rest is None and any(comparison.missing):
         yield "the others cannot be compared alone, since only metrics.json of one run is there"
-    if comparison.rest is not None and not _apart(comparison):
+    if comparison.rest is not None and not _apart(comparison) and not (better or worse):
         on = f"on the other {comparison.compared:,}" if any(comparison.missing) else "in the others"
         shows = ""
         if comparison.rest == "NO CLEAR DIFFERENCE" and comparison.rest_mde is not None:
