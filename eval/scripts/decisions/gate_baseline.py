@@ -25,6 +25,7 @@ from decisions.headline import would_show
 from decisions.measures import known_metrics
 from decisions.primary import primary_names
 from decisions.regressions import PAIRED, Regression, Regressions, independent_interval, regressions
+from ragmetrics import catalogue
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import mcnemar
 from records.gate_verdict import WORSE, Check, Status
@@ -66,11 +67,13 @@ def against(
     result = regressions(evidence, primary, sections_used if intervals else ())
     sections_used |= {row.name.partition(".")[0] for row in result.rows} | differing.keys()
     decided = {f"{section}.{metric}" for section, metric, *_ in named} | {*primary}
-    checks = [
+    measured = list(_measured(rules, evidence, base, decided))
+    lost = {check.name for check in measured}
+    checks = [  # what decides comes first: a lost metric is often only its consequence
+        *(check for check in _primary(rules, result) if check.name not in lost),
         _cases(rules, evidence),
-        *_measured(rules, evidence, base, decided),
+        *measured,
         comparable(evidence, sections_used),
-        *_primary(rules, result),
         *_coverage(rules, evidence, base, [(section, metric) for section, metric, *_ in named]),
     ]
     for section, metric, glob, rule in named:
@@ -225,7 +228,9 @@ def _measured(
     for name in base.sections:
         if name not in new.sections:
             lost += 1
-            reason = "the run has no such section; score it as the baseline's was"
+            row = catalogue.SECTIONS.get(name)
+            script = row.script if row else "eval_suite.py"
+            reason = f"the run has no such section; score it with {script}, as the baseline was"
             yield Check("measured", name, "*", "failed", "measured as before", reason=reason)
     floors = {f"{section}.{metric}" for section, table in rules.floors.items() for metric in table}
     for section, metric in base.metrics():
