@@ -56,16 +56,9 @@ class LabelledMetric(click.Choice[str]):
 
 
 @options.command(help=__doc__)
-@click.option(
-    "--run",
-    "--run-id",
-    "run",
-    type=options.Names(),
-    default=("latest",),
-    show_default="latest",
-    metavar="RUN,…",
+@options.runs_option(
     help="Run id, path of a run folder, or 'latest'. Separate several runs by the same judge with "
-    "commas.",
+    "commas."
 )
 @options.results_dir_option
 @options.eval_set_option

@@ -71,13 +71,7 @@ LARGEST_K = 100
     default="off",
     help="Choose folders for each question when a request names none.",
 )
-@click.option(
-    "--cache-dir",
-    type=options.FOLDER,
-    default=storage.CACHE_DIR,
-    show_default="eval/cache",
-    help="Where the index and the embeddings are kept.",
-)
+@options.cache_dir_option(type=options.FOLDER, help="Where the index and the embeddings are kept.")
 @options.verbosity_options
 def main(
     host: str, port: int, allow_remote: bool, verbose: bool, quiet: bool, **settings: Any

@@ -59,32 +59,15 @@ if TYPE_CHECKING:
 @options.embedding_model_option()
 @options.support_model_option
 @options.vectors_option
-@click.option(
-    "--plugin",
-    "plugins",
-    type=options.FILE,
-    multiple=True,
-    help="Metrics of your own (docs/examples/custom_metric.py).",
-)
-@click.option(
-    "--targets",
-    "targets_file",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Pass marks.  [default: eval/targets.toml]",
-)
+@options.plugin_option(help="Metrics of your own (docs/examples/custom_metric.py).")
+@options.targets_option
 @click.option(
     "--gates",
     "gates_file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Exit 1 when a gate of this file is missed; it has the form of targets.toml.",
 )
-@click.option(
-    "--allow-missing",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="With --gates: let up to N cases without a result pass.",
-)
+@options.allow_missing_option(help="With --gates: let up to N cases without a result pass.")
 @click.option(
     "--baseline",
     type=options.PATH,

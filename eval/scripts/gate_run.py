@@ -66,26 +66,14 @@ GATES_FILE = storage.own_file("gates.toml")
     metavar="METRIC=REASON",
     help="Accept this failure, and record why.",
 )
-@click.option(
-    "--allow-missing",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="Allow up to N cases without a result.",
-)
+@options.allow_missing_option(help="Allow up to N cases without a result.")
 @click.option("--allow-stopped", is_flag=True, help="Allow a run that was stopped.")
 @click.option("--junit", "junit_file", type=options.FILE, help="Write JUnit XML to this file.")
 @click.option(
     "--markdown", "markdown_file", type=options.FILE, help="Write a comment to this file."
 )
 @click.option("--github", is_flag=True, help="Print GitHub Actions annotations too.")
-@click.option(
-    "--plugin",
-    "plugins",
-    type=options.FILE,
-    multiple=True,
-    help="The file with metrics of your own that the run was scored with.",
-)
+@options.plugin_option(help="The file with metrics of your own that the run was scored with.")
 @options.run_set_option
 @options.labels_option
 @options.seed_option

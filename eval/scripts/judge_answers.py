@@ -104,30 +104,12 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
     type=click.IntRange(min=1),
     help="Judge only the first K chunks of each answer.  [default: all]",
 )
-@click.option(
-    "--max-error-rate",
-    type=options.FiniteRange(0, 1),
-    default=0.2,
-    help="Exit 3 above this share of failed judgements.",
-)
+@options.error_rate_option(help="Exit 3 above this share of failed judgements.")
 @click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
-@click.option(
-    "--show-prompt",
-    metavar="CASE",
-    help="Print the prompt for this case; ask nothing.",
-)
+@click.option("--show-prompt", metavar="CASE", help="Print the prompt for this case; ask nothing.")
 @click.option("--rescore", is_flag=True, help="Score again from existing verdicts; ask nothing.")
-@click.option(
-    "--self-test",
-    is_flag=True,
-    help="Attack the judge on known answers; judge no run.",
-)
-@click.option(
-    "--batch-out",
-    type=options.FOLDER,
-    metavar="FOLDER",
-    help="Write the missing requests as batch files; ask nothing.",
-)
+@click.option("--self-test", is_flag=True, help="Attack the judge on known answers; judge no run.")
+@options.batch_out_option(help="Write the missing requests as batch files; ask nothing.")
 @click.option(
     "--batch-submit",
     type=click.Path(path_type=Path, file_okay=False, exists=True),

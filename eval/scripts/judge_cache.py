@@ -69,13 +69,7 @@ class Moment(click.ParamType[str]):
     metavar="FOLDER",
     help="import: folder of the batch files. [default: beside the results]",
 )
-@click.option(
-    "--cache-dir",
-    type=options.PATH,
-    default=storage.CACHE_DIR,
-    show_default="eval/cache",
-    help="Folder of the cache, or a file of verdicts.",
-)
+@options.cache_dir_option(type=options.PATH, help="Folder of the cache, or a file of verdicts.")
 @click.option("--older", type=Moment(), help="Only verdicts older than this age or day.")
 @click.option("--judge", metavar="GLOB", help="Only this judge: a model or provider/model@….")
 @click.option("--metric", metavar="GLOB", help="Only this metric.")

@@ -45,15 +45,8 @@ if TYPE_CHECKING:
 @options.command(
     help=__doc__, how_to_go_on="Every verdict so far is kept: the same command continues."
 )
-@click.option(
-    "--run",
-    "--run-id",
-    "run",
-    type=options.Names(),
-    default=("latest",),
-    show_default="latest",
-    metavar="RUN,…",
-    help="Run id, path of a run folder, or 'latest'. Several: each is compared with the base.",
+@options.runs_option(
+    help="Run id, path of a run folder, or 'latest'. Several: each is compared with the base."
 )
 @click.option("--base", required=True, metavar="RUN", help="The run to compare them with.")
 @click.option("--rubric", metavar="NAME", help="Compare by this rubric of eval/rubrics.")
@@ -63,29 +56,17 @@ if TYPE_CHECKING:
 @click.option(
     "--repeats", type=click.IntRange(1, 100), default=1, help="Opinions on each pair and order."
 )
-@click.option(
-    "--max-error-rate",
-    type=options.FiniteRange(0, 1),
-    default=0.2,
-    help="Exit 3 above this share of failed judgements.",
-)
+@options.error_rate_option(help="Exit 3 above this share of failed judgements.")
 @click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
-@click.option(
-    "--show-prompt",
-    metavar="CASE",
-    help="Print the prompt for this case; ask nothing.",
-)
+@click.option("--show-prompt", metavar="CASE", help="Print the prompt for this case; ask nothing.")
 @click.option("--rescore", is_flag=True, help="Count existing verdicts; ask nothing.")
 @click.option(
     "--self-test",
     is_flag=True,
     help="Try attacks and both orders on known pairs; judge no run.",
 )
-@click.option(
-    "--batch-out",
-    type=options.FOLDER,
-    metavar="FOLDER",
-    help="Write the missing requests as batch files into this folder; ask nothing.",
+@options.batch_out_option(
+    help="Write the missing requests as batch files into this folder; ask nothing."
 )
 @options.judge_options
 @options.seed_option

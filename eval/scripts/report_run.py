@@ -60,11 +60,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
     type=options.PATH,
     help="Write OUTPUT.md, OUTPUT.json, OUTPUT.html.  [default: report in the run folder]",
 )
-@click.option(
-    "--baseline",
-    metavar="RUN",
-    help="Run id or folder to compare with.",
-)
+@click.option("--baseline", metavar="RUN", help="Run id or folder to compare with.")
 @click.option(
     "--ignore-invariants",
     is_flag=True,
@@ -91,12 +87,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
     help="Compare the bot's confidence with success by this metric. [default: judged correctness, "
     "attribution_hit or recall_any@5]",
 )
-@click.option(
-    "--targets",
-    "targets_file",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Pass marks.  [default: eval/targets.toml]",
-)
+@options.targets_option
 @options.json_option
 @click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
 def main(

@@ -214,12 +214,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     help="Continue without a known path or answer in the first 10 cases.",
 )
 @options.retry_errors_option
-@click.option(
-    "--max-error-rate",
-    type=options.FiniteRange(0, 1),
-    default=0.2,
-    help="Exit 3 above this share of errors.",
-)
+@options.error_rate_option(help="Exit 3 above this share of errors.")
 @click.option(
     "--labels",
     is_flag=True,

@@ -70,11 +70,8 @@ SHARED: dict[str, Any] = {
 @click.option("--filter", multiple=True, metavar="NAME=VALUE", help="Only cases that pass it.")
 @click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N cases.")
 @click.option("--repeat", type=click.IntRange(1, MOST), default=1, help="Ask each case N times.")
-@click.option(
-    "--max-error-rate",
-    type=options.FiniteRange(0, 1),
-    default=0.2,
-    help="Drop a setting when more than this share of its calls provably fail.",
+@options.error_rate_option(
+    help="Drop a setting when more than this share of its calls provably fail."
 )
 @options.labels_option
 @options.seed_option

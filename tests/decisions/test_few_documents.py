@@ -13,6 +13,7 @@ from tests.score_lines import read_lines, write_lines
 
 from decisions.compare import CompareOptions, compare
 from decisions.compare_page import compare_page
+from decisions.compare_words import cases_line
 from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence, side_of
 from decisions.gate_rules import GateRules, read_rules
@@ -137,6 +138,7 @@ def test_a_part_of_the_set_is_counted_alone(pair: Pair) -> None:
             write_lines(run, section, read_lines(run, section)[:7])
     found, _ = pair.compared()
     assert found.clusters == "7 cases, each by itself, of 1 document"
+    assert cases_line(found).endswith(": 7 cases in both; each by itself, of 1 document")
     evidence = GateEvidence(
         side_of(pair.new), side_of(pair.base), pair.eval_set, targets=pair.targets
     )

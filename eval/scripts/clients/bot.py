@@ -35,12 +35,7 @@ from clients.http import (
 from clients.limits import CallLimits
 from clients.mapping import AnswerMap, build_result, payload_fields
 from clients.profile import Profile
-from clients.secrets import (
-    Headers,
-    literal_keys,
-    url_in_message,
-    without_login,
-)
+from clients.secrets import Headers, literal_keys, url_in_message, without_login
 from clients.streams import ACCEPTED, Stream, read_stream
 from clients.templates import merge, render
 from clients.transport import HttpTransport

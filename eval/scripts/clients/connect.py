@@ -67,14 +67,7 @@ from clients.proposal import (
 from clients.reply_form import tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
-from clients.shapes import (
-    NO_MODEL,
-    SecretFinder,
-    Shape,
-    known_shapes,
-    template,
-    with_history,
-)
+from clients.shapes import NO_MODEL, SecretFinder, Shape, known_shapes, template, with_history
 from ragmetrics.paths import PathVerdict, shared_folder
 from records.cases import TestCase
 from records.errors import StorageError

@@ -386,7 +386,8 @@ class VerdictCounts:
         if self.unstable:
             text += f" The answers to {counted(self.unstable, 'case')} differ."
         if self.unmeasured:
-            text += f" Not counted: {', '.join(self.unmeasured)}."
+            missing = ", ".join(self.unmeasured)
+            text += f" {missing[0].upper()}{missing[1:]}: those checks are left out."
         return text
 
     def to_dict(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def explored_title(tested: int) -> str:
 def cases_line(comparison: Comparison) -> str:
     names = f"{comparison.base_id} → {comparison.new_id}"
     text = f"{plain(names)}: {counted(comparison.cases, 'case')} in both"
-    together = comparison.clusters.removeprefix(counted(comparison.cases, "case")).lstrip(": ")
+    together = comparison.clusters.removeprefix(counted(comparison.cases, "case")).lstrip(":, ")
     return f"{text}; {together}" if together else text
 
 

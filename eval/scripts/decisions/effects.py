@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import erfc, exp, log, sqrt
-from statistics import NormalDist
 
 from ragmetrics.stats import student
 from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
@@ -389,11 +388,6 @@ def power_of(
     reach = size * sqrt(n / variance)
     asked = _t_asked(critical, freedom + 1, alpha)
     return 1 - student.upper_tail(reach - asked, freedom)
-
-
-def normal_critical(metrics: int, alpha: float = ALPHA) -> float:
-    """The statistic that a joint test of so many unrelated metrics asks for, with many cases."""
-    return -NormalDist().inv_cdf(alpha / 2 / metrics)
 
 
 def _t_quantile(share: float, freedom: float) -> float:

@@ -24,13 +24,7 @@ from decisions.gate_rules import AgainstBase, GateRules
 from decisions.headline import would_show
 from decisions.measures import known_metrics
 from decisions.primary import primary_names
-from decisions.regressions import (
-    PAIRED,
-    Regression,
-    Regressions,
-    independent_interval,
-    regressions,
-)
+from decisions.regressions import PAIRED, Regression, Regressions, independent_interval, regressions
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import mcnemar
 from records.gate_verdict import WORSE, Check, Status

@@ -80,9 +80,7 @@ class NoteSection:
         return flat(self.text)
 
 
-def questions(
-    every: Iterable[NoteSection],
-) -> Iterator[tuple[NoteSection, DraftQuestion | None]]:
+def questions(every: Iterable[NoteSection]) -> Iterator[tuple[NoteSection, DraftQuestion | None]]:
     """Each section with the question that its heading is; None for a heading without a letter."""
     return ((section, heading_question(section)) for section in every)
 

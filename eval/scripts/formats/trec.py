@@ -101,11 +101,8 @@ def _judgement(
     path: Path, notes: Notes, seconds: set[str], number: int, line: bytes
 ) -> tuple[str, QrelsLine] | None:
     """A line of qrels: topic, iteration, document, relevance."""
-    columns = columns_of(path, number, line, notes)
+    columns = columns_of(path, number, line, notes, 4, "qrels")
     if columns is None:
-        return None
-    if len(columns) != 4:
-        notes.problem(path, number, "", f"has {len(columns)} columns; qrels have 4")
         return None
     topic, iteration, document, relevance = columns
     seconds.add(iteration)

@@ -11,13 +11,7 @@ from msgspec.structs import replace
 
 from clients.http import CallError, CallFailed
 from judging.identity import JudgeError, JudgeUnreachable
-from judging.protocols import (
-    ServerAnswer,
-    ServerCapabilities,
-    WireForm,
-    failure_of,
-    plain_words,
-)
+from judging.protocols import ServerAnswer, ServerCapabilities, WireForm, failure_of, plain_words
 from judging.replies import HELD, BadReply
 from judging.types import JudgeTask, PromptId
 

@@ -16,173 +16,164 @@ KEYS = keys_on("label")
 """Keys of the main screen, by action; those of its modes are in the rows below."""
 
 
-def _part(part: str, where: str, *rows: tuple[str, str, str, str]) -> list[Action]:
-    """Rows are `(id, keys, label, help)`; a `!` before the id when it changes something.
+def _on_main(part: str, *rows: tuple[str, str, str]) -> list[Action]:
+    """Rows of the main screen: `(id, label, help)`, a `!` before the id when it changes something.
 
-    `keys` are separated by spaces, `:xyz` at the end for `then`. On the main screen they come from
-    the table of all screens, and only what follows is written here.
+    The keys come from the table of all screens; those that may follow stand behind the id and `:`.
+    """
+    actions = []
+    for marked, label, text in rows:
+        name, _, then = marked.removeprefix("!").partition(":")
+        changes = marked.startswith("!")
+        actions.append(Action(name, KEYS.get(name, ()), label, text, "main", part, then, changes))
+    return actions
+
+
+def _part(part: str, where: str, *rows: tuple[str, str, str, str]) -> list[Action]:
+    """Rows of a mode: `(id, keys, label, help)`, a `!` before the id when it changes something.
+
+    `keys` are separated by spaces, `:xyz` at the end for `then`.
     """
     actions = []
     for marked, keys, label, text in rows:
-        name = marked.removeprefix("!")
         own, _, then = keys.partition(":")
-        names = KEYS.get(name, ()) if where == "main" else tuple(own.split())
-        actions.append(Action(name, names, label, text, where, part, then, marked.startswith("!")))
+        name, changes = marked.removeprefix("!"), marked.startswith("!")
+        actions.append(Action(name, tuple(own.split()), label, text, where, part, then, changes))
     return actions
 
 
 ACTIONS: tuple[Action, ...] = (
-    *_part(
+    *_on_main(
         "Mark",
-        "main",
-        ("!mark", "", "mark", "Mark the passage as support of the answer, or unmark it."),
-        ("!mark-row", "", "mark row", "Mark or unmark row 1-10 (0 is row 10)."),
-        ("!mark-high-row", ":1234567890", "mark row 11-20", "Then 1-0: mark or unmark row 11-20."),
-        ("!range", "", "range", "Start a range: move, then space marks all of it."),
+        ("!mark", "mark", "Mark the passage as support of the answer, or unmark it."),
+        ("!mark-row", "mark row", "Mark or unmark row 1-10 (0 is row 10)."),
+        ("!mark-high-row:1234567890", "mark row 11-20", "Then 1-0: mark or unmark row 11-20."),
+        ("!range", "range", "Start a range: move, then space marks all of it."),
         (
-            "!need",
-            ":1234567890'",
+            "!need:1234567890'",
             "open need",
             "Then 1-9: marks join that need; 0: not required; ': a new one.",
         ),
-        ("!next-group", "", "new need", "Marks join a new need, as ' twice does."),
+        ("!next-group", "new need", "Marks join a new need, as ' twice does."),
         (
             "!next-need",
-            "",
             "next need",
             "Marks join the next need; the one before is on the other bracket.",
         ),
-        ("!previous-need", "", "need before", "Marks join the need before."),
+        ("!previous-need", "need before", "Marks join the need before."),
         (
-            "!share",
-            ":1234567890&",
+            "!share:1234567890&",
             "also in need",
             "Then 1-9: also counts for that need; &: for the open one; 0: for none.",
         ),
         (
-            "!group",
-            ":1234567890",
+            "!group:1234567890",
             "only in need",
             "Then 1-9: counts for that need only; 0: not required.",
         ),
-        ("next-in-group", ":1234567890", "next of need", "Next passage of a need."),
-        (
-            "!turn-needs",
-            "",
-            "needs or ways",
-            "Show needs as ways, (1 and 2) or (3 and 4), and back.",
-        ),
-        ("!grade-up", "", "grade up", "One grade up (marks the passage)."),
-        ("!grade-down", "", "grade down", "One grade down; below 1 it is unmarked."),
-        ("!grade", ":0123", "set grade", "Then 0-3: set the grade; 1, related, is not required."),
-        ("!rate-mode", "", "rate mode", "Bare 0-3 grade and step down; Esc leaves."),
-        ("!shorten", "", "wider section", "The support names a wider section (heading) each time."),
-        ("!lengthen", "", "narrower", "The support names the narrower section again."),
-        ("!reanchor", "", "anchor here", "Anchor a support whose text was lost here."),
-        ("supports", "", "what is written", "The supports in words, also those not on screen."),
-        ("!snippets", "", "snippets", "Pick the sentences that carry the answer."),
-        ("!tools", "", "tool calls", "Mark expected tool calls, or forbid one."),
+        ("next-in-group:1234567890", "next of need", "Next passage of a need."),
+        ("!turn-needs", "needs or ways", "Show needs as ways, (1 and 2) or (3 and 4), and back."),
+        ("!grade-up", "grade up", "One grade up (marks the passage)."),
+        ("!grade-down", "grade down", "One grade down; below 1 it is unmarked."),
+        ("!grade:0123", "set grade", "Then 0-3: set the grade; 1, related, is not required."),
+        ("!rate-mode", "rate mode", "Bare 0-3 grade and step down; Esc leaves."),
+        ("!shorten", "wider section", "The support names a wider section (heading) each time."),
+        ("!lengthen", "narrower", "The support names the narrower section again."),
+        ("!reanchor", "anchor here", "Anchor a support whose text was lost here."),
+        ("supports", "what is written", "The supports in words, also those not on screen."),
+        ("!snippets", "snippets", "Pick the sentences that carry the answer."),
+        ("!tools", "tool calls", "Mark expected tool calls, or forbid one."),
     ),
-    *_part(
+    *_on_main(
         "Decide",
-        "main",
-        ("!confirm", "", "ok+next", "Confirm (accepts a draft); open the next open question."),
-        ("!unanswerable", "", "no answer", "The documents do not contain the answer; on or off."),
-        ("!answerable", "", "answerable", "Answerable; the first mark sets it."),
-        ("!skip", "", "later", "Judge later: the question goes to the end of the queue."),
-        ("!flag", "", "flag", "Flag the question, or remove the flag."),
-        ("!note", "", "note", "Write a note, or say that you cannot tell."),
-        ("!undo", "", "undo", "Undo; as far back as you like."),
-        ("!redo", "", "redo", "Redo the last undone change."),
+        ("!confirm", "ok+next", "Confirm (accepts a draft); open the next open question."),
+        ("!unanswerable", "no answer", "The documents do not contain the answer; on or off."),
+        ("!answerable", "answerable", "Answerable; the first mark sets it."),
+        ("!skip", "later", "Judge later: the question goes to the end of the queue."),
+        ("!flag", "flag", "Flag the question, or remove the flag."),
+        ("!note", "note", "Write a note, or say that you cannot tell."),
+        ("!undo", "undo", "Undo; as far back as you like."),
+        ("!redo", "redo", "Redo the last undone change."),
     ),
-    *_part(
+    *_on_main(
         "Read and move",
-        "main",
-        ("read-on", "", "read on", "A page down; at the end of the text, the next unread row."),
-        ("go-to-row", "", "go to row", "Then a number and Enter: go to that row and show it."),
+        ("read-on", "read on", "A page down; at the end of the text, the next unread row."),
+        ("go-to-row", "go to row", "Then a number and Enter: go to that row and show it."),
         (
             "digits-look",
-            "",
             "digits look",
             "A digit shows its row first and marks it when pressed again.",
         ),
-        ("down", "", "next row", "Go to the next row (or line, in a text)."),
-        ("up", "", "previous row", "Go to the previous row (or line, in a text)."),
-        ("first", "", "first", "Go to the first row."),
-        ("top", ":g", "first", "Then g: go to the first row."),
-        ("last", "", "last", "Go to the last row."),
-        ("page-down", "", "text down", "Scroll the text half a page down."),
-        ("page-up", "", "text up", "Scroll the text half a page up."),
-        ("line-down", "", "text line down", "Scroll the text one line down."),
-        ("line-up", "", "text line up", "Scroll the text one line up."),
-        ("next-question", "", "next question", "Next question, without confirming this one."),
-        ("previous-question", "", "previous question", "Previous question."),
-        ("back", "", "back", "Back to the question changed before."),
-        ("next-marked", "", "next marked", "Go to the next marked row."),
-        ("previous-marked", "", "previous marked", "Go to the previous marked row."),
+        ("down", "next row", "Go to the next row (or line, in a text)."),
+        ("up", "previous row", "Go to the previous row (or line, in a text)."),
+        ("first", "first", "Go to the first row."),
+        ("top:g", "first", "Then g: go to the first row."),
+        ("last", "last", "Go to the last row."),
+        ("page-down", "text down", "Scroll the text half a page down."),
+        ("page-up", "text up", "Scroll the text half a page up."),
+        ("line-down", "text line down", "Scroll the text one line down."),
+        ("line-up", "text line up", "Scroll the text one line up."),
+        ("next-question", "next question", "Next question, without confirming this one."),
+        ("previous-question", "previous question", "Previous question."),
+        ("back", "back", "Back to the question changed before."),
+        ("next-marked", "next marked", "Go to the next marked row."),
+        ("previous-marked", "previous marked", "Go to the previous marked row."),
         (
             "next-pane",
-            "",
             "next pane",
             "Next pane: rows, text, questions; conversation, question and needs if long.",
         ),
-        ("previous-pane", "", "previous pane", "Previous pane."),
+        ("previous-pane", "previous pane", "Previous pane."),
     ),
-    *_part(
+    *_on_main(
         "Find",
-        "main",
-        ("filter", "", "filter", "Show only rows with these words (focused pane)."),
-        ("next-hit", "", "next hit", "Next row or place with the words."),
-        ("previous-hit", "", "previous hit", "Previous row or place with the words."),
-        ("clear", "", "clear", "Cancel a started key, a range or the filter."),
+        ("filter", "filter", "Show only rows with these words (focused pane)."),
+        ("next-hit", "next hit", "Next row or place with the words."),
+        ("previous-hit", "previous hit", "Previous row or place with the words."),
+        ("clear", "clear", "Cancel a started key, a range or the filter."),
         (
             "!probe",
-            "",
             "search",
             "Ask the API another question; with > first, as the conversation's next turn.",
         ),
-        ("!add-path", "", "add by path", "Add a support by path and heading."),
-        ("refetch", "", "fetch again", "Fetch the passages again; marks follow their text."),
+        ("!add-path", "add by path", "Add a support by path and heading."),
+        ("refetch", "fetch again", "Fetch the passages again; marks follow their text."),
     ),
-    *_part(
+    *_on_main(
         "Edit",
-        "main",
-        ("!edit", "", "edit", "Edit question, facts, claims, tags, category, difficulty."),
-        ("!edit-text", "", "edit as text", "Edit the whole record in $EDITOR."),
-        ("!new", "", "new question", "Add a question."),
-        ("!copy", "", "copy question", "Add a question copied from this one."),
-        ("!delete", "", "delete question", "Delete this question (asks; undo brings it back)."),
-        ("copy-anchor", "", "copy anchor", "Copy path and heading to the clipboard."),
-        ("copy-text", "", "copy text", "Copy the passage's text to the clipboard."),
+        ("!edit", "edit", "Edit question, facts, claims, tags, category, difficulty."),
+        ("!edit-text", "edit as text", "Edit the whole record in $EDITOR."),
+        ("!new", "new question", "Add a question."),
+        ("!copy", "copy question", "Add a question copied from this one."),
+        ("!delete", "delete question", "Delete this question (asks; undo brings it back)."),
+        ("copy-anchor", "copy anchor", "Copy path and heading to the clipboard."),
+        ("copy-text", "copy text", "Copy the passage's text to the clipboard."),
     ),
-    *_part(
+    *_on_main(
         "View",
-        "main",
-        ("toggle-questions", "", "question list", "Question list on or off."),
-        ("zoom", "", "zoom", "Show the text, or the focused pane, on the whole screen, and back."),
+        ("toggle-questions", "question list", "Question list on or off."),
+        ("zoom", "zoom", "Show the text, or the focused pane, on the whole screen, and back."),
         (
             "conversation",
-            "",
             "conversation",
             "The conversation before the question: all of it, or its last two lines.",
         ),
-        ("info", "", "rank, scores", "Rank and scores on or off (not in blind mode)."),
-        ("order", "", "row order", "Next row order: shuffled, rank, path."),
-        ("!blind", "", "blind mode", "Blind mode on or off; the change is recorded."),
-        ("theme", "", "theme", "Dark or light theme."),
+        ("info", "rank, scores", "Rank and scores on or off (not in blind mode)."),
+        ("order", "row order", "Next row order: shuffled, rank, path."),
+        ("!blind", "blind mode", "Blind mode on or off; the change is recorded."),
+        ("theme", "theme", "Dark or light theme."),
     ),
-    *_part(
+    *_on_main(
         "Program",
-        "main",
-        ("!adjudicate", "", "adjudicate", "Resolve differences between two annotators."),
-        ("help", "", "help", "This page; Tab turns to the labelling guideline."),
-        ("palette", "", "commands", "Commands by name; a number or id opens it."),
-        ("!save", "", "save", "Write the file now."),
-        ("suspend", "", "suspend", "To the shell; fg there comes back."),
-        ("redraw", "", "redraw", "Draw the screen again."),
-        ("leave", "", "quit", "Leave; everything is saved already."),
-        ("quit", "", "quit", "Leave from anywhere; Ctrl+c twice does it too."),
-        ("interrupt", "", "quit (twice)", "Pressed twice in a row: leave."),
+        ("!adjudicate", "adjudicate", "Resolve differences between two annotators."),
+        ("help", "help", "This page; Tab turns to the labelling guideline."),
+        ("palette", "commands", "Commands by name; a number or id opens it."),
+        ("!save", "save", "Write the file now."),
+        ("suspend", "suspend", "To the shell; fg there comes back."),
+        ("redraw", "redraw", "Draw the screen again."),
+        ("leave", "quit", "Leave; everything is saved already."),
+        ("quit", "quit", "Leave from anywhere; Ctrl+c twice does it too."),
+        ("interrupt", "quit (twice)", "Pressed twice in a row: leave."),
     ),
     *_part(
         "Snippets",

@@ -18,13 +18,7 @@ from labeller.case_state import LABEL_FIELDS, CaseState, Record, undecided
 from labeller.needs import NOTHING, always_met, empty_parts
 from labeller.passages import content_words
 from labeller.supports import write_supports
-from labeller.worklist import (
-    CANNOT_TELL,
-    SKIPPED,
-    UNANSWERABLE,
-    CaseSummary,
-    is_draft,
-)
+from labeller.worklist import CANNOT_TELL, SKIPPED, UNANSWERABLE, CaseSummary, is_draft
 from records.cases import DRAFT
 from terminal.actions import ActionRefused
 from terminal.tables import counted

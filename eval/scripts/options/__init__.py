@@ -222,6 +222,38 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+runs_option = partial(
+    click.option,
+    "--run",
+    "--run-id",
+    "run",
+    type=Names(),
+    default=("latest",),
+    show_default="latest",
+    metavar="RUN,…",
+)
+
+targets_option = click.option(
+    "--targets",
+    "targets_file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Pass marks.  [default: eval/targets.toml]",
+)
+
+plugin_option = partial(click.option, "--plugin", "plugins", type=FILE, multiple=True)
+
+allow_missing_option = partial(
+    click.option, "--allow-missing", type=click.IntRange(min=0), default=0, metavar="N"
+)
+
+batch_out_option = partial(click.option, "--batch-out", type=FOLDER, metavar="FOLDER")
+
+error_rate_option = partial(click.option, "--max-error-rate", type=FiniteRange(0, 1), default=0.2)
+
+cache_dir_option = partial(
+    click.option, "--cache-dir", default=CACHE_DIR, show_default="eval/cache"
+)
+
 limits_option = click.option(
     "--set",
     multiple=True,
@@ -261,13 +293,7 @@ def judge_options(function: F) -> F:
             click.option(
                 "--offline", is_flag=True, help="Ask no judge: a verdict not in the cache fails."
             ),
-            click.option(
-                "--cache-dir",
-                type=FOLDER,
-                default=CACHE_DIR,
-                show_default="eval/cache",
-                help="Folder of verdicts, facts and vectors.",
-            ),
+            cache_dir_option(type=FOLDER, help="Folder of verdicts, facts and vectors."),
         ),
     )
 
@@ -377,13 +403,7 @@ support_model_option = click.option(
     help="Folder of a model that checks claims (docs/support-models.md).",
 )
 
-vectors_option = click.option(
-    "--cache-dir",
-    type=FOLDER,
-    default=CACHE_DIR,
-    show_default="eval/cache",
-    help="Where vectors are kept.",
-)
+vectors_option = cache_dir_option(type=FOLDER, help="Where vectors are kept.")
 
 
 class Streams:

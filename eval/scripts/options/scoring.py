@@ -63,12 +63,7 @@ def _choice_option(
     *names: str, choices: Sequence[str], text: str
 ) -> Callable[[options.F], options.F]:
     """One of the choices, usually the first."""
-    return click.option(
-        *names,
-        type=click.Choice(choices),
-        default=choices[0],
-        help=text,
-    )
+    return click.option(*names, type=click.Choice(choices), default=choices[0], help=text)
 
 
 def _usual_cutoffs() -> tuple[int, ...]:

@@ -25,12 +25,7 @@ from ragmetrics.claims import (
 from ragmetrics.text import numbers
 from ragmetrics.text.content import content_stems
 from ragmetrics.text.language import language_of
-from ragmetrics.text.refusals import (
-    declines,
-    lacks_a_part,
-    says_the_same,
-    without_quotes,
-)
+from ragmetrics.text.refusals import declines, lacks_a_part, says_the_same, without_quotes
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold, has_fewer_words
 

@@ -13,13 +13,7 @@ import orjson
 
 from records.lines import nests_deeper
 from records.results import RetrievedChunk, TestResult
-from records.tool_calls import (
-    MOST_ARGUMENTS,
-    MOST_CALLS,
-    MOST_NAME,
-    MOST_TOOL_TEXT,
-    ToolCall,
-)
+from records.tool_calls import MOST_ARGUMENTS, MOST_CALLS, MOST_NAME, MOST_TOOL_TEXT, ToolCall
 
 RESULT_FIELDS = (
     "answer",

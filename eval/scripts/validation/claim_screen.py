@@ -21,14 +21,7 @@ from terminal.palette import ActionCommands
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, fit, one_line, wrap
 from terminal.text_pane import Mark, TextPane
 from terminal.windows import LinePrompt, Palette, Window
-from validation.claim_session import (
-    ClaimItem,
-    ClaimSession,
-    actions,
-    help_text,
-    hinted,
-    words,
-)
+from validation.claim_session import ClaimItem, ClaimSession, actions, help_text, hinted, words
 
 
 class ClaimApp(TerminalApp, inherit_bindings=False):

@@ -140,9 +140,7 @@ def _draw(labels_of_claim: Sequence[ClaimLabel]) -> ClaimDraw:
     return next((draw for draw in draws if draw.stratum), draws[0])
 
 
-def _by_verdict(
-    counting: Iterable[tuple[JudgedClaim, ClaimLabel]],
-) -> dict[str, dict[str, int]]:
+def _by_verdict(counting: Iterable[tuple[JudgedClaim, ClaimLabel]]) -> dict[str, dict[str, int]]:
     table: dict[str, Counter[str]] = {}
     for claim, label in counting:
         table.setdefault(label.label or "", Counter())[claim.verdict] += 1

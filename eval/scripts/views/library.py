@@ -27,26 +27,14 @@ from records.metrics import read_summary
 from records.notes import CaseNote
 from records.profiles import read_maps_passages
 from records.run_table import find_score_line
-from records.runs import (
-    CONFIG,
-    METRICS,
-    PARTIAL,
-    RESULTS,
-    VERDICTS,
-    results_file,
-    scored_sections,
-)
+from records.runs import CONFIG, METRICS, PARTIAL, RESULTS, VERDICTS, results_file, scored_sections
 from records.verdicts import judge_of
 from views.browser.model import MetricTrend, OpenRun, RunInfo, Trend
 from views.case import Case
 from views.case_files import read_case
 from views.notes import CaseNotes
 from views.report.text import visible
-from views.runs import (
-    Signature,
-    run_info,
-    signature,
-)
+from views.runs import Signature, run_info, signature
 from views.snapshot import Snapshot
 
 

@@ -8,16 +8,7 @@ from collections.abc import Iterator
 from decisions.watch_print import watch_blocks
 from formats.traces.cases import CAPTURE
 from formats.traces.feedback import NO_FEEDBACK
-from terminal.page import (
-    Block,
-    Heading,
-    Page,
-    Prose,
-    Quoted,
-    fine_percent,
-    items,
-    plain_table,
-)
+from terminal.page import Block, Heading, Page, Prose, Quoted, fine_percent, items, plain_table
 from terminal.tables import counted, plain
 from watching.canaries import CanaryLook, sentence
 from watching.figures import FIGURES, TAIL_DISTORTS, date_of, shown_figures

@@ -225,16 +225,6 @@ def test_marks_of_a_chart_stay_within_it_in_order(times: list[tuple[float, ...]]
         assert 0 < row["label_y"] < row["y"] < chart["bottom"]
 
 
-@given(st.lists(st.integers(0, 10**6), max_size=15))
-def test_bars_are_as_tall_as_their_counts(counts: list[int]) -> None:
-    chart = charts.bars([(str(count), count) for count in counts])
-    tallest = max((bar["height"] for bar in chart["bars"]), default=0)
-    for bar in chart["bars"]:
-        assert bar["y"] + bar["height"] == pytest.approx(chart["bottom"], abs=0.2)
-        if max(counts):
-            assert bar["height"] == pytest.approx(tallest * bar["count"] / max(counts), abs=0.2)
-
-
 def test_an_interval_is_drawn_on_the_range_of_its_metric() -> None:
     shown = Whisker((-0.5, 0.5), 0.0, 0.5, low=-1.0, high=1.0)
     chart = charts.whisker(shown, width=110.0)

@@ -406,11 +406,8 @@ def parse_ranked(
     path: Path, notes: Notes, tags: set[str], number: int, line: bytes
 ) -> tuple[str, RankedLine] | None:
     """A line of a run: topic, Q0, document, rank, score, tag."""
-    columns = columns_of(path, number, line, notes)
+    columns = columns_of(path, number, line, notes, 6, "runs")
     if columns is None:
-        return None
-    if len(columns) != 6:
-        notes.problem(path, number, "", f"has {len(columns)} columns; runs have 6")
         return None
     topic, _, document, rank, score_text, tag = columns
     score = finite(score_text)
@@ -422,7 +419,14 @@ def parse_ranked(
     return topic, RankedLine(document, rank, score)
 
 
-def columns_of(path: Path, number: int, line: bytes, notes: Notes) -> list[str] | None:
-    """The columns of a line, parted by ASCII blanks alone, as trec_eval does."""
+def columns_of(
+    path: Path, number: int, line: bytes, notes: Notes, count: int, noun: str
+) -> list[str] | None:
+    """The columns of a line, parted by ASCII blanks alone, as trec_eval does; None after reporting
+    that they are not as many as the lines of such files have."""
     text = decoded(path, number, b"\n".join(line.split()), notes)
-    return None if text is None else text.split("\n")
+    columns = None if text is None else text.split("\n")
+    if columns is None or len(columns) == count:
+        return columns
+    notes.problem(path, number, "", f"has {len(columns)} columns; {noun} have {count}")
+    return None

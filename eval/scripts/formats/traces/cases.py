@@ -39,14 +39,7 @@ from formats.traces.spans import (
     messages_of,
 )
 from formats.traces.values import structured, tokens_in
-from records.results import (
-    ErrorInfo,
-    RetrievedChunk,
-    Search,
-    SearchedChunk,
-    TestResult,
-    union_of,
-)
+from records.results import ErrorInfo, RetrievedChunk, Search, SearchedChunk, TestResult, union_of
 from records.tool_calls import ToolCall, calls_beside_passages, is_of_passages
 
 UNCERTAIN = "answers that are not certain (unknown)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import Any
 
 CLASS = "__class__"
@@ -92,17 +93,19 @@ class _ReprReader:
         raise ValueError(token)
 
     def _items(self, end: str, depth: int) -> list[Any]:
-        items = []
+        return [self.value(depth + 1) for _ in self._each_until(end)]
+
+    def _each_until(self, end: str) -> Iterator[None]:
+        """Once for each item that the caller reads, with the comma behind it, and the end."""
         while self._peek() != end:
-            items.append(self.value(depth + 1))
+            yield
             if self._peek() == ",":
                 self._next()
         self._next()
-        return items
 
     def _arguments(self, depth: int) -> dict[str, Any]:
         fields: dict[str, Any] = {}
-        while self._peek() != ")":
+        for _ in self._each_until(")"):
             value = self.value(depth + 1)
             if self._peek() == "=" and isinstance(value, str | None):
                 self._next()
@@ -112,23 +115,17 @@ class _ReprReader:
                 fields[value] = self.value(depth + 1)
             else:
                 fields[str(len(fields))] = value
-            if self._peek() == ",":
-                self._next()
-        self._next()
         return fields
 
     def _mapping(self, depth: int) -> dict[str, Any]:
         fields: dict[str, Any] = {}
-        while self._peek() != "}":
+        for _ in self._each_until("}"):
             name = self.value(depth + 1)
             if self._peek() == ":":
                 self._next()
                 fields[str(name)] = self.value(depth + 1)
             else:
                 fields[str(len(fields))] = name
-            if self._peek() == ",":
-                self._next()
-        self._next()
         return fields
 
 

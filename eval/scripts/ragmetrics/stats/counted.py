@@ -99,9 +99,7 @@ def portions(parts: Sequence[CountedValues]) -> Iterator[list[CountedValues]]:
         ]
 
 
-def put_together(
-    portions: Iterable[Sequence[CountedValues]],
-) -> tuple[CountedValues, SharedCells]:
+def put_together(portions: Iterable[Sequence[CountedValues]]) -> tuple[CountedValues, SharedCells]:
     """All entries, no cluster in two portions: those of cases that share no cluster, condensed, and
     the others by cells."""
     alone, cells, rows, times = [_no_entries()], [_no_entries()], [], []

@@ -10,23 +10,24 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Thread
 from typing import Any, ClassVar
 
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import Hit, Hits
 from textual.content import Content
 from textual.message import Message
 
 from terminal.action_screen import ActionScreen
 from terminal.actions import UndoSteps
 from terminal.app import STYLE_SHEET, THEMES, StyleSheets, TerminalApp, check_theme
-from terminal.safe_text import display, one_line
+from terminal.palette import ActionCommands
+from terminal.safe_text import one_line
 from terminal.windows import LinePrompt, Palette
-from views.browser.actions import NoteStep, key_names
+from views.browser.actions import NoteStep
 from views.browser.listing import CaseList, ListWalk, PairList, Walk
 from views.browser.lists import CasesScreen, ListScreen
 from views.browser.model import Library, OpenRun
@@ -241,26 +242,8 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         return f"{name} ended with exit code {code}" if code else ""
 
 
-Command = tuple[str, str, Callable[[], None]]
-"""Label, help, what it does."""
-
-
-class _BrowseCommands(Provider):
-    """Finds actions by the letters of their label."""
-
-    def _commands(self) -> Iterator[Command]:
-        screen = self.screen
-        if isinstance(screen, ActionScreen):
-            for action in screen.actions.values():
-                if action.id not in ("palette", "top"):
-                    keys = key_names(action)
-                    label = f"{action.label} ({keys})" if keys else action.label
-                    yield label, action.help, partial(screen.perform, action.id)
-
-    async def discover(self) -> Hits:
-        """Every action, before anything is typed."""
-        for label, text, run in self._commands():
-            yield DiscoveryHit(Content(display(label)), run, text=label, help=text)
+class _BrowseCommands(ActionCommands):
+    """The actions of the screen, and the case whose id is typed."""
 
     async def search(self, query: str) -> Hits:
         """The case of that id first, then the actions that match."""
@@ -272,11 +255,8 @@ class _BrowseCommands(Provider):
             if row is not None:
                 title = one_line(f"open case {case_id}", 200)
                 yield Hit(2.0, Content(title), partial(app.open_row, screen.cases, row), text=title)
-        matcher = self.matcher(query)
-        for label, text, run in self._commands():
-            score = matcher.match(label)
-            if score > 0:
-                yield Hit(score, Content(display(label)), run, text=label, help=text)
+        async for hit in super().search(query):
+            yield hit
 
 
 def _call_and_wait(command: Sequence[str]) -> int:

@@ -18,14 +18,7 @@ from terminal.safe_text import one_line
 from terminal.tables import counted
 from terminal.windows import Ask, LinePrompt
 from views.browser import rows
-from views.browser.actions import (
-    ACTIONS,
-    HINTS,
-    Browser,
-    common_acts,
-    label_case,
-    note_acts,
-)
+from views.browser.actions import ACTIONS, HINTS, Browser, common_acts, label_case, note_acts
 from views.browser.case_markdown import case_markdown
 from views.browser.listing import CaseList, PairList
 from views.browser.model import EXPORTS

@@ -6,8 +6,9 @@ Every foreign string passes `one_line` here. A state is never colour alone: it h
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ragmetrics.catalogue import METRICS, overview
 from records.answer_table import AnswerTable
@@ -83,6 +84,13 @@ def _metric_column(name: str) -> Column:
     return Column(name, head, max(SCORE_MIN, min(SCORE_MAX, len(head) + 1)))
 
 
+def _that_fit(columns: Iterable[Column], room: int) -> list[Column]:
+    """The first columns that fit into the room, with a blank behind each."""
+    wanted = list(columns)
+    ends = accumulate(column.width + 1 for column in wanted)
+    return [column for column, end in zip(wanted, ends, strict=True) if end <= room]
+
+
 def case_columns(width: int, metrics: Sequence[str], longest: int, *, chosen: bool) -> list[Column]:
     """The columns that fit on ``width`` cells: id, state, scores, latency, question.
 
@@ -95,11 +103,8 @@ def case_columns(width: int, metrics: Sequence[str], longest: int, *, chosen: bo
     wanted_columns = [_metric_column(name) for name in metrics]
     if width >= 100:
         wanted_columns.append(Column("latency", "ms", 6))
-    for column in wanted_columns:
-        if used + column.width + 1 + least > width:
-            break
-        columns.append(column)
-        used += column.width + 1
+    columns += _that_fit(wanted_columns, width - used - least)
+    used = LEFT + sum(column.width + 1 for column in columns)
     columns.append(Column("question", "question", max(0, width - used), right=False))
     return columns
 
@@ -146,12 +151,7 @@ def group_columns(width: int, metrics: Sequence[str], longest: int) -> list[Colu
     columns = [name, Column("cases", "cases", 7), Column("failing", "fail", 7)]
     columns.append(Column("share", "fail %", 7))
     used = 1 + sum(column.width + 1 for column in columns)
-    for column in map(_metric_column, metrics):
-        if used + column.width + 1 > width:
-            break
-        columns.append(column)
-        used += column.width + 1
-    return columns
+    return [*columns, *_that_fit(map(_metric_column, metrics), width - used)]
 
 
 def group_row(
@@ -279,15 +279,8 @@ def progress(run: RunInfo, count: int) -> str:
 
 def _run_metrics(runs: Sequence[RunInfo], width: int, used: int) -> list[Column]:
     """Columns for the main metrics that any of the runs has, as many as fit."""
-    columns = []
-    for name in RUN_MAIN:
-        if any(run.mean(name) is not None for run in runs):
-            column = _metric_column(name)
-            if used + column.width + 1 > width:
-                break
-            columns.append(column)
-            used += column.width + 1
-    return columns
+    names = (name for name in RUN_MAIN if any(run.mean(name) is not None for run in runs))
+    return _that_fit(map(_metric_column, names), width - used)
 
 
 RUN_FIXED = (

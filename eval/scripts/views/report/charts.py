@@ -26,28 +26,6 @@ def _round(value: float) -> float:
     return round(value, 1)
 
 
-def bars(rows: Sequence[tuple[str, int]], height: float = 200.0) -> Chart:
-    """Upright bars with their labels and counts; the axis begins at 0."""
-    left, bottom, top = 8.0, height - 26, 22.0
-    most = max(1, *(count for _, count in rows)) if rows else 1
-    step = (WIDTH - 2 * left) / max(1, len(rows))
-    drawn = []
-    for index, (label, count) in enumerate(rows):
-        tall = (bottom - top) * count / most
-        drawn.append(
-            {
-                "x": _round(left + index * step + step * 0.12),
-                "y": _round(bottom - tall),
-                "width": _round(step * 0.76),
-                "height": _round(tall),
-                "middle": _round(left + (index + 0.5) * step),
-                "label": label,
-                "count": count,
-            }
-        )
-    return {"width": WIDTH, "height": height, "bottom": bottom, "bars": drawn}
-
-
 def ranges(
     stages: Sequence[StageLatency], marks: Sequence[str], before: Sequence[StageLatency] = ()
 ) -> Chart:

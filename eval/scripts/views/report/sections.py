@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from decisions.evidence_path import path_blocks
 from decisions.failure_map import failure_blocks
@@ -311,15 +311,9 @@ def _ranks(found: FirstRanks) -> Iterator[Block]:
             DataColumn("successes", successes),
             DataColumn("95 % interval", lambda group: _shares(group.ci95)),
         ]
-    rows = [*found.bins, _renamed(found.nowhere)]
+    rows = [*found.bins, structs.replace(found.nowhere, rank="none found")]
     caption = "Answers by the rank of their first relevant passage"
-    yield Chart("ranks", found)
     yield DataTable([*columns, _cases("cases")], rows, caption=caption)
-
-
-def _renamed(nowhere: RankGroup) -> RankGroup:
-    values = {name: getattr(nowhere, name) for name in nowhere.__struct_fields__}
-    return RankGroup(**values | {"rank": "none found"})
 
 
 def _shares(ends: Sequence[float] | None) -> str:
