@@ -112,7 +112,7 @@ class _Runner:
         return self._options.results_dir / self.run_id
 
     @property
-    def cases_asked(self) -> list[str]:
+    def asked_ids(self) -> list[str]:
         return list(dict.fromkeys(job.case.id for block in self.blocks for job in block))
 
     @property
@@ -152,9 +152,7 @@ class _Runner:
             folder, _ = run(options, console, pace=_Turns(self.plan, blocks, warm_up, ending))
         return folder
 
-    def ask_separately(
-        self, suffix: str, block: Sequence[Job], console: Console, reason: str
-    ) -> Path:
+    def ask_apart(self, suffix: str, block: Sequence[Job], console: Console, reason: str) -> Path:
         """Ask a block in a run of its own."""
         options = replace(self._options, run_id=f"{self.run_id[:80]}.{suffix}")
         return self.asking(options, [block], console, Ending("stopped", reason))
@@ -182,9 +180,9 @@ class _Runner:
 
     def finish(self, cases: int, reason: str, console: Console) -> None:
         """Make an ordinary run of the folder: complete with all ``cases``, else stopped."""
-        ending = Ending("complete") if len(self.cases_asked) == cases else Ending("stopped", reason)
+        ending = Ending("complete") if len(self.asked_ids) == cases else Ending("stopped", reason)
         if (self.folder / PARTIAL).exists() or not results_file(self.folder).exists():
-            end(self._options, console, ending, self.cases_asked)
+            end(self._options, console, ending, self.asked_ids)
 
 
 class SweepRun:
@@ -336,7 +334,7 @@ class SweepRun:
         """Drop what breaks a limit, then what is worse than the best of the others."""
         baseline = self._options.grid.baseline
         for runner in self._racing:
-            codes = self._codes_of(runner.cases_asked)
+            codes = self._codes_of(runner.asked_ids)
             reasons = [
                 race.broken(limit, runner.values[limit.name], codes, self._rules)
                 for limit in self._rules.limits
@@ -346,7 +344,7 @@ class SweepRun:
         among = [runner.setting.name for runner in self._racing if not runner.reason]
         if not among:
             return
-        codes = self._codes_of(self._racing[0].cases_asked)
+        codes = self._codes_of(self._racing[0].asked_ids)
         quality = {runner.setting.name: self._quality(runner.values) for runner in self._racing}
         rules = replace(self._rules, protected=frozenset())
         self._baseline_worse = False
@@ -362,7 +360,7 @@ class SweepRun:
         """Whether nothing will be told apart any more, if it goes on as it has until now."""
         among = [runner.setting.name for runner in self._contenders]
         quality = {runner.setting.name: self._quality(runner.values) for runner in self._contenders}
-        asked = self._contenders[0].cases_asked
+        asked = self._contenders[0].asked_ids
         share = len(asked) / sum(len({job.case.id for job in block}) for block in self._blocks)
         return race.futile(quality, self._codes_of(asked), self._rules, among, share)
 
@@ -502,7 +500,7 @@ class SweepRun:
                 outcome.state = "broken" if runner.reason else "worse" if is_worse else "left"
             seen = runner.dropped.seen if runner.dropped else None
             if outcome.name != best and runner in self._racing:
-                codes = self._codes_of(runner.cases_asked)
+                codes = self._codes_of(runner.asked_ids)
                 pair = quality[best], quality[outcome.name]
                 seen = race.held_against(*pair, codes, self._rules, len(self._racing))
             if seen is not None:
@@ -533,7 +531,7 @@ class SweepRun:
             state=runner.state,
             reason=runner.reason,
             baseline=runner.setting.name == self._options.grid.baseline,
-            cases=len(runner.cases_asked),
+            cases=len(runner.asked_ids),
             calls=runner.calls,
         )
         if runner.values:
@@ -577,15 +575,13 @@ class SweepRun:
             return None
         ids = list(dict.fromkeys(job.case.id for job in self._aside))
         by_name = {runner.setting.name: runner for runner in self.runners}
-        asked = {
-            case_id for name in (baseline, sweep.best) for case_id in by_name[name].cases_asked
-        }
+        asked = {case_id for name in (baseline, sweep.best) for case_id in by_name[name].asked_ids}
         again = len(asked.intersection(ids))
         reason = f"asked to confirm a sweep, {again} of {counted(len(ids), 'case')} once more"
         quality, runs = [], []
         for name in (baseline, sweep.best):
             runner = by_name[name]
-            folder = runner.ask_separately("confirm", self._aside, self._console, reason)
+            folder = runner.ask_apart("confirm", self._aside, self._console, reason)
             quality.append(self._quality(self._scorer.scores(folder, ids)))
             self._scorer.score_whole(folder)
             runs.append(folder.name)

@@ -250,8 +250,8 @@ class ToolsEvidence(msgspec.Struct):
 
 
 class RubricVerdict(msgspec.Struct):
-    """What a judge says of an answer by a rubric; ``good``: it reaches the target. ``unchecked``: the
-    verdict whose quote was found nowhere. ``others``: those of further opinions."""
+    """A judgement by a rubric; ``good``: it reaches the target. ``unchecked``: the verdict whose
+    quote was found nowhere. ``others``: those of further opinions."""
 
     name: str
     verdict: str
