@@ -87,10 +87,10 @@ def test_the_sums_equal_a_second_implementation() -> None:
         h = 5.8 if number % 3 == 0 else 4.4
         expected = plain_cusum(values, h)
         bad = [s for s in shifts_of(values, threshold=h) if not s.better]
-        rises = [s.found_at for s in shifts_of(values, threshold=h) if s.better]
-        if rises and (not bad or rises[0] <= bad[0].found_at):
+        rises = [s.found for s in shifts_of(values, threshold=h) if s.better]
+        if rises and (not bad or rises[0] <= bad[0].found):
             continue  # a rise restarted the line before
-        assert ((bad[0].found_at, bad[0].began_at) if bad else None) == expected
+        assert ((bad[0].found, bad[0].began) if bad else None) == expected
         named += expected is not None
     assert named > 15
 
@@ -111,8 +111,8 @@ def test_a_step_is_named_and_the_line_restarts_there() -> None:
     values = [0.7 + (0.01 if place % 2 else -0.01) for place in range(30)]
     values[14:] = [value - 0.05 for value in values[14:]]
     points, shifts = controlled(values, higher_is_better=True)
-    assert [(s.kind, s.better, s.began_at) for s in shifts] == [("shift", False, 14)]
-    assert shifts[0].found_at <= 15
+    assert [(s.kind, s.better, s.began) for s in shifts] == [("shift", False, 14)]
+    assert shifts[0].found <= 15
     last = points[-1].band
     assert last is not None
     assert last[0] < 0.65 < last[1], "the band is that of the new level"
@@ -181,7 +181,7 @@ def test_a_share_of_cases_does_not_alert_for_single_cases() -> None:
     rare = [1 - (place % 4 == 1) / 90 for place in range(16)] + [1.0, 89 / 90, 89 / 90, 1.0]
     spreads = [1 / 90] * (len(rare) + 1)
     assert shifts_of(rare, spreads=spreads) == []
-    assert [s.began_at for s in shifts_of([*rare, 0.85], spreads=spreads)] == [len(rare)]
+    assert [s.began for s in shifts_of([*rare, 0.85], spreads=spreads)] == [len(rare)]
 
 
 @given(
@@ -194,8 +194,8 @@ def test_scores_know_no_unit_and_the_directions_are_mirror_images(
     points, shifts = controlled(values, higher_is_better=higher)
     mirrored, same = controlled([-value for value in values], higher_is_better=not higher)
     assert [point.score for point in mirrored] == [point.score for point in points]
-    assert [(s.found_at, s.began_at, s.better) for s in same if s.kind == "shift"] == [
-        (s.found_at, s.began_at, s.better) for s in shifts if s.kind == "shift"
+    assert [(s.found, s.began, s.better) for s in same if s.kind == "shift"] == [
+        (s.found, s.began, s.better) for s in shifts if s.kind == "shift"
     ]
     scaled, _ = controlled([8 * value for value in values], higher_is_better=higher)
     if not any(shift.kind == "fall" for shift in shifts):  # which is relative to the size
@@ -211,8 +211,8 @@ def test_every_shift_begins_before_it_is_found_and_after_the_last_one(
     points, shifts = controlled(values, higher_is_better=higher)
     assert [point.value for point in points] == values
     for before, shift in zip([LevelShift("shift", True, -1, -1), *shifts], shifts, strict=False):
-        assert before.found_at < shift.found_at
-        assert before.began_at < shift.began_at <= shift.found_at or before.found_at == -1
+        assert before.found < shift.found
+        assert before.began < shift.began <= shift.found or before.found == -1
 
 
 def test_the_limit_rises_after_nineteen_points_of_a_line() -> None:
@@ -227,7 +227,7 @@ def test_the_limit_rises_after_nineteen_points_of_a_line() -> None:
                 total = max(0.0, total - point.score - 0.5)
             if total > 4.4 + (1.9 * log((place + 1) / 19) if place + 1 > 19 else 0):
                 break
-        assert (shifts[0].found_at, shifts[0].better) == (place, False)
+        assert (shifts[0].found, shifts[0].better) == (place, False)
         assert place >= quiet
 
 

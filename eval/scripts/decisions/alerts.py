@@ -208,14 +208,14 @@ def _judged(
     )
     shifts = shifts if line.primary else []
     line.shifts = [
-        LevelShift(shift.kind, shift.better, positions[shift.found_at], positions[shift.began_at])
+        LevelShift(shift.kind, shift.better, positions[shift.found], positions[shift.began])
         for shift in shifts
     ]
     today = _points(means, controls, shifts, line.higher_is_better, rule.max_drop)
     line.judged = [JudgedPoint(value.mean) for value in line.values[:start]] + today
     if line.shifts and not line.shifts[-1].better:
         last = line.shifts[-1]
-        line.alerts.append(Alert(last.kind, last.began_at, last.found_at))
+        line.alerts.append(Alert(last.kind, last.began, last.found))
     if (first := _since("drop" in point.kinds for point in today)) is not None:
         line.alerts.append(Alert("drop", positions[first], positions[-1]))
     newest, had = len(sets) - 1, line.positions[-1]
@@ -238,7 +238,7 @@ def _points(
     max_drop: float | None,
 ) -> list[JudgedPoint]:
     """Each value with its band, the median before it, and the alerts that it raised."""
-    kinds = {shift.found_at: shift.kind for shift in shifts if not shift.better}
+    kinds = {shift.found: shift.kind for shift in shifts if not shift.better}
     points = []
     for place, (value, control) in enumerate(zip(means, controls, strict=True)):
         baseline = median(means[:place]) if place else None

@@ -102,16 +102,16 @@ def _shift_notes(line: MetricCourse, points: Sequence[HistoryPoint]) -> Iterator
     open_ones = {alert.at for alert in line.alerts}
     for index, shift in enumerate(line.shifts):
         last = index == len(line.shifts) - 1
-        title, level = points[shift.began_at].title, _level(line, shift)
+        title, level = points[shift.began].title, _level(line, shift)
         if shift.better:
             yield f"{line.name} is better since {title}: {level}."
-        elif not last or shift.began_at not in open_ones:
+        elif not last or shift.began not in open_ones:
             yield f"{line.name} was worse from {title} on: {level}."
 
 
 def _level(line: MetricCourse, shift: LevelShift) -> str:
     """The means before and since a change, each up to the next change of level."""
-    begins = [item.began_at for item in line.shifts]
+    begins = [item.began for item in line.shifts]
     index = line.shifts.index(shift)
     start = line.positions[line.segment()] if not index else begins[index - 1]
     end = begins[index + 1] if index + 1 < len(begins) else line.positions[-1] + 1
@@ -121,7 +121,7 @@ def _level(line: MetricCourse, shift: LevelShift) -> str:
             for position, value in zip(line.positions, line.values, strict=True)
             if low <= position < high
         ]
-        for low, high in ((start, shift.began_at), (shift.began_at, end))
+        for low, high in ((start, shift.began), (shift.began, end))
     )
     if not before or not since:  # the line restarted there: an alert of its first point
         return f"now {number(line.values[-1].mean)}"
@@ -225,7 +225,7 @@ def _reason(line: MetricCourse, alert: Alert, points: Sequence[HistoryPoint]) ->
 def _under_median(line: MetricCourse, alert: Alert) -> str:
     """How far the value lay under the median of its line, which restarts at a change of level."""
     start = line.positions[line.segment()]
-    start = max([start, *(shift.began_at for shift in line.shifts if shift.began_at < alert.at)])
+    start = max([start, *(shift.began for shift in line.shifts if shift.began < alert.at)])
     pairs = zip(line.positions, line.values, strict=True)
     earlier = [value.mean for position, value in pairs if start <= position < alert.at]
     value = line.values[line.positions.index(alert.at)].mean
@@ -364,8 +364,8 @@ def _line(history: MetricHistory, line: MetricCourse) -> dict[str, Any]:
         "shifts": [
             asdict(shift)
             | {
-                "commit": history.points[shift.began_at].sha,
-                "run_id": history.points[shift.began_at].run_id,
+                "commit": history.points[shift.began].sha,
+                "run_id": history.points[shift.began].run_id,
             }
             for shift in line.shifts
         ],

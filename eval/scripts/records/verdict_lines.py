@@ -159,14 +159,14 @@ def _drop_damage(path: Path) -> int:
     settings = read_settings(path)
     named = msgspec.json.Decoder(_Named).decode
 
-    def told(line: bytes) -> bool:
+    def is_readable(line: bytes) -> bool:
         try:
             setting = named(line).setting
         except msgspec.ValidationError:
             return True  # JSON of another shape: whoever reads the file names the line
         return setting is None or setting in settings
 
-    return lost + drop_damaged_lines(path, told)
+    return lost + drop_damaged_lines(path, is_readable)
 
 
 def full_line(line: dict[str, Any], setting: VerdictSetting) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def test_a_rise_ends_an_alert() -> None:
     low = [*STEP, *STEP[14:]]
     mended = line_of(history([*low, *STEP[:12]]), AlertRule(NAMES))
     assert [shift.better for shift in mended.shifts] == [False, True]
-    assert mended.shifts[1].began_at == 26
+    assert mended.shifts[1].began == 26
     assert mended.alerts == []
     again = line_of(history([*low, *STEP[:12], *low[14:]]), AlertRule(NAMES))
     assert [alert.at for alert in again.alerts] == [38]

@@ -76,13 +76,13 @@ class LevelShift:
     """A change of level that lasts, or a single fall. Places count from 0.
 
     ``kind``: shift (CUSUM), fall (under the median), pair (paired comparison with the point
-    before). ``found_at``: the point that gave it away; ``began_at``: the first point of the new level.
+    before). ``found``: the point that gave it away; ``began``: the first point of the new level.
     """
 
     kind: ShiftKind
     better: bool
-    found_at: int
-    began_at: int
+    found: int
+    began: int
 
 
 def controlled(
@@ -129,7 +129,7 @@ def controlled(
             shift = line.compare(pairs(place), place, alpha)
         if shift is not None:
             shifts.append(shift)
-            line = _ControlLine(shift.began_at)
+            line = _ControlLine(shift.began)
     return points, shifts
 
 
