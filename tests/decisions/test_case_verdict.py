@@ -13,10 +13,18 @@ from tests.score_lines import write_lines
 
 from decisions.case_changes import read_pair
 from decisions.case_rules import Basis, CaseRules, read_case_rules
-from decisions.case_verdict import CaseVerdict, Ruling, VerdictCounts, judge_case, read_verdicts
+from decisions.case_verdict import (
+    CaseVerdict,
+    Ruling,
+    RunVerdicts,
+    VerdictCounts,
+    judge_case,
+    read_verdicts,
+)
 from ragmetrics.catalogue.cases import RULES
 from ragmetrics.pipeline import Expected, ScoredResponse, score_case
 from records.errors import StorageError
+from records.run_table import RunTable
 
 MODEL = Basis(depth=10, judge="m", trusted=True)
 LOCAL = Basis(depth=10, judge="l")
@@ -369,6 +377,21 @@ def test_a_failed_call_is_no_response(tmp_path: Path) -> None:
     lines = [{"case_id": "a", "repeat": 0, "status": "failed", "scores": {"mrr": None}}]
     run = read_verdicts(write_run(tmp_path / "r", 5, {"retrieval": lines}))
     assert run.counts().reasons == {"no_response": 1}
+
+
+@pytest.mark.parametrize("section", ["judged", "rubrics", "custom"])
+def test_a_judgement_that_failed_is_no_failed_call(tmp_path: Path, section: str) -> None:
+    """A panel without a majority, or a plugin that raised, says nothing of the bot's response."""
+    found = [{"case_id": name, "repeat": 0, "scores": {"mrr": 1.0}} for name in "ab"]
+    split = {"case_id": "a", "repeat": 0, "status": "failed", "scores": {"quotes": None}}
+    split["reasons"] = {"quotes": "judge failed: no_majority"}
+    call = {"case_id": "b", "repeat": 0, "status": "failed", "scores": {}}
+    call["reasons"] = {"*": "call failed: timeout"}
+    table = RunTable(write_run(tmp_path / "r", 5, {"retrieval": found, section: [split, call]}))
+    run = RunVerdicts(Ruling(CaseRules(), LOCAL))
+    for name in ("retrieval", section):  # as a report reads them
+        run.take_table(table.section(name))
+    assert (run.counts().cases, run.counts().reasons) == (2, {"no_response": 1})
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,14 @@ _decode_scores = msgspec.json.Decoder(dict[str, int | float | None]).decode
 _decode_reasons = msgspec.json.Decoder(dict[str, str]).decode
 
 
+_OWN_FAILURES = ("judged", "rubrics", "custom")
+
+
 class LineKind(NamedTuple):
     """What a score line says beside its scores.
 
+    ``failed``: the bot's call failed. A line of ``judged``, ``rubrics`` or ``custom`` that fails
+    but names its metrics is not one: there a judge or a plugin failed.
     ``fact``: in section ``pipeline`` how the response ended and how it should have; in an
     explained table also, in ``retrieval``, the rank of the first passage that is gold, 0 where none
     is, and in ``abstention`` whether the bot abstained. None where the line does not say.
@@ -222,7 +227,8 @@ class SectionTable:
         line = self._decode_line(data)
         text, why = bytes(line.scores), bytes(line.reasons) if self._explained else b""
         fact = self._fact(line.evidence) if self._fact and line.evidence is not None else None
-        key = hash((text, line.status == "failed", fact, why))
+        failed = line.status == "failed" and (text == b"{}" or self.section not in _OWN_FAILURES)
+        key = hash((text, failed, fact, why))
         code = self._known.get(key)
         if code is None:
             try:
@@ -233,7 +239,7 @@ class SectionTable:
             if self.head is not None:
                 reasons = self.head.reasons(scores, reasons) if why else reasons
                 scores = dict.fromkeys(self.head.metrics) | scores
-            kind = LineKind(line.status == "failed", fact, tuple(reasons.items()))
+            kind = LineKind(failed, fact, tuple(reasons.items()))
             code = self._append(scores, kind)
             if len(self._known) < _MOST_KNOWN:
                 self._known[key] = code
