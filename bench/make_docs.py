@@ -157,8 +157,8 @@ def product_row(recipe: Recipe) -> tuple[str, str, str, str, str]:
     absent = [name for name, there in parts.items() if not there]
     if recipe.guesses:
         found, absent = [*found, "the rest by its names"], []
-    notes = " ".join(recipe.known.get("notes", ()))
-    command = f"`{recipe.known['command']}`"
+    notes = " ".join(recipe.recognition.get("notes", ()))
+    command = f"`{recipe.recognition['command']}`"
     return recipe.title, command, ", ".join(found), ", ".join(absent) or "–", notes
 
 

@@ -317,3 +317,30 @@ def test_a_class_has_a_name_of_its_own() -> None:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(name_of(path))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+VAGUE = {
+    "one",
+    "found",
+    "wanted",
+    "said",
+    "told",
+    "kept",
+    "given",
+    "made",
+    "known",
+    "place",
+    "what",
+}
+VAGUE |= {"asked", "again", "left", "not_not", "put_away", "told_apart", "widened"}
+
+
+def test_no_function_has_a_bare_participle_as_its_name() -> None:
+    """A name says whose or which: nouns for values, verbs for functions."""
+    bare = [
+        f"{name_of(path)}:{node.lineno}: {node.name}"
+        for path in SOURCES
+        for node in ast.walk(TREES[path])
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in VAGUE
+    ]
+    assert not bare, "\n".join(bare)

@@ -101,7 +101,7 @@ def tell_outcome(outcome: Outcome) -> None:
 
     lines = [*outcome.notes, *(outcome.verdict.sentences() if outcome.verdict else [])]
     lines += ["The mapping, proved by two answers:", *outcome.proof.lines()]
-    lines += [f"{each.name}: {each.why}." for each in outcome.measurable]
+    lines += [f"{each.name}: {each.reason}." for each in outcome.measurable]
     spent = ", ".join(f"{count:,} {name}" for name, count in sorted(outcome.usage.items()))
     if outcome.requests:
         cost = "" if outcome.cost_usd is None else f"; {outcome.cost_usd:.4f} USD"

@@ -82,7 +82,7 @@ class TestSpread:
         spread = spread_of(np.array([0.0, 0, -1, 1]), None, 1.0)
         assert spread == Spread(4, 4.0, spread.variance, 0.5, 1.0, 1.0)
         assert spread.variance == pytest.approx(2 / 3)
-        assert spread.widened() == pytest.approx(2 / 3 + 0.5 * 1 / 3)
+        assert spread.variance_with_unseen() == pytest.approx(2 / 3 + 0.5 * 1 / 3)
 
     def test_clusters_that_go_together_count_as_one(self) -> None:
         """Four clusters of two equal differences: S_c = 2 d_c, var = n Σ S_c² / n² / (1 - 1/4)."""
@@ -113,13 +113,13 @@ class TestSpread:
         mde = minimum_detectable_effect(spread, 0.0)
         assert mde is not None
         c = ((peer.t.ppf(0.975, 3) + peer.t.ppf(0.8, 3)) ** 2) / 4
-        equation = mde**2 * (1 + c) - c * spread.loss * mde - c * spread.widened()
+        equation = mde**2 * (1 + c) - c * spread.loss * mde - c * spread.variance_with_unseen()
         assert min(equation, 1 - mde) == pytest.approx(0, abs=1e-9)
         assert power_of(0.3, spread, 0.0, 400) == pytest.approx(
             1
             - peer.t.cdf(
                 peer.t.ppf(0.975, 399)
-                - 0.3 * (400 / (spread.widened(400) + 0.3 * (13 / 18 - 0.3))) ** 0.5,
+                - 0.3 * (400 / (spread.variance_with_unseen(400) + 0.3 * (13 / 18 - 0.3))) ** 0.5,
                 399,
             ),
             abs=1e-9,

@@ -70,13 +70,13 @@ def test_of_a_slice_that_is_found_the_worse_part_is_named() -> None:
         return SlicedCase(f"c{at}", "why", labels)
 
     slices = search([case(at) for at in range(140)], lambda at: at < 26 or 60 <= at < 66)
-    (spanish,) = (part for part in slices.found if part.phrase == "in Spanish")
+    (spanish,) = (part for part in slices.significant if part.phrase == "in Spanish")
     assert spanish.inside == (26, 40)
     assert spanish.outside == (6, 100)
     assert spanish.within.startswith("among them those with code: 20 of 20 (p < .001)")
     assert spanish.says("fail").endswith(f"; {spanish.within}")
     even = search([case(at) for at in range(140)], lambda at: at % 20 < 13 if at < 40 else at < 46)
-    (spanish,) = (part for part in even.found if part.phrase == "in Spanish")
+    (spanish,) = (part for part in even.significant if part.phrase == "in Spanish")
     assert spanish.within == "", "13 of 20 with code and 13 of 20 without: no part is worse"
 
 
@@ -84,9 +84,9 @@ def test_one_conversation_is_no_slice() -> None:
     """Its five questions have one label and all fail: that is one piece of luck, not five."""
     labels = [("with tag t",) if at < 5 else () for at in range(50)]
     cases = [SlicedCase(f"c{at}", "why", labels[at], cluster=1 + at // 5) for at in range(50)]
-    assert search(cases, lambda at: at < 5).found == []
+    assert search(cases, lambda at: at < 5).significant == []
     alone = [case._replace(cluster=0) for case in cases]
-    assert search(alone, lambda at: at < 5).found != []
+    assert search(alone, lambda at: at < 5).significant != []
 
 
 def test_foreign_labels_are_shown_as_data() -> None:
@@ -109,7 +109,7 @@ def test_a_rise_names_the_slice_that_rose_and_not_the_one_that_was_always_bad() 
     before = [bool(rng.random() < (0.4 if at % 4 == 1 else 0.05)) for at in range(400)]
     now = [bool(rng.random() < (0.4 if at % 4 < 2 else 0.05)) for at in range(400)]
     slices = find_rise(cases, before, cases, now)
-    assert [part.phrase for part in slices.found] == ["in Spanish"]
+    assert [part.phrase for part in slices.significant] == ["in Spanish"]
     assert slices.sentences()[0].startswith("Questions in Spanish rose: ")
     assert " before), others " in slices.sentences()[0]
 

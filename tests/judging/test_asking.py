@@ -46,7 +46,7 @@ def test_only_missing_items_are_asked_again(scripted: Any, verdicts: Any) -> Non
     opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["2", "3"]]
     assert [e["verdict"] for e in opinion.entries] == ["supported", "supported", "not_found"]
-    assert opinion.again[0]["why"] == "missing"
+    assert opinion.more_calls[0]["why"] == "missing"
 
 
 def test_what_stays_missing_is_a_failure_and_no_verdict(scripted: Any, verdicts: Any) -> None:
@@ -198,7 +198,7 @@ def test_a_verdict_of_half_credit_needs_its_quote_too(
         "quote_unverified",
         verdict,
     )
-    assert [again["why"] for again in opinion.again] == ["quote"]
+    assert [again["why"] for again in opinion.more_calls] == ["quote"]
 
 
 def test_a_quote_beside_a_neutralised_token_is_found(scripted: Any, verdicts: Any) -> None:

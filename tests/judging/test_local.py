@@ -51,7 +51,7 @@ def test_replies_fit_the_schema_and_their_quotes_exist(kind: CallKind) -> None:
     if kind.verdicts:
         opinion = finish(ask(LocalJudge(), kind, MATERIAL, salt=SALT))
         assert "quote_unverified" not in [entry["verdict"] for entry in opinion.entries]
-        assert opinion.again == []
+        assert opinion.more_calls == []
 
 
 def said(kind: CallKind) -> dict[str, str]:

@@ -25,7 +25,7 @@ def test_confusion_by_hand() -> None:
     # people 1 1 1 0 0 | judge T F T T F: both say supported twice, people alone once, judge alone
     # once, neither once
     table = confusion([1, 1, 1, 0, 0], [True, False, True, True, False])
-    cells = (table.supported_supported, table.supported_not, table.not_supported, table.not_not)
+    cells = (table.true_positive, table.false_negative, table.false_positive, table.true_negative)
     assert cells == (2, 1, 1, 1)
     assert (table.n, table.prevalence, table.accuracy) == (5, 0.6, 0.6)
     assert table.sensitivity == pytest.approx(2 / 3)

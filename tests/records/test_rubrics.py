@@ -143,7 +143,7 @@ def test_the_version_changes_with_all_that_numbers_depend_on_and_the_question_do
     rubric = Rubric("k", "?", ("answer",), scale, "yes")
     other_target = msgspec.structs.replace(rubric, target="no")
     assert rubric.version != other_target.version
-    assert rubric.asked() == other_target.asked()
+    assert rubric.prompt_bytes() == other_target.prompt_bytes()
     for change in ({"ask": "!"}, {"reads": ("answer", "tools")}, {"direction": "lower"}):
         changed = msgspec.structs.replace(rubric, **change)
         assert changed.version != rubric.version

@@ -211,7 +211,7 @@ def test_who_cannot_be_reached_is_one_sentence() -> None:
     pytest.importorskip("distributed")
     with pytest.raises(StorageError, match=r"write tcp://HOST:PORT"), cluster("nonsense://x"):
         pass
-    assert SECTIONS["judged"].place == "here"
+    assert SECTIONS["judged"].runs_on == "here"
 
 
 def test_a_killed_scheduler_is_one_sentence_and_what_was_scored_is_kept(

@@ -195,7 +195,7 @@ def test_actions_become_tables_of_keys() -> None:
 def test_the_page_of_known_products_has_a_row_for_each_recipe(made: Path) -> None:
     page = (made / "docs" / "products.md").read_text("utf-8")
     for recipe in recipes():
-        assert f"| {recipe.title} | `{recipe.known['command']}` |" in page
+        assert f"| {recipe.title} | `{recipe.recognition['command']}` |" in page
 
 
 def test_the_manual_of_labelling_names_every_action(made: Path) -> None:

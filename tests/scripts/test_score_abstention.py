@@ -85,7 +85,7 @@ def test_the_wording_alone_may_decide(finished: Any) -> None:
     finished.write([{"id": "q", "answerable": False}], results)
     assert finished.section(main)["mean"]["abstention_accuracy"] == 0.0
     shown = finished.score(main, "--worst", "1").stdout
-    assert "In 1 result the wording says otherwise" in shown
+    assert "In 1 result the text and the bot's flag disagree" in shown
     assert "its wording says: abstained" in shown
     found = finished.section(main, "--decide-by", "phrases")
     assert found["mean"]["abstention_accuracy"] == 1.0

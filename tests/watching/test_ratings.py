@@ -148,7 +148,7 @@ def test_a_stratum_that_was_looked_at_whole_has_the_probability_1(
     (folder / "spans.jsonl").write_text("".join(lines))
     write(folder / "s.jsonl", *(score("thumbs", 0, traceId=f"t{n}") for n in range(3)))
     (draw,) = look(cases=5, output=tmp_path / "drawn").draws
-    assert (draw.cases, draw.known) == (2, {"feedback": {"p": 1.0, "traces": 3}})
+    assert (draw.cases, draw.probabilities) == (2, {"feedback": {"p": 1.0, "traces": 3}})
 
 
 def first_by_hash(numbers: range) -> list[tuple[int, int]]:

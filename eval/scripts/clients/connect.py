@@ -176,7 +176,7 @@ class Outcome:
                 "sentences": self.verdict.sentences(),
             },
             "measurable": [
-                {"name": each.name, "possible": each.possible, "why": each.why}
+                {"name": each.name, "possible": each.possible, "why": each.reason}
                 for each in self.measurable
             ],
             "proof": self.proof.to_dict(),

@@ -37,20 +37,20 @@ MODEL = "{model}"
 
 @dataclass(frozen=True)
 class Recipe:
-    """One product. ``known``: the table of that name; ``profile``: all the other tables."""
+    """One product. ``recognition``: the table ``known``; ``profile``: all the other tables."""
 
     name: str
-    known: Mapping[str, Any]
+    recognition: Mapping[str, Any]
     profile: Mapping[str, Any]
 
     @property
     def title(self) -> str:
-        return str(self.known["title"])
+        return str(self.recognition["title"])
 
     @property
     def guesses(self) -> bool:
         """Whether the fields inside the answer are the user's."""
-        return self.known.get("fields") == "user"
+        return self.recognition.get("fields") == "user"
 
     @property
     def settings(self) -> dict[str, str]:
@@ -64,7 +64,7 @@ class Recipe:
 
     @cached_property
     def _urls(self) -> list[tuple[int, re.Pattern[str]]]:
-        return [(len(url), _pattern(url)) for url in self.known.get("urls", ())]
+        return [(len(url), _pattern(url)) for url in self.recognition.get("urls", ())]
 
     def fit(self, path: str) -> int:
         """How much of an address is this product's: the length of the longest of its endings."""
@@ -72,12 +72,12 @@ class Recipe:
 
     def describes(self, paths: Sequence[str]) -> bool:
         """Whether an OpenAPI document with these paths is this product's."""
-        own = self.known.get("openapi", ())
+        own = self.recognition.get("openapi", ())
         return bool(own) and all(any(path.endswith(each) for path in paths) for each in own)
 
     def holds(self, payload: Any) -> bool:
         """Whether an answer has all keys of this product's."""
-        keys = self.known.get("keys", ())
+        keys = self.recognition.get("keys", ())
         return bool(keys) and all(_value(key, payload) not in (None, False) for key in keys)
 
     @property
@@ -98,7 +98,7 @@ class Recipe:
             path if self.fit(path) else _ID.sub(lambda id_: id_[1].upper(), request["path"]),
             self.title,
             body=request.get("body"),
-            models=self.known.get("models", ""),
+            models=self.recognition.get("models", ""),
         )
 
     def completed(self, shape: Shape) -> Shape:
@@ -135,9 +135,9 @@ class Recipe:
             if found := find_tools(payloads, columns, streamed=bool(self.stream)):
                 proposal.tables["response"]["tools"], proposal.tables["tool"] = found
         self._passages(proposal, payloads, gold_paths)
-        notes = [f"This is {self.title}.", *self.known.get("notes", ())]
-        if "retrieved" not in proposal.tables["response"] and "without" in self.known:
-            notes.append(self.known["without"])
+        notes = [f"This is {self.title}.", *self.recognition.get("notes", ())]
+        if "retrieved" not in proposal.tables["response"] and "without" in self.recognition:
+            notes.append(self.recognition["without"])
         proposal.about = notes
         return proposal
 
@@ -216,7 +216,7 @@ def at_path(path: str) -> list[Recipe]:
     return [
         recipe
         for fit, recipe in sorted(fitting, key=lambda pair: -pair[0])
-        if fit and not recipe.known.get("saved_only")
+        if fit and not recipe.recognition.get("saved_only")
     ]
 
 
@@ -233,6 +233,6 @@ def recognised(payload: Any, path: str = "") -> Recipe | None:
     holding = [recipe for recipe in recipes() if recipe.holds(payload)]
     return max(
         holding,
-        key=lambda recipe: (recipe.fit(path), not recipe.guesses, len(recipe.known["keys"])),
+        key=lambda recipe: (recipe.fit(path), not recipe.guesses, len(recipe.recognition["keys"])),
         default=None,
     )

@@ -106,7 +106,7 @@ class CallLimits:
         if not self._line.locked() and not stop.is_set() and self._begin(begin, tokens) is None:
             return 0.0
         async with self._line:
-            # what is allowed is looked at anew after each wait
+            # limits are re-read after each wait
             while not stop.is_set():
                 now = self._clock()
                 left = self._begin(now, tokens)
@@ -165,7 +165,7 @@ class CallLimits:
         self._mean_tokens += (tokens - self._mean_tokens) / 8
 
     def _halve(self, now: float) -> None:
-        """Once for all calls that were under way together."""
+        """Halve the window once per congestion event."""
         if now - self._last_cut >= max(1.0, self._usual or 0.0):
             self._window = max(1.0, self._window / 2)
             self._last_cut = now

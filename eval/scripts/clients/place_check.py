@@ -191,7 +191,7 @@ class Measurable:
 
     name: str
     possible: bool
-    why: str
+    reason: str
 
 
 def measurable(

@@ -160,7 +160,7 @@ class Prober:
 
         ``given``: the user's own request, then nothing else is tried. Raises StorageError when none
         does, with a table of the tries; Unreachable when no server answers at all."""
-        shapes = [given] if given else self._known(path)
+        shapes = [given] if given else self._product_shapes(path)
         guessed = given is not None
         seen: set[str] = set()
         while len(self.tries) < MOST_TRIES:
@@ -249,7 +249,7 @@ class Prober:
     def _shown_url(self) -> str:
         return printable(url_in_message(self._url))
 
-    def _known(self, path: str) -> list[Shape]:
+    def _product_shapes(self, path: str) -> list[Shape]:
         """The requests of the products whose address ends like the user's."""
         shapes = (recipe.shape(path) for recipe in at_path(path))
         return [replace(each, query=self._query) for each in shapes if each is not None]
@@ -301,7 +301,7 @@ class Prober:
             if not own and recipe.needs_id and path == "/":
                 raise StorageError(
                     f"this is {recipe.title}, whose address names one of yours: "
-                    f"{recipe.known['command']}"
+                    f"{recipe.recognition['command']}"
                 )
             shapes = [*([fixed] if fixed and not own else []), *own, *shapes]
         shapes = shapes or known_shapes(path)

@@ -100,7 +100,7 @@ class CommittedVerdicts:
 
     def differs(self, shared: Basis) -> str:
         """Why the verdicts would be others by what both runs have; "" where they would not."""
-        own, both = self.ruling, Ruling(self.ruling.given, shared)
+        own, both = self.ruling, Ruling(self.ruling.case_rules, shared)
         if self.missing:
             return self.missing
         if own.depth != both.depth:
@@ -114,7 +114,7 @@ class CommittedVerdicts:
 
     def by(self, basis: Basis) -> RunVerdicts:
         """As the verdicts of a run, an answer for each case; none where there are none to give."""
-        run = RunVerdicts(Ruling(self.ruling.given, basis))
+        run = RunVerdicts(Ruling(self.ruling.case_rules, basis))
         bits = {rule.name: 1 << place for place, rule in enumerate(run.ruling.rules)}
         run.begin()
         for case_id, end in self._ends.items() if not self.differs(basis) else ():

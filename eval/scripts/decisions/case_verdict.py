@@ -40,11 +40,11 @@ _JUDGED_BIT, _UNCERTAIN_BIT = 1 << 62, 1 << 61
 class _Check(NamedTuple):
     """One rule on the values of a section: the places of what it reads, and its bit."""
 
-    place: int
+    column: int
     breaks: Callable[[float, float], bool]
     bound: float
     bit: int
-    told: int
+    sets: int
     """Bits that a value sets: that the answer can be called right, that other rules say nothing."""
     also: int
     of: Callable[[float, float], float] | None
@@ -58,7 +58,7 @@ class Ruling:
     """
 
     def __init__(self, rules: CaseRules, basis: Basis) -> None:
-        self.given = rules
+        self.case_rules = rules
         self.rules = rules.rules
         self.basis = basis
         self.depth = min(filter(None, (rules.depth, basis.depth)), default=None)

@@ -65,8 +65,8 @@ class Spread:
         own = self.unchanged * (self.step or 0.0)
         return (own, self.unchanged) if self.loss is None else (max(own, self.loss), 1.0)
 
-    def widened(self, n: float | None = None) -> float:
-        """The variance with what an unseen change would add to it: one case more that changes."""
+    def variance_with_unseen(self, n: float | None = None) -> float:
+        """Variance with one pseudo-change added, so never 0 while cases can change."""
         cases = self.n if n is None else n
         if self.step is None or cases <= 1:
             return self.variance
@@ -133,7 +133,7 @@ class Effect:
 
 
 def flipped(units: Floats, seed: int, draws: int) -> Iterator[Floats]:
-    """The statistics of all columns under flips of the rows' signs, some thousand at a time."""
+    """The sign-flip null distribution of all columns, in batches."""
     count = len(units)
     if count < 63 and 1 << count <= draws:
         patterns = np.arange(1 << count)[:, None] >> np.arange(count) & 1
@@ -317,7 +317,9 @@ def one_loss_undoes(effect: Effect) -> bool:
     if spread is None or spread.loss is None or spread.step is None or effect.difference is None:
         return False
     n, size, whole = spread.n, abs(effect.difference), spread.largest or 0.0
-    variance = spread.widened() + (whole * whole * (1 - 1 / n) + 2 * size * whole) / (n - 1)
+    variance = spread.variance_with_unseen() + (whole * whole * (1 - 1 / n) + 2 * size * whole) / (
+        n - 1
+    )
     half = _t_quantile(1 - ALPHA / 2, spread.freedom()) * sqrt(variance / n)
     return spread.step <= whole / 2 and size - whole / n <= half
 
@@ -330,7 +332,7 @@ def _interval(effect: Effect, spread: Spread) -> tuple[float, float] | None:
     """
     if effect.clusters < 2 or effect.difference is None:
         return None
-    variance = spread.widened() or effect.difference**2 / spread.n
+    variance = spread.variance_with_unseen() or effect.difference**2 / spread.n
     if not variance:
         return None
     half = _t_quantile(1 - ALPHA / 2, spread.freedom()) * sqrt(variance / spread.n)
@@ -359,7 +361,7 @@ def minimum_detectable_effect(
     c = reach * reach / spread.n
     v, w = spread.carried
     lead, middle = 1 + c * w, c * v
-    effect = (middle + sqrt(middle**2 + 4 * lead * c * spread.widened())) / (2 * lead)
+    effect = (middle + sqrt(middle**2 + 4 * lead * c * spread.variance_with_unseen())) / (2 * lead)
     return effect if spread.largest is None else min(effect, spread.largest)
 
 
@@ -380,7 +382,7 @@ def power_of(
     if spread.step is None or spread.effective <= 1 or n < 2:
         return None
     size, freedom, (v, w) = abs(effect), spread.freedom(n), spread.carried
-    variance = spread.widened(n) + size * (v - w * size)
+    variance = spread.variance_with_unseen(n) + size * (v - w * size)
     if variance <= 0:
         return 1.0 if size else alpha
     reach = size * sqrt(n / variance)

@@ -363,13 +363,13 @@ def _adjusted(
     units = np.stack([np.nan_to_num(column[changed]) for column in used], axis=1)
     units /= np.abs(units).max(axis=0)
     units /= np.sqrt(np.square(units).sum(axis=0))
-    observed = [_towards(units.sum(axis=0)[None, :], side)[0] for side in sides]
+    observed = [_orient(units.sum(axis=0)[None, :], side)[0] for side in sides]
     above, looked = [np.zeros(len(used)) for _ in sides], 0
     extremes: list[list[Floats]] = [[] for _ in sides]
     for statistics in flipped(units, seed, draws):
         looked += len(statistics)
         for at, side in enumerate(sides):
-            largest = _towards(statistics, side).max(axis=1)[:, None]
+            largest = _orient(statistics, side).max(axis=1)[:, None]
             extremes[at].append(largest)
             above[at] += (largest > observed[at] + ALIKE).sum(axis=0)
             above[at] += 0.5 * (np.abs(largest - observed[at]) <= ALIKE).sum(axis=0)
@@ -379,6 +379,6 @@ def _adjusted(
     return adjusted, [float(np.quantile(np.concatenate(own), 1 - alpha)) for own in extremes]
 
 
-def _towards(statistics: Floats, side: Side) -> Floats:
+def _orient(statistics: Floats, side: Side) -> Floats:
     """How far statistics lie from "the same": in size, or towards worse."""
     return np.abs(statistics) if side == "both" else -statistics

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from decisions.gate_baseline import against, broken_cases, gate_sentences
+from decisions.gate_baseline import baseline_checks, broken_cases, gate_sentences
 from decisions.gate_checks import (
     GateEvidence,
     complete,
@@ -75,7 +75,7 @@ def evaluate(
     if evidence.base is None:
         checks.append(_skipped(rules))
     else:
-        more, result = against(rules, evidence, sections)
+        more, result = baseline_checks(rules, evidence, sections)
         notes, says = result.notes, gate_sentences(evidence, result)
         checks += more
         if all(check.status != "failed" for check in checks):

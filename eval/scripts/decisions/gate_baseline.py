@@ -40,7 +40,7 @@ _ALLOW = 'write untested = "allow" under [gates] of the rules file'
 UNTESTED_REMEDY = f"add cases, or {_ALLOW}"
 
 
-def against(
+def baseline_checks(
     rules: GateRules, evidence: GateEvidence, sections: set[str] | None = None
 ) -> tuple[list[Check], Regressions]:
     """All checks against the baseline, of ``sections`` only when given, and what the primary

@@ -77,7 +77,7 @@ def history_page(
     blocks += [Prose(""), Prose(_watched(lines, primary, max_drop), "quiet")]
     alarmed = sum(bool(line.alerts) for line in lines)
     blocks.append(
-        Conclusion(f"{alarmed} of {len(lines)} metrics call for a look.", "bad")
+        Conclusion(f"{alarmed} of {len(lines)} metrics need attention.", "bad")
         if alarmed
         else Conclusion("No alert.", "good")
     )

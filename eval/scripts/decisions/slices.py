@@ -130,14 +130,14 @@ class Slices:
     step: int = 1
 
     @property
-    def found(self) -> list[CaseSlice]:
+    def significant(self) -> list[CaseSlice]:
         """Those in which more cases are marked than chance explains."""
         return [part for part in self.tried if part.p <= ALPHA]
 
     def sentences(self) -> list[str]:
         """Up to three slices in words; the surest of those that share most marked cases."""
         named: list[CaseSlice] = []
-        for part in self.found:
+        for part in self.significant:
             others = frozenset[str]().union(*(other.marked_ids for other in named))
             if 2 * len(part.marked_ids & others) <= len(part.marked_ids):
                 named.append(part)
@@ -148,7 +148,7 @@ class Slices:
         """The slices that were found and the next ones, a line each."""
         if not self.tried:
             return ["No slice could be tried: too few cases, or none or all of them are marked."]
-        shown = self.tried[: max(most, len(self.found))]
+        shown = self.tried[: max(most, len(self.significant))]
         return [("+ " if part.p <= ALPHA else "  ") + part.says(self.verb) for part in shown]
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class Slices:
             "verb": self.verb,
             "tried": len(self.tried),
             "every": self.step,
-            "found": [part.to_dict(self.verb) for part in self.found],
+            "found": [part.to_dict(self.verb) for part in self.significant],
         }
 
 

@@ -69,7 +69,7 @@ def look_at(effect: Effect, share: float) -> InterimLook | None:
         return None
     if effect.difference is None or spread is None or effect.clusters < FEWEST_CLUSTERS:
         return None
-    error = sqrt(spread.widened() / spread.n)
+    error = sqrt(spread.variance_with_unseen() / spread.n)
     return look(effect.difference, error, spread.freedom(), share) if error else None
 
 

@@ -131,7 +131,7 @@ def held_against(
     effect, _ = measure(best, other, clusters, largest=rules.largest)
     if effect.difference is None or effect.spread is None or effect.clusters < FEWEST_CLUSTERS:
         return None
-    error = sqrt(effect.spread.widened() / effect.spread.n)
+    error = sqrt(effect.spread.variance_with_unseen() / effect.spread.n)
     pairs = still * (still - 1) // 2
     half = error * sequential.flat_quantile(pairs, effect.spread.freedom(), rules.alpha)
     return Against(effect.difference, effect.difference - half, effect.difference + half)
@@ -174,7 +174,7 @@ def chance_apart(
     if effect.difference is None or spread is None or effect.clusters < FEWEST_CLUSTERS:
         return None
     cases = spread.n / share
-    error = sqrt(spread.widened(cases) / cases)
+    error = sqrt(spread.variance_with_unseen(cases) / cases)
     if not error or share >= 1:
         return None
     pairs = still * (still - 1) // 2

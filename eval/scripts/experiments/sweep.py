@@ -112,7 +112,7 @@ class _Runner:
         return self._options.results_dir / self.run_id
 
     @property
-    def asked(self) -> list[str]:
+    def asked_ids(self) -> list[str]:
         return list(dict.fromkeys(job.case.id for block in self.blocks for job in block))
 
     @property
@@ -152,7 +152,7 @@ class _Runner:
             folder, _ = run(options, console, pace=_Turns(self.plan, blocks, warm_up, ending))
         return folder
 
-    def again(self, suffix: str, block: Sequence[Job], console: Console, reason: str) -> Path:
+    def ask_apart(self, suffix: str, block: Sequence[Job], console: Console, reason: str) -> Path:
         """Ask a block in a run of its own."""
         options = replace(self._options, run_id=f"{self.run_id[:80]}.{suffix}")
         return self.asking(options, [block], console, Ending("stopped", reason))
@@ -180,9 +180,9 @@ class _Runner:
 
     def finish(self, cases: int, reason: str, console: Console) -> None:
         """Make an ordinary run of the folder: complete with all ``cases``, else stopped."""
-        ending = Ending("complete") if len(self.asked) == cases else Ending("stopped", reason)
+        ending = Ending("complete") if len(self.asked_ids) == cases else Ending("stopped", reason)
         if (self.folder / PARTIAL).exists() or not results_file(self.folder).exists():
-            end(self._options, console, ending, self.asked)
+            end(self._options, console, ending, self.asked_ids)
 
 
 class SweepRun:
@@ -237,7 +237,7 @@ class SweepRun:
         """How it ended, in a word and in words."""
         ended, reason = "all asked", "every case was asked"
         for number, block in enumerate(self._blocks_in_turn()):
-            still = self._still
+            still = self._racing
             if over := self._over_budget(len(still) * len(block)):
                 ended, reason = "budget", over
                 break
@@ -286,7 +286,7 @@ class SweepRun:
 
     def _end(self, ended: str, reason: str) -> Sweep:
         """Finish and score the runs, confirm the winner, and record it all."""
-        for runner in self._still:
+        for runner in self._racing:
             runner.finish(len(self._cases), f"the sweep ended: {reason}", self._console)
         folders = [runner.folder for runner in self.runners if runner.blocks]
         if replies_are_equal(folders):
@@ -308,7 +308,7 @@ class SweepRun:
     # who is in
 
     @property
-    def _still(self) -> list[_Runner]:
+    def _racing(self) -> list[_Runner]:
         return [runner for runner in self.runners if runner.state == "racing"]
 
     @property
@@ -317,7 +317,7 @@ class SweepRun:
         baseline = self._options.grid.baseline
         return [
             runner
-            for runner in self._still
+            for runner in self._racing
             if not runner.reason and not (self._baseline_worse and runner.setting.name == baseline)
         ]
 
@@ -327,28 +327,28 @@ class SweepRun:
         return (
             self._baseline_worse
             or contender == self._options.grid.baseline
-            or any(runner.reason for runner in self._still)
+            or any(runner.reason for runner in self._racing)
         )
 
     def _look(self) -> None:
         """Drop what breaks a limit, then what is worse than the best of the others."""
         baseline = self._options.grid.baseline
-        for runner in self._still:
-            codes = self._codes_of(runner.asked)
+        for runner in self._racing:
+            codes = self._codes_of(runner.asked_ids)
             reasons = [
                 race.broken(limit, runner.values[limit.name], codes, self._rules)
                 for limit in self._rules.limits
             ]
             if reason := "; ".join(filter(None, reasons)):
                 self._drop(runner, "broken", reason)
-        among = [runner.setting.name for runner in self._still if not runner.reason]
+        among = [runner.setting.name for runner in self._racing if not runner.reason]
         if not among:
             return
-        codes = self._codes_of(self._still[0].asked)
-        quality = {runner.setting.name: self._quality(runner.values) for runner in self._still}
+        codes = self._codes_of(self._racing[0].asked_ids)
+        quality = {runner.setting.name: self._quality(runner.values) for runner in self._racing}
         rules = replace(self._rules, protected=frozenset())
         self._baseline_worse = False
-        by_name = {runner.setting.name: runner for runner in self._still}
+        by_name = {runner.setting.name: runner for runner in self._racing}
         for drop in race.dropped(quality, codes, rules, among):
             if drop.setting == baseline:
                 self._baseline_worse = True
@@ -360,7 +360,7 @@ class SweepRun:
         """Whether nothing will be told apart any more, if it goes on as it has until now."""
         among = [runner.setting.name for runner in self._contenders]
         quality = {runner.setting.name: self._quality(runner.values) for runner in self._contenders}
-        asked = self._contenders[0].asked
+        asked = self._contenders[0].asked_ids
         share = len(asked) / sum(len({job.case.id for job in block}) for block in self._blocks)
         return race.futile(quality, self._codes_of(asked), self._rules, among, share)
 
@@ -499,10 +499,10 @@ class SweepRun:
                 is_worse = outcome.baseline and self._baseline_worse
                 outcome.state = "broken" if runner.reason else "worse" if is_worse else "left"
             seen = runner.dropped.seen if runner.dropped else None
-            if outcome.name != best and runner in self._still:
-                codes = self._codes_of(runner.asked)
+            if outcome.name != best and runner in self._racing:
+                codes = self._codes_of(runner.asked_ids)
                 pair = quality[best], quality[outcome.name]
-                seen = race.held_against(*pair, codes, self._rules, len(self._still))
+                seen = race.held_against(*pair, codes, self._rules, len(self._racing))
             if seen is not None:
                 outcome.difference = seen.difference
                 outcome.interval = (seen.low, seen.high)
@@ -531,7 +531,7 @@ class SweepRun:
             state=runner.state,
             reason=runner.reason,
             baseline=runner.setting.name == self._options.grid.baseline,
-            cases=len(runner.asked),
+            cases=len(runner.asked_ids),
             calls=runner.calls,
         )
         if runner.values:
@@ -575,13 +575,13 @@ class SweepRun:
             return None
         ids = list(dict.fromkeys(job.case.id for job in self._aside))
         by_name = {runner.setting.name: runner for runner in self.runners}
-        asked = {case_id for name in (baseline, sweep.best) for case_id in by_name[name].asked}
+        asked = {case_id for name in (baseline, sweep.best) for case_id in by_name[name].asked_ids}
         again = len(asked.intersection(ids))
         reason = f"asked to confirm a sweep, {again} of {counted(len(ids), 'case')} once more"
         quality, runs = [], []
         for name in (baseline, sweep.best):
             runner = by_name[name]
-            folder = runner.again("confirm", self._aside, self._console, reason)
+            folder = runner.ask_apart("confirm", self._aside, self._console, reason)
             quality.append(self._quality(self._scorer.scores(folder, ids)))
             self._scorer.score_whole(folder)
             runs.append(folder.name)

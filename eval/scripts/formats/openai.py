@@ -76,7 +76,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
             for told in ratings_beside(turn.feedback):
                 ratings.add(replace(told, span=place))
             items.append(item)
-    ratings.place(rated, {}, options.key_of_ids)
+    ratings.attach(rated, {}, options.key_of_ids)
     yield from items
 
 

@@ -7,8 +7,8 @@ with the page that describes it:
   the maker's name and a random value after it;
 - form: private key blocks, JSON web tokens, passwords inside web addresses, connection strings,
   markup, and the password files of common programs;
-- named: `name = value`, where the name says secret, token, key or password and the value looks
-  drawn at random (Shannon entropy, digits among letters) and is no placeholder.
+- named: `name = value`, where the name says secret, token, key or password and the value has
+  high entropy (Shannon; digits among letters) and is no placeholder.
 
 Pure; linear in the length of the text.
 """
@@ -362,7 +362,7 @@ def _named(facts: TextFacts, book: _Book) -> Iterator[Span]:
 
 
 def _looks_secret(name: str, value: str, *, stated: bool) -> bool:
-    """Whether a value under this name is drawn at random rather than a word or a placeholder."""
+    """Whether a value under this name has high entropy and is no word or placeholder."""
     if _PLACEHOLDER.search(value) or len(set(value)) < 5:
         return False
     digits = sum(c.isdigit() for c in value)
@@ -383,7 +383,7 @@ def _looks_secret(name: str, value: str, *, stated: bool) -> bool:
 
 
 def _looks_drawn(value: str, *, stated: bool) -> bool:
-    """Whether 14 or more characters look drawn at random."""
+    """Whether 14 or more characters have high entropy."""
     digits = sum(c.isdigit() for c in value)
     letters = sum(c.isalpha() for c in value)
     if len(value) < 14:
@@ -434,7 +434,7 @@ _DRAWN = re.compile(r"(?:[0-9][A-Za-z_-]*){4}|[0-9a-f]{28}|[A-Za-z]{20}")
 
 
 def _of_services(facts: TextFacts, book: _Book) -> Iterator[Span]:
-    """A maker's name and, on the same line, a value that looks drawn at random."""
+    """A maker's name and, on the same line, a high-entropy value."""
     if not any(map(_DRAWN.search, _RUN.findall(facts.long_words))):
         return
     text = facts.text

@@ -134,8 +134,8 @@ class JudgedAnswer:
         passages = (chunk.text for chunk in self.result.chunks())
         return language_of(self.result.answer or "", self.result.question, passages)
 
-    def subject(self, metric: str) -> str:
-        """What a judgement rests on, as it stands in a verdict line."""
+    def answer_sha256(self, metric: str) -> str:
+        """Hash of what is judged, as the verdict line has it."""
         return self._nuggets_sha256 if metric == NUGGETS else self._sha256
 
     @cached_property
@@ -230,8 +230,8 @@ class AnswerPair(JudgedAnswer):
         """Both answers have the same words and marks, in the same order."""
         return self.text.split() == self.base.text.split()
 
-    def subject(self, metric: str) -> str:
-        """Both answers, and nothing else."""
+    def answer_sha256(self, metric: str) -> str:
+        """Hash of both answers."""
         return pair_sha256(self.result.answer, self.base.result.answer)
 
 

@@ -231,8 +231,8 @@ def _present(targets: tuple[Path, Path]) -> list[Path]:
 
 
 def _save(server: BatchServer, batch: dict[str, Any], targets: tuple[Path, Path]) -> bool:
-    """Write results and errors, errors first: that the results are there says that both are.
-    False, and nothing is written, where the server has neither."""
+    """Write errors and results. Errors are written first, so results on disk mean both are.
+    False, and nothing is written, if the server has neither."""
     contents = []
     for field_name in ("error_file_id", "output_file_id"):
         file_id = batch.get(field_name)

@@ -418,7 +418,7 @@ def _line(
         "prompt": _prompt(KINDS[metric], answer) if metric in KINDS else {},
         "key": "",
         "cached": False,
-        "subject": answer.subject(metric),
+        "subject": answer.answer_sha256(metric),
         "input": {},
         "messages": [],
         "raw": "",
@@ -528,7 +528,7 @@ def _judged(
         for name in ("addresses_question", "noncommittal", "questions", "notes")
         if name in opinion.reply
     }
-    more = {"dropped_ids": opinion.dropped, "asked_again": opinion.again}
+    more = {"dropped_ids": opinion.dropped, "asked_again": opinion.more_calls}
     more |= {"votes": opinion.votes, "missing_votes": opinion.missing_votes}
     more = {name: value for name, value in more.items() if value}
     return _line(

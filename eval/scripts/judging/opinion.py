@@ -29,7 +29,7 @@ class Opinion(msgspec.Struct):
 
     ``entries``: a verdict for each item asked about, in their order; empty when ``failure`` is set.
     ``reply``: the first reply. ``dropped``: verdicts on ids that the judge was not asked about.
-    ``again``: what was asked again and why. ``votes``: of a panel, by item, what each member
+    ``more_calls``: what was asked again and why. ``votes``: of a panel, by item, what each member
     says in its order, None for nothing. ``missing_votes``: failures of members, by judge.
     """
 
@@ -39,7 +39,7 @@ class Opinion(msgspec.Struct):
     failure: str | None = None
     message: str = ""
     dropped: int = 0
-    again: list[dict[str, Any]] = []
+    more_calls: list[dict[str, Any]] = []
     calls: list[JudgeVerdict] = []
     votes: dict[str, list[str | None]] = {}
     missing_votes: dict[str, str] = {}
@@ -91,7 +91,7 @@ def _joined(
         first.task,
         replace(first.first, data=data, key=hashlib.sha256(keys.encode()).hexdigest()),
         dropped=sum(opinion.dropped for opinion in opinions),
-        again=[again for opinion in opinions for again in opinion.again],
+        more_calls=[again for opinion in opinions for again in opinion.more_calls],
         calls=[call for opinion in opinions for call in opinion.calls],
         missing_votes={
             f"{number}: {judge}": f"{opinion.failure}: {opinion.message}"
@@ -186,7 +186,9 @@ async def _ask_again(
     )
     verdict = await judge.ask(task)
     opinion.calls.append(verdict)
-    opinion.again.append({"why": why, "ids": list(ids), "key": verdict.key, "raw": verdict.raw})
+    opinion.more_calls.append(
+        {"why": why, "ids": list(ids), "key": verdict.key, "raw": verdict.raw}
+    )
     return verdict
 
 

@@ -144,7 +144,7 @@ def _with_rubric(frame: JudgePrompt, kind: CallKind, rubric: Rubric) -> JudgePro
         "better": rubric.labels[-1 if rubric.direction == "higher" else 0],
     }
     system = _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), frame.system).strip()
-    told = [frame.id.sha256.encode(), rubric.asked()]
+    told = [frame.id.sha256.encode(), rubric.prompt_bytes()]
     told += [values["better"].encode()] if "{better}" in frame.system else []
     sha256 = hashlib.sha256(b"\0".join(told)).hexdigest()
     return JudgePrompt(PromptId(kind.prompt, frame.id.version, sha256), system, frame.user)

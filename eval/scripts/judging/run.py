@@ -501,7 +501,7 @@ class ExistingVerdicts:
                 facts = self._settings.facts.stored(question, answer.reference)
             if facts is None:
                 return None
-        parts = [answer.subject(metric), RULES, self._settings.atomic, facts]
+        parts = [answer.answer_sha256(metric), RULES, self._settings.atomic, facts]
         parts += [answer.earlier] if answer.earlier else []
         rubric = self._settings.kinds[metric].rubric
         if isinstance(answer, AnswerPair):

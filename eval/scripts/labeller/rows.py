@@ -307,7 +307,7 @@ class ChunkPool:
         return ASKED in self._probes.get(case_id, {}).values()
 
     def lost_probes(self, case_id: str) -> list[tuple[str, str]]:
-        """Queries of a case whose rows are not there, and why."""
+        """Probes of a case whose results could not be restored, and why."""
         states = self._probes.get(case_id, {})
         return [(query, why) for (query, _), why in states.items() if why not in (ASKED, SHOWN)]
 

@@ -153,7 +153,7 @@ class Session(CaseLedger):
         return self.pool.recalling(self.current)
 
     def lost_probes(self) -> list[tuple[str, str]]:
-        """Queries of the current case whose rows are not there, and why."""
+        """Probes of the current case whose results could not be restored, and why."""
         return self.pool.lost_probes(self.current)
 
     # -- rows ----------------------------------------------------------------------------------

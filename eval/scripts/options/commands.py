@@ -484,7 +484,7 @@ def attach(command: click.Command) -> None:
 
 
 def _last_of(names: Iterable[str], incomplete: str) -> list[str]:
-    """Those that fit what stands behind the last comma, with what stands before it."""
+    """Completions of the text after the last comma, with the text before it."""
     head, comma, last = incomplete.rpartition(",")
     return [f"{head}{comma}{name}" for name in _fitting(names, last)]
 

@@ -184,8 +184,7 @@ def passing_number(label: str | None) -> int:
 
 
 def clustered_by(numbers: Iterable[int]) -> str:
-    """``group``, ``conversation``, ``doc`` or ``none``: what the shared clusters of these numbers
-    are made by."""
+    """How the cases were clustered: ``group``, ``conversation``, ``doc`` or ``none``."""
     kinds = {number & 3 for number in numbers}
     return _by_kinds(kinds) if kinds else NONE
 

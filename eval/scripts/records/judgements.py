@@ -59,8 +59,8 @@ class Judgement:
         return [entry["verdict"] for entry in self.entries]
 
     @property
-    def asked(self) -> bool:
-        """A judge said this, not our own code."""
+    def from_model(self) -> bool:
+        """Whether a model judged this, not code."""
         return self.status == "ok" and "by_code" not in self.lines[0]["extra"]
 
     def extra(self, name: str) -> list[Any]:

@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset behind the last line."""
+        """Offset just past the last line."""
         return self.start + len(self.data)
 
 

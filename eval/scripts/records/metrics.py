@@ -364,14 +364,14 @@ class PlaceMismatch(msgspec.Struct):
     """Passages of the right files under headings that the labels never have.
 
     Of ``cases`` matched by their places, the right file was retrieved for ``path_found``, and the
-    right heading for none of these. ``wanted``, ``got``: a gold place and a retrieved one.
+    right heading for none of these. ``gold``, ``retrieved``: a gold place and a retrieved one.
     """
 
     cases: int
     path_found: int
     path: str
-    wanted: str
-    got: str
+    gold: str = msgspec.field(name="wanted")
+    retrieved: str = msgspec.field(name="got")
 
 
 class MetricsSection(msgspec.Struct, kw_only=True):
@@ -548,7 +548,7 @@ class RunBudget(msgspec.Struct):
     budget_ms: float
     ms: float
     n: int
-    kept: bool
+    met: bool = msgspec.field(name="kept")
 
 
 class MetricStability(msgspec.Struct):

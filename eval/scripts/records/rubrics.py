@@ -149,7 +149,7 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         """Which verdicts are good enough, in words."""
         return f"{self.target} or {self.direction}"
 
-    def asked(self) -> bytes:
+    def prompt_bytes(self) -> bytes:
         """All that a judge sees of it. The target is not part of it: it changes no verdict."""
         told = (self.ask, self.reads, self.scale, self.examples)
         return orjson.dumps(msgspec.to_builtins(told), option=orjson.OPT_SORT_KEYS)
@@ -158,7 +158,7 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
     def version(self) -> str:
         """Eight hex digits that change with anything its numbers depend on."""
         more = f"{self.target}\0{self.direction}".encode()
-        return hashlib.sha256(self.asked() + b"\0" + more).hexdigest()[:8]
+        return hashlib.sha256(self.prompt_bytes() + b"\0" + more).hexdigest()[:8]
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in a line of verdicts.jsonl."""

@@ -363,14 +363,14 @@ class SectionTable:
         call that failed where that counts."""
         import numpy as np
 
-        values = self.given(name)
+        values = self.raw_scores(name)
         if self.section == "pipeline" and name in FAILED_IS_ZERO:
             if name == ANSWERED:
                 values[:] = 1.0
             values[np.fromiter(self.of_codes(attrgetter("failed")), bool)] = 0.0
         return values
 
-    def given(self, name: str) -> Floats:
+    def raw_scores(self, name: str) -> Floats:
         """The scores of a metric by the code of a line, as the lines give them; not a number where
         there is none."""
         values: Floats = _array(self._rows.extend(array("d"), self._places.get(name, _NOWHERE)))

@@ -97,7 +97,7 @@ class OverBudget(msgspec.Struct):
 class CitationCount(msgspec.Struct):
     """How many citations an answer has, and how many it needs."""
 
-    found: int
+    present: int = msgspec.field(name="found")
     min: int
 
 
@@ -250,13 +250,13 @@ class ToolsEvidence(msgspec.Struct):
 
 
 class RubricVerdict(msgspec.Struct):
-    """What a judge says of an answer by a rubric; ``good``: it reaches the target. ``said``: the
-    verdict whose quote was found nowhere. ``others``: those of further opinions."""
+    """A judgement by a rubric; ``good``: it reaches the target. ``unchecked``: the verdict whose
+    quote was found nowhere. ``others``: those of further opinions."""
 
     name: str
     verdict: str
     good: bool
-    said: str = ""
+    unchecked: str = msgspec.field(name="said", default="")
     quote: str = ""
     reason: str = ""
     others: list[str] = []

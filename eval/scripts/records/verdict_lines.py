@@ -159,14 +159,14 @@ def _drop_damage(path: Path) -> int:
     settings = read_settings(path)
     named = msgspec.json.Decoder(_Named).decode
 
-    def told(line: bytes) -> bool:
+    def is_readable(line: bytes) -> bool:
         try:
             setting = named(line).setting
         except msgspec.ValidationError:
             return True  # JSON of another shape: whoever reads the file names the line
         return setting is None or setting in settings
 
-    return lost + drop_damaged_lines(path, told)
+    return lost + drop_damaged_lines(path, is_readable)
 
 
 def full_line(line: dict[str, Any], setting: VerdictSetting) -> dict[str, Any]:
@@ -185,24 +185,24 @@ def _stored(line: Mapping[str, Any], setting: str) -> dict[str, Any]:
         if name not in left_out and value != _DEFAULTS.get(name) and value not in _NOTHING
     }
     stored |= {"setting": setting, "input": _input(line["input"])}
-    stored["verdicts"] = [_said(entry) for entry in line["verdicts"]]
+    stored["verdicts"] = [_without_empty(entry) for entry in line["verdicts"]]
     stored["extra"] = {k: v for k, v in line["extra"].items() if v not in (None, "", [])}
     if again := line["extra"].get("asked_again"):
         stored["extra"]["asked_again"] = [
             {name: value for name, value in reply.items() if name not in _TEXTS} for reply in again
         ]
-    stored["usage"] = _said(line.get("usage") or {})
+    stored["usage"] = _without_empty(line.get("usage") or {})
     return {name: value for name, value in stored.items() if value not in ([], {})}
 
 
-def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if value not in (None, "")}
 
 
 def _input(asked: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked about, without the texts that stand in results.jsonl and the set."""
     stored: dict[str, Any] = {
-        name: [_said(item) for item in asked[name]]
+        name: [_without_empty(item) for item in asked[name]]
         for name in ("claims", "facts", "nuggets")
         if name in asked
     }

@@ -343,8 +343,8 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
         )
     if section["phrases_disagree"]:
         console.print(
-            f"In {counted(section['phrases_disagree'], 'result')} the wording says otherwise than "
-            "the bot's field (--decide-by phrases)."
+            f"In {counted(section['phrases_disagree'], 'result')} the text and "
+            "the bot's flag disagree (--decide-by phrases)."
         )
 
 

@@ -67,11 +67,11 @@ class ScoringJob:
 
     def on(self, workers: Workers | None, code: SectionScorer) -> ScoringJob:
         """The job as a section can take it: what must stay in one process does."""
-        if code.place == "here":
+        if code.runs_on == "here":
             return replace(self, jobs=1, executor=None)
         if workers is not None:
             return replace(self, jobs=self.jobs or workers.threads, executor=workers.executor)
-        return replace(self, jobs=1) if code.place == "here or cluster" else self
+        return replace(self, jobs=1) if code.runs_on == "here or cluster" else self
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,14 @@ class SectionScorer:
     options. ``scorer``: makes a scorer that has all it needs for a job. ``score``: scores a section
     without one, whose lines are no cases, and ``score_and_show`` prints it, too, from the script's
     options. ``as_run`` writes a plain data set as a run folder into a folder. ``show_more`` prints
-    what there is besides means. ``place``: other processes of this machine would have to load again
+    what there is besides means. ``runs_on``: other local processes would have to load again
     what the scorer holds, and those of others could not.
     """
 
     options: type[Any]
     scorer: Callable[[ScoringJob, Any], Scorer] | None = None
     show_more: Callable[[Console, Mapping[str, Any]], None] | None = None
-    place: Literal["anywhere", "here or cluster", "here"] = "anywhere"
+    runs_on: Literal["anywhere", "here or cluster", "here"] = "anywhere"
     score: Callable[[ScoringJob, Any], dict[str, Any]] | None = None
     score_and_show: Callable[[Mapping[str, Any], ScoreOutput], dict[str, Any]] | None = None
     as_run: Callable[[Path, Path], Path] | None = None
@@ -183,8 +183,8 @@ class RangeScorer(Scorer, Protocol):
     def for_range(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> RangeScorer:
         """In a worker: the scorer of one range, made ready for its cases and results."""
 
-    def left(self) -> bytes:
-        """In a worker: what the range leaves when it is scored."""
+    def partial_result(self) -> bytes:
+        """In a worker: the result of the range besides its lines."""
 
     def gather(self, files: Sequence[Path]) -> None:
         """At home: take what the ranges left, in order."""

@@ -172,8 +172,8 @@ class ConversationsScorer:
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """The section with conversation_pass, and with ``conversations``: how many there are, by
-        their first turn that does not pass, and what they took."""
+        """The section with conversation_pass, and with ``conversations``: counts by
+        first failing turn, and cost."""
         totals = _Totals()
         for line in lines:
             if line.turn:

@@ -126,7 +126,7 @@ class EmbeddingScorer:
             raise CannotRun(str(error)) from None
         return apart
 
-    def left(self) -> bytes:
+    def partial_result(self) -> bytes:
         """In a worker: the new vectors of the range."""
         assert isinstance(self.embed, Embedder)
         return self.embed.new_vectors()
@@ -310,5 +310,5 @@ def _wrong(item: Any) -> Iterator[tuple[str, str]]:
 
 
 SECTION = SectionScorer(
-    options=EmbeddingOptions, scorer=_make_scorer, place="here or cluster", as_run=as_run
+    options=EmbeddingOptions, scorer=_make_scorer, runs_on="here or cluster", as_run=as_run
 )

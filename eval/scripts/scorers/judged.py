@@ -236,7 +236,9 @@ def _own(name: str, opinions: Opinions) -> list[Calls]:
     for number in sorted(opinions.keys() - {0}):
         own = opinions[number]
         if any(call in own for call in CALLS_BY_METRIC[name]):
-            fixed = {call: judgement for call, judgement in first.items() if not judgement.asked}
+            fixed = {
+                call: judgement for call, judgement in first.items() if not judgement.from_model
+            }
             own_calls.append(fixed | dict(own))
     return own_calls
 
@@ -264,7 +266,7 @@ def _agreement(opinions: Opinions) -> tuple[Value, dict[str, int]]:
 
 def _comparable(judgement: Judgement) -> Sequence[str]:
     """What can be the same or not in two opinions; of questions only whether there is an answer."""
-    if not judgement.asked:
+    if not judgement.from_model:
         return []
     flags = [
         str(value)
@@ -530,5 +532,5 @@ SECTION = SectionScorer(
     options=JudgedOptions,
     scorer=_scorer_of,
     show_more=_show_more,
-    place="here",
+    runs_on="here",
 )

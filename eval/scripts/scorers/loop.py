@@ -459,7 +459,7 @@ def _score_task(folder: Path, number: int, work: Work, shared: bytes | None = No
         own.with_suffix(kind).write_bytes(column)
     _write_counted(own.with_suffix(_COUNTED), part.tally.release())
     if isinstance(scorer, RangeScorer):
-        own.with_suffix(_MORE).write_bytes(scorer.left())
+        own.with_suffix(_MORE).write_bytes(scorer.partial_result())
     written = [path for path in map(own.with_suffix, (_ROWS, *_WIDTH_OF, _MORE)) if path.exists()]
     table, slices = part.tally.rows_and_slices()
     sums = _RangeSums(

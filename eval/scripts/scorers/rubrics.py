@@ -70,7 +70,7 @@ class RubricScorer:
             if not rubric.binary and not isinstance(rank, float):
                 reasons[f"{rubric.name}{RANK}"] = why or _NO_RANK
             if judgements and judgements[0].status == "ok":
-                said.append(_said(rubric, judgements))
+                said.append(_verdict_entry(rubric, judgements))
             elif judgements and judgements[0].status == "failed":
                 failed[rubric.name] = judgements[0].reason
         evidence = ({"rubrics": said} if said else {}) | ({"failed": failed} if failed else {})
@@ -103,7 +103,7 @@ class RubricScorer:
                     earlier = section["marks"].get(row.name)
                     text = f"{earlier}; {NOT_CALIBRATED}" if earlier else NOT_CALIBRATED
                     section["marks"][row.name] = text
-        told = {rubric.name: _told(rubric) for rubric in self.rubrics}
+        told = {rubric.name: _rubric_summary(rubric) for rubric in self.rubrics}
         calls_of = {row.name: (r.metric,) for r in self.rubrics for row in _rows(r)}
         kinds = {rubric.metric: records_verdicts.rubric_kind(rubric) for rubric in self.rubrics}
         return section | {"distribution": given, "rubrics": told} | panel.section(calls_of, kinds)
@@ -116,7 +116,7 @@ def _rows(rubric: Rubric) -> tuple[Metric, ...]:
     return tuple(row_of(name, ask, labels, rubric.version) for name in names)
 
 
-def _told(rubric: Rubric) -> dict[str, Any]:
+def _rubric_summary(rubric: Rubric) -> dict[str, Any]:
     """What a reader of the numbers should know of a rubric."""
     return {
         "ask": " ".join(rubric.ask.split()),
@@ -143,7 +143,7 @@ def _scores(rubric: Rubric, judgements: list[Judgement], missing: str) -> tuple[
     return share, (sum(ranks) / len(ranks) if ranks else None), ""
 
 
-def _said(rubric: Rubric, judgements: list[Judgement]) -> dict[str, Any]:
+def _verdict_entry(rubric: Rubric, judgements: list[Judgement]) -> dict[str, Any]:
     """The verdict of the first opinion with its quote and reason, and those of the others."""
     (entry,) = judgements[0].entries
     said: dict[str, Any] = {"name": rubric.name, "verdict": entry["verdict"]}
@@ -220,5 +220,5 @@ SECTION = SectionScorer(
     options=RubricOptions,
     scorer=lambda job, options: make_scorer(job),
     show_more=_show_more,
-    place="here",
+    runs_on="here",
 )

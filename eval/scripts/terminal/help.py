@@ -37,7 +37,7 @@ class HelpText:
 
     @property
     def page(self) -> HelpPage:
-        """What it holds so far."""
+        """The page built so far."""
         return self._text, self._marks
 
 

@@ -180,10 +180,10 @@ def report(
 def confusion_counts(table: Confusion) -> dict[str, int]:
     """The four cells; people's word first, then the judge's."""
     return {
-        "supported_supported": int(table.supported_supported),
-        "supported_not": int(table.supported_not),
-        "not_supported": int(table.not_supported),
-        "not_not": int(table.not_not),
+        "supported_supported": int(table.true_positive),
+        "supported_not": int(table.false_negative),
+        "not_supported": int(table.false_positive),
+        "not_not": int(table.true_negative),
     }
 
 
@@ -329,7 +329,7 @@ def _slice(pairs: LabelledPairs) -> dict[str, Any]:
     return {
         "n": len(pairs.human),
         "unsupported": int(table.unsupported),
-        "agree": int(table.supported_supported + table.not_not),
+        "agree": int(table.true_positive + table.true_negative),
     } | figures
 
 

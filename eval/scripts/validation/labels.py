@@ -109,7 +109,7 @@ def join(labels: Iterable[ClaimLabel], claims: Iterable[JudgedClaim], metric: st
     used = [label for _, label in counting]
     counts["after_verdict"] = sum(label.after_verdict for label in used)
     votes_of: list[list[float | str | None]] = [
-        [_place(claim_by_key[key], label.label) for label in labels_of_claim]
+        [_rank(claim_by_key[key], label.label) for label in labels_of_claim]
         for key, labels_of_claim in by_claim.items()
     ]
     of_rubric = any(claim.rubric for claim in claim_by_key.values())
@@ -125,7 +125,7 @@ def join(labels: Iterable[ClaimLabel], claims: Iterable[JudgedClaim], metric: st
     )
 
 
-def _place(claim: JudgedClaim, label: str | None) -> int | None:
+def _rank(claim: JudgedClaim, label: str | None) -> int | None:
     """What a label counts when annotators are compared: its rank on a rubric's scale."""
     return claim.rubric.rank(label or "") if claim.rubric else claim.value_of(label)
 

@@ -92,7 +92,7 @@ class GoldMatch:
     ``kind``: ``chunk``, ``document`` or ``text`` where the support is no place in a file.
     """
 
-    place: str
+    title: str
     snippets: tuple[str, ...] = ()
     grade: float | None = None
     rank: int | None = None
@@ -102,7 +102,7 @@ class GoldMatch:
     @property
     def location(self) -> str:
         """``a.md > Heading`` or ``chunk c1``."""
-        place = " > ".join(filter(None, (self.place, self.heading)))
+        place = " > ".join(filter(None, (self.title, self.heading)))
         return " ".join(filter(None, (self.kind, place)))
 
 

@@ -129,7 +129,7 @@ _RETRIEVED = 10
 """Retrieved chunks that are listed for a bad case."""
 
 
-def _place(passage: RetrievedPassage) -> str:
+def _passage_title(passage: RetrievedPassage) -> str:
     return plain(" > ".join(filter(None, (passage.path, passage.heading))) or passage.chunk_id)
 
 
@@ -142,7 +142,7 @@ def _retrieval(case: Case) -> Iterator[str]:
         yield f"  wanted {at:>9}  {plain(name)}"
     for passage in case.passages[:_RETRIEVED]:
         mark = "✓" if passage.gold else " "
-        yield f"  got    {mark} {passage.rank:>5}.  {_place(passage)}"
+        yield f"  got    {mark} {passage.rank:>5}.  {_passage_title(passage)}"
 
 
 def _context(case: Case) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _context(case: Case) -> Iterator[str]:
     if alike := evidence.most_alike:
         yield f"  most alike, 3-gram overlap {alike.overlap:.2f}:"
         for name in alike.chunks:
-            yield f"    {ranks[name]:>3}. {_place(passages[name])}"
+            yield f"    {ranks[name]:>3}. {_passage_title(passages[name])}"
             yield f"         {plain(passages[name].text, 100)}"
     for fact in evidence.facts:
         places = ", ".join(str(ranks[name]) for name in fact.chunks)
@@ -232,7 +232,7 @@ def _pipeline(case: Case) -> Iterator[str]:
     if evidence.forbidden_flags:
         yield f"  forbidden flags: {plain(', '.join(evidence.forbidden_flags))}"
     if count := evidence.citations:
-        yield f"  citations: {count.found}, at least {count.min} wanted"
+        yield f"  citations: {count.present}, at least {count.min} wanted"
     for stage, over in evidence.over_budget.items():
         yield f"  {plain(stage, 40)}: {over.ms:,.1f} ms > {over.budget_ms:,.0f} ms"
 
@@ -280,7 +280,9 @@ def _rubrics(case: Case) -> Iterator[str]:
     evidence = case.evidence(RubricsEvidence)
     for one in evidence.rubrics:
         reason = f": {plain(one.reason)}" if one.reason else ""
-        word = one.verdict.replace("_", " ") + (f" (it said {one.said})" if one.said else "")
+        word = one.verdict.replace("_", " ") + (
+            f" (it said {one.unchecked})" if one.unchecked else ""
+        )
         yield f"  {'✓' if one.good else '✗'} {one.name}: {plain(word)}{reason}"
         if one.quote:
             yield f'      "{plain(one.quote)}"'

@@ -56,7 +56,7 @@ class Draw:
     strata: Counter[str] = field(default_factory=Counter)
     blotted: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
-    known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    probabilities: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By stratum that was drawn with a known probability: that, and how many traces it has."""
     ended: set[str] = field(default_factory=set)
     """Strata of which every trace that was read was drawn or left out."""
@@ -69,7 +69,7 @@ class Draw:
             "p": self.p,
             "paths": [str(path) for path in self.paths],
             "strata": dict(self.strata),
-            "known_probabilities": self.known,
+            "known_probabilities": self.probabilities,
             "blotted": dict(sorted(self.blotted.items())),
             "left_out": dict(sorted(self.left_out.items())),
         }
@@ -101,16 +101,16 @@ def draw_cases(
     chosen = list(_in_turns(strata, count, asked, draw))
     if not chosen:
         raise StorageError(
-            f"No case was drawn: no trace has a question that is new ({_told(draw.left_out)})."
+            f"No case was drawn: no trace has a question that is new ({_counted(draw.left_out)})."
         )
     about: dict[str, Any] = {"kind": ENRICHED}
-    if last := max((item.place for item in chosen if item.signals == (_RATED,)), default=0):
+    if last := max((item.position for item in chosen if item.signals == (_RATED,)), default=0):
         keys = index.keys_where(FEEDBACK, _IS_RATED_BAD, first_day, index.totals()[0])
         items = strata[_RATED][_BANDS[0][1]]
         if _RATED in draw.ended:  # the others were looked at and left out
-            last = items[-1].place if len(items) >= 3 * count else min(len(keys), _most(count))
-        draw.known[_RATED] = {"p": round(last / len(keys), 6), "traces": len(keys)}
-        about["strata"] = draw.known
+            last = items[-1].position if len(items) >= 3 * count else min(len(keys), _most(count))
+        draw.probabilities[_RATED] = {"p": round(last / len(keys), 6), "traces": len(keys)}
+        about["strata"] = draw.probabilities
     _write(chosen, target, f"{target.name}-{ENRICHED}", draw, about, force=force)
     return draw
 
@@ -125,24 +125,24 @@ def draw_sample(
     draw = Draw(UNIFORM, p=round(min(1.0, count / traces), 6))
     limit = int((draw.p or 0.0) * SHARE)
     keys = index.keys_where(ERRORS, f"key < {limit:d}", first_day, traces)
-    drawn = [Drawn(text, (), "") for text in texts_of(index, keys, draw.left_out)]
+    drawn = [DrawnTrace(text, (), "") for text in texts_of(index, keys, draw.left_out)]
     if not drawn:
-        raise StorageError(f"No sample was drawn ({_told(draw.left_out)}); ask for more traces.")
+        raise StorageError(f"No sample was drawn ({_counted(draw.left_out)}); ask for more traces.")
     about = {"kind": UNIFORM, "p": draw.p, "traces": traces}
     _write(drawn, target, f"{target.name}-{UNIFORM}", draw, about, force=force)
     return draw
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnTrace:
     """A trace that was drawn; ``signals`` and ``band`` say why, both empty in a uniform sample.
 
-    ``place``: which it is of its stratum in the order of the hashes, from 1."""
+    ``position``: its number in its stratum in the order of the hashes, from 1."""
 
     text: TraceText
     signals: tuple[str, ...]
     band: str
-    place: int = 0
+    position: int = 0
 
 
 def _strata(
@@ -153,7 +153,7 @@ def _strata(
     reference: ReferencePeriod | None,
     since: Mapping[str, int],
     first_day: int,
-) -> dict[str, dict[str, list[Drawn]]]:
+) -> dict[str, dict[str, list[DrawnTrace]]]:
     """By signal and band, the traces from which cases are taken in turns."""
     figures = sorted(FIGURES, key=lambda figure: figure.name not in since)
     pools = [
@@ -161,9 +161,9 @@ def _strata(
     ]
     calm = " AND ".join(f"NOT ({condition_of(f, reference)})" for f in FIGURES)
     pools.append((ORDINARY, ERRORS, calm, first_day))
-    strata: dict[str, dict[str, list[Drawn]]] = {}
+    strata: dict[str, dict[str, list[DrawnTrace]]] = {}
     for name, bit, condition, day in pools:
-        bands: dict[str, list[Drawn]] = {band: [] for _, band in _BANDS}
+        bands: dict[str, list[DrawnTrace]] = {band: [] for _, band in _BANDS}
         keys = index.keys_where(bit, condition, day, _most(count))
         places = {key: place for place, key in enumerate(keys, 1)}
         for text in texts_of(index, keys, draw.left_out):
@@ -173,7 +173,7 @@ def _strata(
                 continue
             # The bands of this stratum are no queues: its probability is of one order.
             queue = _BANDS[0][1] if name == _RATED else band
-            bands[queue].append(Drawn(text, (name,), band, places[text.key]))
+            bands[queue].append(DrawnTrace(text, (name,), band, places[text.key]))
             if sum(map(len, bands.values())) >= 3 * count:
                 break
         strata[name] = bands
@@ -196,11 +196,11 @@ def _band(closeness: float) -> str | None:
 
 
 def _in_turns(
-    strata: Mapping[str, Mapping[str, list[Drawn]]],
+    strata: Mapping[str, Mapping[str, list[DrawnTrace]]],
     count: int,
     asked: AskedQuestions,
     draw: Draw,
-) -> Iterator[Drawn]:
+) -> Iterator[DrawnTrace]:
     """One of each signal after another, from each band in turn; what is asked twice is passed."""
     queues = {
         name: {band: iter(items) for band, items in own.items()} for name, own in strata.items()
@@ -222,12 +222,12 @@ def _in_turns(
 
 
 def _next_of(
-    queue: dict[str, Iterator[Drawn]],
+    queue: dict[str, Iterator[DrawnTrace]],
     bands: Iterator[str],
     drawn: set[int],
     asked: AskedQuestions,
     draw: Draw,
-) -> Drawn | None:
+) -> DrawnTrace | None:
     while queue:
         band = next(bands)
         if band not in queue:
@@ -247,7 +247,7 @@ class _Traces:
 
     NAME = "traces"
 
-    def __init__(self, drawn: Sequence[Drawn], run: str, draw: Draw) -> None:
+    def __init__(self, drawn: Sequence[DrawnTrace], run: str, draw: Draw) -> None:
         self._drawn, self._run, self._draw = drawn, run, draw
 
     def read(
@@ -259,7 +259,7 @@ class _Traces:
 
 
 def _write(
-    drawn: Sequence[Drawn],
+    drawn: Sequence[DrawnTrace],
     target: Path,
     run: str,
     draw: Draw,
@@ -279,7 +279,7 @@ def _write(
     )
 
 
-def _blotted_case(item: Drawn, run: str, counts: Counter[str]) -> ImportedCase:
+def _blotted_case(item: DrawnTrace, run: str, counts: Counter[str]) -> ImportedCase:
     """A trace as a case with its answer, nothing of it written as it was but numbers."""
     source = item.text.item
     fails = _why_it_fails(item.text.result)
@@ -311,5 +311,5 @@ def _why_it_fails(result: TestResult) -> str:
     return ", ".join(rule.word for rule in verdict.reasons)
 
 
-def _told(counts: Counter[str]) -> str:
+def _counted(counts: Counter[str]) -> str:
     return "; ".join(f"{name}: {n}" for name, n in sorted(counts.items())) or "no trace at all"

@@ -12,7 +12,7 @@ from formats.traces.feedback import (
     NO_FEEDBACK,
     PERSON,
     TAKEN,
-    ToldRating,
+    SourceRating,
     ratings_in,
     ratings_of_events,
 )
@@ -139,7 +139,7 @@ class SpanSummaries:
             for told in ratings:
                 self._rate(told, told.trace, told.span)
 
-    def _rate(self, told: ToldRating, trace: str, span: str) -> None:
+    def _rate(self, told: SourceRating, trace: str, span: str) -> None:
         self._counts[TAKEN if told.rater == PERSON else NO_FEEDBACK[told.rater]] += 1
         if told.rater == PERSON:
             user = hashed(told.user, key_of_ids) if told.user else ""

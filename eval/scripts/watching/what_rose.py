@@ -45,7 +45,7 @@ def what_rose(index: TraceIndex, name: str, reference: ReferencePeriod, since: d
     before, was = read(reference.first, reference.last)
     texts, marks = read(since, date.max)
     found = find_rise([*map(_sliced, before)], was, [*map(_sliced, texts)], marks)
-    ids = found.found[0].marked_ids if found.found else frozenset[str]()
+    ids = found.significant[0].marked_ids if found.significant else frozenset[str]()
     bad = [text for text, mark in zip(texts, marks, strict=True) if mark]
     bad.sort(key=lambda text: text.item.case["id"] not in ids)
     shown = {text.question: text for text in reversed(bad)}

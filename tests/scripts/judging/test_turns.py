@@ -115,7 +115,9 @@ def test_a_long_conversation_is_cut_at_its_beginning() -> None:
 def test_a_judgement_rests_on_the_history_too() -> None:
     case = TestCase("q", "Q?", conversation="c", turn=2)
     marks = {
-        JudgedAnswer(case, TestResult("q", answer="A.", history_sha256=sha)).subject("groundedness")
+        JudgedAnswer(case, TestResult("q", answer="A.", history_sha256=sha)).answer_sha256(
+            "groundedness"
+        )
         for sha in ("a", "b", None)
     }
     assert len(marks) == 3

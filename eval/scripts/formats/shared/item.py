@@ -202,7 +202,7 @@ MOST_PROBLEMS = 1000
 
 
 class Notes:
-    """Counts by what they are about; every one is printed and stands in the report.
+    """Import statistics: read, changed, carried, left out. All are printed and reported.
 
     ``rows``: what was read. ``carried``: fields that no script reads, kept under ``metadata`` of
     the case. ``changed``: values that had to be written differently. ``left_out``: what the other

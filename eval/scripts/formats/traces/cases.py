@@ -212,7 +212,7 @@ def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
     if seen and trace.prompt is not None:
         seen = [text for text in seen if message_in_prompt(trace, text)] or seen
     shown = (text for text in trace.shown if text not in seen)
-    seen += [text for text in shown if not is_of_passages(text, _found(trace))]
+    seen += [text for text in shown if not is_of_passages(text, _texts_found(trace))]
     if seen:
         result.seen_tools = list(dict.fromkeys(seen))
 
@@ -220,10 +220,10 @@ def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
 def _bare_tools(trace: Trace) -> list[ToolCall]:
     """The calls of tools that brought no passages: those of a search are part of the search."""
     searching = {search.tool for search in trace.searches}
-    return calls_beside_passages(trace.tools, searching, _found(trace), trace.answer)
+    return calls_beside_passages(trace.tools, searching, _texts_found(trace), trace.answer)
 
 
-def _found(trace: Trace) -> list[list[str]]:
+def _texts_found(trace: Trace) -> list[list[str]]:
     """The texts that each search found."""
     return [[text_of_document(row) for row in search.documents] for search in trace.searches]
 

@@ -74,7 +74,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ToldRating:
+class SourceRating:
     """A rating as its source tells it; "" and None for what it does not tell. ``scale``: the least
     and the largest value; ``config``: the id of Langfuse's record that may tell them."""
 
@@ -124,7 +124,7 @@ def _word(value: Any) -> str:
     return text if text in _WORDS else re.sub(r"[\W_]+", " ", text).strip()
 
 
-def _told(row: Mapping[str, Any], rater: str = UNTOLD) -> ToldRating:
+def _rating_of(row: Mapping[str, Any], rater: str = UNTOLD) -> SourceRating:
     """The rating that an object is, by the names of all sources. ``rater``: who, if untold."""
     flat = dict(row)
     for name in ("result", "feedback_source", "feedback_config"):
@@ -143,7 +143,7 @@ def _told(row: Mapping[str, Any], rater: str = UNTOLD) -> ToldRating:
     if isinstance(value, bool) or text["kind"] == "BOOLEAN":
         scale = (0.0, 1.0)
     named = PERSON if _OF_PEOPLE.search(text["name"]) else UNTOLD
-    return ToldRating(
+    return SourceRating(
         text["name"] or "feedback",
         told["label"] if text["kind"] == "CATEGORICAL" else value,
         _word(told["label"]),
@@ -163,31 +163,31 @@ def _time(value: Any) -> str:
     return datetime.fromtimestamp(stamp / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def rating_in(row: Mapping[str, Any]) -> ToldRating | None:
+def rating_in(row: Mapping[str, Any]) -> SourceRating | None:
     """The rating that an object is: Phoenix' annotation, LangSmith's feedback or Langfuse's score
     (of its API or its export to blob storage); None for anything else."""
     names = row.keys()
     is_langfuse = "name" in names and "type" not in names and names & {"traceId", "trace_id"}
     is_langfuse = is_langfuse and names & {"value", "stringValue", "string_value"}
     is_langsmith = "key" in names and names & {"feedback_source", "run_id"}
-    return _told(row) if "annotator_kind" in names or is_langsmith or is_langfuse else None
+    return _rating_of(row) if "annotator_kind" in names or is_langsmith or is_langfuse else None
 
 
-def ratings_of_events(events: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[ToldRating]:
+def ratings_of_events(events: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[SourceRating]:
     """The ratings among the events of a span. OpenTelemetry's convention has no word for who
     rated: the name of a rating tells."""
-    return (_told(fields) for name, fields in events if name == EVALUATION)
+    return (_rating_of(fields) for name, fields in events if name == EVALUATION)
 
 
-def ratings_beside(value: Any) -> Iterator[ToldRating]:
+def ratings_beside(value: Any) -> Iterator[SourceRating]:
     """The ratings in the field ``feedback`` of a chat log: a thumb, a word, an object with one, or
     a list of those."""
     for item in value if isinstance(value, list) else [value]:
         if item is not None:
-            yield _told(item if isinstance(item, dict) else {"value": item}, PERSON)
+            yield _rating_of(item if isinstance(item, dict) else {"value": item}, PERSON)
 
 
-def ratings_in(document: Any) -> Iterator[ToldRating]:
+def ratings_in(document: Any) -> Iterator[SourceRating]:
     """The ratings of a JSON value: one, a list of them, an answer of an API that lists them, or
     the scores in a trace of Langfuse."""
     rows = document if isinstance(document, list) else [document, *items_of(document, "data")]
@@ -196,7 +196,7 @@ def ratings_in(document: Any) -> Iterator[ToldRating]:
     return (rating for rating in told if rating is not None)
 
 
-def names_with_a_scale(ratings: Iterable[ToldRating]) -> set[str]:
+def names_with_a_scale(ratings: Iterable[SourceRating]) -> set[str]:
     """Names of ratings with a bare number that is not 0 or 1: they have a scale, and it is not
     told."""
     return {rating.name for rating in ratings if rating.bare_number not in (None, 0.0, 1.0)}
@@ -207,10 +207,10 @@ class Ratings:
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
-        self._told: list[ToldRating] = []
+        self._told: list[SourceRating] = []
         self._scales: dict[str, tuple[float, float] | None] = {}
 
-    def add(self, told: ToldRating) -> bool:
+    def add(self, told: SourceRating) -> bool:
         """Whether a rating is one by a person, which is kept; any other is counted."""
         if told.rater != PERSON:
             self._notes.left_out[NO_FEEDBACK[told.rater]] += 1
@@ -226,7 +226,7 @@ class Ratings:
         """Whether a row is Langfuse's record of a scale (ScoreConfig), which is remembered."""
         is_scale = "dataType" in row and "isArchived" in row
         if is_scale:
-            self._scales[str(row.get("id"))] = _told(row).scale
+            self._scales[str(row.get("id"))] = _rating_of(row).scale
         return is_scale
 
     def give(self, cases: Iterable[TracedCase], key: Key) -> None:
@@ -240,9 +240,9 @@ class Ratings:
                 spans[span.id] = None if is_step else traced.result
                 for told in ratings_of_events(span.events):
                     self.add(replace(told, trace=span.trace, span=span.id))
-        self.place(spans, traces, key)
+        self.attach(spans, traces, key)
 
-    def place(
+    def attach(
         self, spans: Mapping[str, TestResult | None], traces: Mapping[str, TestResult], key: Key
     ) -> None:
         """Put each rating into a result, its comment masked. ``spans``: None for what is a step on

@@ -383,7 +383,7 @@ def _is_about(trace: Trace, writers: Sequence[tuple[Span, str]]) -> bool:
     found += [tool.result or "" for tool in trace.tools]
     begins = [_folded(text)[:_BEGINNING] for text in found if len(text) >= _LEAST_PASSAGE]
     given = _prompt_of(last)
-    asked = "\n".join(_folded(m.text) for m in _given(last) if m.role != "assistant")
+    asked = "\n".join(_folded(m.text) for m in _input_messages(last) if m.role != "assistant")
     for span, text in others:
         held = [begin for begin in begins if begin in _prompt_of(span)]
         if held and not any(begin in given for begin in held):
@@ -443,19 +443,19 @@ def _read_prompt(trace: Trace, answer: str, chats: Sequence[Span]) -> None:
         all_said = [_folded(text) for text in (given_out(span) or "", *handed)]
         if any(said and (said in folded or folded in said) for said in all_said):
             trace.writer = span
-            shown = (m.text for m in _given(span) if m.role == "tool")
+            shown = (m.text for m in _input_messages(span) if m.role == "tool")
             trace.shown = [text for text in shown if text.strip()]
             return
 
 
-def _given(span: Span) -> list[Message]:
+def _input_messages(span: Span) -> list[Message]:
     """The messages that a model was given."""
     return messages_of(span, "in") or messages_in(value_of(span, "in"))
 
 
 def _prompt_of(span: Span) -> str:
     """All that a model was given, with single blanks."""
-    parts = [message.text for message in _given(span)]
+    parts = [message.text for message in _input_messages(span)]
     return "\n".join(map(_folded, (*parts, *texts_within(value_of(span, "in")))))
 
 

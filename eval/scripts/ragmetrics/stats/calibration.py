@@ -25,37 +25,37 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """How often people (first word) and judge (second) said supported or not; may be weighted."""
+    """2×2 confusion matrix of people and judge; positive: supported. May be weighted."""
 
-    supported_supported: float
-    supported_not: float
-    not_supported: float
-    not_not: float
+    true_positive: float
+    false_negative: float
+    false_positive: float
+    true_negative: float
 
     @property
     def n(self) -> float:
         """All labelled claims."""
-        return self.supported_supported + self.supported_not + self.not_supported + self.not_not
+        return self.true_positive + self.false_negative + self.false_positive + self.true_negative
 
     @property
     def supported(self) -> float:
         """Claims that people call supported."""
-        return self.supported_supported + self.supported_not
+        return self.true_positive + self.false_negative
 
     @property
     def unsupported(self) -> float:
         """Claims that people call not supported."""
-        return self.not_supported + self.not_not
+        return self.false_positive + self.true_negative
 
     @property
     def sensitivity(self) -> float | None:
         """Share of the supported claims that the judge passes, in [0, 1]; None without any."""
-        return self.supported_supported / self.supported if self.supported else None
+        return self.true_positive / self.supported if self.supported else None
 
     @property
     def specificity(self) -> float | None:
         """Share of the unsupported claims that the judge finds, in [0, 1]; None without any."""
-        return self.not_not / self.unsupported if self.unsupported else None
+        return self.true_negative / self.unsupported if self.unsupported else None
 
     @property
     def balanced_accuracy(self) -> float | None:
@@ -68,7 +68,7 @@ class Confusion:
     @property
     def accuracy(self) -> float | None:
         """Share of equal verdicts, in [0, 1]; None without claims."""
-        return (self.supported_supported + self.not_not) / self.n if self.n else None
+        return (self.true_positive + self.true_negative) / self.n if self.n else None
 
     @property
     def prevalence(self) -> float | None:
@@ -84,7 +84,7 @@ class Confusion:
         """
         if not self.n or self.accuracy is None:
             return None
-        passed = self.supported_supported + self.not_supported
+        passed = self.true_positive + self.false_positive
         chance = self.supported * passed + self.unsupported * (self.n - passed)
         chance /= self.n**2
         return None if chance == 1 else (self.accuracy - chance) / (1 - chance)

@@ -134,7 +134,7 @@ def without_quotes(text: str) -> str:
 _LAST_CLAUSE = re.compile(r"[,;:–—]\s[^,;:–—]*$")
 
 
-def _said(folded: str) -> str:
+def _without_question(folded: str) -> str:
     """The sentence without a question: "I lack that, so could you ask them?" says "I lack that"."""
     if not folded.rstrip("\"')*_ ").endswith(("?", "؟")):
         return folded
@@ -149,7 +149,7 @@ def declines(sentence: str) -> Declines:
     Quoted words decide nothing, nor does a question, nor a sentence that only supposes ("If the
     notes are silent").
     """
-    folded = _said(fold(without_quotes(sentence)))
+    folded = _without_question(fold(without_quotes(sentence)))
     if not _may_decline(folded):
         return ""
     search, refusals, codes = _phrases_for(folded)

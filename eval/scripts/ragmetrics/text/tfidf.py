@@ -124,7 +124,7 @@ def _sums(rows: Matrix) -> Floats:
 
 def _counts(text: str) -> Counter[int]:
     """How often each place has a word of the text."""
-    return Counter(map(_place, tokens(clean(text))))
+    return Counter(map(_bucket, tokens(clean(text))))
 
 
 _32 = 0xFFFFFFFF
@@ -136,7 +136,7 @@ def _mixed(block: int) -> int:
 
 
 @lru_cache(maxsize=1 << 16)
-def _place(word: str) -> int:
+def _bucket(word: str) -> int:
     """The place of a word: the size of its MurmurHash3 (x86, 32 bits, seed 0, signed)."""
     data = word.encode()
     whole = len(data) & -4

@@ -99,9 +99,9 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
 
     def _start_reading(self) -> None:
         for run in self._opened.values():
-            run.start(self._tell)
+            run.start(self._post_change)
 
-    def _tell(self) -> None:
+    def _post_change(self) -> None:
         """Called in a reading thread."""
         self.post_message(self.Changed())
 
@@ -119,7 +119,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         is_new = run_id not in self._opened
         run = self._run(run_id)
         if is_new:
-            run.start(self._tell)
+            run.start(self._post_change)
         return run
 
     # -- screens --------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
     def _compare(self, cases: PairList) -> None:
         """In a thread: what the comparison of two runs says."""
         cases.says = cases.run.first_lines(cases.base)
-        self._tell()
+        self._post_change()
 
     def ask_base(self, new: str) -> None:
         """Ask which run `new` is compared with."""

@@ -31,9 +31,9 @@ class Failing:
 
     def codes(self, table: AnswerTable) -> bytearray:
         """For each row 0, or 1 + the place of the rule by which it fails."""
-        return self._found(table)[2]
+        return self._current(table)[2]
 
-    def _found(self, table: AnswerTable) -> tuple[AnswerTable, int, bytearray, Sequence[int]]:
+    def _current(self, table: AnswerTable) -> tuple[AnswerTable, int, bytearray, Sequence[int]]:
         found = self._cached.get(id(table))
         if found is None or found[0] is not table or found[1] != table.version:
             version = table.version
@@ -97,7 +97,7 @@ class Failing:
         """Whether a result fails, and all that its rules say, in words. ``before``: the case in the
         run that this one is compared with."""
         row = table.row_of(*key)
-        _, _, codes, broken = self._found(table)
+        _, _, codes, broken = self._current(table)
         fails = row is not None and row < len(codes) and bool(codes[row])
         if self.condition is not None:
             if not fails:
@@ -120,7 +120,7 @@ class Failing:
     def counts(self, table: AnswerTable) -> tuple[int, int, int]:
         """The cases of a table, how many of them fail, and how many only have a warning."""
         if self._counts[0] is not table or self._counts[1] != table.version:
-            _, version, codes, broken = self._found(table)
+            _, version, codes, broken = self._current(table)
             settled = {bits: self.ruling.settle(bits) for bits in set(broken)}
             warns = {bits for bits, (_, warning) in settled.items() if warning}
             if table.has_repeats:

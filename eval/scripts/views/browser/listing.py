@@ -183,7 +183,7 @@ class CaseList:
         """The slices in which more cases fail than chance explains, in words and as groups, the
         surest first; of none, why. They become values of ``slice``."""
         tried, table = self.run.slices(self.marks()), self.table
-        if not (found := tried.found):
+        if not (found := tried.significant):
             reason = f"no slice in which more cases {self.verb} than chance explains"
             return [f"{reason} ({len(tried.tried)} tried)"], []
         rows: dict[str, list[int]] = {}

@@ -77,7 +77,7 @@ class ListScreen(ActionScreen[ListResult], inherit_bindings=False):
         yield self.end
 
     def changed(self) -> None:
-        """Files were read on, or are other ones: show what is new."""
+        """Files grew or were replaced: show the new rows."""
 
     def row_line(self, index: int, width: int) -> Line:
         """What row `index` says on `width` cells."""

@@ -124,7 +124,7 @@ class RunAnswers:
         values = np.full(len(self), np.nan)
         if section in self._numbers:
             table = self.table.section(section)
-            values[self._numbers[section]] = table.given(metric)[table.codes]
+            values[self._numbers[section]] = table.raw_scores(metric)[table.codes]
         return values
 
     def shows(self, name: Name) -> bool:
@@ -135,7 +135,7 @@ class RunAnswers:
         """The metrics of ``columns`` that any answer has a score of, each after its place."""
         for section in self._numbers:
             for place, metric in enumerate(self._columns[section]):
-                values = self.table.section(section).given(metric)
+                values = self.table.section(section).raw_scores(metric)
                 if (values == values).any():
                     yield place, (section, metric)
 
@@ -205,7 +205,7 @@ class RunAnswers:
         for row in SECTIONS[OWN_TEXTS].metrics:
             if row.must:
                 good[row.name] = row.high if row.higher_is_better else row.low
-                values = table.given(row.name)
+                values = table.raw_scores(row.name)
                 wrong |= (values == values) & (values != good[row.name])
         places = np.flatnonzero(wrong[table.codes])
         listed = []

@@ -332,15 +332,17 @@ def daily(current: Mapping[str, Any], reference: Mapping[str, Any], height: floa
     days = current["days"]
     first = date.fromisoformat(days[0]["day"])
 
-    def place(day: str) -> int:
+    def index_of(day: str) -> int:
         return (date.fromisoformat(day) - first).days
 
     band = reference["share"], reference["limit"]
     values = [
-        TrendValue(place(day["day"]), day["bad"] / day["n"], band, day["day"] == current["sounded"])
+        TrendValue(
+            index_of(day["day"]), day["bad"] / day["n"], band, day["day"] == current["sounded"]
+        )
         for day in days
     ]
-    points = place(days[-1]["day"]) + 1
+    points = index_of(days[-1]["day"]) + 1
     chart = _dots(values, 0.0, points, height)
     begins = [
         dot["x"]

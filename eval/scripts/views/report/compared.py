@@ -444,7 +444,7 @@ def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
             yield from items(one_line(line, 400) for line in lines)
     if part.primary:
         yield Heading("Primary metrics", 3)
-        caption = "Primary metrics: they decide (p of one joint test of all of them)"
+        caption = "Primary metrics decide the verdict (p-values from one joint test)"
         yield compared_table(part.primary, caption)
     if part.cases_say and not page:
         yield Heading("Cases that broke or were fixed", 3)

@@ -106,7 +106,7 @@ def _because(case: Case) -> Iterable[str]:
         yield f"not retrieved: {missing} of {len(gold)} gold passages"
     grounded = case.evidence(GroundednessEvidence)
     if numbers := grounded.numbers.get("fabricated"):
-        yield f"numbers that stand nowhere: {', '.join(map(str, numbers))}"
+        yield f"numbers found in no passage: {', '.join(map(str, numbers))}"
     for fact in grounded.expected_claims_missing[:3]:
         yield f"an expected claim is missing: {fact.removesuffix('.')}"
 
@@ -126,7 +126,7 @@ def _unsupported(evidence: GroundednessEvidence) -> list[UnsupportedClaim]:
 
 
 def _gold_row(gold: GoldMatch) -> WantedPassage:
-    place = " › ".join(filter(None, (gold.place, gold.heading))) or "a given text"
+    place = " › ".join(filter(None, (gold.title, gold.heading))) or "a given text"
     quote = cut(gold.snippets[0], QUOTE) if gold.snippets else None
     return WantedPassage(place, quote, gold.rank)
 

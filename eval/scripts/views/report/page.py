@@ -28,7 +28,7 @@ from views.report.compared import compared_table, comparison_blocks
 from views.report.model import CaseRow, CaseTable, as_json
 from views.report.report import ComparisonPart, ReportAnswer, RunReport
 from views.report.sections import metrics_table, report_page, sections
-from views.report.text import anchor, one_line, told_apart, visible
+from views.report.text import anchor, one_line, visible, word_diff
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -185,7 +185,7 @@ def _environment() -> Environment:
     }
     script, digest = _script()
     environment.globals |= {"charts": charts, "words": words, "marks": words.MARKS}
-    environment.globals |= {"told_apart": told_apart, "metrics_table": metrics_table}
+    environment.globals |= {"word_diff": word_diff, "metrics_table": metrics_table}
     environment.globals |= {"script": Markup(script), "script_hash": digest, "anchor": anchor}
     return environment
 

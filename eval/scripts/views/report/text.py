@@ -82,7 +82,7 @@ Piece = tuple[str, bool]
 """A shown stretch of a text, and whether the other text has other words there."""
 
 
-def told_apart(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
+def word_diff(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
     """Two foreign texts in pieces, of which every second one differs; joined, each is whole.
 
     The texts are made visible before they are split: a cut could hide what joins two letters.
