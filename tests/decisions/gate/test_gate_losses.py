@@ -55,6 +55,23 @@ def test_nothing_may_be_lost_against_a_baseline(gate: Any) -> None:
     assert gate.failures(*BASELINE) == {}
 
 
+def test_what_decides_comes_before_what_is_lost_with_it_and_each_loss_once(gate: Any) -> None:
+    """Every answer refused: no gold is found, so no claim is left and a primary metric is gone."""
+    claims = {"claim_support_rate": [1.0] * N, "unsupported_claims": [0.0] * N}
+    gate.base.scores |= {"retrieval": {"evidence_recall@5": [1.0] * N}, "groundedness": claims}
+    gate.base.write()
+    gone = dict.fromkeys(claims, [None] * N)
+    gate.new.scores |= {"retrieval": {"evidence_recall@5": [0.0] * N}, "groundedness": gone}
+    gate.new.write()
+    gate.rules("[gates]\n")
+    first, *lost = gate.failures(*BASELINE)
+    assert first == "retrieval.evidence_recall@5"
+    checks = json.loads((gate.new.folder / "gate.json").read_text("utf-8"))["checks"]
+    names = [check["name"] for check in checks if check["status"] == "failed"]
+    assert names == [first, *lost], "none is there twice"
+    assert lost == ["groundedness.claim_support_rate:measured"], "no rule names the other"
+
+
 def test_what_cannot_be_measured_fails(gate: Any) -> None:
     gate.rules('[retrieval]\n"recall@5" = "> 0"\n"ndcg@5" = ">= 0"\n')
     gate.new.scores["retrieval"]["recall@5"] = [None] * N
