@@ -94,7 +94,8 @@ class MetricCourse:
     """One metric. ``positions``: the points that have it; ``judged``: one for each of them.
 
     ``breaks``: points where the definition or the eval set changed; only the part after the last is
-    judged. ``alerts``: what is still so at its end; ``shifts``: all changes of level, also rises
+    judged. ``of_today``: the newest point was asked the set of its last value; else nothing alerts.
+    ``alerts``: what is still so at its end; ``shifts``: all changes of level, also rises
     and what a later rise ended, with their points.
     """
 
@@ -108,6 +109,7 @@ class MetricCourse:
     alerts: list[Alert] = field(default_factory=list)
     shifts: list[LevelShift] = field(default_factory=list)
     primary: bool = False
+    of_today: bool = True
     resemblance: float | None = None
     """The lag-1 correlation of the values by today's definition and eval set."""
 
@@ -188,7 +190,7 @@ def _judged(
     """Judge today's part of a line; what is not primary gets its band and no alert.
 
     ``sets``: of every point, as ``_eval_sets`` numbers them. Another eval set may have no labels
-    for a metric, so a metric is gone only where the newest point was asked the same set.
+    for a metric, and may be asked of another bot: a line that ends on an earlier set never alerts.
     """
     start = line.segment()
     positions, values = line.positions[start:], line.values[start:]
@@ -213,13 +215,16 @@ def _judged(
     ]
     today = _points(means, controls, shifts, line.higher_is_better, rule.max_drop)
     line.judged = [JudgedPoint(value.mean) for value in line.values[:start]] + today
+    newest, had = len(sets) - 1, line.positions[-1]
+    line.of_today = sets[had] == sets[newest]
+    if not line.of_today:
+        return line
     if line.shifts and not line.shifts[-1].better:
         last = line.shifts[-1]
         line.alerts.append(Alert(last.kind, last.began, last.found))
     if (first := _since("drop" in point.kinds for point in today)) is not None:
         line.alerts.append(Alert("drop", positions[first], positions[-1]))
-    newest, had = len(sets) - 1, line.positions[-1]
-    if had != newest and sets[had] == sets[newest] and line.primary:
+    if had != newest and line.primary:
         line.alerts.append(Alert("gone", had, newest))
     return line
 

@@ -60,15 +60,21 @@ def history_page(
     ]
     if not lines:
         return Page("", [*blocks, Prose("No metric of the history fits --metrics.")])
-    blocks.append(_table(lines, len(points)))
+    today = [line for line in lines if line.of_today]
+    blocks.append(_table(today or lines, len(points)))
+    if today and len(today) < len(lines):
+        earlier = counted(len(lines) - len(today), "metric")
+        blocks.append(Prose(f"Measured on an earlier eval set only: {earlier} (--json).", "quiet"))
     for line in lines if plots or len(lines) == 1 else ():
         if len(line.positions) > 1:
             blocks.append(_plot(line, len(points), max_drop))
-    if changed:
+    asked = [at for at, point in enumerate(points) if point.eval_set != points[-1].eval_set]
+    recent = [change for change in changed if not asked or change.position > asked[-1]]
+    if recent:
         blocks.append(Prose(""))
-    for change in changed:
+    for change in recent:
         blocks.append(Prose(f"{points[change.position].label}: {change.text}.", "doubt"))
-    notes = [note for line in lines for note in _shift_notes(line, points)]
+    notes = [note for line in today or lines for note in _shift_notes(line, points)]
     notes += [f"{line.name}: {ALIKE}." for line in lines if line.primary and line.runs_alike]
     if notes:
         blocks.append(Prose(""))

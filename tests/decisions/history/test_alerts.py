@@ -94,6 +94,17 @@ def test_the_plain_rule_is_relative_to_the_median_and_watches_every_metric() -> 
     assert line_of(history([0.8, 0.8, 0.7]), AlertRule()).alerts == []
 
 
+def test_a_fall_on_an_earlier_set_is_no_alert_of_the_present_one() -> None:
+    """STEP falls at point 14; then another bot is asked a set that has no labels for the metric."""
+    other = [point(n, {PASS: value(PASS, 0.5)}, "t") for n in (20, 21)]
+    points = [*history(STEP), *other]
+    lines = make_lines(points, [CLAIMS, PASS], AlertRule(NAMES, 0.01), nothing)
+    assert [(line.of_today, line.alerts) for line in lines] == [(False, []), (True, [])]
+    page = history_page(MetricHistory(points), lines, [], plots=False, max_drop=None, primary=NAMES)
+    shown = "\n".join(map(repr, page.blocks))
+    assert "Measured on an earlier eval set only: 1 metric (--json)." in shown
+
+
 def test_a_primary_metric_that_is_gone() -> None:
     points = [*history([0.7, 0.7]), point(2, {PASS: value(PASS, 0.5)})]
     assert line_of(points, AlertRule(NAMES)).alerts == [Alert("gone", 1, 2)]
