@@ -183,7 +183,7 @@ def test_a_folder_of_which_nothing_can_be_read_is_refused(
     with pytest.raises(StorageError, match="no trace can be read") as caught:
         look()
     for word in (
-        "Files: 1, with",
+        "in 1 file. The keys are: ",
         "1 values without spans",
         "1 damaged lines",
         "expected_outputs",

@@ -55,6 +55,7 @@ from clients.probe import (
 from clients.profile import check_profile
 from clients.proof import Proof, ProvenAnswer, ProvenPlaces, prove
 from clients.proposal import (
+    NAMING,
     TABLE_OF_LIST,
     FieldRow,
     Proposal,
@@ -74,9 +75,6 @@ from records.errors import StorageError
 from records.files import read_whole, replace_bytes
 from records.results import ErrorInfo, TestResult
 from records.runs import HOME, PROFILES, ROOT
-
-_NAMING = {"chunk": ("text", "rel_path"), "reference": ("chunk_id", "index"), "tool": ("name",)}
-"""Fields of which an item of a list needs one."""
 
 QUESTIONS = 3
 """Questions that are asked when the request is known; the first of them once more."""
@@ -288,8 +286,7 @@ class _ConnectJob:
         self._time_doubt = ""
         self._results: list[TestResult] = []
         self._faults: list[str] = []
-        self._left_out: list[str] = []
-        self._typed: dict[str, str] = {}
+        self._left_out, self._typed = list[str](), dict[str, str]()
 
     def settle(self) -> None:
         """Find the settings that make labels match, and read all answers by what is proposed."""
@@ -384,9 +381,8 @@ class _ConnectJob:
             self._faults = []
             try:
                 set_paths(self._proposal, changes)
-                # A list that was left out comes back once the fields of its items are typed.
-                self._typed = {**self._typed, **changes}
-                set_paths(self._proposal, self._typed)
+                self._typed |= changes
+                set_paths(self._proposal, self._typed)  # a list that was left out comes back
             except StorageError as error:
                 self._faults = [error.message]
             self.settle()
@@ -405,12 +401,7 @@ class _ConnectJob:
             verdict=self._verdict,
             measurable=measurable(self._proposal.tables, self._results),
             proof=self._proof(),
-            notes=[
-                *self._proposal.about,
-                *self._proposal.notes,
-                *self._left_out,
-                *self._faults,
-            ],
+            notes=self._proposal.about + self._proposal.notes + self._left_out + self._faults,
             variables=variables,
             usage=dict(usage),
             cost_usd=sum(costs) if costs else None,
@@ -478,8 +469,7 @@ class _ConnectJob:
             raise StorageError(f"the answers cannot be read: {fault}; set paths with --set.")
         remedy = ""
         if table and name not in tables["response"]:
-            keys = " or ".join(f"{table}.{key}" for key in _NAMING[table])
-            remedy = f" Set {keys} too, with a path inside an item of {path}."
+            remedy = f" Set {NAMING[table]} too, with a path inside an item of {path}."
         self._left_out.append(f"{name}: {path} was left out ({fault}).{remedy}")
 
     def _asked(self, results: Sequence[TestResult]) -> list[AskedQuestion]:

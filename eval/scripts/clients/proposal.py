@@ -20,6 +20,10 @@ TABLE_OF_LIST = {"retrieved": "chunk", "searches": "chunk", "references": "refer
 TABLE_OF_LIST |= {"tools": "tool"}
 """The table with the paths inside an item of each list; of a search, of its passages."""
 
+NAMING = {"chunk": "chunk.text or chunk.rel_path", "tool": "tool.name"}
+NAMING["reference"] = "reference.chunk_id or reference.index"
+"""Fields of which an item of a list needs one, by table."""
+
 FIELDS = {
     "response": RESULT_FIELDS,
     "chunk": CHUNK_FIELDS,

@@ -84,7 +84,8 @@ def compare_page(
     blocks.append(_metrics(PRIMARY_TITLE, primary))
     blocks += [Prose(Quoted(text), "doubt") for text in contradictions(comparison)]
     shown_rows = loud if every else [row for row in loud if row.bad][:_BAD_SHOWN]
-    blocks.append(_metrics(explored_title(tested), shown_rows))
+    only = len(shown_rows) if len(shown_rows) < len(loud) else None
+    blocks.append(_metrics(explored_title(tested, only), shown_rows))
     quiet = f"{len(rest)} more without evidence of a difference"
     if every:
         blocks.append(_metrics(quiet, rest, folded=True))

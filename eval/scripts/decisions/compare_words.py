@@ -30,8 +30,10 @@ PRIMARY_TITLE = "Primary metrics: they decide"
 _FIRST: dict[RowVerdict, int] = {"worse": 0, "mixed": 1, "better": 2, "differs": 3}
 
 
-def explored_title(tested: int) -> str:
-    return f"Exploratory metrics that differ ({counted(tested, 'test')})"
+def explored_title(tested: int, worst: int | None = None) -> str:
+    """``worst``: only so many rows are shown, all of them worse; None: all that differ."""
+    rows = "metrics that differ" if worst is None else f"metrics that are worse, the first {worst}"
+    return f"Exploratory {rows} ({counted(tested, 'test')})"
 
 
 def cases_line(comparison: Comparison) -> str:

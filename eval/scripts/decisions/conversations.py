@@ -61,8 +61,8 @@ class ConversationChanges:
             f"{len(self.fixed):,} {'was' if len(self.fixed) == 1 else 'were'} fixed"
         )
         moved = [
-            f"{len(changes):,} {'fails' if len(changes) == 1 else 'fail'} {word}"
-            for word, changes in (("earlier", self.earlier), ("later", self.later))
+            f"{len(changes):,} {'fails' if len(changes) == 1 else 'fail'} at {word} turn"
+            for word, changes in (("an earlier", self.earlier), ("a later", self.later))
             if changes
         ]
         return f"{text}; {', '.join(moved)}." if moved else f"{text}."

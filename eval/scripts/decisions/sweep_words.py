@@ -20,7 +20,7 @@ from terminal.page import (
 from terminal.plot import scatter_lines
 from terminal.tables import counted, plain, printable
 
-_STATES = {"best": "★ best", "left": "left", "worse": "worse", "broken": "limit", "racing": "…"}
+_STATES = {"best": "★ best", "left": "still in", "worse": "worse", "broken": "limit", "racing": "…"}
 
 
 def _difference(outcome: SettingOutcome) -> str:

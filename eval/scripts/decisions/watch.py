@@ -84,7 +84,7 @@ class WatchedFigure:
             notes.append(f"It rose on {spoken(over.since)} and was back on {spoken(over.ended)}.")
         if weeks < rise.ENOUGH_WEEKS:
             notes.append(
-                f"The reference has {counted(weeks, 'whole week')}; with fewer than "
+                f"The reference has {self.unit} in {counted(weeks, 'whole week')}; with fewer than "
                 f"{rise.ENOUGH_WEEKS}, expect false alarms. {CANARIES}"
             )
         elif not self.reference.promises:

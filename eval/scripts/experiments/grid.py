@@ -136,9 +136,13 @@ def check_fields(grid: Grid, profile: Profile, options: RunOptions) -> None:
     for setting in grid.settings:
         for name in setting.own:
             if name not in profile.sweep and name not in in_command:
+                if name == "command":
+                    remedy = "it belongs at the top of the grid, with {NAME} where a setting's is"
+                else:
+                    remedy = "name it there, or take it away"
                 raise StorageError(
                     f"setting {setting.name}: {name!r} is neither in [sweep] of profile "
-                    f"{profile.name} nor in the command, so it would change nothing."
+                    f"{profile.name} nor in the command, so it would change nothing; {remedy}."
                 )
         own = setting.options(options, list(profile.sweep))
         if own.demo_arg and not own.demo:

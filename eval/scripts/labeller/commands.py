@@ -69,9 +69,11 @@ def _index_of(screen: MainScreen, label: str) -> int:
     for index, row in enumerate(screen.rows):
         if row.label == label:
             return index
-    raise ActionRefused(
-        f"no row {label} here" if screen.rows else "no passage here; p searches for one"
-    )
+    if not screen.rows:
+        raise ActionRefused("no passage here; p searches for one")
+    added = next((row.label for row in screen.rows if row.label.startswith("+")), "")
+    remedy = f"; row {added} has no digit: go there and press Space" if added else ""
+    raise ActionRefused(f"no row {label} here{remedy}")
 
 
 def mark_high_row(screen: MainScreen, key: str) -> None:

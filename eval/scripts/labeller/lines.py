@@ -144,10 +144,11 @@ def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
     add(" FLAG" if brief.flagged else "", "warn")
     add(" DRAFT" if is_draft(case) else "", "warn")
     layout, pieces = session.layout, session.needs_pieces()
-    add("  ways: " if layout.ways else "  needs: ")
+    if pieces or brief.status != "unanswerable":
+        add("  ways: " if layout.ways else "  needs: ")
     for piece, is_open in pieces:
         add(piece, "marked" if is_open and len(layout.parts) > 1 else "")
-    add("" if pieces else "nothing yet")
+    add("" if pieces or brief.status == "unanswerable" else "nothing yet")
     if len(layout.parts) > 1 or layout.open != 1:
         part = f"{layout.noun} {layout.open}" if layout.open else "what is not required"
         add(f"   marks join {part}", "key")

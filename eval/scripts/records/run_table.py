@@ -111,17 +111,16 @@ _decode_scores = msgspec.json.Decoder(dict[str, int | float | None]).decode
 _decode_reasons = msgspec.json.Decoder(dict[str, str]).decode
 
 
-_OWN_FAILURES = ("judged", "rubrics", "custom")
+_OWN_FAILURES = ("judged", "rubrics", "custom")  # there a failed call names no metric
 
 
 class LineKind(NamedTuple):
     """What a score line says beside its scores.
 
-    ``failed``: the bot's call failed. A line of ``judged``, ``rubrics`` or ``custom`` that fails
-    but names its metrics is not one: there a judge or a plugin failed.
-    ``fact``: in section ``pipeline`` how the response ended and how it should have; in an
-    explained table also, in ``retrieval``, the rank of the first passage that is gold, 0 where none
-    is, and in ``abstention`` whether the bot abstained. None where the line does not say.
+    ``failed``: the bot's call failed, not a judge or a plugin. ``fact``: in section ``pipeline``
+    how the response ended and how it should have; in an explained table also, in ``retrieval``, the
+    rank of the first passage that is gold, 0 where none is, and in ``abstention`` whether the bot
+    abstained. None where the line does not say.
     ``reasons``: in an explained table why scores are missing, by metric.
     """
 
@@ -239,8 +238,7 @@ class SectionTable:
             if self.head is not None:
                 reasons = self.head.reasons(scores, reasons) if why else reasons
                 scores = dict.fromkeys(self.head.metrics) | scores
-            kind = LineKind(failed, fact, tuple(reasons.items()))
-            code = self._append(scores, kind)
+            code = self._append(scores, LineKind(failed, fact, tuple(reasons.items())))
             if len(self._known) < _MOST_KNOWN:
                 self._known[key] = code
         return line, code

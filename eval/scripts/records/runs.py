@@ -121,6 +121,8 @@ def find_run(results_dir: Path, run: str) -> Path:
     for folder in (results_dir / run, Path(run)):
         if folder.is_dir():
             return folder
+    if Path(run).suffix == ".json":
+        raise StorageError(f"{run}: no such file.")
     names = sorted(path.name for path in results_dir.glob("*") if path.is_dir())
     shown = ", ".join(names[-5:]) or "none"
     raise StorageError(

@@ -59,7 +59,10 @@ def alarm_blocks(outcome: Watch) -> Iterator[Block]:
         yield from items([(Quoted(text),) for text in risen.examples], "quiet")
     if outcome.risen:
         folder = shlex.quote(str(outcome.folder))
-        yield Prose(f"Next: watch_traces.py {folder} --cases 12 --output drawn   (more to read)")
+        yield Prose(
+            f"To draw 12 of these cases for labelling: watch_traces.py {folder} --cases 12 "
+            "--output drawn"
+        )
     if outcome.canaries is not None:
         yield from _canary_blocks(outcome.canaries)
 

@@ -21,6 +21,7 @@ from records.errors import StorageError
 from records.files import locked
 from records.labels import read_cases
 from records.results import TestResult
+from terminal.tables import counted
 from watching.figures import (
     ReferencePeriod,
     date_of,
@@ -288,10 +289,10 @@ def _check_that_any_was_read(folder: Path, look: TraceReading, counts: Mapping[s
     """Raise StorageError for a folder whose files hold something, and no spans at all."""
     if counts.get("spans") or counts.get("log records") or not look.bytes_read:
         return
-    keys = f" with the keys {', '.join(look.keys)}" if look.keys else ""
+    keys = f" The keys are: {', '.join(look.keys)}." if look.keys else ""
     raise StorageError(
-        f"{folder}: no trace can be read. Files: {look.files}, with "
-        f"{_counted_values(counts)}{keys}; write OTLP JSON (the collector's "
+        f"{folder}: no trace can be read: {_counted_values(counts)} in "
+        f"{counted(look.files, 'file')}.{keys} Write OTLP JSON (the collector's "
         "file exporter), or JSON of Phoenix, MLflow, Langfuse, LangSmith "
         "or the OpenAI Agents SDK."
     )
