@@ -120,9 +120,8 @@ def test_what_was_seen_is_marked_once_and_never_before_it_was_found() -> None:
 
 def test_what_limits_an_answer_is_said_with_the_figures_that_it_limits() -> None:
     daily = "A fixed set asked daily does not have this problem: --canaries."
-    few = (
-        f"The reference has sessions in 1 whole week; with fewer than 8, expect false alarms. {daily}"
-    )
+    few = "The reference has sessions in 1 whole week; with fewer than 8, expect false alarms."
+    few = f"{few} {daily}"
     waves = f"The weeks of this figure differ too much: expect false alarms. {daily}"
     short = figure([(3, 100)] * 7, [(1, 10)], label="Leaks", unit="sessions")
     wavy = figure(([(1, 100)] * 7 + [(9, 100)] * 7) * 4, [(3, 100)], label="Slow answers")

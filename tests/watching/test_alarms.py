@@ -237,7 +237,9 @@ def test_an_alarm_says_what_rose_shows_three_traces_and_the_command(
     assert len(examples) == 3
     assert all("Wie wird das Lager" in line and "[email]" in line for line in examples)
     assert "jane@corp.io" not in text
-    assert f"for labelling: watch_traces.py {folder} --cases 12 --output drawn" in " ".join(text.split())
+    assert f"for labelling: watch_traces.py {folder} --cases 12 --output drawn" in " ".join(
+        text.split()
+    )
     html = tmp_path / "watch.html"
     call_script("watch_traces", str(folder), *index, "--html", str(html))
     page = html.read_text()

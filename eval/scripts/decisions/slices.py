@@ -98,7 +98,8 @@ class CaseSlice:
 
     def says(self, verb: str) -> str:
         """``Questions with a number fail: 23 of 30, others 53 of 116 (p .036)``."""
-        start = "In these documents, questions" if self.is_place else "Questions"
+        whom = "questions" if verb != "broke" else "of the questions that were ok before, those"
+        start = f"In these documents, {whom}" if self.is_place else whom[0].upper() + whom[1:]
         inside, outside = (f"{part:,} of {n:,}" for part, n in (self.inside, self.outside))
         if self.before is not None:
             earlier = [f"{part:,} of {n:,}" for part, n in self.before]

@@ -111,9 +111,6 @@ _decode_scores = msgspec.json.Decoder(dict[str, int | float | None]).decode
 _decode_reasons = msgspec.json.Decoder(dict[str, str]).decode
 
 
-_OWN_FAILURES = ("judged", "rubrics", "custom")  # there a failed call names no metric
-
-
 class LineKind(NamedTuple):
     """What a score line says beside its scores.
 
@@ -226,7 +223,9 @@ class SectionTable:
         line = self._decode_line(data)
         text, why = bytes(line.scores), bytes(line.reasons) if self._explained else b""
         fact = self._fact(line.evidence) if self._fact and line.evidence is not None else None
-        failed = line.status == "failed" and (text == b"{}" or self.section not in _OWN_FAILURES)
+        failed = line.status == "failed" and (
+            text == b"{}" or self.section not in ("judged", "rubrics", "custom")
+        )
         key = hash((text, failed, fact, why))
         code = self._known.get(key)
         if code is None:

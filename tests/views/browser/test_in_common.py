@@ -45,7 +45,10 @@ def test_what_broke_is_told_from_run_files(pair: Any) -> None:
     assert slices.verb == "broke"
     # of 20 cases with the tag 19 were ok before, of 40 others 39
     (sentence,) = slices.sentences()
-    assert sentence == "Questions with tag late broke: 18 of 19, others 2 of 39 (p < .001)."
+    assert sentence == (
+        "Of the questions that were ok before, those with tag late broke: 18 of 19, others 2 of 39 "
+        "(p < .001)."
+    )
 
 
 def test_the_browser_says_the_same_of_the_same_files(pair: Any, wait_until: Any) -> None:
@@ -55,7 +58,10 @@ def test_the_browser_says_the_same_of_the_same_files(pair: Any, wait_until: Any)
         run.start(lambda: None)
     wait_until(lambda: not any(run.reading for run in opened), "both runs are read")
     sentences, groups = PairList(*opened).slices()
-    assert sentences[0] == "Questions with tag late broke: 18 of 19, others 2 of 39 (p < .001)"
+    assert sentences[0] == (
+        "Of the questions that were ok before, those with tag late broke: 18 of 19, others 2 of 39 "
+        "(p < .001)"
+    )
     assert groups[0].value == "with tag late"
     # the cases of the slice that were ok before; 18 of them broke
     assert (len(groups[0].rows), groups[0].failing) == (19, 18)
