@@ -178,7 +178,7 @@ def judge(
     plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any]
 ) -> list[JudgingOutcome]:
     """Judge all pairs and say what it took. Raises StorageError when the judge has changed."""
-    from dataclasses import astuple
+    from dataclasses import fields
     from functools import reduce
     from operator import add
 
@@ -198,8 +198,9 @@ def judge(
             with progress(console, storage.results_file(plan.folder)) as step:
                 reader = VerdictReader(plan.verdicts_file)
                 outcomes.append(judge_run(plan, connection, facts, reader, step))
-        together = zip(*map(astuple, outcomes), strict=True)
-        total = JudgingOutcome(*(reduce(add, counts) for counts in together))
+        total = JudgingOutcome(
+            *(reduce(add, (getattr(o, f.name) for o in outcomes)) for f in fields(JudgingOutcome))
+        )
         for line in (*bill(total, connection.judge.totals), *connection.notes()):
             console.print(line)
         for plan in plans:

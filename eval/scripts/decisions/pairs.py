@@ -23,6 +23,7 @@ from ragmetrics.stats.significance import mcnemar
 from records.claim_labels import ClaimLabel
 from records.clusters import Clustering
 from records.pairs import (
+    EQUAL,
     FIRST,
     SECOND,
     PairFile,
@@ -60,8 +61,9 @@ class PairHabits:
     """What the judge does whatever the answers say.
 
     ``asked``: opinions that were asked in both orders. ``by_order``: of them, those in which the
-    same place won both times. ``first``: share of verdicts for the first place among those for
-    either. ``longer``, ``shorter``: decided pairs that the longer and the shorter answer won.
+    same place won both times; ``unquoted``: those with a quote that neither answer has. ``first``:
+    share of verdicts for the first place among those for either. ``longer``, ``shorter``: decided
+    pairs that the longer and the shorter answer won.
     """
 
     asked: int = 0
@@ -69,6 +71,7 @@ class PairHabits:
     first: float | None = None
     longer: int = 0
     shorter: int = 0
+    unquoted: int = 0
 
     @property
     def order_decided(self) -> float | None:
@@ -222,6 +225,7 @@ def habits_of(verdicts: Sequence[PairOpinion], longer: Mapping[PairKey, int]) ->
         places[0] / sum(places) if any(places) else None,
         sides.count(1),
         sides.count(-1),
+        sum(any(o.verdict not in (FIRST, SECOND, EQUAL) for o in v.orders) for v in asked),
     )
 
 
@@ -377,7 +381,10 @@ def habit_lines(decision: PairDecision) -> list[str]:
         lines.append(f"{counted(decision.equal, 'case')} with equal answers: not asked.")
     if habits.asked:
         share, pairs = percent(habits.order_decided), counted(habits.asked, "pair")
-        lines.append(f"The order decided {share} of {pairs} (undecided).")
+        lines.append(f"The order decided {share} of {pairs}; they count as undecided.")
+    if habits.unquoted:
+        count = f"{habits.unquoted:,} of {counted(habits.asked, 'pair')}"
+        lines.append(f"The quote is in neither answer in {count}; they count as undecided.")
     if habits.first is not None:
         lines.append(f"The first place wins {percent(habits.first)} of the verdicts.")
     if habits.longer or habits.shorter:

@@ -35,8 +35,8 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
         )
     if outcome.unverified:
         lines.append(
-            f"{counted(outcome.unverified, 'verdict')} had a quote that no passage has; they count "
-            "as not supported."
+            f"{counted(outcome.unverified, 'verdict')} had a quote that is in none of the texts; "
+            "they count as not supported, in pairs as undecided."
         )
     if outcome.dropped_ids:
         dropped = counted(outcome.dropped_ids, "verdict")

@@ -184,7 +184,19 @@ def test_a_quote_that_no_answer_has_decides_nothing(pairs: Pairs) -> None:
     pairs.server.reply = lambda server, body: (200, reply(server, "first", "words of no answer"))
     found = pairs.json()
     assert (found["better"], found["worse"], found["undecided"]) == (0, 0, 11)
-    assert found["habits"]["by_order"] == 0
+    assert (found["habits"]["by_order"], found["habits"]["unquoted"]) == (0, 10)
+    done = pairs.call("--rescore")
+    assert "The quote is in neither answer in 10 of 10 pairs; they count as undecided." in " ".join(
+        done.output.split()
+    )
+
+
+def test_failures_are_counted_by_their_kind(pairs: Pairs) -> None:
+    """Every call answers 400: 10 pairs in two orders are 20 judgements that failed alike."""
+    pairs.server.reply = lambda server, body: (400, {"error": {"message": "no"}})
+    done = pairs.call("--max-error-rate", "1")
+    assert "('" not in done.output
+    assert re.search(r"20 judgements failed \(\w+\): ", " ".join(done.output.split()))
 
 
 def test_the_same_command_asks_nothing_twice_and_rescore_counts_the_file(pairs: Pairs) -> None:
