@@ -91,6 +91,14 @@ def test_faithful_against_relevant() -> None:
     assert rules(found(measure(*claims, 0.9, True), measure(*near, None, None))) == ["all_good"]
 
 
+def test_missed_targets_that_no_rule_explains_are_no_good_health() -> None:
+    far = measure("embedding", "context_relevance", 0.1, False)
+    (finding,) = diagnose(found(far, retrieval=GOOD))
+    assert finding.rule == "unexplained"
+    assert finding.says == "1 target is missed, and no rule here says why."
+    assert [text.partition(" (")[0] for text in finding.because] == ["context_relevance 0.100"]
+
+
 def test_a_bot_that_quotes_is_not_blamed_for_the_words_of_the_reference() -> None:
     claims = measure("groundedness", "claim_support_rate", 0.9, True)
     quotes = measure("groundedness", "mean_claim_support", 0.97, None)

@@ -67,6 +67,12 @@ def diagnose(
                 "nothing_measured", "No target could be checked.", "the reasons above.", ()
             )
         ]
+    missed = _because([measure for measure in measures.values() if measure.passed is False])
+    if missed:
+        are = "target is" if len(missed) == 1 else "targets are"
+        says = f"{len(missed)} {are} missed, and no rule here says why."
+        look_at = "the cases that fail: browse_runs.py, then F."
+        return [DiagnosisFinding("unexplained", says, look_at, missed)]
     return [
         DiagnosisFinding(
             "all_good",
