@@ -147,7 +147,7 @@ def test_a_described_product_says_which_address_it_needs(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("recipe", recipes(), ids=lambda each: each.name)
 def test_a_recipe_is_a_profile_and_names_its_source(recipe: Any) -> None:
-    for source in recipe.known["source"]:
+    for source in recipe.recognition["source"]:
         repository, _, path = source.partition(": ")
         assert "/" in repository
         assert len(repository.partition("@")[2]) == 12

@@ -73,7 +73,11 @@ async def test_n_shows_what_failing_cases_have_in_common(fakes: Any) -> None:
     scores = {f"q{at:02}": (1.0, float(at not in failing)) for at in range(60)}
     fine = dict.fromkeys(scores, (1.0, 1.0))
     names = {"base": fine, "new": scores}
-    for runs, verb, why in ((["new"], "fail", "24 of 30"), (["base", "new"], "broke", "24 of 30")):
+    before = "Of the questions that were ok before, those"
+    for runs, whom, verb in (
+        (["new"], "Questions", "fail"),
+        (["base", "new"], before, "broke"),
+    ):
         made = {name: fakes.Run(name, fakes.table_of(values)) for name, values in names.items()}
         app = BrowseApp(fakes.Library(made), runs)
         async with app.run_test(size=(120, 40)) as pilot:
@@ -83,7 +87,7 @@ async def test_n_shows_what_failing_cases_have_in_common(fakes: Any) -> None:
             assert "with tag odd" in fakes.shown(app), runs
             await pilot.press("enter")
             await pilot.pause()
-            said = f"Questions with tag odd {verb}: {why}, others 3 of 30 (p < .001)"
+            said = f"{whom} with tag odd {verb}: 24 of 30, others 3 of 30 (p < .001)"
             assert said in fakes.shown(app), runs
             shown = fakes.shown(app).splitlines()
             assert sum(line[2:].startswith("q") for line in shown) == (30 if verb == "fail" else 24)
