@@ -63,7 +63,7 @@ def search(cases: Sequence[SlicedCase], fails: Bools, **options: object) -> Slic
 
 
 def is_found(slices: Slices, planted: frozenset[str]) -> bool:
-    overlaps = (len(planted & {*s.case_ids}) / len(planted | {*s.case_ids}) for s in slices.found)
+    overlaps = (len(planted & {*s.case_ids}) / len(planted | {*s.case_ids}) for s in slices.significant)
     return any(overlap >= LEAST_OVERLAP for overlap in overlaps)
 
 
@@ -97,7 +97,7 @@ def false_finds(
     for simulation in range(simulations):
         rng = np.random.default_rng([seed, simulation])
         fails = failing(np.full(len(cases), 0.2), luck, icc, rng)
-        found += bool(search(cases, fails, **options).found)
+        found += bool(search(cases, fails, **options).significant)
     return found / simulations
 
 
@@ -209,7 +209,7 @@ def print_rise(demo: Sequence[TestCase], simulations: int) -> None:
             before = (rng.random(len(reference)) < 0.04).tolist()
             now = (rng.random(len(cases)) < np.array(share)).tolist()
             result = find_rise(reference, before, cases, now)
-            named += bool(result.found)
+            named += bool(result.significant)
             found += is_found(result, chosen)
         rows.append((title, f"{named / simulations:.3f}", f"{found / simulations:.3f}"))
     print(f"\nWhat rose ({simulations} simulations)")
