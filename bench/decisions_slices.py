@@ -63,7 +63,9 @@ def search(cases: Sequence[SlicedCase], fails: Bools, **options: object) -> Slic
 
 
 def is_found(slices: Slices, planted: frozenset[str]) -> bool:
-    overlaps = (len(planted & {*s.case_ids}) / len(planted | {*s.case_ids}) for s in slices.significant)
+    overlaps = (
+        len(planted & {*s.case_ids}) / len(planted | {*s.case_ids}) for s in slices.significant
+    )
     return any(overlap >= LEAST_OVERLAP for overlap in overlaps)
 
 
