@@ -200,7 +200,7 @@ def four_cells(cases: Iterable[tuple[bool, bool]]) -> FourCells:
 
 
 def rates(table: FourCells) -> dict[str, float | None]:
-    """The four metrics of a table; None where no case counts.
+    """Return the four metrics of a table; None where no case counts.
 
     ``abstention_accuracy`` and ``hallucination_on_unanswerable`` are shares of the unanswerable
     cases, ``over_refusal`` of the answerable ones. ``abstention_f1`` takes abstaining on the
@@ -222,7 +222,7 @@ def rates(table: FourCells) -> dict[str, float | None]:
 
 
 def case_metrics(abstained: bool, answerable: bool) -> dict[str, float | None]:
-    """One case's part in the shares: 0.0 or 1.0, None where the case does not count."""
+    """Return one case's contribution to the shares: 0.0, 1.0, or None where it does not count."""
     values = rates(four_cells([(abstained, answerable)]))
     del values["abstention_f1"]  # a ratio of sums, not a mean over cases
     return values | {"decision_right": float(abstained != answerable)}

@@ -1,4 +1,4 @@
-"""What a family of metrics returns for one case, and the plain views of a result that it reads."""
+"""The scores of one case by a family of metrics, and the parts of a result that these read."""
 
 from __future__ import annotations
 
@@ -91,5 +91,5 @@ class Collector:
             self.values[name] = float(value)
 
     def result(self) -> CaseScores:
-        """What was gathered."""
+        """The values, reasons and evidence gathered so far."""
         return CaseScores(self.values, self.reasons, self.evidence)

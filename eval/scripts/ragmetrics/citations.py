@@ -40,7 +40,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """One source cited behind one claim: ``chunk`` is its place in the retrieved list, from 0.
+    """One source cited for one claim: ``chunk`` is its place in the retrieved list, from 0.
 
     ``claim`` is the claim's place in the list of claims; None for a mark that follows none.
     ``covered`` is the text that the mark stands behind.
@@ -71,7 +71,7 @@ def _targets(mark: str) -> tuple[Target, ...]:
 
 
 def marks(answer: str) -> list[Mark]:
-    """All citation marks of an answer in reading order; code and math are passed over."""
+    """Return all citation marks of an answer in reading order, ignoring code and math."""
     text = _HIDDEN.sub(lambda match: " " * len(match[0]), clean(answer))
     return [Mark(match.start(), match.end(), _targets(match[0])) for match in _MARK.finditer(text)]
 
@@ -114,7 +114,7 @@ class Resolver:
         }
 
     def reference(self, reference: Cited) -> int | None:
-        """Place of the chunk that a listed reference names by chunk id, document or path."""
+        """The place of the chunk that a listed reference names by chunk id, document or path."""
         for name in (reference.chunk_id, reference.doc_id, reference.rel_path):
             if name and (index := self._by_name.get(_name(name))) is not None:
                 return index
@@ -154,7 +154,7 @@ def _claim_of(text: str, claims: Sequence[AnswerClaim], mark: Mark) -> int | Non
 
 
 def attach(answer: str, claims: Sequence[AnswerClaim], resolver: Resolver) -> list[Citation]:
-    """Every cited source with the claim it stands behind; the same source counts once a claim."""
+    """Return every cited source with the claim that it supports; a source counts once per claim."""
     text = clean(answer)
     citations: list[Citation] = []
     seen: set[tuple[int | None, Target]] = set()

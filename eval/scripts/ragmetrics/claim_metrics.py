@@ -29,7 +29,7 @@ CLAIM_METRICS = (
 RATES = CLAIM_METRICS[:-1]
 
 BOUNDS = CLAIM_METRICS[3:-1]
-"""What rests on the unsure strengths of the model of word features, and of no other."""
+"""Metrics that depend on the unsure strengths of the word-feature model alone."""
 
 _LANGUAGE_SAMPLE = 20_000
 

@@ -30,7 +30,7 @@ SUPPORT_RULES = 4
 WINDOW = 3
 
 THRESHOLDS: dict[ClaimType, float] = {"assertion": 0.55, "inference": 0.45, "general": 0.55}
-"""English; the other languages have their measured ones in ``support_model.py``."""
+"""Thresholds for English; ``support_model.py`` has those measured for other languages."""
 
 _MIN_CONTENT = 3
 
@@ -85,11 +85,12 @@ class ClaimSupport:
 
 
 def prepare(text: str, language: str | None = None) -> PreparedChunk:
-    """A chunk cut into sentences, words and numbers indexed; the last 512 usual ones are kept.
+    """Cut a chunk into sentences and index its words and numbers; the last 512 usual ones are kept.
 
     Args:
         text: the chunk. language: how its words are cut, and those of the claims compared with it;
-        English when not given."""
+        English when not given.
+    """
     make = _known_chunk if len(text) <= _USUAL_LENGTH else _chunk
     return make(text, None if language == "en" else language)
 
@@ -110,14 +111,14 @@ _known_chunk = lru_cache(maxsize=512)(_chunk)
 
 
 def stands_plainly(chunk: PreparedChunk, text: str) -> bool:
-    """Whether a claim stands in a chunk letter by letter: for one without a content word."""
+    """Return whether a chunk contains a claim letter by letter (one without a content word)."""
     return fold(text).strip() in fold(chunk.text)
 
 
 def best_window(
     claim_words: Sequence[str], chunk: PreparedChunk, size: int = WINDOW
 ) -> tuple[int, int]:
-    """How many of the distinct words the best window holds, and the first sentence of that window.
+    """Return how many of the distinct words the best window has, and the window's first sentence.
 
     Every word is a mask of sentences; widened by two it is the mask of the windows that hold it.
     The masks are added up in bit-sliced counters, so the cost is a few operations on long integers
@@ -147,7 +148,7 @@ def _best_of(masks: Sequence[int], size: int) -> tuple[int, int]:
 
 
 def merged(chunks: Sequence[PreparedChunk]) -> NumberIndex:
-    """The numbers of all chunks in one index."""
+    """Return the numbers of all chunks in one index."""
     together = NumberIndex()
     for chunk in chunks:
         together.add(chunk.numbers)
@@ -180,7 +181,7 @@ class ClaimWords:
 
 @lru_cache(maxsize=256)
 def claim_words(claim: str, lead: str = "", language: str | None = None) -> ClaimWords:
-    """The claim taken apart; the last 256 are kept, as one is compared with many passages.
+    """Take a claim apart; the last 256 are kept, since each is compared with many passages.
 
     A claim under a ``lead`` is one sentence with it. Sentences without a content word are left out.
     """
@@ -227,7 +228,7 @@ def _best(sentence: Mapping[str, str], chunks: Sequence[PreparedChunk], size: in
 
 
 def best_share(sentence: Mapping[str, str], chunks: Sequence[PreparedChunk], size: int) -> float:
-    """The share of distinct words that the best window of all chunks holds."""
+    """Return the largest share of the distinct words that one window of the chunks contains."""
     return _best(sentence, chunks, size).score
 
 
@@ -251,7 +252,7 @@ def score_claim(
     threshold: float | None = None,
     size: int = WINDOW,
 ) -> ClaimSupport | None:
-    """Check one claim against chunks; None when it holds no content word.
+    """Check one claim against chunks; return None when it has no content word.
 
     Args:
         claim: the claim's text; citation marks in it are ignored.
@@ -299,7 +300,7 @@ def score_claim(
 
 
 def has_threshold(language: str | None) -> bool:
-    """True for English, for a language with a measured threshold, and where nothing tells it."""
+    """Return True for English, a language with a measured threshold, or an unknown language."""
     return language in (None, "en") or language in LANGUAGE_THRESHOLDS
 
 
@@ -324,7 +325,7 @@ def supported_together(
     kind: ClaimType | None = None,
     lead: str = "",
 ) -> bool:
-    """True when the best windows of all these chunks together hold enough of a claim's words.
+    """Return True when the best windows of all chunks together contain enough of a claim's words.
 
     As ``score_claim``, but what one chunk lacks another may hold: the numbers likewise. False for a
     claim without a content word.

@@ -14,7 +14,7 @@ from ragmetrics.text.words import STOP_WORDS, clean, fold, stem, words
 
 
 class Fact(Protocol):
-    """A gold fact, its other wordings, and whether an answer must hold it (else: okay)."""
+    """A gold fact, its other wordings, and whether an answer must state it (else: okay)."""
 
     @property
     def fact(self) -> str: ...
@@ -32,18 +32,18 @@ class FactScores:
 
     @property
     def coverage(self) -> float | None:
-        """Facts that any chunk holds / facts; None without facts."""
+        """Facts found in any chunk / facts; None without facts."""
         return sum(map(bool, self.holders)) / len(self.holders) if self.holders else None
 
     @property
     def dispersion(self) -> float | None:
-        """Mean number of chunks that hold a fact, over the facts found; None when none was."""
+        """Mean number of chunks that contain a fact, over the facts found; None when none was."""
         held = [len(chunks) for chunks in self.holders if chunks]
         return sum(held) / len(held) if held else None
 
 
 def find_facts(texts: Sequence[str], facts: Sequence[Fact]) -> FactScores:
-    """Which chunks hold which fact."""
+    """Find the chunks that contain each fact."""
     read = [(text, canonical(text)) for text in texts] if facts else []
     return FactScores(
         tuple(
@@ -58,7 +58,7 @@ def find_facts(texts: Sequence[str], facts: Sequence[Fact]) -> FactScores:
 
 
 def nugget_recall(worth: Sequence[float], vital: Sequence[bool]) -> dict[str, float | None]:
-    """How much of the gold facts an answer holds: of the vital ones, and of all; in [0, 1].
+    """Return the share of the gold facts in an answer, for the vital facts and for all; in [0, 1].
 
     ``worth``: of each fact 1 when the answer holds it, 0 when not, 1/2 where a judge finds a part
     of it. None without a vital fact, or without any. Source: nugget recall of TREC RAG 2024
@@ -146,8 +146,7 @@ def _in_capitals(alias: str, text: str) -> bool:
 
 
 def holds(text: str, held: Sequence[str], fact: str, aliases: Sequence[str] = ()) -> bool:
-    """True when a chunk (its text, and the same as ``canonical`` words) holds a fact or an alias of
-    it.
+    """Return True when a chunk (its text and ``canonical`` words) has a fact or one of its aliases.
 
     The longest wording is tried first. An alias of one or two characters, or of digits only, counts
     only with another word of the fact within five words.

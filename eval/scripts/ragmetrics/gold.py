@@ -1,4 +1,4 @@
-"""What a case wants found, and which of a result's chunks are that: in the first mode it has.
+"""Finds the gold of a case, in the first mode that it has, and the chunks that match it.
 
 The one answer for everybody who asks whether gold was retrieved: scores, orders, screens.
 """
@@ -35,7 +35,7 @@ class GoldPlace(Protocol):
 
 
 class GoldCase(Protocol):
-    """What a case of a set says of gold, in any of the modes."""
+    """A case's gold labels, in any of the modes."""
 
     @property
     def relevant_chunks(self) -> Sequence[str]: ...
@@ -54,7 +54,7 @@ class GoldCase(Protocol):
 
 
 class GoldChunk(RetrievedText, Protocol):
-    """A retrieved chunk that also says under which heading it is."""
+    """A retrieved chunk that also has a heading path."""
 
     @property
     def heading_path(self) -> str | None: ...
@@ -69,26 +69,26 @@ def doc_of(chunk: GoldChunk) -> str | None:
 
 
 def place_of(chunk: GoldChunk) -> Anchor | None:
-    """Where the chunk stands; None when the bot does not say."""
+    """Return the place of a chunk; None when the bot does not report it."""
     path = chunk.rel_path
     return None if path is None else matching.anchor(path, chunk.heading_path)
 
 
 def page_of(place: GoldPlace | GoldChunk) -> tuple[str, str] | None:
-    """File and page of a chunk or a support; None when one of them is not told."""
+    """Return the file and page of a chunk or a support; None when either is missing."""
     page = place.page if isinstance(place.page, str | int) else ""
     label = str(page).strip()
     return (matching.normalise_path(place.rel_path), label) if place.rel_path and label else None
 
 
 def passage_of(chunk: GoldChunk) -> Passage | None:
-    """The chunk as places are compared; None when the bot does not say where it stands."""
+    """Return the chunk as places are compared; None when the bot does not report its place."""
     place = place_of(chunk)
     return None if place is None else Passage(place, chunk.text, chunk.truncated)
 
 
 def whole_text(chunk: GoldChunk) -> str | None:
-    """The chunk's text; None when it is not there or was cut."""
+    """Return the chunk's text; None when it is missing or was cut."""
     return None if chunk.truncated else chunk.text
 
 
@@ -121,7 +121,7 @@ Match = Literal["auto", "chunk", "anchor", "doc", "page", "text", "document"]
 
 
 class CaseGold(NamedTuple):
-    """What a case wants found: a grade for each support; ``keys`` depend on the mode. ``groups``:
+    """The gold of a case, with a grade for each support. ``keys`` depend on the mode. ``groups``:
     indices of supports that are enough together; ``quotes``: those of each support, where places
     are compared; ``by_path``: documents are compared by their paths alone."""
 
@@ -205,7 +205,7 @@ def unusable(gold: CaseGold, chunks: Sequence[GoldChunk]) -> str:
 
 
 def needs_text(gold: CaseGold) -> bool:
-    """Whether one of the supports is known by its words alone."""
+    """Return whether one of the supports is identified by its words alone."""
     kinds = map(matching.kind_of, gold.keys, gold.quotes) if gold.quotes else ()
     return gold.mode in ("anchor", "document") and "quote" in kinds
 
@@ -215,7 +215,7 @@ def match_chunks(
     chunks: Sequence[GoldChunk],
     min_similarity: float = matching.MIN_SIMILARITY,
 ) -> Matches:
-    """Which of the chunks, in their order, match which gold supports, in the gold's mode."""
+    """Match the chunks, in their order, to the gold supports in the gold's mode."""
     if gold.mode == "chunk":
         ids = [chunk.chunk_id for chunk in chunks]
         return matching.match_ids(gold.keys, ids, len(gold.grades))
@@ -262,7 +262,7 @@ def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> CaseGo
 
 
 def gold_names(case: GoldCase, mode: Mode) -> list[str]:
-    """How each gold support of a mode is called for people, in the order of ``found``."""
+    """Return a readable name for each gold support of a mode, in the order of ``found``."""
     gold = gold_of(case, mode)
     if gold is None:
         return []
@@ -279,7 +279,7 @@ def gold_names(case: GoldCase, mode: Mode) -> list[str]:
 
 
 QUOTE_SHOWN = 60
-"""Characters of a quote by which a place without a heading is called."""
+"""Characters of a quote that name a place without a heading."""
 
 
 def _in_quotes(anchor: Anchor, quotes: Sequence[str]) -> str:

@@ -70,7 +70,7 @@ _FORBIDDEN_THRESHOLD = 0.8
 
 
 def missing_claims(answer: PreparedChunk, expected: Sequence[str]) -> list[str]:
-    """The expected claims that an answer (made ready as a chunk) does not state.
+    """Return the expected claims that an answer (prepared as a chunk) does not state.
 
     Stated: the support scorer finds the claim in the answer, its numbers included.
     """
@@ -83,7 +83,7 @@ def missing_claims(answer: PreparedChunk, expected: Sequence[str]) -> list[str]:
 
 
 def stated_claims(answer: PreparedChunk, forbidden: Sequence[str]) -> list[str]:
-    """The forbidden claims that one sentence of an answer states, and does not deny.
+    """Return the forbidden claims that one sentence of an answer states without denying them.
 
     Stated: at least 0.8 of its words and all its numbers. Denied: one of the two is negated.
     """
@@ -228,7 +228,7 @@ OF_PASSAGES = (
     "longest_copied_span",
     "contexts_exist",
 )
-"""What needs the passages of an answer; without any that is known of it there is no score."""
+"""Metrics that need the passages of an answer; when these are unknown, they have no score."""
 
 METRICS = (
     *CLAIM_METRICS,
@@ -243,7 +243,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Labels:
-    """What a case says about its answer; all of it optional."""
+    """The labels of a case about its answer; all of them are optional."""
 
     answerable: bool | None = None
     reference_answer: str | None = None
@@ -345,8 +345,8 @@ def score_case(
 def unsupported_claims(
     answer: str, chunks: Sequence[RetrievedText], question: str = ""
 ) -> float | None:
-    """How many claims of an answer the chunks do not support, which ``score_case`` counts beside
-    all else; None where that has no score."""
+    """Count the claims that the chunks do not support; None where this has no score. ``score_case``
+    counts them as well."""
     text = clean(answer)
     language = language_of(text, question, (chunk.text for chunk in chunks))
     if not text.strip() or not has_threshold(language):

@@ -109,7 +109,7 @@ def answer_correctness(f1: float, cosine: float, weight: float = CORRECTNESS_WEI
 
 
 def blame_claim(grounded: str, right: str, chunk_useful: bool | None) -> Blame:
-    """Whose fault a claim is, from its verdict against the contexts and against the reference.
+    """Assign blame for a claim, from its verdicts against the contexts and the reference.
 
     ``chunk_useful``: whether the chunk it rests on was judged useful; None when it rests on none.
     Wrong and in no context: hallucination. Wrong but borne by a useless chunk: noise; by a useful
@@ -125,7 +125,7 @@ def blame_claim(grounded: str, right: str, chunk_useful: bool | None) -> Blame:
 
 
 def blame_claims(calls: _Calls) -> dict[str, Blame]:
-    """By claim id, whose fault it is; {} unless the same claims were judged against both sides."""
+    """Return the blame for each claim id; {} unless both sides judged the same claims."""
     grounded, right = calls.get("groundedness"), calls.get("answer_correctness")
     if grounded is None or right is None or grounded.status != "ok" or right.status != "ok":
         return {}
@@ -162,7 +162,8 @@ def claim_rates(blames: Sequence[Blame]) -> dict[str, float | None]:
 
 
 def fact_rates(present: Sequence[str], attributed: Sequence[str]) -> dict[str, float | None]:
-    """Where the reference's facts were lost; None without facts. Each in [0, 1].
+    """Return the shares of the reference's facts lost at each step; None without facts. Each in [0,
+    1].
 
     ``claim_evidence_ignored``: in a context but not in the answer, ``claim_retriever_miss``: in no
     context; both as shares of all facts. ``context_utilisation``: in the answer, as a share of
@@ -183,7 +184,7 @@ def fact_rates(present: Sequence[str], attributed: Sequence[str]) -> dict[str, f
 
 
 def nugget_credits(verdicts: Sequence[str], *, strict: bool) -> list[float]:
-    """What each verdict on a nugget is worth: support 1, partial 1/2 (``strict``: 0), none 0."""
+    """Return each verdict's credit: support 1, partial 1/2 (``strict``: 0), none 0."""
     return [
         float(_CREDITS.get(verdict, 0.0) == 1.0) if strict else _CREDITS.get(verdict, 0.0)
         for verdict in verdicts
@@ -223,7 +224,7 @@ def flips(opinions: Sequence[Sequence[str]]) -> tuple[int, int]:
 
 
 class JudgedCall(Protocol):
-    """What the judge said in one call on an answer; ``status``: ok, failed or not_applicable."""
+    """A judge's reply to one call on an answer. ``status``: ok, failed or not_applicable."""
 
     @property
     def status(self) -> str: ...
@@ -247,7 +248,7 @@ _Cosine = Callable[[str, str], float]
 
 @dataclass(frozen=True)
 class Texts:
-    """What the cosines of two metrics compare, and what the labels say of the nuggets.
+    """The texts that two metrics compare by cosine, and the labels of the nuggets.
 
     ``question`` None: it cannot be read alone. ``cosine`` None: ``no_model`` says why. ``vital``:
     of each gold fact, in the order of the case.

@@ -24,7 +24,7 @@ _SLACK = 1e-9
 characters are 0.8, whatever the division makes of it. Real steps are 1 / length, far wider."""
 
 SEPARATOR = " > "
-"""What parts the segments of a heading path."""
+"""The separator between the segments of a heading path."""
 
 _SPACE = re.compile(r"\s+")
 _ENDS_CUT = re.compile(r"(?:…|\.\.\.)\s*\Z")
@@ -94,17 +94,17 @@ Kind = Literal["heading", "quote", "document"]
 
 
 def kind_of(gold: Anchor, quotes: Sequence[str]) -> Kind:
-    """How a gold support says where it stands: under a heading, by its words, or as a file."""
+    """Return how a gold support gives its place: by heading, by its words, or as a file."""
     return "heading" if gold.heading else "quote" if quotes else "document"
 
 
 def ends_cut(text: str | None) -> bool:
-    """Whether a text says by its last characters that more of it follows: ``…`` or ``...``."""
+    """Return whether a text ends in ``…`` or ``...``, which says that more of it follows."""
     return bool(text) and _ENDS_CUT.search(str(text)[-20:]) is not None
 
 
 class Passage(NamedTuple):
-    """Where a chunk stands, and its text: None when it is not there; ``cut``: its beginning."""
+    """A chunk's place and its text, None when missing; ``cut``: the text is only its beginning."""
 
     anchor: Anchor
     text: str | None = None
@@ -117,8 +117,8 @@ def matches_place(
     passage: Passage,
     min_similarity: float = MIN_SIMILARITY,
 ) -> bool | None:
-    """Whether a passage is what a gold support points at; None when its text would have to tell
-    and is cut or missing. The one answer for scores, screens and checks.
+    """Return whether a passage is the one that a gold support points to. None when only its text
+    could decide and that is cut or missing. The one answer for scores, screens and checks.
 
     Always in the same file. A *heading*: gold's heading is a segment prefix of the passage's
     (``Intro`` is no prefix of ``Introduction``), or the passage's is a proper prefix of gold's (an
@@ -207,7 +207,7 @@ def fold(text: str) -> str:
 
 
 def holds(text: str, snippet: str, min_similarity: float = MIN_SIMILARITY) -> bool:
-    """True when the text has the snippet, exactly or with ``min_similarity`` (Levenshtein)."""
+    """Return True when a text has the snippet, exactly or by ``min_similarity`` (Levenshtein)."""
     return _holds(fold(text), fold(snippet), min_similarity)
 
 
@@ -273,7 +273,7 @@ def _all_of(ranks: Sequence[int | None]) -> int | None:
 
 
 def scope_miss(gold_paths: Iterable[str], chosen: Sequence[str]) -> float:
-    """1.0 when the chosen folders leave out every folder that holds gold, else 0.0.
+    """Return 1.0 when the chosen folders leave out every folder that contains gold, else 0.0.
 
     No chosen folder means that all were searched: 0.0. A folder holds what lies below it.
     """

@@ -1,4 +1,5 @@
-"""Do a bot and the labels name files alike? The cut of a path that makes them equal; pure.
+"""Checks whether a bot and the labels name files the same way, and finds the cut that makes them
+equal. Pure.
 
 A bot may write ``kb://docs/advanced/a.md#top`` or ``a.md`` where the labels say ``advanced/a.md``.
 Then no gold is ever matched, and every retrieval metric is 0 without a fault of the retriever.
@@ -18,7 +19,7 @@ from urllib.parse import unquote
 from ragmetrics.matching import normalise_path
 
 LEAST_BOT_PATHS, LEAST_GOLD_FILES = 5, 3
-"""Distinct paths on either side from which no common one means two name spaces."""
+"""Distinct paths needed on either side before the lack of a common one means two name spaces."""
 
 MOST_PASSAGES = 2_000
 """Passages that are looked at: more tell nothing new."""
@@ -110,7 +111,7 @@ class PathCut:
 
     @property
     def by_key(self) -> bool:
-        """True when what is left is no path of the labels: the file must be looked up."""
+        """True when the cut path is no path of the labels, so that the file must be looked up."""
         return bool(_FILE_STEPS & set(self.steps))
 
     def applied(self, path: str) -> str:
@@ -120,11 +121,11 @@ class PathCut:
         return path.removeprefix(f"{root}/") if self.root else path
 
     def key(self, path: str) -> str:
-        """What a bot's path is known by."""
+        """Return the key that identifies a bot's path."""
         return self._end(self.applied(path))
 
     def gold_key(self, path: str) -> str:
-        """What a label's path is known by; it has no root to lose."""
+        """Return the key that identifies a label's path, which has no root to remove."""
         return self._end(self._form(path) if self.by_key else normalise_path(path))
 
     def words(self) -> str:
@@ -168,7 +169,7 @@ class PathVerdict(NamedTuple):
 
     @property
     def two_name_spaces(self) -> bool:
-        """True when bot and labels have no file in common, and enough was seen to say so."""
+        """True when bot and labels have no file in common, and both have enough files to say so."""
         enough = self.bot_paths >= LEAST_BOT_PATHS and self.gold_files >= LEAST_GOLD_FILES
         return enough and not self.same_space
 
@@ -193,7 +194,7 @@ Asked = tuple[Sequence[str], Sequence[str]]
 
 
 def shared_folder(paths: Iterable[str]) -> PathCut:
-    """The folder of a server that absolute paths have in common, when no label says where it ends.
+    """Return the server folder shared by absolute paths, when no label shows where it ends.
 
     Nothing is cut for fewer than three files, or where some path is not absolute.
     """
@@ -214,7 +215,7 @@ def shared_folder(paths: Iterable[str]) -> PathCut:
 
 
 def examine_paths(asked: Iterable[Asked], known: Iterable[str] = ()) -> PathVerdict:
-    """What of the gold files was seen, as written and with the cut that makes most of them match.
+    """Count the gold files seen, as written and with the cut that makes most of them match.
 
     ``known``: paths of all labels, also of questions that were not asked. A cut counts only where
     it is unique: a key that two files of either side share matches nothing. Of cuts that are

@@ -33,7 +33,7 @@ METRICS = ("answered", *CHECKS, "pass")
 
 @dataclass(frozen=True)
 class ScoredResponse:
-    """What a bot sent back. ``retrieved``: how many passages, None where that is unknown.
+    """The scored parts of a response. ``retrieved``: how many passages, None where unknown.
 
     ``answered`` is False when no answer was asked for; ``asks_back`` is True when it asks what the
     user means (see ``asks_back``).
@@ -50,7 +50,7 @@ class ScoredResponse:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a case wants; all of it optional.
+    """The expectations of a case; all of them are optional.
 
     ``budget_ms``: a number for the total, or a number for each stage. ``p50``, ``p95``, ``p99`` and
     ``max`` in it are budgets of the run (see ``ResponseTotals``), no matter of one case.
@@ -74,7 +74,7 @@ _OFFER = re.compile(
 
 
 def asks_back(answer: str) -> bool:
-    """True when an answer ends by asking what the user means.
+    """Return True when an answer ends by asking for the user's meaning.
 
     Its last sentence is a question, and no offer behind other sentences ("Would you like …?").
     On the open half of MTRAG-UN: 39 of 39 reference answers to underspecified questions, 2 of the
@@ -134,7 +134,7 @@ def run_budgets(budget: Mapping[str, float] | float | None) -> dict[str, float]:
 def score_case(
     response: ScoredResponse, expected: Expected, uncertain_below: float = UNCERTAIN_BELOW
 ) -> CaseScores:
-    """Five checks of one response (1.0 or 0.0) and ``pass``, 1.0 when all that apply are kept.
+    """Compute five checks of one response (1.0 or 0.0) and ``pass``, 1.0 when all that apply pass.
 
     A check without its label is not applicable; so is ``pass`` when no check applies. ``answered``
     is 1.0: what gave no response does not come here.
@@ -153,7 +153,7 @@ def score_case(
 
 
 def is_checked(expected: Expected) -> bool:
-    """True when any check of a response would apply to the case."""
+    """Return True when any check of a response applies to the case."""
     labels = (expected.outcome, expected.required_flags or None, expected.forbidden_flags or None)
     budgets = stage_budgets(expected.budget_ms)
     return any(label is not None for label in (*labels, expected.min_citations)) or bool(budgets)
@@ -232,7 +232,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 class ResponseTotals:
-    """A run added up, one response at a time. Memory: eight bytes a stage and response."""
+    """A run's totals, added up by response. Memory: eight bytes per stage and response."""
 
     def __init__(self) -> None:
         self.errors: Counter[str] = Counter()
@@ -256,7 +256,7 @@ class ResponseTotals:
         cost: float | None,
         budgets: Mapping[str, float],
     ) -> None:
-        """One response; ``budgets`` are its case's budgets of the run (``run_budgets``)."""
+        """Add one response; ``budgets`` are its case's budgets of the run (``run_budgets``)."""
         self.outcomes[expected or "", actual or ""] += 1
         for stage, time in times.items():
             self._times.setdefault(stage, array("d")).append(time)
@@ -271,7 +271,7 @@ class ResponseTotals:
 
     @property
     def cost(self) -> float | None:
-        """What all responses together cost, in US dollars; None when none tells."""
+        """The cost of all responses together, in US dollars; None when none reports it."""
         return None if self._cost is None else exact.rounded(self._cost)
 
     def latency(self) -> dict[str, dict[str, float]]:

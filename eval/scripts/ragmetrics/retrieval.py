@@ -24,7 +24,7 @@ _NEVER = 1 << 60
 
 
 class Ranking(NamedTuple):
-    """What the metrics of one question depend on, and nothing else.
+    """Everything about one question that its metrics depend on.
 
     ``first``: rank of the first chunk that matches each gold support, ascending (_NEVER at the
     end); ``grades``: the supports' grades (> 0) in the same order; ``hits``: ranks of all matching
@@ -119,13 +119,13 @@ def f1(ranking: Ranking, k: int) -> float:
 
 
 def evidence_recall_at_most(ranking: Ranking, k: int, unjudged: int) -> float:
-    """What evidence_recall could be if each unjudged chunk of the top k had a missing support."""
+    """Return evidence_recall if each unjudged chunk of the top k had a missing support."""
     groups = ranking.groups or (ranking.first,)
     return max(min(1.0, (bisect_right(group, k) + unjudged) / len(group)) for group in groups)
 
 
 def condensed(matches: Matches, unjudged: Sequence[int]) -> Matches:
-    """The matches of the list without its unjudged chunks, whose ranks stand in ``unjudged``.
+    """Return the matches of the list without the unjudged chunks at the ranks in ``unjudged``.
 
     These ranks are ascending, and none of them is a match: what matches is judged.
     """
@@ -137,7 +137,7 @@ def condensed(matches: Matches, unjudged: Sequence[int]) -> Matches:
 
 
 def bpref(matches: Matches, wrong: Sequence[int], negatives: int) -> float | None:
-    """How few passages that were judged irrelevant stand above the supports (trec_eval's bpref).
+    """Measure how few passages judged irrelevant rank above the supports (trec_eval's bpref).
 
     The mean over the R gold supports of 1 - min(n, R) / min(N, R), where n judged irrelevant ones
     stand above the support's first match; 0 for a support that was not retrieved. ``wrong``: the
@@ -210,7 +210,7 @@ def reciprocal_rank(ranking: Ranking, k: int = _NEVER) -> float:
 
 
 def snippet_recall(found_at: Sequence[int | None], k: int) -> float:
-    """Share of the gold snippets that a chunk of the top k holds. Needs at least one snippet."""
+    """Share of the gold snippets that a chunk of the top k contains. Needs at least one snippet."""
     return sum(1 for rank in found_at if rank is not None and rank <= k) / len(found_at)
 
 

@@ -14,7 +14,7 @@ from ragmetrics.matching import Matches
 
 
 class UnionOfSearches(NamedTuple):
-    """What all searches matched together; ``complete_at``: the number (from 1) of the search at
+    """The matches of all searches together. ``complete_at``: the number (from 1) of the search at
     which the needed evidence was complete, None when it never was."""
 
     matches: Matches
@@ -71,8 +71,8 @@ def lost_supports(union_matches: Matches, retrieved: Matches) -> list[int]:
 
 
 def new_passages(searches: Sequence[Sequence[Hashable]]) -> list[list[int]]:
-    """For each search the ranks (from 1) of the passages that no search before it brought, and it
-    itself not further up. A passage is identified by its key."""
+    """Return, for each search, the ranks (from 1) of the passages not seen before. A passage is
+    identified by its key."""
     seen: set[Hashable] = set()
     fresh: list[list[int]] = []
     for keys in searches:

@@ -43,7 +43,7 @@ FEATURES = (
     "names_outside_window",
     "numbers_outside_window",
 )
-"""In the order of the coefficients; ``features`` says what each one is."""
+"""The features in the order of the coefficients; ``features`` describes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class LexicalClaim:
 
     @property
     def is_unsure(self) -> bool:
-        """Its strength is too close to the threshold to tell."""
+        """Whether the strength is too close to the threshold for a verdict."""
         return UNSURE[0] <= self.strength < UNSURE[1]
 
 
 UNSURE = (0.40, 0.55)
-"""Strengths, the upper end excluded, from which a claim cannot be told supported or not."""
+"""Strengths, the upper end excluded, at which a claim's support is uncertain."""
 
 _CAPITAL = re.compile(r"(?<=\s)[A-Z][\w'’-]*")
 
@@ -75,7 +75,7 @@ _NAME = re.compile(r"\b[A-Z][\w'’&-]*(?:\s+[A-Z][\w'’&-]*)*")
 
 
 def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...]:
-    """Capitalised names of a claim of which no chunk holds a word, in order, each once.
+    """Capitalised names of a claim that share no word with any chunk, in order, each once.
 
     Evidence for a reader, and no verdict. The first word of a sentence is left out: it is
     capitalised anyway.
@@ -99,7 +99,7 @@ BINS = 10
 
 
 def distance(counts: Sequence[int]) -> tuple[float, str]:
-    """How far strengths are from those of the nearest set that the model was trained on.
+    """Return how far strengths are from those of the nearest set that the model was trained on.
 
     Args:
         counts: English claims by strength, in 10 equal steps; at least one claim.
@@ -184,7 +184,7 @@ def judge(
     kind: ClaimType | None = None,
     lead: str = "",
 ) -> LexicalClaim | None:
-    """One claim's verdict; None when it holds no content word. Arguments as ``score_claim``."""
+    """One claim's verdict; None when it has no content word. Arguments as ``score_claim``."""
     words = score_claim(
         claim,
         chunks,
@@ -217,8 +217,8 @@ def is_denied(claim: str, chunk: PreparedChunk, words: ClaimSupport, lead: str) 
 
 
 def pieces(chunk: PreparedChunk, words_at_most: int) -> list[str]:
-    """The chunk in runs of whole sentences of at most so many words (a longer sentence is whole):
-    what a model with a short input can read.
+    """Cut a chunk into runs of whole sentences of at most so many words, for a model with a short
+    input. A longer sentence stays whole.
     """
     cut: list[str] = []
     start, end, size = 0, 0, 0
@@ -247,7 +247,7 @@ class SupportModel(Protocol):
 
 
 MODEL_THRESHOLD = 0.5
-"""From which its probability is a verdict of support."""
+"""The probability from which the model's verdict is support."""
 
 
 def ask(

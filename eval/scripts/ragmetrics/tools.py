@@ -1,4 +1,4 @@
-"""The tools that a bot called against those that its case expects and forbids; pure.
+"""Compares the tools that a bot called with those that its case expects and forbids; pure.
 
 E is what is expected, C what was called. A call that repeats one that has just failed, with the
 same name and arguments, is a retry: both are one call of C, at the place of the first and with the
@@ -52,7 +52,7 @@ class Stated(Named, Protocol):
 
 @dataclass(frozen=True)
 class ToolLabels:
-    """What a case says of tools. ``expected`` None: nothing; ``order``: none, partial, strict."""
+    """A case's tool labels. ``expected`` None: no label; ``order``: none, partial, strict."""
 
     expected: Sequence[Stated] | None = None
     forbidden: Sequence[Stated] = ()
@@ -61,8 +61,8 @@ class ToolLabels:
 
 
 def argument_fits(stated: Any, value: Any) -> bool:
-    """Whether an argument is as stated: equal as JSON, or by a regular expression over all of it,
-    or a number within a tolerance."""
+    """Whether an argument fits: equal as JSON, by a regular expression over all of it, or a number
+    within a tolerance."""
     if isinstance(stated, Mapping):
         if stated.keys() == {"regex"}:
             text = value if isinstance(value, str) else canonical(value)
@@ -92,7 +92,7 @@ def _plain(value: Any) -> Any:
 
 
 def fits(stated: Stated, call: Named) -> bool:
-    """Whether a call is the stated one; more arguments are allowed unless ``match`` is exact."""
+    """Whether a call fits the stated one; more arguments are allowed unless ``match`` is exact."""
     if stated.name != call.name or share_of_arguments(stated, call) < 1:
         return False
     return stated.match != "exact" or stated.arguments.keys() == call.arguments.keys()
@@ -108,8 +108,8 @@ def share_of_arguments(stated: Stated, call: Named) -> float:
 
 
 def assign(gains: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """The one-to-one pairs of rows and columns with the largest sum of gains; pairs without a gain
-    are left out."""
+    """Return the one-to-one pairs of rows and columns with the largest sum of gains. Pairs without
+    a gain are left out."""
     if not gains or not gains[0]:
         return []
     from scipy.optimize import linear_sum_assignment

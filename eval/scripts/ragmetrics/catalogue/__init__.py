@@ -56,7 +56,7 @@ MAIN_K = 5
 """The cut-off at which a family of metrics is compared."""
 
 DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault", "turn", "standalone")
-"""What cases are sliced by."""
+"""The dimensions by which cases are sliced."""
 
 CUSTOM = MetricSection("custom", "Custom", (), "eval_suite.py", needs=("plugin",))
 """Metrics of a user's own plugin."""
@@ -79,7 +79,7 @@ SECTIONS: Mapping[str, MetricSection] = {
         CUSTOM,
     )
 }
-"""In the order in which they are scored and shown."""
+"""All sections, in the order in which they are scored and shown."""
 
 METRICS: tuple[Metric, ...] = tuple(
     metric for section in SECTIONS.values() for metric in section.metrics
@@ -108,15 +108,15 @@ def find(name: str, metrics: Iterable[Metric] = METRICS) -> Metric:
 
 
 def headline(section: str, names: Sequence[str]) -> list[str]:
-    """Those of ``names`` that are shown of a section first, in order."""
+    """Return those of ``names`` that a section shows first, in order."""
     row = SECTIONS.get(section)
     shown = [*row.headline(), *(name + BY_DOCUMENT for name in row.headline())] if row else []
     return [name for name in shown if name in names]
 
 
 def main_names(section: str, names: Sequence[str]) -> list[str]:
-    """Those of ``names`` that stand for their family where two runs are compared: one name each,
-    at the cut-off nearest to 5; metrics that no row describes, too."""
+    """Return those of ``names`` that represent their family when two runs are compared. Each is the
+    name at the cut-off nearest to 5; metrics without a row are included."""
     known = SECTIONS[section].metrics if section in SECTIONS else ()
     chosen, cutoffs = [], dict[str, list[int]]()
     for name in names:
@@ -137,8 +137,8 @@ def main_names(section: str, names: Sequence[str]) -> list[str]:
 
 
 def overview(*, of_cases: bool = False) -> tuple[str, ...]:
-    """The metrics of all sections that stand side by side, most needed first; with ``of_cases``
-    only those that a case of the set can have."""
+    """Return the metrics shown side by side across all sections, most needed first. With
+    ``of_cases`` only those that a case of the set can have."""
     ranked = sorted(
         (row.overview, row.shown_as())
         for section in SECTIONS.values()

@@ -16,8 +16,8 @@ Softened = Literal["", "right", "uncertain"]
 
 RIGHT: Softened = "right"
 UNCERTAIN: Softened = "uncertain"
-"""What turns a failure into a warning: an answer that a judge calls right; the same where besides
-the outcome is ``uncertain``."""
+"""The conditions that turn a failure into a warning. The answer is one that a judge calls right;
+for ``uncertain`` the outcome must also be uncertain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +59,18 @@ class CaseRule:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What it reads, as ``section.metric``."""
+        """The metrics that it reads, as ``section.metric``."""
         return (self.metric, self.also) if self.also else (self.metric,)
 
 
 OF_SOME_RUNS = frozenset({"tools"})
-"""Sections that most bots have nothing for. They are not missed, and their rules, unless a user has
-changed them, do not count in the hash of all: runs without such scores are decided as before."""
+"""Sections for which most bots have no data. Such sections are not missed. Their rules count in the
+hash of all only if a user has changed them: runs without such scores are decided as before.
+"""
 
 
 def vital_facts_missing(judged: float, strict: float) -> float:
-    """The share of the vital facts of which the answer has no part, in [0, 1].
+    """Return the share of the vital facts that are entirely missing from the answer, in [0, 1].
 
     ``judged`` = (whole + partial / 2) / facts and ``strict`` = whole / facts, so that
     missing / facts = 1 + strict - 2 x judged.
@@ -311,4 +312,4 @@ RULES: tuple[CaseRule, ...] = (
         "warn",
     ),
 )
-"""Most harmful first. Those that warn are counted and shown, and fail no case."""
+"""The rules, most harmful first. Those that warn are counted and shown, and fail no case."""

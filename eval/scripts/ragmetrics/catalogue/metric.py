@@ -1,4 +1,4 @@
-"""What a metric is, and what a section is: all that is data of them, a column each."""
+"""Defines the metrics and sections of the catalogue as data, one field per property."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 BY_DOCUMENT = " (by document)"
-"""What the name of a metric ends with where whole files are gold: no target, gate or verdict has
-such a name, and no table hides it."""
+"""The suffix of a metric's name where whole files are gold. No target, gate or verdict has such a
+name, and no table hides it."""
 
 Need = Literal[
     "texts",
@@ -21,15 +21,15 @@ Need = Literal[
     "tools",
     "rubrics",
 ]
-"""What a section cannot be scored without: full chunk texts, a judge's verdicts, attacks and leaks
-that people labelled, a model that embeds, a file with metrics of the user's own, results that tell
-their searches, a set with conversations, results that report their tool calls, verdicts by rubrics
-of the user's own."""
+"""The data that a section requires. They are: full chunk texts, a judge's verdicts, attacks and
+leaks that people labelled, a model that embeds, a file with metrics of the user's own, results that
+report their searches, a set with conversations, results that report their tool calls, verdicts by
+rubrics of the user's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What a number means.
+    """A metric's meaning, its range and how it is shown.
 
     ``low``, ``high``: the ends of its range (None: unbounded). ``binary``: a case scores 0 or 1,
     so the mean is a proportion. ``at_k``: computed at each cut-off, named ``name@k``. ``needs``:
@@ -76,12 +76,12 @@ class Metric:
     says: str = ""
 
     def in_words(self, name: str) -> str:
-        """What the metric measures in plain words, where it is computed as ``name``."""
+        """Describe in plain words the metric that is computed as ``name``."""
         return at_cutoff(self.words, name) + (BY_DOCUMENT if name.endswith(BY_DOCUMENT) else "")
 
     @property
     def is_main(self) -> bool:
-        """Whether it stands for its family where two runs are compared."""
+        """Whether the metric represents its family when two runs are compared."""
         return bool(
             self.compared or self.headline or self.primary or self.target or self.tells_right
         )
@@ -123,7 +123,7 @@ class MetricSection:
     alias: str = ""
 
     def headline(self, cutoffs: Sequence[int] = ()) -> tuple[str, ...]:
-        """The names of what is shown first, in order."""
+        """Return the names of the metrics that are shown first, in order."""
         ranked = sorted((row for row in self.metrics if row.headline), key=lambda row: row.headline)
         return tuple(row.shown_as(cutoffs) for row in ranked)
 
@@ -144,7 +144,7 @@ def by_document(rows: Iterable[Metric]) -> tuple[Metric, ...]:
 
 
 def stem_of(name: str) -> str:
-    """The name of a metric's row, without ``@k`` and whatever else it is computed under."""
+    """Return the name of a metric's row, without ``@k`` and any other suffix."""
     return name.removesuffix(BY_DOCUMENT).partition("@")[0]
 
 

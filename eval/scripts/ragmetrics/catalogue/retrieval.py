@@ -9,9 +9,9 @@ from ragmetrics import retrieval
 from ragmetrics.catalogue.metric import Metric, MetricSection, stem_of
 
 MATCHING = 4
-"""Version of what rests on matching. Since 2 a text that is exactly as similar as asked matches;
-since 3 a coarser chunk matches a support whose snippet it holds, and groups count in ``doc``; since
-4 a support without a heading is a quote, or a whole file where it has none."""
+"""Version of every definition that depends on matching. Since 2 a text that is exactly as similar
+as asked matches; since 3 a coarser chunk matches a support whose snippet it holds, and groups count
+in ``doc``; since 4 a support without a heading is a quote, or a whole file where it has none."""
 
 
 def _row(name: str, meaning: str, source: str, function: Any = None, **more: Any) -> Metric:
@@ -185,7 +185,7 @@ PER_SEARCH = frozenset({"evidence_recall", "recall", "recall_any", "recall_all",
 
 
 def per_search_definitions(metrics: Iterable[Metric]) -> dict[str, str]:
-    """The definitions of a run in which answers saw several searches, of the metrics they touch."""
+    """Return the definitions of those metrics that change when an answer saw several searches."""
     touched = (metric for metric in metrics if stem_of(metric.name) in PER_SEARCH)
     return {metric.name: metric.per_search_definition for metric in touched}
 

@@ -8,7 +8,7 @@ from typing import Any
 from ragmetrics.catalogue.metric import Metric, MetricSection
 
 RANK = "_rank"
-"""End of the name of a rubric's mean rank."""
+"""Suffix of the name of a rubric's mean rank."""
 
 _SOURCE = "the rubric's file, as the verdicts hold it"
 
@@ -22,14 +22,14 @@ SECTION = MetricSection(
 
 
 def rows_in(section: Mapping[str, Any]) -> Iterator[Metric]:
-    """The rows of the rubrics that a section of metrics.json tells."""
+    """Yield the rows of the rubrics in a section of metrics.json."""
     for name, told in section.get("rubrics", {}).items():
         known = (str(told.get("ask", "")), len(told.get("labels", ())), told.get("version", 1))
         yield from (row_of(name, *known), row_of(f"{name}{RANK}", *known))
 
 
 def given_words(section: Mapping[str, Any]) -> list[str]:
-    """How often each verdict was given, and whether people have checked them, a line a rubric."""
+    """Return one line per rubric: how often each verdict was given, and if people checked it."""
     lines = []
     for name, given in section.get("distribution", {}).items():
         told = section.get("rubrics", {}).get(name, {})
@@ -42,7 +42,7 @@ def given_words(section: Mapping[str, Any]) -> list[str]:
 
 
 def row_of(metric: str, ask: str = "", labels: int | None = None, version: int | str = 1) -> Metric:
-    """The row of a rubric's share or, with the end ``_rank``, of its mean rank.
+    """Return the row of a rubric's share or, if the name ends in ``_rank``, of its mean rank.
 
     By the name alone all is known but what is asked and how many labels the scale has. Ranks count
     from the bad end, so that more is better whatever the rubric's direction.

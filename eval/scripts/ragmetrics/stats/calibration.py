@@ -15,7 +15,7 @@ from ragmetrics.stats.arrays import Floats, np
 from ragmetrics.stats.means import Z95, wilson
 
 MIN_CLASS = 30
-"""Labels of either class below which a judge counts as not calibrated."""
+"""Labels of either class below which a judge counts as uncalibrated."""
 
 LEAST_INFORMATION = 1.4
 """Sensitivity + specificity up to which a corrected rate is no use: its interval covers it all."""
@@ -93,7 +93,8 @@ class Confusion:
 def confusion(
     human: Sequence[int], judge: Sequence[bool], weights: Floats | None = None
 ) -> Confusion:
-    """The table of two verdicts a claim. ``weights``: how often each row counts (default once).
+    """The confusion matrix of two verdicts per claim. ``weights``: how often each row counts
+    (default once).
 
     Raises ValueError when the lists differ in length.
     """
@@ -110,7 +111,7 @@ def confusion(
 
 
 def effective_size(weights: Floats) -> float:
-    """How many equally weighted labels tell as much: (sum w)^2 / sum w^2 (Kish 1965); 0 of none."""
+    """Effective number of labels, (sum w)^2 / sum w^2 (Kish 1965); 0 without labels."""
     squares = float((weights**2).sum())
     return float(weights.sum()) ** 2 / squares if squares else 0.0
 
@@ -305,7 +306,7 @@ def best_threshold(
 
 
 def halves(groups: Sequence[str], rng: np.random.Generator) -> list[bool]:
-    """For each row: does it belong to the half to fit on? Whole groups, drawn at random.
+    """Decide for each row whether it is in the half to fit on. Whole groups, drawn at random.
 
     Groups go to the fit half until it holds half of the rows.
     """

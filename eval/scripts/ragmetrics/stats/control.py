@@ -1,4 +1,4 @@
-"""Did a series of means shift? Self-starting CUSUM, a fall under the median, control limits.
+"""Finds shifts in a series of means: self-starting CUSUM, a fall under the median, control limits.
 
 Pure functions of plain numbers, oldest first; nothing is known of them but what came before. The
 figures of their false and true alarms are printed by bench/decisions_history.py.
@@ -51,7 +51,7 @@ ShiftKind = Literal["shift", "fall", "pair"]
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """A paired comparison of a point with the one before it: which way, and its p."""
+    """A paired comparison of a point with the one before it: its direction and its p."""
 
     better: bool
     p: float
@@ -59,7 +59,7 @@ class PairVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ControlledPoint:
-    """A value beside what its line leads one to expect.
+    """A value of a line, compared with the values before it.
 
     ``score``: how unlikely it is, as a normal score whose bad side is negative; None before the
     third point of a line, or when all earlier values are equal. ``band``: the limits within which
@@ -94,7 +94,7 @@ def controlled(
     threshold: float = THRESHOLD,
     alpha: float = ALPHA,
 ) -> tuple[list[ControlledPoint], list[LevelShift]]:
-    """Each value against all earlier ones of its line; a line restarts where a shift began.
+    """Compare each value with all earlier ones of its line; a line restarts where a shift began.
 
     ``spreads``: the least standard deviation to assume at each point (what one case moves, for a
     share of cases). ``pairs``: what a paired comparison of a place with the one before says (None:
@@ -229,7 +229,7 @@ def _fall(
 
 
 def relative_drop(baseline: float, value: float, higher_is_better: bool) -> float:
-    """How much worse than the baseline, in parts of its size; below 0 when better.
+    """How much worse than the baseline a value is, relative to its size; below 0 when better.
 
     A baseline of 0 has no size: any worsening of it is infinite, no change is 0.
     """

@@ -1,4 +1,4 @@
-"""What a tally has counted, as columns sorted by cluster; put together with little memory."""
+"""The counts of a tally, as columns sorted by cluster and joined with little memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SharedCells(NamedTuple):
         return CountedValues(np.repeat(slices, lengths), np.repeat(clusters, lengths), rows, times)
 
     def blocks(self) -> Iterator[tuple[int, int]]:
-        """From which cell to which, so many at a time that their entries take little memory."""
+        """Return ranges of cells, each so small that its entries take little memory."""
         marks = np.arange(0, len(self.rows), MOST_ENTRIES)
         cells = np.searchsorted(self.begins, marks)
         cells = cells[changes(cells)]  # np.unique would load numpy.ma
@@ -51,11 +51,11 @@ class SharedCells(NamedTuple):
 
 
 MOST_ENTRIES = 1 << 18
-"""Entries that are looked at together."""
+"""Entries that are processed together."""
 
 
 def changes(*columns: NDArray[Any]) -> Ints:
-    """Where a stretch of entries begins that are equal in all columns."""
+    """Return where each stretch of entries that are equal in all columns begins."""
     new = np.zeros(len(columns[0]), dtype=bool)
     new[:1] = True
     for column in columns:
@@ -68,7 +68,7 @@ def _concatenated(parts: Sequence[CountedValues]) -> CountedValues:
 
 
 def by_cluster(parts: Sequence[CountedValues]) -> CountedValues:
-    """All entries, sorted by cluster; those that stand ALONE are condensed."""
+    """Sort all entries by cluster; those whose cluster is ALONE are condensed."""
     counted = _concatenated([*parts, _no_entries()])
     order = np.argsort(counted.clusters)
     counted = CountedValues(*(column[order] for column in counted))
@@ -85,7 +85,7 @@ def _no_entries() -> CountedValues:
 
 
 def portions(parts: Sequence[CountedValues]) -> Iterator[list[CountedValues]]:
-    """The entries of all parts, which are sorted by cluster, some of the clusters at a time."""
+    """Yield the entries of all parts, each sorted by cluster, a few clusters at a time."""
     portions = 1 + sum(len(part.rows) for part in parts) // MOST_ENTRIES
     last = max((int(part.clusters[-1]) for part in parts if len(part.rows)), default=ALONE)
     edges = np.linspace(0, last, portions + 1)[1:-1].astype(np.int64)
@@ -100,8 +100,8 @@ def portions(parts: Sequence[CountedValues]) -> Iterator[list[CountedValues]]:
 
 
 def put_together(portions: Iterable[Sequence[CountedValues]]) -> tuple[CountedValues, SharedCells]:
-    """All entries, no cluster in two portions: those of cases that share no cluster, condensed, and
-    the others by cells."""
+    """Join all entries, with no cluster in two portions. Cases that share no cluster are condensed;
+    the others are returned by cells."""
     alone, cells, rows, times = [_no_entries()], [_no_entries()], [], []
     entries = 0
     for portion in portions:

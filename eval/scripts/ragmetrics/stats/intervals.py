@@ -1,4 +1,4 @@
-"""95 % intervals of means that keep their coverage at the sizes people have; pure functions.
+"""95 % intervals of means that keep their coverage at realistic sizes; pure functions.
 
 Metrics with bounds: the Wilson score interval with the effective sample size (Wilson 1927; Kott and
 Carr 1997; Dean and Pagano 2015). Counts, times and costs: Hall's interval, which takes the skewness
@@ -18,7 +18,7 @@ from ragmetrics.stats import exact, student
 from ragmetrics.stats.arrays import Floats, Ints, np
 
 WILSON, SKEWED, BOOTSTRAP, NORMAL = "wilson", "skew-corrected t", "bootstrap", "normal"
-"""How an interval was computed, as metrics.json says it."""
+"""Names of the ways to compute an interval, as written in metrics.json."""
 
 ALONE = 0
 """The cluster of a case that is counted by itself."""
@@ -61,7 +61,7 @@ class Interval:
 
 
 def drawn_interval(low: float, high: float, units: int) -> Interval:
-    """An interval from resamples, marked when it has no width; none for a single cluster."""
+    """Return an interval from resamples, marked if it has no width; a single cluster has no ends."""
     if units < 2:
         return Interval(None, None, BOOTSTRAP, units, ONE_CLUSTER)
     return Interval(low, high, BOOTSTRAP, units, POINT if low == high else "")

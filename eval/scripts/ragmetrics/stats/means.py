@@ -48,7 +48,7 @@ def generator(seed: int, name: str) -> np.random.Generator:
 
 
 Parts = tuple[float, float]
-"""What a case adds to true positives, and to false positives plus false negatives."""
+"""A case's counts of true positives, and of false positives plus false negatives."""
 
 
 def f1(hits: float, wrong: float) -> float | None:

@@ -1,4 +1,4 @@
-"""What repeats of a case tell: does it pass at least once, always, and what makes scores vary?
+"""Measures repeats of a case: whether any passes, whether all do, and where scores vary.
 
 Pure functions of plain numbers.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from math import comb, fsum
 
 LEVELS = ("cases", "retrieval", "answer", "rest")
-"""Sources of variance, each within the one before it."""
+"""Sources of variance, each nested in the one before it."""
 
 Repeat = tuple[float, Hashable, Hashable]
-"""A repeat's score, what was retrieved, and what was answered."""
+"""A repeat's score, the passages retrieved, and the answer."""
 
 
 def pass_at_k(repeats: int, passed: int, k: int) -> float:

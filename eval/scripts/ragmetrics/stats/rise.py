@@ -1,4 +1,4 @@
-"""Did a share rise since a reference period, and is it back? Whole weeks against weeks that differ.
+"""Finds when a share rises above a reference period, and when it is back, by whole weeks.
 
 A figure of production is a share of units (traces or sessions) that are bad, counted by day. Weeks
 of quiet traffic differ by more than chance: what users ask changes in waves. So the last one, two
@@ -32,7 +32,7 @@ from typing import NamedTuple
 from ragmetrics.stats.arrays import np
 
 ALPHA, LOOKS = 0.05, 40
-"""Chance of any false alarm in a quarter, shared by all figures, and by how many looks."""
+"""Chance of any false alarm in a quarter, shared by all figures, and the number of looks."""
 
 WEEKS = (1, 2, 4)
 """The last whole weeks that are compared with the reference."""
@@ -41,7 +41,7 @@ ENOUGH_WEEKS, LEAST_WAVE, MOST_WAVE = 8, 0.3, 0.4
 """Weeks of reference, and the most that they may differ (t), for the promise; the least t."""
 
 DAYS_OF_WEEK = 5
-"""Days with units that a week needs: fewer, and it reaches further back."""
+"""Days with units that a week needs; with fewer it reaches further back."""
 
 BACK_ALPHA = 0.05
 _TERMS, _SMALL = 1 << 14, 1e-9
@@ -75,13 +75,13 @@ class Rise:
 
     @property
     def alarms(self) -> bool:
-        """Whether it lasts and was not seen."""
+        """Whether the alarm lasts and has not been seen."""
         return self.ended is None and self.seen is None
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceShare:
-    """What the reference period says of a share.
+    """A share in the reference period, with the least rise that is an alarm.
 
     ``share``: bad / n, range 0-1. ``weeks``: whole ones with any unit, counted from its last day
     back. ``wave``: t, how much weeks differ, a standard deviation of logits, at least .3. ``limit``
@@ -98,7 +98,7 @@ class ReferenceShare:
 
     @property
     def promises(self) -> bool:
-        """Whether the weeks are enough, and alike enough, for the promised rate of false alarms."""
+        """Whether the weeks are enough, and similar enough, for the promised false-alarm rate."""
         return self.weeks >= ENOUGH_WEEKS and self.wave <= MOST_WAVE
 
 
@@ -133,7 +133,7 @@ def watch_share(
     figures: int = 1,
     known: Sequence[Rise] = (),
 ) -> list[Rise]:
-    """Watch a share against its reference period: every alarm so far, oldest first.
+    """Compare a share with its reference period and return every alarm so far, oldest first.
 
     ``reference``: its counts by day. ``days``: the counts of days that are over, in order, none of
     them of the reference; days without units are left out. ``figures``: how many shares are watched
@@ -174,7 +174,7 @@ def watch_share(
 
 
 def reference_share(reference: Sequence[DayCount], figures: int = 1) -> ReferenceShare:
-    """What the reference period says of a share, for as many figures as are watched together.
+    """Summarise a share in the reference period, for all figures that are watched together.
 
     Raises ValueError for a reference without units.
     """

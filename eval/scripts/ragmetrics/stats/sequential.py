@@ -1,4 +1,4 @@
-"""Looking at a comparison before all cases are asked, without more false calls; pure functions.
+"""Compares runs before all cases are asked, without more false calls; pure functions.
 
 Who looks several times at an interval made for one look calls a difference that is none in up to
 four of ten comparisons. The intervals here hold at every look at once: five planned ones (O'Brien
@@ -37,7 +37,7 @@ _LEAST_TAIL = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class InterimLook:
-    """A difference as one of several looks saw it.
+    """A difference at one of several interim looks.
 
     ``low``, ``high``: an interval that holds the true difference at all looks at once in 95 % of
     experiments. ``p``: the smallest error rate at which 0 would lie outside of it, range (0, 1].
@@ -51,12 +51,12 @@ class InterimLook:
 
     @property
     def side(self) -> int:
-        """1 when the interval lies above 0, -1 when below, 0 when it holds 0."""
+        """1 when the interval is above 0, -1 when below, 0 when it includes 0."""
         return 1 if self.low > 0 else -1 if self.high < 0 else 0
 
 
 def look(difference: float, error: float, freedom: float, share: float) -> InterimLook:
-    """What may be said of a difference with this standard error and degrees of freedom.
+    """Return the interim look at a difference with this standard error and degrees of freedom.
 
     The level that a look has left is turned into Student's t, so that few cases tell less. An
     ``error`` of 0 tells nothing. Raises ValueError for a share outside (0, 1].
@@ -74,9 +74,9 @@ def look(difference: float, error: float, freedom: float, share: float) -> Inter
 
 
 def chance_of_crossing(bound: float, looks: int = PLANNED_LOOKS) -> float:
-    """The chance that sums of ``looks`` equal steps of a random walk, scaled to end with variance
-    1, ever lie further than ``bound`` from 0. Range [0, 1]. By numerical integration from look to
-    look (Armitage, McPherson and Rowe 1969), to about 1e-6."""
+    """Return the chance that a random walk of ``looks`` equal steps ever goes beyond ``bound`` from
+    0. Its final variance is 1. Range [0, 1]. By numerical integration from look to look (Armitage,
+    McPherson and Rowe 1969), to about 1e-6."""
     if bound <= 0:
         return 1.0
     places, width = np.linspace(-bound, bound, 801, retstep=True)
@@ -92,7 +92,7 @@ def chance_of_crossing(bound: float, looks: int = PLANNED_LOOKS) -> float:
 
 
 def flat_quantile(pairs: int, freedom: float, alpha: float = ALPHA) -> float:
-    """The t that a difference must exceed, in size, in any of ten looks at any of ``pairs``
-    comparisons, for the chance of a single false call to stay below ``alpha``."""
+    """Return the t that a difference must exceed, in size, at any of ten looks. With ``pairs``
+    comparisons, the chance of a single false call then stays below ``alpha``."""
     tail = alpha / max(1, pairs) / _FLAT_LOOKS / 2
     return student.quantile(tail, max(1.0, freedom))

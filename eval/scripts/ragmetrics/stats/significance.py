@@ -1,4 +1,4 @@
-"""Tests of paired differences, one metric at a time, and corrections for many of them.
+"""Tests of paired differences, one metric at a time, and corrections for multiple tests.
 
 A difference is new minus base of one case. Sources: Fisher 1935 (permutation), McNemar 1947, its
 mid-p form (Fagerland, Lydersen and Laake 2013), Holm 1979, Benjamini and Hochberg 1995.
@@ -50,8 +50,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p: Sequence[float]) -> list[float]:
-    """Adjusted p values, in the order given; of what is called, the share of false calls stays
-    below alpha.
+    """Adjusted p values, in the order given; the share of calls that are false stays below alpha.
 
     The i-th smallest of m is multiplied by m / i, kept rising from the largest down, at most 1.
     """
@@ -73,7 +72,7 @@ _TABLES = 16
 
 
 def sign_flip_p(differences: Floats, rng: np.random.Generator, resamples: int = RESAMPLES) -> float:
-    """Two-sided p of the paired permutation test: are signs of the differences mere chance?
+    """Two-sided p of the paired permutation test, which flips the signs of the differences.
 
     The share of sign patterns whose mean is at least as far from 0 as the observed one (Fisher
     1935). All patterns are looked at where there are no more than ``resamples``; else that many are

@@ -1,4 +1,4 @@
-"""The mean that people would give of a whole run, from labels drawn by strata; pure functions.
+"""Estimates the mean people would give a whole run, from labels drawn by strata; pure functions.
 
 The units are fixed: the claims of one run. What is uncertain is only what people would say of those
 that have no label, so the interval shrinks to a point when all are labelled. It says nothing about
@@ -35,7 +35,7 @@ class StratifiedMean:
     spreads: Mapping[str, StrataSpread]
 
     def half_width(self, counts: Mapping[str, int]) -> float | None:
-        """Half of the 95 % interval with so many labels a stratum, were the spreads as they are.
+        """Half of the 95 % interval with these numbers of labels per stratum, at unchanged spreads.
 
         None when a stratum would have no label.
         """

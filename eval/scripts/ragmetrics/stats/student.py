@@ -60,7 +60,7 @@ def _away_from_0(value: float) -> float:
 
 @lru_cache(maxsize=4096)
 def quantile(tail: float, freedom: float) -> float:
-    """The t above which Student's t with ``freedom`` >= 1 lies with probability ``tail`` < 0.5."""
+    """Return the t that Student's t with ``freedom`` >= 1 exceeds with chance ``tail`` < 0.5."""
     if freedom > _NEARLY_NORMAL:
         from statistics import NormalDist
 

@@ -1,4 +1,4 @@
-"""Subsets that have more marked items than chance gives: p-values for all of them together."""
+"""Finds subsets with more marked items than chance gives, with p-values for all together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the scores of single cases to means, intervals and slices; pure, memory flat.
+"""Computes means, intervals and slices from the scores of single cases; pure, memory flat.
 
 Rows of scores repeat (most metrics have few distinct values), so distinct rows are counted instead
 of kept; a case that shares its document with others keeps 20 bytes, and such cases are counted
@@ -52,7 +52,7 @@ Facets = tuple[
 
 
 def average(rows: Sequence[Values]) -> Values:
-    """One case asked several times: the mean of its scored repeats, metric by metric.
+    """Return the mean of a case's scored repeats, metric by metric.
 
     Without a scored repeat: FAILED when any failed, else None.
     """
@@ -121,7 +121,7 @@ class Tally:
         return self._slices.setdefault(slices, len(self._slices))
 
     def merge(self, other: Tally) -> None:
-        """Add what another tally of the same metrics counted."""
+        """Add the counts of another tally of the same metrics."""
         renumber = np.array([self._number(slices) for slices in other._slices], dtype=np.int32)
         before = np.int32(sum(map(len, self._tables)))
         self._reopen()
@@ -145,19 +145,19 @@ class Tally:
             self._counted, self._settled = [alone, sharing.entries()], None
 
     def release(self) -> CountedValues:
-        """What was counted, sorted by cluster. The tally has it no more: see ``merged``."""
+        """Return the counts, sorted by cluster, and remove them from the tally. See ``merged``."""
         self._reopen()
         counted, self._counted = self._counted, []
         return by_cluster(counted)
 
     def rows_and_slices(self) -> tuple[Floats, list[Slices]]:
-        """The table of distinct rows, and the slices by number: with what `release` gives, all of
-        the tally."""
+        """Return the table of distinct rows, and the slices by number. With the result of `release`
+        they are all of the tally."""
         return np.concatenate([*self._tables, np.empty((0, self.width))]), list(self._slices)
 
     @classmethod
     def restored(cls, table: Floats, slices: Sequence[Slices]) -> Tally:
-        """A tally that has released what it counted."""
+        """Return a tally without the counts, which it has released."""
         tally = cls(table.shape[1])
         tally._tables = [table]
         tally._slices = {part: number for number, part in enumerate(slices)}
@@ -165,7 +165,7 @@ class Tally:
 
     @classmethod
     def merged(cls, parts: Sequence[Tally], portions: Iterable[Sequence[CountedValues]]) -> Tally:
-        """One tally of several that have released what they counted.
+        """Merge several tallies that have released their counts.
 
         ``portions``: for one set of clusters after the other, what each of the parts counted of
         them; no cluster is in two portions. A cluster of one case is then not told from others, so
@@ -477,7 +477,7 @@ _LAST_TURN = 3
 
 
 def facets_of(case: Any) -> Facets:
-    """What decides which slices a case belongs to, as something to count by."""
+    """Return a hashable key of the fields that decide a case's slices."""
     return (
         case.category,
         case.difficulty,

@@ -1,4 +1,4 @@
-"""Whether a question was asked before in nearly the same words, and how far it is from all others.
+"""Finds questions asked before in nearly the same words, and how far a question is from all others.
 
 Two questions are compared by their content words; courtesies, the words by which questions are
 asked, the order, and a slip of the pen in a longer word do not count.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ragmetrics.text.words import content_words, fold, words
 
 NEAR = 0.75
-"""Share of common content words (Jaccard) from which on two questions count as the same."""
+"""Share of common content words (Jaccard) at which two questions count as the same."""
 
 _COURTESY = """
 know hi hello hey dear please thanks thank kindly tell explain show wonder wondering quick could
@@ -43,7 +43,7 @@ class _Question(NamedTuple):
 
 
 class AskedQuestions:
-    """The questions that there are; each new one is compared with those that share a word."""
+    """The questions so far; each new one is compared with those that share a word."""
 
     def __init__(self, questions: Iterable[str] = ()) -> None:
         self._asked: list[_Question] = []
@@ -52,7 +52,8 @@ class AskedQuestions:
             self._keep(_question(text))
 
     def add(self, text: str) -> bool:
-        """Keep the question; False, and nothing kept, when one nearly like it is there."""
+        """Keep the question. False, and nothing is kept, for one without content words or nearly
+        the same as another."""
         question = _question(text)
         if not question.content or self._closeness(question) >= NEAR:
             return False

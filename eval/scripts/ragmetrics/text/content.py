@@ -1,4 +1,4 @@
-"""The content words of a text in a given language: what claims are compared by.
+"""The content words of a text in a given language, by which claims are compared.
 
 English keeps its own stop words and stemmer. In the other languages function words are dropped, and
 what is left is cut to its first six letters, which stands for a stemmer: it folds most inflection,
@@ -92,7 +92,7 @@ def _english(word: str) -> str:
 
 
 def content_stems(folded: str, language: str | None) -> dict[str, str]:
-    """Each distinct stem of a folded text, in order, with the word that it first stood for."""
+    """Each distinct stem of a folded text, in order, with the first word that it came from."""
     spelling: dict[str, str] = {}
     if language in (None, "en"):
         for word in words(_same_times(folded)):

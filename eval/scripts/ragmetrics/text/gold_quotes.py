@@ -1,4 +1,4 @@
-"""Does a passage hold a gold quote? A definition of its own, for places that have no heading.
+"""Decides whether a passage contains a gold quote, for places that have no heading.
 
 Where nothing but the words says which passage is meant, nearly the same words are not enough: "90
 days" is a passage of its own beside "30 days". Four ways hold, both texts folded: the quote stands
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 QUOTE_LENGTH = 20
-"""Characters under which a quote must stand in the passage word for word, as whole words."""
+"""Characters under which a quote must be in the passage word for word, as whole words."""
 
 LEAST_PART = 32
 """Characters of a quote that must be left where the passage begins or ends within it."""
@@ -71,7 +71,7 @@ def fold_quote(text: str) -> str:
 
 
 def holds_quote(passage: str, quote: str) -> bool:
-    """True when the passage holds the quote in one of the four ways."""
+    """Return True when the passage contains the quote in one of the four ways."""
     text, words = fold_quote(passage), fold_quote(quote)
     if not words or not text:
         return False

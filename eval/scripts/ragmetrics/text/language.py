@@ -203,5 +203,5 @@ def language_of(
 
 
 def is_covered(name: str | None) -> bool:
-    """True for a language with phrase lists, and for text whose language nothing tells."""
+    """Return True for a language with phrase lists, and for a text of unknown language."""
     return name is None or name == "en" or name in phrases()

@@ -1,4 +1,4 @@
-"""Whether a claim and a sentence with the same words say opposite things: a *not* on one side."""
+"""Checks whether two texts with the same words say opposite things: a *not* on one side."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PAIR = re.compile(r"\bneither\b(.{1,80}?)\bnor\b")
 
 
 def is_opposite(claim: str, sentences: Sequence[str]) -> bool:
-    """True when the sentence that holds most of an English claim's words says its opposite.
+    """Return True when the sentence with most of an English claim's words says its opposite.
 
     It holds at least 85 % of the claim's content words; exactly one of the two has a negation,
     once; the word that it negates is in both; and no word that turns or bounds a meaning (only,

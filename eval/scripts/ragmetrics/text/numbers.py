@@ -73,14 +73,14 @@ HINTS = {
         for value, word in enumerate(_TENS.split(), 2)
     },
 }
-"""Words that justify a digit elsewhere but never make a number of a claim themselves."""
+"""Words that justify a digit elsewhere but make no number of a claim themselves."""
 
 _CARDINAL = "|".join(sorted([*UNITS, *TENS], key=len, reverse=True))
 
 _WORD_SCALE = "|".join(_SCALES)
 
 FIRST = "|".join([*UNITS, *TENS, *_SCALES, "dozen"])
-"""One of these stands in every number that is written in words."""
+"""Words, at least one of them in every number that is written in words."""
 
 _PATTERN = (
     rf"(?:(?:half\s+an?|an?)\s+(?:{_WORD_SCALE}|dozen)\b|(?:{_CARDINAL})\b)"
@@ -582,7 +582,7 @@ def _judge(number: Number, contexts: NumberIndex, question: NumberIndex | None) 
 def judge(
     claim_numbers: Sequence[Number], contexts: NumberIndex, question: NumberIndex | None = None
 ) -> list[Verdict]:
-    """Where each number of one claim comes from. Ids are always "found": words compare them.
+    """Return the source of each number of one claim. Ids are always "found": words compare them.
 
     ``unchecked``: a count below ten in words ("the two brothers"), which a writer takes from what
     is listed; only a context that states another count of the same things makes it fabricated.

@@ -1,4 +1,4 @@
-"""Searching a text for any of many patterns, of which it can hold very few.
+"""Searches a text for any of many patterns when very few can occur in it.
 
 Of each pattern some letters are known that every match holds, mostly in several of its parts: a
 subject, a negation, a verb. Which letters stand in a word is looked up once for a word, and only

@@ -1,4 +1,4 @@
-"""Does a quote stand in a text? What a judge says it read is checked, never believed."""
+"""Checks whether a text contains a quote, so that a judge's quotes need not be believed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _GAP = re.compile(r"\.{3,}|…|\[\s*(?:\.{3}|…)\s*\]")
 
 
 def quoted(quote: str, text: str) -> bool:
-    """True when ``text`` holds the quote: normalised substring, or 90 % of its words in one window.
+    """Return True when ``text`` contains the quote: the normalised text, or 90 % of its words in
+    one window.
 
     Both are folded (case, quotation marks, blanks). The window has as many words as the quote. A
     quote with gaps ("… a … b") is found when each of its pieces is. False for a quote without a
@@ -84,7 +85,7 @@ _MAX_OCCURRENCES = 8
 
 @dataclass(frozen=True, slots=True)
 class CopiedSpan:
-    """``answer[start:end]`` stands word for word in context ``chunk`` (from 0)."""
+    """A span ``answer[start:end]`` copied word for word from context ``chunk`` (from 0)."""
 
     start: int
     end: int

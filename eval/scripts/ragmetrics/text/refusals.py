@@ -160,12 +160,12 @@ def declines(sentence: str) -> Declines:
 
 
 def lacks_a_part(sentence: str) -> bool:
-    """True when a sentence that declines speaks of a part: the exact date, further details."""
+    """Return True if a sentence that declines is about a part: the exact date, further details."""
     return _of_a_part().search(fold(sentence)) is not None
 
 
 def says_the_same(sentence: str, window: str) -> bool:
-    """Whether a sentence declines in words of the passages: these say so themselves.
+    """Return whether a sentence only repeats how the passages themselves decline.
 
     The window is negated where the sentence is, and holds its nouns for the sources, its *I* and
     every word of its phrases that is no function word.

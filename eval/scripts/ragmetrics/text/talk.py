@@ -73,7 +73,7 @@ def _is_part(part: str) -> bool:
 
 
 def talk_ends(text: str) -> int:
-    """Where the talk ends that opens a sentence: 0 for none, its length when it is nothing else."""
+    """Where the talk that opens a sentence ends: 0 for none, its length when it is only talk."""
     end = 0
     for _ in range(_MOST_PARTS):
         cut = _STOP.search(text, end)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COUNTS = (5, 10, 20)
-"""Into how many topics the same texts are divided."""
+"""The numbers of topics into which the same texts are divided."""
 
 _PER_TOPIC, _STARTS, _STEPS, _TELLING = 6, 3, 15, 3
 
@@ -66,7 +66,7 @@ def word_sets(texts: Sequence[str]) -> tuple[list[frozenset[str]], dict[str, str
 
 
 def telling_words(stems: Sequence[frozenset[str]], members: Sequence[bool]) -> list[str]:
-    """Up to three stems that the members have and other texts do not, the most telling first."""
+    """Up to three stems of the members that are rare in other texts, the most specific first."""
     inside: Counter[str] = Counter()
     outside: Counter[str] = Counter()
     for own, member in zip(stems, members, strict=True):

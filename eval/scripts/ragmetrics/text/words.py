@@ -242,7 +242,7 @@ def overlap(answer: str, reference: str) -> tuple[float, float] | None:
 
 
 def spelled(folded: str) -> dict[str, str]:
-    """Each distinct stem of a folded text, in order, with the word that it first stood for."""
+    """Each distinct stem of a folded text, in order, with the first word that it came from."""
     spelling: dict[str, str] = {}
     for word in words(folded):
         if word not in STOP_WORDS:
