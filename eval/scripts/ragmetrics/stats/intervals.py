@@ -61,7 +61,7 @@ class Interval:
 
 
 def drawn_interval(low: float, high: float, units: int) -> Interval:
-    """Return an interval from resamples, marked if it has no width; a single cluster has no ends."""
+    """An interval from resamples, marked if it has no width; no ends for a single cluster."""
     if units < 2:
         return Interval(None, None, BOOTSTRAP, units, ONE_CLUSTER)
     return Interval(low, high, BOOTSTRAP, units, POINT if low == high else "")
