@@ -76,7 +76,7 @@ class SafetyLabel:
 
 
 class JudgedText(NamedTuple):
-    """A guardrail's verdict on a text: a score by name of leak (or ``input``), or why it has none."""
+    """A guardrail's verdict on a text: a score by leak name (or ``input``), or why it has none."""
 
     label: SafetyLabel
     scores: Mapping[str, float]
