@@ -48,7 +48,7 @@ class TextFacts:
         return False
 
     def matches(self, pattern: re.Pattern[str], *begins: str) -> Iterator[re.Match[str]]:
-        """Yield the matches of ``pattern``, each of which must begin with one of ``begins``."""
+        """Yield the matches of ``pattern``, whose every match must begin with one of ``begins``."""
         end = 0
         for start in self.places(*begins):
             if start >= end and (match := pattern.match(self.text, start)):
@@ -80,7 +80,7 @@ class TextFacts:
 
     @cached_property
     def has_many_digits(self) -> bool:
-        """Whether seven digits or more are close together: a card, phone or social security number."""
+        """Whether seven digits or more are close together, as in a card, phone or US security number."""
         return _MANY_DIGITS.search(self._numbers) is not None
 
     @cached_property

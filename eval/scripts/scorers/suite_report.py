@@ -276,8 +276,7 @@ _FINDINGS = 3
 
 
 def brief_page(report: SuiteReport) -> Page:
-    """The short page: the run, the primary metrics in words, and the first three findings. the run,
-    the primary metrics in words, and the first three findings."""
+    """The short page: the run, the primary metrics in words, and the first three findings."""
     errors = report.header.get("errors", 0)
     asked = (
         f"{questions}, {counted(errors, 'failed call')}: " if (questions := _asked(report)) else ""

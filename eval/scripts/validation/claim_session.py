@@ -91,7 +91,7 @@ class ClaimItem:
 
 @dataclass(frozen=True, slots=True)
 class LabelDecision:
-    """One decision: the label (None: none), note and flag of a claim from now on, and the act."""
+    """An event: label (None: none), note and flag of a claim from now on, and by which act."""
 
     key: str
     label: str | None
@@ -166,8 +166,7 @@ class ClaimSession:
 
     @property
     def verdict_shown(self) -> bool:
-        """Whether the judge's verdict may be shown: only of a claim with a label that was asked
-        for."""
+        """Whether the judge's verdict may be shown: the claim has a label, and it was asked for."""
         return self.label is not None and self.item.key in self.seen_verdict
 
     def count(self, label: str | None = None) -> int:

@@ -47,7 +47,7 @@ def _scale(rubric: Rubric) -> str:
 
 
 def rubric_item(name: str, claim: JudgedClaim) -> ClaimItem:
-    """Return an answer for the screen: above it the answer, below the scale and all that is read."""
+    """Return an answer for the screen: above it the answer, below the scale and all texts read."""
     rubric = claim.rubric
     assert rubric is not None
     texts = [(SCALE_TITLE, _scale(rubric))]
