@@ -25,7 +25,7 @@ def _end_of(argv: list[str], shown: bytes, keys: bytes, answer: bytes) -> int:
     """The exit code of a screen whose terminal goes once `answer` to `keys` was drawn."""
     ours, its = pty.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    env = {**os.environ, "TERM": "xterm-256color"}
+    env = {**os.environ, "TERM": "xterm-256color", "PYTHONUNBUFFERED": ""}
     words = [sys.executable, str(SCRIPTS / argv[0]), *argv[1:]]
     process = subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=env)
     os.close(its)

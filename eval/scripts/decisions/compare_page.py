@@ -86,7 +86,7 @@ def compare_page(
     shown_rows = loud if every else [row for row in loud if row.bad][:_BAD_SHOWN]
     only = len(shown_rows) if len(shown_rows) < len(loud) else None
     blocks.append(_metrics(explored_title(tested, only), shown_rows))
-    quiet = f"{len(rest)} more without evidence of a difference"
+    quiet = f"{len(rest)} more that show no difference"
     if every:
         blocks.append(_metrics(quiet, rest, folded=True))
     blocks += [Prose(text, "quiet") for text in (explored_line(comparison),) if text]

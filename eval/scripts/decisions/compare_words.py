@@ -25,7 +25,7 @@ from terminal.page import (
 )
 from terminal.tables import counted, plain
 
-PRIMARY_TITLE = "Primary metrics: they decide"
+PRIMARY_TITLE = "Primary metrics (these decide the verdict)"
 
 _FIRST: dict[RowVerdict, int] = {"worse": 0, "mixed": 1, "better": 2, "differs": 3}
 
@@ -74,12 +74,14 @@ def legend(comparison: Comparison) -> list[str]:
     ]
     if any(row.mde for row in rows if row.verdict == "no evidence"):
         lines.append(
-            "No evidence is not «no change»: MDE is the smallest change of that metric that would "
-            "show, 4 times in 5. The first line names the largest MDE; the gate looks for falls "
-            "alone, so it can show slightly smaller ones."
+            "“No evidence” is not “no change”: a change smaller than the metric's MDE is missed "
+            "more than 1 time in 5. The first line names the largest MDE. The gate tests only for "
+            "falls, so it can find slightly smaller ones."
         )
     if any(row.ratio is not None for row in rows):
-        lines.append("1.12×: the new run's value is 1.12 times the base's in a typical case.")
+        lines.append(
+            "1.12× means that the new value is 1.12 times the base value in a typical case."
+        )
     return lines
 
 

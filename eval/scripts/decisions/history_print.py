@@ -114,7 +114,7 @@ def _shift_notes(line: MetricCourse, points: Sequence[HistoryPoint]) -> Iterator
         if shift.better:
             yield f"{line.name} is better since {title}: {level}."
         elif not last or shift.began not in open_ones:
-            yield f"{line.name} was worse from {title} on: {level}."
+            yield f"{line.name} fell with {title} and has recovered since: {level}."
 
 
 def _level(line: MetricCourse, shift: LevelShift) -> str:

@@ -461,10 +461,10 @@ def shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str
     for section in sorted({*asked} or {*old, *now}):
         for run, scored in ((base, old), (new, now)):
             if section not in scored:
-                message = f"{run.folder}: has no scores of {section}; {_remedy(section, run.id)}"
+                lack = f"has no scores of {section}; {_remedy(section, run.id)}"
                 if asked:
-                    raise StorageError(message)
-                notes.append(message)
+                    raise StorageError(f"{run.folder}: {lack}")
+                notes.append(f"{run.id} {lack}")
     shared = [section for section in old if section in now and (not asked or section in asked)]
     if not shared:
         lines = "\n".join(notes) or f"{base.folder} and {new.folder}: hold no score lines."

@@ -159,9 +159,9 @@ def _verbatim(text: str, sources: Sequence[Mapping[str, str]]) -> int | None:
 def _reason(judged: LexicalClaim) -> str:
     support = judged.words
     if support.vetoing:
-        return f"number found nowhere: {', '.join(support.vetoing[:3])}"
-    missing = f"; not there: {', '.join(support.missing[:5])}" if support.missing else ""
-    return f"{support.score:.0%} of its words in one window{missing}"
+        return f"number in no passage: {', '.join(support.vetoing[:3])}"
+    missing = f"; missing: {', '.join(support.missing[:5])}" if support.missing else ""
+    return f"{support.score:.0%} of its words are close together in a passage{missing}"
 
 
 def _relevance(inputs: Mapping[str, Any]) -> Reply:

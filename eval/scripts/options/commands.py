@@ -184,6 +184,18 @@ def _short(param: click.Option, ctx: click.Context) -> tuple[str, str]:
     return names, f"{text}  [{'; '.join(notes)}]" if notes else text
 
 
+def _drop_unwritable() -> None:
+    """Point the streams of a terminal that is gone at the null device.
+
+    Python ends with 120 when it cannot write the rest of a stream.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 SAME_AGAIN = "Nothing is half-written: start the same command again."
 
 
@@ -322,6 +334,8 @@ class Command(click.Command):
         allow_addresses(_named_addresses(ctx))
         try:
             result = super().invoke(ctx)
+            if result == Exit.INTERRUPTED:
+                _drop_unwritable()
             sys.stdout.flush()
             return result
         except KeyboardInterrupt:

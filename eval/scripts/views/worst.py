@@ -198,7 +198,7 @@ def _claim_lines(claim: ClaimEvidence, passages: Mapping[str, RetrievedPassage])
         text = passage.text[slice(*claim.window)]
         yield f"         best in {plain(location, 60)}: {plain(text, 160)}"
     if claim.missing:
-        yield f"         words not there: {plain(', '.join(claim.missing))}"
+        yield f"         missing words: {plain(', '.join(claim.missing))}"
     if claim.vetoed_by:
         yield f"         found nowhere: {plain(', '.join(map(str, claim.vetoed_by)))}"
     if claim.opposite:
@@ -228,9 +228,9 @@ def _pipeline(case: Case) -> Iterator[str]:
     expectation = f", expected {plain(evidence.expected, 40)}" if evidence.expected else ""
     yield f"  {evidence.outcome or 'no outcome'}{plain(evidence.reason)}{expectation}"
     if evidence.missing_flags:
-        yield f"  missing flags: {plain(', '.join(evidence.missing_flags))}"
+        yield f"  expected flags that the answer lacks: {plain(', '.join(evidence.missing_flags))}"
     if evidence.forbidden_flags:
-        yield f"  forbidden flags: {plain(', '.join(evidence.forbidden_flags))}"
+        yield f"  forbidden flags of the answer: {plain(', '.join(evidence.forbidden_flags))}"
     if count := evidence.citations:
         yield f"  citations: {count.present}, at least {count.min} wanted"
     for stage, over in evidence.over_budget.items():

@@ -394,7 +394,7 @@ class TestDamagedScores:
         new = runs.make("new", {"mrr": [1.0]})
         runs.make("base", {"groundedness": [5.0]}, "judged")
         found = compare(base, new)
-        assert any("new: has no scores of judged; run judge_answers.py" in n for n in found.notes)
+        assert any("new has no scores of judged; run judge_answers.py" in n for n in found.notes)
         with pytest.raises(StorageError, match=r"run judge_answers.py --run new"):
             compare(base, new, CompareOptions(sections=("judged",)))
 

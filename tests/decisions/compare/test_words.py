@@ -42,9 +42,9 @@ def test_the_legend_explains_what_occurs() -> None:
     decided = row("a", 0.2, "better")
     assert len(compare_words.legend(comparison(decided))) == 1
     unseen = row("b", 0.01, "no evidence")
-    assert "4 times in 5" in compare_words.legend(comparison(decided, unseen))[1]
+    assert "1 time in 5" in compare_words.legend(comparison(decided, unseen))[1]
     slow = row("latency_ms", 3.0, "worse", ratio=1.2)
-    assert compare_words.legend(comparison(slow))[1].startswith("1.12×:")
+    assert compare_words.legend(comparison(slow))[1].startswith("1.12× means")
 
 
 def of_engine(falls: int, cases: int) -> Comparison:

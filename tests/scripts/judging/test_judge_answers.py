@@ -213,7 +213,7 @@ def test_the_worst_case_shows_claims_and_quotes_and_runs_no_markup(run: Any) -> 
     assert done.exit_code == 0, done.output
     assert "[bold]31[/]" in done.stdout
     assert "\x1b" not in done.stdout
-    assert "number found nowhere: 31" in done.stdout
+    assert "number in no passage: 31" in done.stdout
     assert '"The tour begins at noon' in done.stdout
     assert "local/support@" in done.stdout
     assert "A model sees more" in done.stderr

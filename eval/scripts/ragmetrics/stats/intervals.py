@@ -38,8 +38,8 @@ ONE_CLUSTER = "all cases share one document or group: no interval"
 RARE = "a rare value that no case has shown could lie outside"
 CONSTANT = "all values are equal: the interval is a guess"
 POINT = "no resample differs: the true value may lie outside"
-MOSTLY_ZERO = f"mostly zero and fewer than {_SMALL} cases: unreliable"
-MOSTLY_LOWEST = f"mostly the lowest value and fewer than {_SMALL} cases: unreliable"
+MOSTLY_ZERO = f"interval unreliable (almost all values are 0, fewer than {_SMALL} cases)"
+MOSTLY_LOWEST = f"interval unreliable (almost all values are the lowest, fewer than {_SMALL} cases)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Interval:
 
 
 def drawn_interval(low: float, high: float, units: int) -> Interval:
-    """An interval from resamples, marked if it has no width; no ends for a single cluster."""
+    """Return an interval from resamples, marked if it has no width. One cluster has no ends."""
     if units < 2:
         return Interval(None, None, BOOTSTRAP, units, ONE_CLUSTER)
     return Interval(low, high, BOOTSTRAP, units, POINT if low == high else "")

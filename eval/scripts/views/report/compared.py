@@ -496,6 +496,6 @@ def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
             "The arrow goes from the value before to the value now; the line is the 95 % interval "
         )
         yield Prose(f"{text}of the difference, drawn from the value before.", "quiet")
-        quiet = f"{len(part.quiet)} metrics without evidence of a difference"
-        yield compared_table(part.quiet, "Metrics without evidence of a difference", quiet)
+        quiet = f"{len(part.quiet)} metrics that show no difference"
+        yield compared_table(part.quiet, "Metrics that show no difference", quiet)
         yield from (Prose(one_line(line, 400), "quiet") for line in part.legend)

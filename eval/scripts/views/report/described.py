@@ -94,8 +94,8 @@ def _because(case: Case) -> Iterable[str]:
     if pipeline.expected and pipeline.expected != pipeline.outcome:
         yield f"ended as {pipeline.outcome}{pipeline.reason}, expected {pipeline.expected}"
     for text, flags in (
-        ("flags are missing", pipeline.missing_flags),
-        ("forbidden flags", pipeline.forbidden_flags),
+        ("expected flags that the answer lacks", pipeline.missing_flags),
+        ("forbidden flags of the answer", pipeline.forbidden_flags),
     ):
         if flags:
             yield f"{text}: {', '.join(flags)}"
