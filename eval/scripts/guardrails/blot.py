@@ -130,8 +130,8 @@ _UNLIKE: dict[str, Callable[[str, int, int], bool]] = {
 
 
 def blot(text: str, *, is_id: bool = False) -> tuple[str, Counter[str]]:
-    """The text with a mark such as ``[email]`` for each credential and personal detail, and how
-    many there were of each kind.
+    """Replace each credential and personal detail with a mark such as ``[email]``; count them by
+    kind.
 
     ``is_id``: an id or a path, in which letters and digits may be mixed as in a secret.
     """

@@ -1,4 +1,4 @@
-"""Cheap facts of a text: what must be in it before a costly pattern can match anywhere in it.
+"""Cheap facts of a text, which rule out costly patterns that cannot match anywhere in it.
 
 Most texts hold no credential and no personal detail, and dozens of patterns would look at each of
 their characters. Each fact is a necessary condition, looked up once: passing over a pattern whose
@@ -18,7 +18,7 @@ _ONLY_BY_CASE = "\u0130\u0131\u017f\u212a"
 """Letters outside ASCII that a pattern takes for i, s or k when it ignores case."""
 
 SHORTEST_LONG_WORD = 14
-"""Signs without a blank from which a word may be a token."""
+"""Characters without a blank from which a word may be a token."""
 
 _NUMBERS = re.compile(r"\d[\d ./()-]*")
 _MANY_DIGITS = re.compile(r"\d(?:[ ./()-]{0,3}\d){6}")
@@ -39,7 +39,7 @@ class TextFacts:
         """The text in small letters, place by place; None where this cannot be told."""
 
     def has(self, *parts: str) -> bool:
-        """Whether one of the parts, in small letters, may be in the text, in any case."""
+        """Whether one of the parts, in lower case, may be in the text, in any case."""
         if (low := self.low) is None:
             return True
         for part in parts:  # noqa: SIM110 - any() costs more than the search in a short text
@@ -48,7 +48,7 @@ class TextFacts:
         return False
 
     def matches(self, pattern: re.Pattern[str], *begins: str) -> Iterator[re.Match[str]]:
-        """What ``pattern.finditer`` finds, where every match begins with one of ``begins``."""
+        """Yield the matches of ``pattern``, whose every match must begin with one of ``begins``."""
         end = 0
         for start in self.places(*begins):
             if start >= end and (match := pattern.match(self.text, start)):
@@ -56,7 +56,7 @@ class TextFacts:
                 end = match.end()
 
     def places(self, *parts: str) -> Iterator[int]:
-        """Where one of the parts may begin, in order; every place where this cannot be told."""
+        """Return where one of the parts may begin, in order; every place where this is unknown."""
         if (low := self.low) is None:
             return iter(range(len(self.text)))
         found = set()
@@ -69,7 +69,7 @@ class TextFacts:
 
     @cached_property
     def long_words(self) -> str:
-        """The words that may hold a token, with blanks between them."""
+        """The words that may contain a token, with blanks between them."""
         words = self.text.split()
         return " ".join([word for word in words if len(word) >= SHORTEST_LONG_WORD])
 
@@ -80,12 +80,12 @@ class TextFacts:
 
     @cached_property
     def has_many_digits(self) -> bool:
-        """Seven digits or more, near each other: a card, a phone or a social security number."""
+        """Whether seven or more digits are close together: card, phone or social security number."""
         return _MANY_DIGITS.search(self._numbers) is not None
 
     @cached_property
     def has_local_number(self) -> bool:
-        """A group of digits that begins with 0, and another group behind it."""
+        """Whether a group of digits begins with 0 and another group follows it."""
         return _LOCAL_NUMBER.search(self._numbers) is not None
 
     @cached_property
@@ -95,12 +95,12 @@ class TextFacts:
 
     @cached_property
     def has_four_numbers(self) -> bool:
-        """Four numbers with dots between them, as in an address of version 4."""
+        """Whether there are four numbers with dots between them, as in an IPv4 address."""
         return _FOUR_NUMBERS.search(self._numbers) is not None
 
     @cached_property
     def has_colon_groups(self) -> bool:
-        """Groups of hexadecimal digits with colons between them, as in an address of version 6."""
+        """Whether there are hexadecimal groups with colons between them, as in an IPv6 address."""
         text = self.text
         return any(
             _GROUP_BEFORE.search(text, max(0, match.start() - 5), match.start())
@@ -110,5 +110,5 @@ class TextFacts:
 
 @lru_cache(maxsize=1)
 def facts_of(text: str) -> TextFacts:
-    """The facts of a text, shared by the detectors that look at it one after another."""
+    """Return the facts of a text, shared by the detectors that check it one after another."""
     return TextFacts(text)

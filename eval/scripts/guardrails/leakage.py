@@ -1,4 +1,4 @@
-"""What an answer gives away that it should not: personal data, secrets, internals, whole passages.
+"""Scores leaks in an answer: personal data, secrets, internals, whole passages.
 
     >>> report = score_leakage("Write to jane.roe@corp-mail.io, card 4111 1111 1111 1111.")
     >>> report.categories["pii_exposure"] > 0.9
@@ -73,7 +73,7 @@ _OPENING = re.compile(r"(?:[\"“„«]|^>)[^\"”»\n]{0,3}\Z", re.MULTILINE)
 
 @dataclass(frozen=True)
 class LeakageReport:
-    """`score` 0-1, the highest of `categories` (all four, 0 when clean), and what was found.
+    """`score` 0-1, the highest of `categories` (all four, 0 when clean), and the leaks found.
 
     `evidence` holds masked values in order of place. `copied` are the runs of copied words that
     count, `quoted` those that are marked as quotations with a source.
@@ -171,7 +171,7 @@ _MOST_OCCURRENCES = 8  # occurrences of a word group in the contexts that are fo
 
 @dataclass(frozen=True)
 class VerbatimSpan:
-    """`words` of the output's words in `text[start:end]` stand in context number `context`."""
+    """A span `text[start:end]` of `words` words copied from context number `context`."""
 
     start: int
     end: int
@@ -250,7 +250,7 @@ _PROMPT_RUN = 7  # words of the system prompt in a row
 def find_metadata(
     text: str, *, internal_ids: Sequence[str] = (), system_prompt: str = ""
 ) -> Iterator[Item]:
-    """Kind, start, end and weight (0-1) of each internal of the system that shows in `text`.
+    """Yield kind, start, end and weight (0-1) of each system internal that appears in `text`.
 
     A relative path such as `guide/setup.md` is how a chatbot cites its sources and is no leak.
 

@@ -55,7 +55,7 @@ def _unit(counts: Counter[int]) -> Iterator[tuple[int, float]]:
 
 
 def form(text: str) -> dict[int, float]:
-    """How a text looks apart from its words: five features of 0 to 0.25 and its length, 0 to 2.
+    """Describe a text apart from its words by five features of 0 to 0.25 and its length, 0 to 2.
 
     {} for no text.
     """
@@ -120,13 +120,14 @@ def sigmoid(value: float) -> float:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Weights by bucket and a bias; the bias holds the calibration."""
+    """Weights by bucket and a bias, which includes the calibration."""
 
     weights: Mapping[int, float]
     bias: float
 
     def logit(self, features: Mapping[int, float]) -> float:
-        """weights . features + bias, unbounded; the bias alone when nothing is known."""
+        """Weighted sum of the features plus the bias, unbounded; the bias alone if nothing is
+        known."""
         get = self.weights.get
         return self.bias + sum(value * get(bucket, 0.0) for bucket, value in features.items())
 

@@ -1,4 +1,4 @@
-"""Undo the tricks that hide a text from a pattern, keeping a map back to the original.
+"""Undoes the tricks that hide a text from a pattern, keeping a map back to the original.
 
 `views(text)` gives the ways a text can be read: folded (case, accents, look-alike letters,
 full-width forms, zero-width and tag characters), with leetspeak read as letters, with spaced-out
@@ -117,7 +117,7 @@ _FOLD = _FoldTable()
 
 
 def fold(text: str) -> TextReading:
-    """Case, accents, look-alikes, full-width forms and invisible characters folded away."""
+    """Fold case, accents, look-alikes, full-width forms and invisible characters away."""
     if text.isascii() and text.isprintable():
         span = range(len(text))
         return TextReading("folded", text.lower(), span, range(1, len(text) + 1))
@@ -248,7 +248,7 @@ def _entity_view(text: str) -> TextReading | None:
 
 
 def views(text: str) -> list[TextReading]:
-    """All readings of `text`, the folded one first; one that adds nothing is left out."""
+    """Return all readings of `text`, the folded one first; any that adds nothing is left out."""
     folded = fold(text)
     readings = [folded, *_leet_views(folded), *_spaced_views(folded), *_packed_views(text)]
     entities = _entity_view(text)

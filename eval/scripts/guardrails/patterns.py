@@ -1,4 +1,4 @@
-"""The rules of `rules/*.toml`, compiled: phrases and marks by which a prompt attack shows itself.
+"""Compiles the rules of `rules/*.toml`, the phrases and marks that show a prompt attack.
 
 `rules/english.toml` says how a rule is written. A phrase rule has anchors, the first words of its
 first slot: a text is cut into words once and a rule is tried only where one of its anchors stands.
@@ -47,11 +47,11 @@ class InjectionRule:
     thing: re.Pattern[str] | None = None
 
     def is_about_a_thing(self, text: str, end: int) -> bool:
-        """Whether what stands behind `end` says that a hit is about a thing: "of the router"."""
+        """Whether the text after `end` shows that a hit is about a thing, as in "of the router"."""
         return self.thing is not None and self.thing.match(text, end) is not None
 
     def is_excused(self, text: str, start: int) -> bool:
-        """Whether what stands directly before `start` makes an everyday phrase of a hit there."""
+        """Whether the text directly before `start` makes a hit there an everyday phrase."""
         if self.not_after is None:
             return False
         return self.not_after.search(text[max(0, start - _REACH) : start]) is not None
@@ -67,7 +67,7 @@ class RuleBook:
 
 @lru_cache(maxsize=1)
 def rule_book() -> RuleBook:
-    """All rules, read and compiled once."""
+    """Return all rules, read and compiled once."""
     by_anchor: dict[str, tuple[InjectionRule, ...]] = {}
     marks: list[InjectionRule] = []
     for name in _FILES:

@@ -42,10 +42,10 @@ _EDGE = r"(?<![A-Za-z0-9])"
 _END = r"(?![A-Za-z0-9])"
 
 SHORTEST_TOKEN = 15
-"""No maker's token is shorter: a shorter run of signs is passed over without trying the rules."""
+"""Least length of a vendor's token. Shorter runs are passed over without trying the rules."""
 
 LONGEST_SERVICE_NAME = 20
-"""Characters of a service's name at most."""
+"""Most characters of a service's name."""
 
 _BRIDGE = 40
 """Characters between a service's name and its token."""
@@ -224,7 +224,7 @@ def _book(without: frozenset[str] = frozenset()) -> _Book:
 
 
 def token_families() -> tuple[str, ...]:
-    """The makers whose tokens are known, in the order of the rules."""
+    """Return the vendors whose tokens are known, in the order of the rules."""
     return _book().families
 
 

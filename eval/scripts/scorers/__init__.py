@@ -29,4 +29,4 @@ class _Sections(Mapping[str, "SectionScorer"]):
 
 
 SECTIONS: Mapping[str, SectionScorer] = _Sections()
-"""By name, in the order in which they are scored and shown."""
+"""Section scorers by name, in the order in which they are scored and shown."""

@@ -1,4 +1,4 @@
-"""Abstention: does the bot say so when it cannot know, and only then?"""
+"""Scores abstention: whether the bot says so when it cannot know, and only then."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ NO_ANSWER = "no answer"
 EMPTY = "empty answer"
 
 ALONE_BY_PHRASES = "by phrases alone"
-"""Said of an abstention whose passages have no texts that could make it an answer."""
+"""Note on an abstention whose passages have no texts that could make it an answer."""
 
 LANGUAGE_SAMPLE = 1000
-"""Answers whose language is looked at for the most frequent one of a run."""
+"""Answers of a run from which its most frequent language is found."""
 
 CELLS = (
     "answered_answerable",
@@ -64,7 +64,7 @@ class _JudgedReply(NamedTuple):
 
 
 Replies = Mapping[tuple[str, int], _JudgedReply]
-"""By case id and repeat."""
+"""Judge replies by case id and repeat."""
 
 
 class AbstentionDecision(NamedTuple):
@@ -86,7 +86,8 @@ def decide(
     replies: Replies = MappingProxyType({}),
     usual_language: str | None = None,
 ) -> AbstentionDecision:
-    """Did the bot abstain? Its own ``abstained`` decides, else the wording of the answer.
+    """Decide whether the bot abstained. Its own ``abstained`` decides, else the wording of the
+    answer.
 
     With ``judge``, what a judge said of this very answer goes before the wording. The wording tells
     an abstention wherever a phrase stands, but an answer only in a language that the phrase lists
@@ -127,7 +128,7 @@ def _language_in(result: TestResult, usual: str | None = None) -> str | None:
 
 
 def usual_language(folder: Path) -> str | None:
-    """The most frequent language of a run's answers, of the first 1,000; None when none tells.
+    """The most frequent language of a run's first 1,000 answers; None when no language is found.
 
     It is looked up before any result is scored, so that every process takes the same one. Faulty
     lines are passed over: the scoring that follows reports them all.
@@ -196,7 +197,7 @@ class AbstentionScorer:
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """F1 over cases (of several repeats a case counts their mean), the table, who decided.
+        """Add F1 over cases (repeats of a case count as their mean), the table, and who decided.
 
         Its interval is drawn by clusters of cases.
         """
@@ -303,7 +304,7 @@ def _replies(folder: Path) -> dict[tuple[str, int], _JudgedReply]:
 
 @dataclass(frozen=True)
 class AbstentionOptions:
-    """``decide_by``: what tells an abstention."""
+    """``decide_by``: the evidence that decides an abstention."""
 
     decide_by: DecideBy = "auto"
 

@@ -20,7 +20,7 @@ _IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
 
 
 def are_in_order(chunks: Sequence[Any]) -> bool:
-    """True when all are chunks whose ranks count from 1."""
+    """Return True when all are chunks whose ranks count from 1."""
     try:
         return [chunk.rank for chunk in chunks] == _IN_ORDER[len(chunks)]
     except (AttributeError, IndexError):
@@ -28,26 +28,27 @@ def are_in_order(chunks: Sequence[Any]) -> bool:
 
 
 def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
-    """The retrieved chunks by rank; the list unchanged when it has no ranks."""
+    """Return the retrieved chunks by rank, or the list unchanged when it has no ranks."""
     chunks: Any = result.retrieved or []
     return chunks if are_in_order(chunks) else result.chunks()
 
 
 def seen_passages(result: TestResult) -> Sequence[RetrievedChunk]:
-    """What the answer could rest on: the chunks by rank, then the results of tools."""
+    """Return the passages that an answer could use: chunks by rank, then the results of tools."""
     chunks, tools = in_rank_order(result), result.tool_sources()
     return [*chunks, *tools] if tools else chunks
 
 
 def without_passages(result: TestResult) -> tuple[Value, str]:
-    """The score, and the reason, of a metric that needs passages where these are unknown: failed
-    where this answer lacks a field that the profile maps, else none; "" where they are known."""
+    """Return the score and the reason of a metric that needs passages where these are unknown. The
+    score is failed where this answer lacks a field that the profile maps, else none; the reason is
+    "" where the passages are known."""
     why = passages_unknown(result)
     return (FAILED if why and why != NOT_MAPPED else None), why
 
 
 def without(scores: CaseScores, names: Sequence[str], why: str) -> CaseScores:
-    """The scores, but for some that do not apply, with the reason."""
+    """Remove some scores that do not apply, with the reason."""
     lost = [name for name in names if scores.values.get(name) is not None]
     values: Any = {**scores.values, **dict.fromkeys(lost)}
     return CaseScores(values, {**scores.reasons, **dict.fromkeys(lost, why)}, scores.evidence)
@@ -56,8 +57,8 @@ def without(scores: CaseScores, names: Sequence[str], why: str) -> CaseScores:
 def with_known_passages(
     scores: CaseScores, result: TestResult, names: Sequence[str] = ()
 ) -> CaseScores:
-    """The scores without those that an empty list of passages decided, and without ``names``, where
-    the passages are unknown."""
+    """Drop the scores that an empty list of passages decided, and ``names``, where passages are
+    unknown."""
     value, why = without_passages(result)
     if not why:
         return scores
@@ -74,8 +75,8 @@ NOT_BY_DOCUMENT = "no gold is a whole file"
 
 
 def has_whole_files(eval_set: Path, match: Match) -> bool:
-    """Whether a case of the set has a whole file as gold and no one asked to match by files; a set
-    by ids alone is not read at all."""
+    """Whether a case has a whole file as gold and no one asked to match by files. A set by ids
+    alone is not read at all."""
     if match not in ("auto", "anchor") or not tells_places(eval_set):
         return False
     asked = (case for case in iter_cases(eval_set, ignore) if case.answerable is not False)
@@ -83,7 +84,7 @@ def has_whole_files(eval_set: Path, match: Match) -> bool:
 
 
 def set_apart(scores: Collector, metrics: Iterable[Metric], gold: CaseGold | None) -> None:
-    """Score the metrics of a case whose gold is a whole file by their names for such cases."""
+    """Move the scores of a case whose gold is a whole file to the names for such cases."""
     for metric in metrics:
         name, own = metric.name, metric.name + catalogue_metric.BY_DOCUMENT
         value, why = scores.values[name], scores.reasons.get(name, "")
@@ -96,8 +97,8 @@ def set_apart(scores: Collector, metrics: Iterable[Metric], gold: CaseGold | Non
 
 
 def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> RetrievedChunk:
-    """A cited source as a chunk: the retrieved chunk of its id, else the only one of its place,
-    else what the reference says."""
+    """Return a cited source as a chunk: the retrieved chunk of its id, else the only one of its
+    place, else the reference itself."""
     for chunk in chunks:
         if reference.chunk_id and chunk.chunk_id == reference.chunk_id:
             return chunk

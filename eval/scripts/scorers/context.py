@@ -1,4 +1,4 @@
-"""Context quality: do the retrieved chunks repeat each other, and do they hold the facts?"""
+"""Scores context quality: whether the retrieved chunks repeat each other, and contain the facts."""
 
 from __future__ import annotations
 

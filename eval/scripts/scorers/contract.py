@@ -1,4 +1,4 @@
-"""What a section's module gives: a scorer, its options, and how a bad case is shown."""
+"""Defines the interface of a section: a scorer, its options, and the display of a bad case."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class CannotRun(StorageError):
-    """A section lacks what it needs (labels, a model); the message holds the remedy."""
+    """Raised when a section lacks a requirement (labels, a model); the message names the remedy."""
 
 
 class NothingToScore(CannotRun):
-    """A run has nothing of what a section is about, as most runs: neither a fault nor a score."""
+    """Raised when a run has no data for a section, as most runs: neither a fault nor a score."""
 
 
 class DamagedRange(StorageError):
-    """A file that the scoring of a range left is not what it should be."""
+    """Raised when a file left by the scoring of a range is damaged."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path}: is damaged; start the same command again.")
@@ -66,7 +66,8 @@ class ScoringJob:
     case_lines: bool = True
 
     def on(self, workers: Workers | None, code: SectionScorer) -> ScoringJob:
-        """The job as a section can take it: what must stay in one process does."""
+        """Return the job in a form that the section supports. A section that must stay in one
+        process does."""
         if code.runs_on == "here":
             return replace(self, jobs=1, executor=None)
         if workers is not None:
@@ -76,7 +77,7 @@ class ScoringJob:
 
 @dataclass(frozen=True)
 class SectionScorer:
-    """What is code of a section; what is data of it stands in the catalogue.
+    """The code of a section; its data is in the catalogue.
 
     ``options``: the dataclass of what can be chosen; its fields have the names of the script's
     options. ``scorer``: makes a scorer that has all it needs for a job. ``score``: scores a section
@@ -95,13 +96,13 @@ class SectionScorer:
     as_run: Callable[[Path, Path], Path] | None = None
 
     def options_from(self, values: Mapping[str, Any]) -> Any:
-        """The options whose values are there, the others as usual."""
+        """Build the options from the values that are given, with defaults for the others."""
         names = {field.name for field in fields(self.options)}
         return self.options(**{name: values[name] for name in names & values.keys()})
 
 
 class ScoreOutput(Protocol):
-    """Where a script's output goes: the console for tables, JSON on stdout, talk on stderr."""
+    """Outputs of a script: the console for tables, JSON on stdout, talk on stderr."""
 
     def console(self) -> Console:
         """The console of stdout."""
@@ -113,14 +114,14 @@ class ScoreOutput(Protocol):
         """Write rounded JSON to stdout."""
 
     def note(self, text: str) -> None:
-        """Say on stderr what a reader should know; nothing for "" and with --quiet."""
+        """Print a remark for the reader on stderr; nothing for "" and with --quiet."""
 
     def nothing(self, reason: str) -> None:
-        """Say that there is nothing to print: null as JSON, and why on stderr."""
+        """Report that there is no output: null as JSON, and the reason on stderr."""
 
 
 class Scorer(Protocol):
-    """Scores the cases of one section. Must be picklable; ``options`` stand beside the numbers."""
+    """Scores the cases of one section. Must be picklable; ``options`` go with the numbers."""
 
     @property
     def section(self) -> str:
@@ -132,7 +133,7 @@ class Scorer(Protocol):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the numbers depend on besides case and result."""
+        """The settings that the numbers depend on besides case and result."""
 
     def score(self, case: TestCase, result: TestResult) -> ScoreOutcome:
         """Scores of a result that is no error (errors never reach a scorer)."""
@@ -145,8 +146,8 @@ class Aggregator(Protocol):
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """The section with them added; ``lines`` are the score lines, in order, each with the
-        number of its case's cluster (0: none)."""
+        """Return the section with these numbers added. ``lines`` are the score lines, in order,
+        each with the number of its case's cluster (0: none)."""
 
 
 @runtime_checkable
@@ -156,11 +157,11 @@ class BlockScorer(Protocol):
     def score_all(
         self, cases: Sequence[TestCase], results: Sequence[TestResult]
     ) -> list[ScoreOutcome]:
-        """What ``score`` says of each result; none of them is an error."""
+        """Return the outcome of ``score`` for each result; none of them is an error."""
 
 
 Earlier = tuple[TestCase, TestResult]
-"""A turn that came before another one, with its answer in the same repeat."""
+"""An earlier turn, with its answer in the same repeat."""
 
 
 @runtime_checkable
@@ -176,7 +177,7 @@ class TurnScorer(Protocol):
 
 @runtime_checkable
 class RangeScorer(Scorer, Protocol):
-    """A scorer that works on each range of a cluster by itself, and leaves something for the run,
+    """A scorer that works on each range of a cluster separately and leaves a result for the run,
     such as vectors. Every range sees the same, so that its numbers do not depend on who did what.
     """
 
@@ -192,8 +193,8 @@ class RangeScorer(Scorer, Protocol):
 
 @runtime_checkable
 class FailureScorer(Protocol):
-    """A scorer that has scores of a call that failed, or that has no result although it was asked:
-    in the other sections these have none."""
+    """A scorer that also scores failed calls and asked questions without a result. In the other
+    sections these have no scores."""
 
     def score_failed(self, case: TestCase, reason: str) -> ScoreRow:
         """The row of such a call."""
@@ -201,8 +202,8 @@ class FailureScorer(Protocol):
 
 @runtime_checkable
 class SparseScorer(Protocol):
-    """A scorer some of whose metrics need what most runs or sets lack, such as judgements: its
-    score lines leave out what has no score for the usual reason."""
+    """A scorer with metrics whose data most runs or sets lack, such as judgements. Its score lines
+    leave out every metric without a score for the usual reason."""
 
     @property
     def usual_reasons(self) -> Reasons:
@@ -210,7 +211,7 @@ class SparseScorer(Protocol):
 
 
 class ScoreRow(NamedTuple):
-    """What a scorer says of one result: a score for each of its metrics, in their order.
+    """A scorer's result for one answer: a score for each of its metrics, in their order.
 
     ``reasons``: (metric, why) for metrics without a score, ``name@*`` for one at every cut-off,
     ``*`` for all. ``slices``: slices that the result belongs to besides its case's. A scorer may
@@ -225,7 +226,7 @@ class ScoreRow(NamedTuple):
 
 
 Evidence = Mapping[str, Any] | bytes
-"""What the scores of one result rest on, as JSON; bytes are JSON that is encoded already."""
+"""The evidence for the scores of one result, as JSON; bytes are JSON that is encoded already."""
 
 NOTHING: Mapping[str, Any] = {}
 
@@ -242,7 +243,7 @@ def add_metric(
     not_applicable: int = 0,
     failed: int = 0,
 ) -> None:
-    """Put a number of the whole run beside the means of a section; ``n`` cases stand behind it."""
+    """Add a number of the whole run to the means of a section; ``n`` cases support it."""
     parts = {
         "definitions": metric.definition,
         "n": n,

@@ -1,4 +1,4 @@
-"""Conversations: what a turn needs of the turns before it, and how whole conversations end."""
+"""Scores conversations: how far a turn needs the turns before it, and how conversations end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FEWEST = 6
-"""Conversations below which nothing is said about how sure a number of theirs is."""
+"""Conversations below which no interval is given for a number of theirs."""
 
 NAMED = 10
 """Conversations that are listed with their first failing turn."""
@@ -54,7 +54,7 @@ _HISTORY_ROWS = tuple(row for row in ROWS if row.name in _OF_HISTORY)
 
 @dataclass(frozen=True)
 class ConversationsScorer:
-    """Scores a turn with what came before it in the same repeat; ``groundedness`` counts claims."""
+    """Scores a turn with the turns before it in the same repeat; ``groundedness`` counts claims."""
 
     match: Match = "auto"
     min_similarity: float = matching.MIN_SIMILARITY
@@ -74,7 +74,7 @@ class ConversationsScorer:
         return {"match": self.match, "min_similarity": self.min_similarity}
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
-        """Scores of a question that nothing came before."""
+        """Score a question without earlier turns."""
         return self.score_turn(case, result, ())
 
     def score_turn(

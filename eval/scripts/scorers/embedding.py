@@ -1,4 +1,4 @@
-"""Embedding: is the context near the question, and the answer near context and reference?
+"""Scores by vectors how near the context is to the question, and the answer to both.
 
 A case is scored in steps, each of which names the texts whose vectors it needs next. ``warm``
 drives many cases side by side, so that all texts of a step are embedded together and once; after
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 BLOCK = 256
-"""Results whose texts are embedded together; what bounds the memory."""
+"""Results whose texts are embedded together, which limits the memory."""
 
 
 def answered(
@@ -56,7 +56,7 @@ def answered(
 
 
 class Embed(Protocol):
-    """What makes the vectors, such as clients.embedder.Embedder."""
+    """The embedder that makes the vectors, such as clients.embedder.Embedder."""
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of the texts, shape (n, d)."""
@@ -67,7 +67,7 @@ class Embed(Protocol):
 
 @dataclass(frozen=True)
 class EmbeddingScorer:
-    """Scores one result by cosines; the thresholds say from where a cosine counts as near."""
+    """Scores one result by cosines; the thresholds give the cosine that counts as near."""
 
     embed: Embed
     model: str = ""
@@ -100,7 +100,8 @@ class EmbeddingScorer:
                 return row_of(scores, self.metrics), scores.evidence
 
     def warm(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> int:
-        """Embed what the scores of these results need, many together. Returns their number.
+        """Embed the texts that the scores of these results need, many together. Returns their
+        number.
 
         Memory: the texts and vectors of ``BLOCK`` results.
         """
@@ -184,8 +185,9 @@ def vectors_of(embed: Embed, texts: Iterable[str]) -> dict[str, Vectors]:
 
 @dataclass(frozen=True)
 class EmbeddingOptions:
-    """The model, where its vectors are kept, from where a cosine counts as near, whether only
-    vectors that are kept already may be used, and whether a hub may be asked for the model."""
+    """The embedding model, the folder of its vectors, and the thresholds from which a cosine counts
+    as near. ``cached_only``: use only vectors that are cached. ``allow_download``: a hub may be
+    asked for the model."""
 
     embedding_model: str | None = None
     cache_dir: Path = CACHE_DIR
@@ -241,7 +243,7 @@ FIELDS = ("question", "reference_answer", "answer", "contexts")
 
 
 def as_run(path: Path, parent: Path) -> Path:
-    """Write the data set as eval set and results of a run folder in ``parent``; returns it.
+    """Write a data set as eval set and results of a run folder in ``parent``; return the folder.
 
     Raises StorageError naming every faulty item.
     """

@@ -1,4 +1,4 @@
-"""Groundedness without a model: which claims, numbers and citations of an answer hold?"""
+"""Scores groundedness without a model: an answer's claims, numbers and citations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _FAR = 0.30
 """Distance from which a threshold is not known to hold."""
 
 WORD_FEATURES = "word features"
-"""What decides about claims unless a model is named."""
+"""The method that decides about claims unless a model is named."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class GroundednessScorer:
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """How far the strengths of the run's claims are from those of the training."""
+        """Report how far the strengths of the run's claims are from those of the training."""
         counts, cases, failed, other = [0] * support.BINS, 0, 0, 0
         for line in lines:
             failed += line.status == "failed"
@@ -153,7 +153,7 @@ def _cites_by_number(result: TestResult) -> bool:
 
 @dataclass(frozen=True)
 class GroundednessOptions:
-    """As in the scorer; the language of the run is looked up."""
+    """The scorer's options; the language of the run is looked up."""
 
     first_index: int = 1
     min_score: float = 0.0

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 BY_PEOPLE = {"correctness_by_people": "correctness", "faithfulness_by_people": "groundedness"}
-"""Metrics that count what people say instead of a judge, and the call whose items they decide."""
+"""Metrics that count people's labels instead of a judge, and the call whose items they decide."""
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 
@@ -86,7 +86,7 @@ class JudgedScorer:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The judge as in config.json, and what else the numbers depend on."""
+        """The judge as in config.json, and the other settings that the numbers depend on."""
         return {
             "judge": without_rubrics(self.verdicts.judge),
             "correctness_weight": self.weight,
@@ -94,7 +94,7 @@ class JudgedScorer:
         }
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
-        """Of several opinions the mean counts; a failed judgement is FAILED and no score."""
+        """Score one answer: the mean of several opinions counts; a failed judgement is FAILED."""
         opinions, stale = self.verdicts.opinions(case, result)
         first = opinions.get(0, {})
         texts = self._texts(case, result)
@@ -172,7 +172,7 @@ class JudgedScorer:
         return embedding.whole_similarity(vectors[text], vectors[other])
 
     def warm(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> None:
-        """Embed what the cosines need, many texts together."""
+        """Embed the texts that the cosines need, many together."""
         source = iter(pairs)
         while self.embed is not None and (block := list(islice(source, BLOCK))):
             vectors_of(self.embed, [text for pair in block for text in self._to_embed(*pair)])
@@ -196,7 +196,7 @@ class JudgedScorer:
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """What stands beside the means: kinds of replies, claims an answer, flips and spread."""
+        """Add numbers to the means: kinds of replies, claims per answer, flips and spread."""
         states: Counter[str] = Counter()
         counts: Counter[str] = Counter()
         spread: dict[str, list[float]] = defaultdict(list)
@@ -288,7 +288,7 @@ def make_scorer(
     cache_dir: Path = CACHE_DIR,
     labels_dir: Path | None = None,
 ) -> JudgedScorer:
-    """A scorer of the verdicts that the run has; ``reader``: of them, if they were read before.
+    """Make a scorer of the run's verdicts; ``reader``: of them, if they were read before.
     ``labels_dir``: where people's labels on claims and facts are.
 
     Raises StorageError when there are none of the judge in config.json. Without an embedding model
@@ -334,7 +334,7 @@ def scorer_as_before(
     model: str | None = None,
     cache_dir: Path = CACHE_DIR,
 ) -> JudgedScorer:
-    """A warm scorer with the options of the run's section, where it has one already.
+    """Make a warm scorer with the options of the run's section, if it has one already.
 
     ``weight``: another one. ``model``: where the section's embedding model is. Raises
     StorageError as ``make_scorer``, and for a model that cannot be used: without it, or with
@@ -361,7 +361,7 @@ def scorer_as_before(
 
 
 def options_before(folder: Path) -> dict[str, Any]:
-    """The options that a run's section was scored with; {} before it was."""
+    """The options with which a run's section was scored; {} if it has not been scored."""
     if not (folder / METRICS).exists():
         return {}
     section = read_metrics(folder).get("sections", {}).get("judged", {})
@@ -428,7 +428,7 @@ def _suspected(answer: str) -> list[str]:
 def section_notes(
     section: Mapping[str, Any], answerer: Mapping[str, Any], others: int
 ) -> list[str]:
-    """What a reader of the numbers should know, in sentences.
+    """Return notes for a reader of the numbers, one sentence each.
 
     ``others``: verdict lines of a judge that the run had before.
     """
@@ -483,7 +483,7 @@ _FAMILY = re.compile(
 
 @dataclass(frozen=True)
 class JudgedOptions:
-    """Where the model of the cosines and its vectors are; the rest is as the run was judged."""
+    """The places of the cosine model and its vectors; the rest is as the run was judged."""
 
     embedding_model: str | None = None
     cache_dir: Path = CACHE_DIR

@@ -1,4 +1,4 @@
-"""How far the judges of a panel agree, beside the metrics that their votes decide."""
+"""Measures how far the judges of a panel agree, besides the metrics that their votes decide."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Votes = Sequence[str | None]
 
 
 def votes_of(calls: Calls) -> dict[str, dict[str, list[Votes]]]:
-    """The part of an answer's evidence that tells how a panel voted: by call, a list a judged item,
-    a vote a member; {} for a single judge."""
+    """Return a panel's votes from an answer's evidence; {} for a single judge. By call, a list per
+    judged item, a vote per member."""
     found = {
         name: [votes for part in call.extra("votes") for votes in part.values()]
         for name, call in calls.items()
@@ -37,7 +37,7 @@ class PanelAgreement:
         self._failed: Counter[str] = Counter()
 
     def add(self, evidence: Mapping[str, Any]) -> None:
-        """Take in what stands beside the scores of one answer."""
+        """Add the evidence of one answer's scores."""
         for name, votes in (evidence.get("votes") or {}).items():
             self._votes[name] += votes
         for name, why in (evidence.get("failed") or {}).items():

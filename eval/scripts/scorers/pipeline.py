@@ -1,4 +1,5 @@
-"""The pipeline as a whole: outcome, flags, citations and budgets of each response, and the run."""
+"""Scores the pipeline as a whole: each response's outcome, flags, citations and budgets, and the
+run."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class PipelineScorer:
         return row_of(scores, self.metrics), dict(scores.evidence) | _measured(case, result)
 
     def score_failed(self, case: TestCase, reason: str) -> ScoreRow:
-        """Not answered, and no pass where any check would apply; nothing else can be said."""
+        """Score a failed call as not answered, and as no pass where any check would apply."""
         expected = _expected_of(case)
         values: dict[str, Value] = {metric.name: FAILED for metric in self.metrics}
         values |= {"answered": 0.0, "pass": 0.0 if pipeline.is_checked(expected) else FAILED}
@@ -116,12 +117,12 @@ def check_response(
 
 
 CLARIFY = "clarify"
-"""The outcome, and the flag, of a bot that asks what the user means."""
+"""The outcome, and the flag, of a bot that asks for the user's meaning."""
 
 
 def may_ask_back(case: TestCase) -> bool:
-    """True where asking back is recognised from an answer: for questions of a conversation, and
-    where it is expected. Elsewhere an answer that ends with a question stays what it was."""
+    """Return True where asking back is recognised from an answer: for questions of a conversation,
+    and where it is expected. Elsewhere an answer that ends with a question stays what it was."""
     return bool(case.conversation or case.history or case.expected_outcome == CLARIFY)
 
 

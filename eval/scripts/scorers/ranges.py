@@ -1,4 +1,4 @@
-"""Scoring one range of a run: its cases and results side by side, score lines and sums out."""
+"""Scores one range of a run, its cases and results side by side, to score lines and sums."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ _ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[ScoreOutco
 
 @dataclass(slots=True)
 class ScoredRange:
-    """What one range gave. ``rows`` is a temporary file of score lines."""
+    """The outcome of scoring one range. ``rows`` is a temporary file of score lines."""
 
     tally: Tally
     rows: Path

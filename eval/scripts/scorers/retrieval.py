@@ -1,4 +1,4 @@
-"""Retrieval: did the bot find the passages that support the answer, and how far up the list?"""
+"""Scores retrieval: whether the bot found the passages that support the answer, and how far up."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Missing = tuple[str, str, str, str, str, str]
-"""Why scope_miss, attribution_hit, snippet_recall, unjudged (and condensed_ndcg), bpref and
-recency_rule_ok lack a score, else ""."""
+"""The reasons that six metrics lack a score, else "". They are scope_miss, attribution_hit,
+snippet_recall, unjudged (and condensed_ndcg), bpref and recency_rule_ok."""
 
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 
@@ -78,15 +78,15 @@ _SEVERAL_SLICE = ("searches", "several")
 """The slice of answers that saw several searches."""
 
 FEW_FOUND = 0.8
-"""Recall below which it is asked whether the bot names files as the labels do."""
+"""Recall below which the file names of bot and labels are compared."""
 
 MOST_KNOWN = 1 << 15
-"""Distinct outcomes by ids that are kept to be looked up."""
+"""Distinct outcomes by ids that are kept for look-ups."""
 
 
 @dataclass(frozen=True)
 class RetrievalScorer:
-    """Scores one result against the gold of its case; see the catalogue for what each number is."""
+    """Scores one result against the gold of its case; the catalogue describes each number."""
 
     ks: tuple[int, ...] = catalogue.KS
     match: Match = "auto"
@@ -104,7 +104,7 @@ class RetrievalScorer:
 
     @property
     def usual_reasons(self) -> Reasons:
-        """What has no score where the bot tells no more than a list, and nothing was judged."""
+        """The metrics without a score where the bot gives only a list and no passage was judged."""
         nothing_judged = (NO_JUDGEMENTS, NO_JUDGEMENTS)
         return _reasons((NO_SELECTION, NO_REFERENCES, NO_SNIPPETS, *nothing_judged, NO_RULE))
 
@@ -228,8 +228,8 @@ class RetrievalScorer:
     def score_all(
         self, cases: Sequence[TestCase], results: Sequence[TestResult]
     ) -> list[ScoreOutcome]:
-        """What ``score`` says of each. Where gold and lists are ids, outcomes recur: an equal one
-        is looked up."""
+        """Score each result as ``score`` does. Where gold and lists are ids, outcomes recur: an
+        equal one is looked up."""
         if self.match not in ("auto", "chunk"):
             return list(map(self.score, cases, results))
         outcomes = self._outcomes

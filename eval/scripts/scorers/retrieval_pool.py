@@ -1,4 +1,4 @@
-"""What stands behind retrieval's numbers: who judged the list, and whether headings ever match."""
+"""The judgements of a retrieved list, and whether headings ever match."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ NO_JUDGEMENTS, NO_NEGATIVES = "no judgements", "nothing judged irrelevant"
 NO_TEXTS = "no chunk texts"
 
 LEAST_MISPLACED, MISPLACED_SHARE = 5, 0.2
-"""Cases, and their share, from which headings that never match are remarked on."""
+"""Cases, and their share, above which headings that never match are remarked on."""
 
 
 def places_found(
     gold: Sequence[Anchor], matches: Matches, chunks: Sequence[RetrievedChunk]
 ) -> dict[str, Any]:
-    """Whether a gold heading was found where its file was; if not, what stood there instead.
+    """Return whether a gold heading was found where its file was; if not, the headings found there.
 
     {} when no file of a support that has a heading was retrieved.
     """
@@ -61,7 +61,7 @@ class MisplacedCases:
         self._instead: dict[str, Sequence[str]] = {}
 
     def take(self, line: ScoreLine) -> bool:
-        """Count a score line; False when a heading matched, so that nothing is to be remarked."""
+        """Count a score line; False when a heading matched, so that no remark is due."""
         evidence = line.evidence or {}
         if evidence.get("match") == "anchor":
             self._cases.add(line.case_id)
@@ -79,7 +79,7 @@ class MisplacedCases:
 
 
 def unseen_files(eval_set: Path, folder: Path) -> dict[str, Any] | None:
-    """The remark that the bot names files as the labels never do; None when it is not so."""
+    """The remark that the bot names files as the labels never do; None where this is untrue."""
     if not results_file(folder).exists():  # one scorer scores the parts of several runs
         return None
     lists: dict[str, list[str]] = {}
@@ -118,8 +118,8 @@ def unseen_files(eval_set: Path, folder: Path) -> dict[str, Any] | None:
 
 
 RANGED = ("precision", "evidence_recall")
-"""What the unjudged leave between two ends; recall and NDCG have none, since relevant passages
-outside the list raise their denominator."""
+"""Metrics that the unjudged passages leave between two ends. Recall and NDCG have none, since
+relevant passages outside the list raise their denominator."""
 
 
 def ends_of(ranking: Ranking, k: int, unjudged: int) -> list[float]:
@@ -134,7 +134,7 @@ def ends_of(ranking: Ranking, k: int, unjudged: int) -> list[float]:
 
 
 class UnjudgedRanges:
-    """Means of precision and evidence_recall if all unjudged chunks were irrelevant, and relevant.
+    """Means of precision and evidence_recall if all unjudged chunks were irrelevant, or relevant.
 
     Over the cases with judgements; of a case that was asked several times the mean counts.
     """
@@ -161,8 +161,8 @@ class UnjudgedRanges:
 
 
 class JudgedPool(NamedTuple):
-    """What was judged of a list: the ranks of ``unjudged`` chunks and of those judged ``wrong``
-    (each passage once), and how many ``negatives`` the case has, retrieved or not."""
+    """The judgements of a list. They are the ranks of ``unjudged`` chunks and of those judged
+    ``wrong`` (each passage once), and how many ``negatives`` the case has, retrieved or not."""
 
     unjudged: list[int]
     wrong: list[int]
@@ -180,7 +180,7 @@ def pool_of(
     chunks: Sequence[RetrievedChunk],
     judged: JudgedRows,
 ) -> JudgedPool | str:
-    """What was judged of the list; why nothing is known of it where that is so."""
+    """Return the judgements of the list, or the reason why none are known."""
     if gold.mode in ("chunk", "doc"):
         names: Sequence[str | None] = (
             [chunk.chunk_id for chunk in chunks]

@@ -55,7 +55,7 @@ class RubricScorer:
         return {"judge": with_aims(self.verdicts.judge, self.rubrics)}
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
-        """Of several opinions the mean counts."""
+        """Score one answer by the mean of several opinions."""
         opinions, stale = self.verdicts.opinions(case, result)
         values: list[Value] = []
         reasons: dict[str, str] = {}
@@ -82,8 +82,8 @@ class RubricScorer:
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
-        """What stands beside the means: how often each verdict was given, by rubric, and the
-        rubrics themselves; a mark at those that people have not checked."""
+        """Add to the means how often each verdict was given, by rubric, and the rubrics themselves.
+        Rubrics that people have not checked are marked."""
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         panel = PanelAgreement(self.verdicts.judge)
         for line in lines:
@@ -186,14 +186,15 @@ def make_scorer(job: ScoringJob, reader: VerdictReader | None = None) -> RubricS
 
 
 def taken_names(rubrics: Iterable[Rubric]) -> list[str]:
-    """Those of the rubrics whose name a metric of the toolkit has: numbers would be mistaken."""
+    """Return the rubrics that share a name with one of the toolkit's metrics: numbers would be
+    mistaken."""
     metrics = {metric.name for metric in METRICS}
     return sorted(rubric.name for rubric in rubrics if rubric.name in metrics)
 
 
 @dataclass(frozen=True)
 class RubricOptions:
-    """Nothing can be chosen: a rubric is as its verdicts hold it."""
+    """No options, since a rubric is fixed by its verdicts."""
 
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:

@@ -64,7 +64,7 @@ KINDS = ("attack", "benign", "leak", "safe_output")
 
 @dataclass(frozen=True, slots=True)
 class SafetyLabel:
-    """One prompt or output with what people say about it; ``kind`` is one of ``KINDS``."""
+    """One prompt or output with people's label; ``kind`` is one of ``KINDS``."""
 
     case_id: str
     kind: str
@@ -76,7 +76,7 @@ class SafetyLabel:
 
 
 class JudgedText(NamedTuple):
-    """What a guardrail said of one text: a score by name of leak (or ``input``), or why nothing."""
+    """A guardrail's verdict on a text: a score by leak name (or ``input``), or why it has none."""
 
     label: SafetyLabel
     scores: Mapping[str, float]
@@ -103,7 +103,7 @@ class SafetyScorer:
     def judge(
         self, labels: Iterable[SafetyLabel], results: Mapping[str, TestResult] | None
     ) -> tuple[list[JudgedText], dict[str, str]]:
-        """Each label with what the guardrail says, and which guardrail that was.
+        """Judge each label's text, and name the guardrails that did so.
 
         ``results``: what the bot answered to the prompts by id, None when it was not asked. Raises
         StorageError when the bot's own guardrail is asked for and it has none.
@@ -188,7 +188,7 @@ class SafetyScorer:
         return float(item.score >= threshold)
 
     def is_wrong(self, item: JudgedText) -> bool:
-        """A missed attack or leak, or a flagged harmless text."""
+        """Return whether an attack or leak was missed, or a harmless text was flagged."""
         if item.status != "scored":
             return False
         flagged = item.score >= (self.warn if item.label.kind in INPUTS else self.block)
@@ -392,7 +392,7 @@ def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
 
 
 def read_safety_labels(path: Path) -> list[SafetyLabel]:
-    """All lines with a text. Raises StorageError that names every problem of the file."""
+    """Read all lines with a text. Raises StorageError that names every problem of the file."""
     problems: list[Problem] = []
     texts: list[SafetyLabel] = []
     seen: dict[str, int] = {}

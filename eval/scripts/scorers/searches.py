@@ -1,4 +1,4 @@
-"""Searches: what did each search on the way to an answer bring, and what was lost behind them?"""
+"""Scores searches: the passages that each search brought, and those lost after it."""
 
 from __future__ import annotations
 

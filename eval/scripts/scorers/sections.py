@@ -27,7 +27,7 @@ Status = Literal["scored", "nothing to score", "cannot run"]
 
 @dataclass(frozen=True)
 class SectionOutcome:
-    """What came of one section; ``reason``: why it has no numbers, or what to know of them."""
+    """A section's outcome; ``reason``: why it has no numbers, or a note on them."""
 
     name: str
     status: Status
@@ -119,9 +119,9 @@ def chosen(names: Sequence[str] | None, *, custom: bool) -> list[str]:
 
 
 def has_part(folder: Path, eval_set: Path, section: MetricSection) -> bool:
-    """True unless the section needs what only some runs have, and this one has not: a judge's
-    verdicts, some of them by rubrics, results that tell their searches or tool calls, or a set with
-    conversations."""
+    """Return False when the section needs data that this run lacks. Such data are: a judge's
+    verdicts, some of them by rubrics, results that report their searches or tool calls, or a set
+    with conversations."""
     if "verdicts" in section.needs and not (folder / VERDICTS).exists():
         return False
     if "rubrics" in section.needs and not has_rubrics(judge_of(folder)):

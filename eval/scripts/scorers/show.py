@@ -1,4 +1,4 @@
-"""What every score_* script does: score a section, print it, its slices and its worst cases."""
+"""The common part of all score_* scripts: score a section, print it, its slices and worst cases."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def _remarks(
 
 
 def removed_sections(folder: Path, before: frozenset[str]) -> str:
-    """Which sections had been scored from other results and are gone; "" when none."""
+    """Name the removed sections that had been scored from other results; "" when there are none."""
     gone = sorted(before - section_names(folder))
     if not gone:
         return ""
@@ -311,7 +311,7 @@ def _counting(cases: int, row: MetricSection | None) -> str:
 
 
 def missing_results(folder: Path, config: RunConfig, row: MetricSection | None = None) -> str:
-    """How many asked cases a run that was just scored has no result of; "" when none."""
+    """Report how many asked cases of a run just scored have no result; "" when none lacks one."""
     asked = asked_of(config)
     header = load_metrics(folder / METRICS)
     remark = missing_remark(header, asked.repeats if asked else 1)

@@ -1,4 +1,4 @@
-"""The report of a suite: what the screen shows, and the same as JSON."""
+"""The report of a suite, as shown on the screen and as JSON."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from terminal.tables import counted, plain
 
 @dataclass
 class SuiteReport:
-    """All that a suite found. ``gates``: the checks of the gates that failed. ``unlike``: why the
+    """All findings of a suite. ``gates``: the checks of the gates that failed. ``unlike``: why the
     run and its baseline may not be compared."""
 
     run_id: str
@@ -63,18 +63,18 @@ class SuiteReport:
     """Why no primary metric could be tested against the baseline; "" when any was."""
     headline: str = ""
     says: Sequence[str] = ()
-    """The first line of the comparison with the baseline, as compare_runs.py prints it."""
+    """The first lines of the comparison with the baseline, as compare_runs.py prints them."""
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
     verdicts: VerdictCounts | None = None
     cases: CaseChanges | None = None
-    """What became of the cases since the baseline, where that is a run."""
+    """Changes of the cases since the baseline, where that is a run."""
     in_common: list[Slices] = field(default_factory=list)
-    """What the failing cases have in common, and those that broke since the baseline."""
+    """Common properties of the failing cases, and of those that broke since the baseline."""
     failures: FailureMap = field(default_factory=FailureMap)
     """Failing cases by reason, category and tag."""
     primary: Mapping[str, Any] = field(default_factory=dict)
-    """The primary scores of every case, as metrics.json holds them."""
+    """The primary scores of every case, as in metrics.json."""
 
     @property
     def regressions(self) -> list[BaselineChange]:
@@ -88,7 +88,7 @@ class SuiteReport:
 
     @property
     def incomplete(self) -> str:
-        """How many asked cases have no result, in a sentence; "" for none."""
+        """One sentence on how many asked cases have no result; "" for none."""
         remark = missing_remark(self.header)
         return (
             f"{remark}; 0 in answered and pass if the run says which they are, else in no mean."
@@ -225,7 +225,8 @@ def write_report(report: SuiteReport, path: Path, metrics: Path, *, copied: bool
 
 
 def suite_page(report: SuiteReport, every: bool) -> Page:
-    """A table of the perspectives, what cannot be told, the diagnosis, the changes, the verdict."""
+    """The page of a suite: metrics, notes on cases and sections, diagnosis, changes, verdict.
+    metrics, notes on cases and sections, diagnosis, changes and verdict."""
     blocks: list[Block] = [Prose(("Run ", Quoted(report.run_id), f", {report.suite} suite"))]
     if report.left_out:
         blocks.append(Prose(report.left_out))
@@ -275,7 +276,7 @@ _FINDINGS = 3
 
 
 def brief_page(report: SuiteReport) -> Page:
-    """What was measured, the primary metrics in words, and the first three findings."""
+    """The short page: the run, the primary metrics in words, and the first three findings."""
     errors = report.header.get("errors", 0)
     asked = (
         f"{questions}, {counted(errors, 'failed call')}: " if (questions := _asked(report)) else ""

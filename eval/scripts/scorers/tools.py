@@ -1,4 +1,4 @@
-"""Tools: were the expected ones called, and no others, with the right arguments?"""
+"""Scores tools: whether the expected ones were called, and no others, with the right arguments."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MOST_KS = 10
 _FIELDS = (*SCORES_OF_RESULT, "status", "evidence")
 
 Signature = tuple[int, int]
-"""Hashes of what was retrieved and of what was answered."""
+"""Hashes of the passages retrieved and of the answer."""
 
 
 def stability(folder: Path, section: str, metrics: Sequence[Metric]) -> dict[str, Any]:

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def worker_pool(size: int, sealed: bytes) -> Iterator[ProcessPoolExecutor]:
-    """A pool of ``size`` processes, which `opened` gives what is ``sealed``. When the block is left
-    by an exception they end at once.
+    """Yield a pool of ``size`` processes, whose `opened` returns the value that is ``sealed``. When
+    the block is left by an exception they end at once.
 
     Each watches a pipe without data that only this process keeps open at the other end: a kill
-    closes it as well as an end in order, on every platform."""
+    closes it as well as an end in order, on every platform.
+    """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
@@ -73,7 +74,7 @@ def _end_with(reader: Connection) -> None:
 
 
 def how_it_ended(exit_code: int | None) -> str:
-    """What a dead process's exit code says, where it is known."""
+    """Describe how a process ended from its exit code, if known."""
     if exit_code is None:
         return "was killed"
     with contextlib.suppress(ValueError):
@@ -182,7 +183,7 @@ class _DaskExecutor:
 
 
 def sent(executor: Any, sealed: bytes) -> Any:
-    """What an executor's tasks take for what is ``sealed``."""
+    """Return ``sealed`` in the form that an executor's tasks take."""
     return executor.sent(sealed) if isinstance(executor, _DaskExecutor) else sealed
 
 
@@ -237,7 +238,7 @@ def code_versions() -> dict[str, str]:
 
 
 def sealed(value: Any) -> bytes:
-    """What all tasks need, with the versions that it was made by."""
+    """Return the value that all tasks need, with the versions that it was made by."""
     return orjson.dumps(code_versions()) + b"\n" + pickle.dumps(value)
 
 

@@ -1,1 +1,1 @@
-"""Numbers compared with people: the judge, the text metrics, the guardrails, the claim screen."""
+"""Compares the judge, the text metrics and the guardrails with people; the screen labels claims."""

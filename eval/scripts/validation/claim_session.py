@@ -1,4 +1,4 @@
-"""The labelling session without a screen: claims in their order, labels, undo; no files.
+"""Runs a labelling session without a screen: claims in their order, labels, undo; no files.
 
 A label is recorded (on disk) before it counts: when the record fails, nothing has changed. The
 history is rebuilt from the recorded decisions, so undo goes back over a restart.
@@ -20,7 +20,7 @@ Act = Literal["label", "note", "undo", "redo"]
 
 @dataclass(frozen=True, slots=True)
 class LabelKind:
-    """What is labelled. ``labels``: in the order of their keys, 1 for the first.
+    """A kind of item to label. ``labels``: in the order of their keys, 1 for the first.
 
     ``upper`` names the text above the item, ``lower`` the texts below that it is compared with.
     ``letters``: y and n give labels, too. ``guide``: how to label, where a user says it. ``title``:
@@ -32,7 +32,7 @@ class LabelKind:
     upper: str
     lower: str
     none: str
-    """What is said where there is no text below."""
+    """The message where there is no text below."""
     letters: bool = True
     guide: str = ""
     title: str = ""
@@ -91,7 +91,7 @@ class ClaimItem:
 
 @dataclass(frozen=True, slots=True)
 class LabelDecision:
-    """One event: label (None: none), note and flag of a claim from now on, and by which act."""
+    """An event: label (None: none), note and flag of a claim from now on, and by which act."""
 
     key: str
     label: str | None
@@ -107,7 +107,7 @@ Progress = Callable[[Mapping[str, str], bool], str]
 
 @dataclass(frozen=True, slots=True)
 class SessionGoal:
-    """What the labels are for. ``opening``: what can be reached, said before the first label."""
+    """The goal of the labels. ``opening``: what can be reached, said before the first label."""
 
     opening: str = ""
     progress: Progress = field(default=lambda labels, short: "")
@@ -161,12 +161,12 @@ class ClaimSession:
 
     @property
     def noted(self) -> LabelDecision:
-        """What holds of the claim on screen: label, note and flag."""
+        """The state of the claim on screen: label, note and flag."""
         return self._state(self.item.key)
 
     @property
     def verdict_shown(self) -> bool:
-        """May the judge's verdict be shown? Only of a claim that has a label and was asked for."""
+        """Whether the judge's verdict may be shown: the claim has a label, and it was asked for."""
         return self.label is not None and self.item.key in self.seen_verdict
 
     def count(self, label: str | None = None) -> int:
@@ -196,7 +196,7 @@ class ClaimSession:
         return False
 
     def put_off(self) -> None:
-        """Judge the claim on screen after all others; `ActionRefused` when it has a label."""
+        """Move the claim on screen behind all others; `ActionRefused` when it has a label."""
         if self.label is not None:
             raise ActionRefused("it has a label already; u takes it back")
         self._put_off.add(self.item.key)
@@ -204,13 +204,13 @@ class ClaimSession:
     # -- deciding ------------------------------------------------------------------------------
 
     def decide(self, label: str) -> None:
-        """str the claim on screen; `ActionRefused` when it cannot be kept, or is no change."""
+        """Label the claim on screen; `ActionRefused` when it cannot be kept, or is no change."""
         if self.label == label:
             raise ActionRefused("it has that label already")
         self._keep(replace(self.noted, label=label, act="label"))
 
     def put_note(self, text: str) -> str:
-        """Note something on the claim on screen; "" takes the note away. Returns what was done."""
+        """Put a note on the claim on screen; "" takes the note away. Returns what was done."""
         self._keep(replace(self.noted, note=text.strip(), act="note"))
         return f"{'noted' if self.noted.note else 'note taken away'}: {self.item.name}"
 
@@ -220,7 +220,7 @@ class ClaimSession:
         return f"{'flagged' if self.noted.flag else 'flag taken away'}: {self.item.name}"
 
     def undo(self) -> None:
-        """Take the last decision back, and go to its claim. Raises ActionRefused without one."""
+        """Undo the last decision, and go to its claim. Raises ActionRefused without one."""
         if not self._steps.done:
             raise ActionRefused("nothing to undo")
         before = self._steps.done[-1].before
@@ -228,7 +228,7 @@ class ClaimSession:
         self.index = self._indices[before.key]
 
     def redo(self) -> None:
-        """Do again what was undone last. Raises ActionRefused without it."""
+        """Restore the decision that was undone last. Raises ActionRefused without it."""
         if not self._steps.undone:
             raise ActionRefused("nothing to redo")
         after = self._steps.undone[-1].after
@@ -464,7 +464,7 @@ def _paragraph(passage: ClaimContext) -> tuple[int, int]:
 
 
 class ClaimLines:
-    """One line session. ``prompt``: a person sits at the other end."""
+    """A labelling session by lines of text. ``prompt``: a person sits at the other end."""
 
     def __init__(
         self, session: ClaimSession, stdin: TextIO, stdout: TextIO, *, prompt: bool
@@ -489,7 +489,7 @@ class ClaimLines:
         self._terminal.say(text)
 
     def obey(self, line: str) -> None:
-        """Do what one line says, and say what was done; a refusal is said in the same way."""
+        """Carry out one line and report the result; a refusal is reported in the same way."""
         session, name, index = self.session, self.session.item.name, self.session.index
         try:
             if line in self._labels:
@@ -508,7 +508,7 @@ class ClaimLines:
             self.show()
 
     def show(self) -> None:
-        """The claim or fact, its question, and where most of its words stand."""
+        """Print the claim or fact, its question, and the text that shares most of its words."""
         session, item, noun = self.session, self.session.item, self._kind.noun
         self.say(
             f"\n{noun} {session.index + 1} of {len(session.items)}, {session.count()} done: "

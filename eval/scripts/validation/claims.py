@@ -1,4 +1,4 @@
-"""The claims or facts that a judge decided in a run: verdicts.jsonl read into one record each."""
+"""Reads the claims or facts that a judge decided in a run: verdicts.jsonl, one record each."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from records.runs import VERDICTS, results_file
 from records.verdict_lines import text_sha256
 
 VALUE = {"supported": 1, "not_supported": 0, "present": 1, "missing": 0, "contradicted": 0}
-"""What a label says of a claim or fact; "cannot tell" says nothing."""
+"""The value of each label of a claim or fact. "cannot tell" has none."""
 
 GOOD = {"groundedness": "supported", "correctness": "present"}
-"""The verdict that counts for each metric; anything else is against."""
+"""The good verdict of each metric; any other counts against."""
 
 ITEMS = {"groundedness": "claims", "correctness": "facts"}
-"""What each metric decides, as a verdict line calls it."""
+"""The items that each metric decides, as a verdict line calls them."""
 
 
 def items_of(metric: str) -> str:
-    """What a metric's verdicts are on; a rubric's are on whole answers."""
+    """Return the name of a metric's items; a rubric's are whole answers."""
     return ITEMS.get(metric, "answers")
 
 
@@ -99,19 +99,19 @@ class JudgedClaim:
 
     @property
     def labelled_as(self) -> Key:
-        """How a label names the claim: without its run, since a label counts for equal answers."""
+        """The claim's key in a label. It omits the run, since a label counts for equal answers."""
         return self.case_id, self.repeat, self.claim_id
 
     @property
     def supported(self) -> bool:
-        """Only "supported", of facts "present", of a rubric what reaches the target, counts; an
-        unverified quote does not."""
+        """Whether the verdict counts as good: "supported", for facts "present", for a rubric at the
+        target. An unverified quote does not count."""
         if self.rubric is not None:
             return self.rubric.reaches(self.verdict)
         return self.verdict in GOOD.values()
 
     def value_of(self, label: str | None) -> int | None:
-        """1 for a label of the good kind, 0 for another; None for one that says nothing."""
+        """Return 1 for a label of the good kind, 0 for another; None for one that is undecided."""
         if self.rubric is None:
             return VALUE.get(label or "")
         return None if label not in self.rubric.labels else int(self.rubric.reaches(label or ""))
@@ -129,13 +129,13 @@ class JudgedRun:
     judges: list[dict[str, Any]]
     prompts: list[dict[str, Any]]
     failed: int = 0
-    """Answers that the judge failed on: they have no verdict and no score."""
+    """Answers on which the judge failed. They have no verdict and no score."""
     by_code: int = 0
-    """Claims that no judge was asked about: what is to be said of them is fixed."""
+    """Claims that no judge was asked about, since their verdict is fixed."""
     changed: int = 0
-    """Answers whose verdicts do not count any more: the answer or its labels have changed."""
+    """Answers whose verdicts no longer count, since the answer or its labels have changed."""
     parameters: dict[str, Any] | None = None
-    """What the judge was asked with (temperature, seed), None when the run does not say."""
+    """The judge's settings (temperature, seed); None when the run does not report them."""
 
 
 def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> JudgedRun:
@@ -188,7 +188,7 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
 
 
 def together(judged: JudgedRun, others: Mapping[str, JudgedRun]) -> JudgedRun:
-    """A run with the claims of others (by run id) behind its own, to label and compare as one.
+    """Append the claims of other runs (by run id) to a run, to label and compare as one.
 
     A claim that another run has in the same answer to the same case is there once. Raises
     StorageError when the runs were not judged alike.
@@ -393,7 +393,7 @@ def _score(
 
 
 def support_score(claim: str, contexts: list[str], question: str, lead: str = "") -> float:
-    """What the local judge decides by: the support of the claim, 0 when a number vetoes it."""
+    """Return the local judge's score: the support of the claim, 0 when a number vetoes it."""
     question_numbers = numbers.index(question) if question else None
     support = judge(
         claim, [prepare(text) for text in contexts], question=question_numbers, lead=lead
@@ -402,7 +402,7 @@ def support_score(claim: str, contexts: list[str], question: str, lead: str = ""
 
 
 def claim_slices(case: TestCase | None, claim: str) -> dict[str, str]:
-    """What a claim is grouped by: the case's own fields, and the kind of claim."""
+    """Return a claim's groups: the case's own fields, and the kind of claim."""
     slices = {name: value for name in DIMENSIONS if case and (value := getattr(case, name))}
     slices["claim_type"] = ragmetrics_claims.claim_type(ragmetrics_claims.bare(claim))
     slices["numbers"] = "with" if any(char.isdigit() for char in claim) else "without"

@@ -1,4 +1,4 @@
-"""Which claims people should label, in which order, and what a label then stands for.
+"""Draws the claims that people should label, in order, and weights their labels.
 
 Claims are drawn by strata of the judge's verdict and score: half of the labels go to the claims
 that the judge calls not supported, so that a calibration gets both classes, and among those of a
@@ -137,20 +137,20 @@ def _turns(shares: Mapping[str, float], sizes: Mapping[str, int]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class LabelWeights:
-    """How many claims each label stands for, and the strata within which labels are random."""
+    """How many claims each label represents, and the strata within which labels are random."""
 
     weights: dict[Key, float]
-    """Of the labelled claims, with a mean of 1."""
+    """Weights of the labelled claims, with a mean of 1."""
     strata: dict[Key, str] | None
-    """Of all claims of the run; None when the labels were drawn by another judge's verdicts."""
+    """Strata of all claims; None when another judge's verdicts drew the labels."""
     equal: bool
-    """Does every label count the same?"""
+    """Whether every label counts the same."""
 
 
 def label_weights(
     claims: Sequence[JudgedClaim], labelled: Sequence[Key], draws: Mapping[Key, ClaimDraw]
 ) -> LabelWeights:
-    """What the labels of a run stand for, from how they were drawn.
+    """Weight the labels of a run, by how they were drawn.
 
     ``draws``: of the labelled claims; those without a stratum were drawn from all claims alike, and
     are as random within each stratum as those drawn from it. A label counts claims of its stratum
@@ -201,7 +201,7 @@ def run_mean(
 
 @dataclass(frozen=True, slots=True)
 class ClassSupply:
-    """How many claims of each class a run can give, by what is known of it.
+    """How many claims of each class a run can supply, as far as is known.
 
     What people would find among all claims: the labels so far, and of the rest what the judge says.
     """
@@ -216,6 +216,6 @@ class ClassSupply:
 
 
 def class_supply(claims: Sequence[JudgedClaim], human: Mapping[Key, int]) -> ClassSupply:
-    """What a run can give, before and while it is labelled."""
+    """Count the claims of each class that a run can supply, before and while it is labelled."""
     supported = sum(bool(human.get(claim.key, claim.supported)) for claim in claims)
     return ClassSupply(supported, len(claims) - supported)

@@ -1,4 +1,4 @@
-"""What labels of claims are for, in words: what a run can give, and how far they have come."""
+"""States the goal of labels in words: the supply of a run, and the progress so far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST = 10
 
 
 def name_of(key: Key) -> str:
-    """A claim's key as one text."""
+    """Return a claim's key as one text."""
     return "\0".join(map(str, key))
 
 
@@ -31,7 +31,7 @@ def label_goal(
     sample: int,
     within: float,
 ) -> SessionGoal:
-    """What the labels of a session are to reach, and how far they have.
+    """Build the goal of a session's labels, and its progress so far.
 
     ``order``: all claims as they are drawn, of which the session shows the first ``sample``.
     ``earlier``: what people had decided before it. ``within``: half of the interval, in points.
@@ -112,7 +112,7 @@ def labels_more(
     labelled: Mapping[str, int],
     open_strata: Sequence[str],
 ) -> int | None:
-    """The least number of labels, in the order to come, with which ``reached`` holds.
+    """Return the least number of labels, in the order to come, that makes ``reached`` true.
 
     ``labelled``: labels so far by stratum. ``open_strata``: the stratum of each claim to come.
     ``reached`` once true must stay so. None when all together are too few.

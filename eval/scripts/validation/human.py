@@ -15,7 +15,7 @@ from records.jsonl import read_rows
 
 @dataclass(frozen=True, slots=True)
 class LabelledClaim:
-    """A claim, what it was checked against, and people's verdict: 1 fully supported, 0 not."""
+    """A claim, the contexts for its check, and people's verdict: 1 fully supported, 0 not."""
 
     claim: str
     contexts: tuple[str, ...]

@@ -46,7 +46,7 @@ Talk = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class CalibrateOptions:
-    """Which judge is compared with which labels, and how.
+    """The judge and the labels to compare, and the way to do it.
 
     ``run``, ``results_dir``, ``eval_set``, ``labels_dir`` name the judged run and the labels of its
     claims, ``also_run`` others by the same judge whose claims are labelled and compared with them;
@@ -79,7 +79,7 @@ class CalibrateOptions:
     judge: JudgeOptions
 
     def check(self) -> None:
-        """Raises StorageError for options that contradict each other."""
+        """Raise StorageError for options that contradict each other."""
         if self.set_name is not None and len(self.labels_file) > 1:
             raise StorageError(
                 f"--labels-file {self.set_name}: a known set cannot be combined with other files."
@@ -125,7 +125,7 @@ class CalibrateOptions:
 
     @property
     def workers(self) -> int:
-        """Threads wait for a server; the local judge only gets slower by them."""
+        """Number of threads, which wait for a server; they only slow the local judge."""
         return 1 if self.judge.by_rules else self.judge.concurrency
 
 
@@ -216,7 +216,7 @@ def _pairs(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
 
 
 def objections(options: CalibrateOptions, calibrated: CalibratedJudge) -> list[str]:
-    """What stands against the figures of the judge, a sentence each; empty: nothing."""
+    """Return the objections to the judge's figures, a sentence each; empty when there are none."""
     report, judged = calibrated.report, calibrated.judged
     return judge_calibration.objections(
         report,

@@ -1,4 +1,4 @@
-"""The report of a calibration as plain data: what --json prints and calibration.json holds."""
+"""Builds the report of a calibration as plain data, for --json and calibration.json."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from validation.rubrics import scale_report
 RESAMPLES = stats_agreement.RESAMPLES
 
 LEAST_IN_SLICE = 10
-"""Labels of either class below which a slice shows its counts alone."""
+"""Labels of either class below which a slice shows only its counts."""
 
 SCALE = (0, 1, 2, 3, 4, 5)
 
@@ -82,7 +82,7 @@ class LabelledPairs:
         return calibration.confusion(self.human, self.judge, self.weight)
 
     def sizes(self) -> tuple[float, float]:
-        """How many equally weighted labels the supported and the unsupported claims amount to."""
+        """Effective numbers of labels of the supported and of the unsupported claims."""
         weight, label = self.weight, self.human
         return tuple(
             calibration.effective_size(weight[[human == value for human in label]])
@@ -136,7 +136,7 @@ def report(
     drawn: Mapping[Key, ClaimDraw] | None = None,
     words: Mapping[Key, str] | None = None,
 ) -> dict[str, Any]:
-    """Every figure; None for what is undefined, ``too_few`` where it says nothing yet.
+    """Compute every figure; None where undefined, ``too_few`` where it is not yet meaningful.
 
     ``claims`` may be those of several runs: judge and people are compared on all, and the corrected
     means are of the run that names no other. ``drawn``: how the labelled claims were chosen; by
@@ -446,7 +446,7 @@ SETS = {labelled_set.key: labelled_set for labelled_set in SUPPORT}
 
 
 DATA_VARIABLE = "RAG_EVAL_DATA"
-"""Names the folder of the known sets."""
+"""The environment variable that names the folder of the known sets."""
 
 
 def load(path: Path, name: str | None) -> tuple[list[LabelledClaim], Path]:

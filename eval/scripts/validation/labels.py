@@ -1,4 +1,4 @@
-"""Labels that people gave to judged claims: joining several annotators, and giving new ones."""
+"""Joins the labels of several annotators with judged claims, and takes new ones."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from validation.goal import label_goal, name_of
 from validation.rubrics import label_kind, rubric_item
 
 COUNTS = ("unknown", "stale", "cannot_tell", "disputed", "after_verdict")
-"""What is counted apart when labels are joined with a run's claims."""
+"""Kinds of labels that are counted apart when labels are joined with a run's claims."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """People's verdict of each claim that has one, and what was left out and why."""
+    """People's verdict on each claim that has one, and the labels left out with the reasons."""
 
     human: dict[Key, int]
     counts: dict[str, int]
@@ -49,13 +49,13 @@ class Joined:
     alpha: float | None
     """Krippendorff's alpha of the annotators on claims that two or more decided."""
     random_sample: bool
-    """All labels come from random draws of the judged claims, of all alike or by strata."""
+    """Whether all labels come from random draws of the judged claims, equally or by strata."""
     by_verdict: dict[str, dict[str, int]] = field(default_factory=dict)
     """Labels of each word, by the judge's verdict of the same claim or fact."""
     draws: dict[Key, ClaimDraw] = field(default_factory=dict)
     """How each claim that counts was drawn."""
     words: dict[Key, str] = field(default_factory=dict)
-    """Of a rubric, the label of each answer that counts."""
+    """For a rubric, the label of each answer that counts."""
 
 
 def join(labels: Iterable[ClaimLabel], claims: Iterable[JudgedClaim], metric: str) -> Joined:
@@ -263,7 +263,7 @@ class DecisionStore:
         self._file.append(label)
 
     def decided(self) -> Iterator[LabelDecision]:
-        """What this annotator decided before on these claims, as they stand now."""
+        """Yield this annotator's earlier decisions on these claims in their present form."""
         if not self._file.path.exists():
             return
         by_texts = {

@@ -1,4 +1,4 @@
-"""Pairs of answers before people: the labelling screen, blind, and how far the judge agrees.
+"""Shows pairs of answers to people, blind, and measures how far the judge agrees.
 
 Left and right are drawn by a hash of annotator, case and answers, so neither the run's name nor a
 habit of the eye tells which answer is whose; the label names the answers by their hashes.
@@ -131,7 +131,7 @@ PAIR_KIND = LabelKind(
 
 
 def is_turned(annotator: str, key: PairKey, answers: tuple[str, str]) -> bool:
-    """Whether the base's answer is on the left: by a hash, so that it is the same every time."""
+    """Return whether the base's answer is on the left, by a hash so that it never changes."""
     return int(_hash(annotator, *key, *answers), 16) % 2 == 1
 
 
@@ -162,7 +162,7 @@ def _item(judged: JudgedPairs, key: PairKey, opinion: PairOpinion, claim: Judged
 def agreement(
     judged: JudgedPairs, labels: Iterable[ClaimLabel], *, seed: int = 0
 ) -> dict[str, Any]:
-    """How far judge and people agree on pairs, as plain data.
+    """Measure how far judge and people agree on pairs, as plain data.
 
     ``kappa``: linear weighted, of base better, undecided, new better; its interval by drawing whole
     cases. ``people`` and ``judge``: counts of each verdict. None for what is undefined.

@@ -1,4 +1,4 @@
-"""Rubrics before people: their cases on the labelling screen, and how far judge and people agree.
+"""Puts rubrics before people: their cases on the labelling screen, and agreement with the judge.
 
 A case is one answer. People give it a label of the rubric's scale, which the judge's verdict is
 compared with: whether both reach the target, and how far they are apart on the scale.
@@ -24,8 +24,8 @@ SCALE_TITLE = "what each label means"
 
 
 def label_kind(rubric: Rubric) -> LabelKind:
-    """What the screen shows of a rubric: its scale by digit keys, from least to most; of yes and
-    no, yes first, as everywhere."""
+    """Return the screen's labels for a rubric: its scale by digit keys, from least to most. For yes
+    and no, yes is first, as everywhere."""
     labels = tuple(reversed(rubric.labels)) if rubric.yes_no else rubric.labels
     title = "How to label, so that everyone labels alike"
     return LabelKind(
@@ -47,7 +47,7 @@ def _scale(rubric: Rubric) -> str:
 
 
 def rubric_item(name: str, claim: JudgedClaim) -> ClaimItem:
-    """One answer for the screen: above it the answer, below the scale and all that is read."""
+    """Return an answer for the screen: above it the answer, below the scale and all texts read."""
     rubric = claim.rubric
     assert rubric is not None
     texts = [(SCALE_TITLE, _scale(rubric))]
@@ -73,7 +73,7 @@ def scale_report(
     seed: int,
     resamples: int,
 ) -> dict[str, Any]:
-    """Judge and people on a rubric's scale; None for what is undefined.
+    """Compare judge and people on a rubric's scale; None for undefined figures.
 
     ``words``: people's label of each answer that has one; ``weights``: how many labels each stands
     for. ``kappa``: linear weighted (of two labels Cohen's), over answers with a verdict on the

@@ -29,14 +29,14 @@ LEFT_OUT = {
     "unknown": "not in this run",
     "after_verdict": "given after seeing the verdict",
 }
-"""What labels.COUNTS are called."""
+"""The names of labels.COUNTS for people."""
 
 _LONGEST = 40
 """Characters of a name that a slice has from the set."""
 
 
 def calibration_page(report: Mapping[str, Any]) -> Page:
-    """Everything, the worst news first."""
+    """Return the page of the whole report, the worst news first."""
     if "pairs" in report:
         return agreement_page(report)
     prompt = report["prompt"]

@@ -1,4 +1,4 @@
-"""Verdicts of judge and rules beside the thumbs of users: how often they agree."""
+"""Compares verdicts of judge and rules with the thumbs of users: how often they agree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CELLS = ("supported_supported", "supported_not", "not_supported", "not_not")
 
 
 def thumbs_report(run: Path, claims: Sequence[JudgedClaim], draws: Draws) -> dict[str, Any] | None:
-    """How verdicts on whole answers agree with the thumbs of users; None without any thumb.
+    """Report how verdicts on whole answers agree with users' thumbs; None without any thumb.
 
     ``judge`` passes an answer whose every claim it supports, or every fact of which it finds;
     ``cases``: the case verdict by the rules, of a scored run. Answers of one user, else of one
