@@ -80,7 +80,7 @@ class TextFacts:
 
     @cached_property
     def has_many_digits(self) -> bool:
-        """Whether seven or more digits are close together: card, phone or social security number."""
+        """Whether seven or more digits are close: a card, phone or social security number."""
         return _MANY_DIGITS.search(self._numbers) is not None
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Did the answer abstain? Phrases and passages, and the four-cell table answered x answerable.
+"""Decides by phrases and passages whether an answer abstained; counts answered x answerable.
 
 Phrases are those of nineteen languages; quoted words decide nothing. The first sentence that
 declines decides, if little was said before it. "We do not refund shipping" is an answer when the
@@ -30,17 +30,17 @@ from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold, has_fewer_words
 
 SHORT = 4
-"""Words from which a sentence before the deciding one is no mere opener ("Good question!")."""
+"""Words from which a sentence before the deciding one is more than an opener ("Good question!")."""
 
 PARTIAL_CLAIMS = 2
-"""Supported claims after an opening refusal that make the answer a partial one."""
+"""Supported claims after an opening refusal that make an answer partial."""
 
 SAID_BY_PASSAGES = 0.60
-"""Share of a declining sentence's content words in one window of the passages from which these may
-have said it themselves."""
+"""Share of a declining sentence's content words in a window of the passages from which it may
+repeat them."""
 
 BY_PASSAGES = "the passages say so"
-"""The rule by which a sentence that a phrase has caught is an answer after all."""
+"""The rule by which a sentence with a refusal phrase is still an answer."""
 
 State = Literal["abstained", "partial", "answered", "empty"]
 

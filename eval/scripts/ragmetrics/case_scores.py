@@ -56,12 +56,12 @@ class CaseScores:
 
 
 def not_applicable(names: Sequence[str], reason: str) -> CaseScores:
-    """No score for any of the metrics, all for one reason."""
+    """Give none of the metrics a score, all for one reason."""
     return CaseScores(dict.fromkeys(names), dict.fromkeys(names, reason))
 
 
 def unusable(chunks: Sequence[RetrievedText]) -> str | None:
-    """Why the chunks' texts cannot be scored, None when they can (or when there are no chunks)."""
+    """Return why the chunks' texts cannot be scored; None when they can, or without chunks."""
     if any(chunk.truncated for chunk in chunks):
         return _TRUNCATED
     if chunks and not any((chunk.text or "").strip() for chunk in chunks):
@@ -78,13 +78,13 @@ class Collector:
         self.evidence: dict[str, Any] = {}
 
     def nothing(self, names: Sequence[str], reason: str) -> None:
-        """No score for these metrics, and why."""
+        """Record that these metrics have no score, and why."""
         for name in names:
             self.values[name] = None
             self.reasons[name] = reason
 
     def set(self, name: str, value: float | None, reason: str) -> None:
-        """A value, or the reason why there is none."""
+        """Record a value, or the reason why there is none."""
         if value is None:
             self.nothing([name], reason)
         else:

@@ -40,7 +40,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """One source cited for one claim: ``chunk`` is its place in the retrieved list, from 0.
+    """One source cited for one claim. ``chunk`` is its place in the retrieved list, from 0.
 
     ``claim`` is the claim's place in the list of claims; None for a mark that follows none.
     ``covered`` is the text that the mark stands behind.

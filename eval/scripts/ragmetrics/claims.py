@@ -45,7 +45,7 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """Spans of its sentences, the sentences of each word as a bit mask, its numbers."""
+    """A chunk's sentence spans, the sentences of each word as a bit mask, and its numbers."""
 
     text: str
     spans: tuple[tuple[int, int], ...]
@@ -75,7 +75,7 @@ class ClaimSupport:
 
     @property
     def negation_mismatch(self) -> bool:
-        """One of the two is negated, the other is not."""
+        """Whether exactly one of the claim and its best window is negated."""
         return self.chunk is not None and self.negated != self.window_negated
 
     @property
@@ -111,7 +111,7 @@ _known_chunk = lru_cache(maxsize=512)(_chunk)
 
 
 def stands_plainly(chunk: PreparedChunk, text: str) -> bool:
-    """Return whether a chunk contains a claim letter by letter (one without a content word)."""
+    """Return whether a chunk contains a claim letter by letter, for claims without content words."""
     return fold(text).strip() in fold(chunk.text)
 
 

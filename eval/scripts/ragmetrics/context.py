@@ -80,7 +80,7 @@ def _ngram_matrix(chunks: Sequence[Sequence[str]]) -> dict[tuple[int, int], floa
 
 
 def shared_end(first: Sequence[str], second: Sequence[str]) -> int:
-    """Words of the longest end of ``first`` that ``second`` starts with (overlapping chunkers)."""
+    """Words of the longest end of ``first`` that also begins ``second`` (overlapping chunkers)."""
     limit = min(len(first), len(second))
     if not limit or second[0] not in first or first[-1] not in second:
         return 0

@@ -332,7 +332,7 @@ def sentence_windows(
 def likely_windows(
     sentences: Sequence[str], windows: Mapping[str, frozenset[str]], most: int = 12
 ) -> dict[str, list[str]]:
-    """For each sentence the windows that share most words with it, shorter ones first on ties.
+    """For each sentence the windows that share most of its words, shorter ones first on ties.
 
     ``windows``: with the words of each. Where to look first, nothing more: whether a window
     supports the sentence its vector says.

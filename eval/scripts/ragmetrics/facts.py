@@ -1,4 +1,4 @@
-"""Gold facts (nuggets): which texts hold them, in any of their wordings, without a model."""
+"""Finds the texts that contain gold facts (nuggets), in any wording, without a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Fact(Protocol):
 
 @dataclass(frozen=True)
 class FactScores:
-    """``found[i]``: places of the chunks (from 0) that hold fact i."""
+    """The facts found. ``found[i]``: places of the chunks (from 0) that contain fact i."""
 
     holders: tuple[tuple[int, ...], ...] = field(default=())
 

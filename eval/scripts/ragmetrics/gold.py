@@ -117,7 +117,7 @@ KEYS: dict[Mode, _ModeKey] = {
 }
 
 Match = Literal["auto", "chunk", "anchor", "doc", "page", "text", "document"]
-"""``document`` is chosen by no one: cases are scored so that name whole files."""
+"""The ways to match gold. ``document`` is no choice: cases that name whole files are scored so."""
 
 
 class CaseGold(NamedTuple):

@@ -1,4 +1,4 @@
-"""Which retrieved chunks match which gold supports, in four ways; pure, no metric here.
+"""Matches retrieved chunks with gold supports, in four ways; pure, no metric here.
 
 Every mode gives the same thing: for each gold support the rank of the first chunk that matches it,
 and the ranks of all chunks that match any. Metrics need no more than that (``retrieval.py``).

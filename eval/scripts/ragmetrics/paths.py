@@ -104,7 +104,7 @@ def _step(name: str, path: str) -> str:
 
 @dataclass(frozen=True)
 class PathCut:
-    """How a bot's path is cut before it is compared. ``root``: a folder that is taken off."""
+    """The way a bot's path is cut before it is compared. ``root``: a folder that is taken off."""
 
     steps: tuple[str, ...] = ()
     root: str = ""
@@ -129,7 +129,7 @@ class PathCut:
         return self._end(self._form(path) if self.by_key else normalise_path(path))
 
     def words(self) -> str:
-        """How this cut identifies files, as the end of a sentence."""
+        """Describe as the end of a sentence how this cut identifies files."""
         parts = [STEPS[name] for name in self.steps]
         parts += [f"without the folder {self.root}"] if self.root else []
         return " and ".join(parts) or "as written"

@@ -38,7 +38,7 @@ class Named(Protocol):
 
 
 class Called(Named, Protocol):
-    """A call of a tool; ``arguments_length`` is None where its arguments are there."""
+    """A call of a tool; ``arguments_length`` is None where its arguments are known."""
 
     error: str | None
     arguments_length: int | None

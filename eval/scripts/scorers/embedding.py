@@ -1,4 +1,4 @@
-"""Scores by vectors how near the context is to the question, and the answer to both.
+"""Scores by vectors how near context and question are, and the answer to context and reference.
 
 A case is scored in steps, each of which names the texts whose vectors it needs next. ``warm``
 drives many cases side by side, so that all texts of a step are embedded together and once; after

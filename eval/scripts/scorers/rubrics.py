@@ -186,8 +186,7 @@ def make_scorer(job: ScoringJob, reader: VerdictReader | None = None) -> RubricS
 
 
 def taken_names(rubrics: Iterable[Rubric]) -> list[str]:
-    """Return the rubrics that share a name with one of the toolkit's metrics: numbers would be
-    mistaken."""
+    """Return the rubrics with the name of a toolkit metric, which would confuse their numbers."""
     metrics = {metric.name for metric in METRICS}
     return sorted(rubric.name for rubric in rubrics if rubric.name in metrics)
 

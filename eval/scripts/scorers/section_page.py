@@ -33,8 +33,7 @@ _SIGNS = {True: "✓", False: "✗", None: ""}
 def measure_table(
     rows: Sequence[Measure], *, every_count: bool = True, groups: bool = False
 ) -> DataTable[Measure]:
-    """Return a table with one row per metric: mean, interval, how many cases, target, whether it is
-    met.
+    """Return a row per metric: mean, interval, how many cases, target, whether it is met.
 
     ``every_count``: with the cases that have no score, and a star at an interval that is to be
     doubted. ``groups``: the rows are under the names of their sections, with the band; else a table

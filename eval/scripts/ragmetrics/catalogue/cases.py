@@ -1,4 +1,4 @@
-"""When an answer to a case fails: the rules in their order, as data.
+"""Lists as data, in order, the rules by which an answer to a case fails.
 
 The first rule that an answer breaks is its reason; the others are listed behind it. A user changes
 them under ``[cases]`` of targets.toml. Targets of a run's means are no rules for one case.

@@ -1,4 +1,4 @@
-"""How far two or more annotators agree, on plain lists of labels.
+"""Measures how far two or more annotators agree, on plain lists of labels.
 
 Every figure is None where it is undefined, never 0 or NaN. Kappa and alpha correct for agreement by
 chance, which makes them low and jumpy where one label is rare: two supports among twenty rows. So

@@ -18,7 +18,7 @@ MIN_CLASS = 30
 """Labels of either class below which a judge counts as uncalibrated."""
 
 LEAST_INFORMATION = 1.4
-"""Sensitivity + specificity up to which a corrected rate is no use: its interval covers it all."""
+"""Sensitivity + specificity up to which a corrected rate is useless: its interval covers it all."""
 
 Interval = tuple[float, float]
 

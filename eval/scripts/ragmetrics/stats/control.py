@@ -23,14 +23,14 @@ SLACK = 0.5
 """k of the CUSUM: shifts of one standard deviation are found best (Hawkins & Olwell 1998)."""
 
 THRESHOLD, RISES_BY, RISES_AFTER = 4.4, 1.9, 19
-"""h of the CUSUM up to point ``RISES_AFTER``, then h + 1.9 ln(i / 19) at point i, which counts on
+"""h of the CUSUM up to point ``RISES_AFTER``, then h + 1.9 ln(i / 19) at point i. It counts on
 where a line restarts: else a long history would alert falsely ever more often. They were chosen, as
 ``FALL_U`` was, on other seeds than those of the bench, so that at most 6 % of steady histories of
-90 runs alert and 85 % of falls by 2.5 standard deviations are found within 5 runs, at run 15 and
-at run 60."""
+90 runs alert and 85 % of falls by 2.5 standard deviations are found within 5 runs, at run 15 and at
+run 60."""
 
 ALIKE_ABOVE, ALIKE_FROM = 0.3, 20
-"""Lag-1 correlation, and points, from which on the runs of a line resemble each other."""
+"""Lag-1 correlation, and points, from which the runs of a line resemble each other."""
 
 ALPHA = 0.05
 """Level of the first paired comparison of a line, the same as of a comparison of two runs."""

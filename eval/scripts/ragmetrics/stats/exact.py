@@ -1,4 +1,4 @@
-"""Sums of floats without rounding, so that no order and no split of the cases can change a byte.
+"""Sums floats without rounding, so that neither order nor split of the cases can change a byte.
 
 A float is a whole number of units of 2**-1074 (the smallest there is), and whole numbers of Python
 have no end: a sum kept in units is exact, and only the number that leaves is rounded, once.

@@ -66,7 +66,7 @@ class RepeatTally:
     """By level: the sum of n^2 over its groups."""
 
     def add(self, repeats: Sequence[Repeat]) -> None:
-        """Take all scored repeats of a case."""
+        """Add all scored repeats of a case."""
         if not repeats:
             return
         scores = [score for score, _, _ in repeats]

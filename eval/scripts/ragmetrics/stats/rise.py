@@ -50,8 +50,8 @@ _WEEK = timedelta(7)
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
-    """How many of a day's ``n`` units (traces or sessions) were bad. Raises ValueError unless
-    0 <= bad <= n."""
+    """Number of bad units among a day's ``n`` (traces or sessions). Raises ValueError unless 0 <=
+    bad <= n."""
 
     day: date
     bad: int

@@ -61,7 +61,7 @@ class AskedQuestions:
         return True
 
     def closeness(self, text: str) -> float:
-        """How like the most similar question it is: 1 for the same words, 0 for no common word."""
+        """The similarity to the nearest question: 1 for the same words, 0 for no common word."""
         return self._closeness(_question(text))
 
     def _closeness(self, question: _Question) -> float:

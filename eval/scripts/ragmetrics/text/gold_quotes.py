@@ -18,13 +18,13 @@ QUOTE_LENGTH = 20
 """Characters under which a quote must be in the passage word for word, as whole words."""
 
 LEAST_PART = 32
-"""Characters of a quote that must be left where the passage begins or ends within it."""
+"""Least characters of a quote inside a passage that begins or ends within it."""
 
 FUZZY_LENGTH = 40
-"""Characters from which a quote may be worded nearly the same."""
+"""Length in characters from which a quote may be worded slightly differently."""
 
 NEARLY = 0.9
-"""Least similarity of a wording that is nearly the same."""
+"""Least similarity of a slightly different wording."""
 
 _LINE_END_HYPHEN = re.compile(r"(?<=\w)[-\u2010]\n\s*(?=\w)")
 

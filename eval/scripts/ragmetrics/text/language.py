@@ -147,7 +147,7 @@ def language(text: str) -> str | None:
 
 
 def differ(first: str, second: str) -> bool:
-    """True when two texts are surely of different scripts or languages."""
+    """Return True when two texts clearly have different scripts or languages."""
     scripts = script(first), script(second)
     if None not in scripts and scripts[0] != scripts[1]:
         return True

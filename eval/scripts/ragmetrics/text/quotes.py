@@ -19,8 +19,7 @@ _GAP = re.compile(r"\.{3,}|…|\[\s*(?:\.{3}|…)\s*\]")
 
 
 def quoted(quote: str, text: str) -> bool:
-    """Return True when ``text`` contains the quote: the normalised text, or 90 % of its words in
-    one window.
+    """Return True when ``text`` contains the quote, normalised, or 90 % of its words in one window.
 
     Both are folded (case, quotation marks, blanks). The window has as many words as the quote. A
     quote with gaps ("… a … b") is found when each of its pieces is. False for a quote without a
