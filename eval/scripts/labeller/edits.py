@@ -117,7 +117,7 @@ def noted(state: CaseState, text: str) -> tuple[CaseState, str]:
 
 
 def decision_of(state: CaseState) -> str | None:
-    """The decision that Enter would confirm: the decision made, else that of the marks or the set."""
+    """Decision that Enter would confirm: the decision made, else that of the marks or the set."""
     decision = state.judgement.get("decision")
     if decision is not None and decision != SKIPPED:
         return str(decision)

@@ -111,7 +111,7 @@ _known_chunk = lru_cache(maxsize=512)(_chunk)
 
 
 def stands_plainly(chunk: PreparedChunk, text: str) -> bool:
-    """Return whether a chunk contains a claim letter by letter, for claims without content words."""
+    """Return whether a chunk contains a claim verbatim, for claims without content words."""
     return fold(text).strip() in fold(chunk.text)
 
 
