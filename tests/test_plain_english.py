@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,3 +95,44 @@ def test_sentences_of_help_are_short() -> None:
     ]
     print(f"help: {len(counts)} sentences, {sum(counts) / len(counts):.1f} words on average")
     assert sum(counts) / len(counts) <= MOST_WORDS
+
+
+WOODEN = re.compile(
+    r"\b(?:stands?|stood|what|of which|tells?|told|lies|bears?|holds?|held|that which|once more"
+    r"|in one go|be had|laid)\b",
+    re.IGNORECASE,
+)
+"""Words that made first sentences read like a translation."""
+NOT_EDITED = {"formats", "views"}
+"""Rooms whose first sentences are still to be edited."""
+
+
+def first_sentences(source: str) -> Iterator[str]:
+    """The first sentence of each public class and function, and of the module."""
+    nodes: list[ast.AST] = [ast.parse(source)]
+    while nodes:
+        node = nodes.pop()
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if getattr(node, "name", "").startswith("_"):
+            continue
+        if text := ast.get_docstring(node):
+            yield re.split(r"(?<=[.!?:])\s", " ".join(text.split()))[0]
+        if isinstance(node, (ast.Module, ast.ClassDef)):
+            nodes += node.body
+
+
+def test_first_sentences_of_docstrings_are_plain_and_short() -> None:
+    flagged = [
+        f"{path.relative_to(SCRIPTS_DIR)}: {sentence}"
+        for path in sorted(SCRIPTS_DIR.rglob("*.py"))
+        if path.relative_to(SCRIPTS_DIR).parts[0] not in NOT_EDITED
+        for sentence in first_sentences(path.read_text("utf-8"))
+        if WOODEN.search(sentence) or len(sentence.split()) > 25
+    ]
+    assert not flagged, "\n".join(flagged)
+
+
+def test_a_wooden_first_sentence_is_found() -> None:
+    source = 'class Row:\n    """What is told of a row. It stands here."""\n'
+    assert [bool(WOODEN.search(text)) for text in first_sentences(source)] == [True]

@@ -49,8 +49,8 @@ def find_searches(payloads: Sequence[Any], tools: str) -> tuple[str, list[list[A
 
 
 def find_last_message(payloads: Sequence[Any], columns: Sequence[ReplyColumn]) -> str | None:
-    """The path of the text of the last message, if every answer is a list of messages that ends
-    with one of the assistant; else None."""
+    """The path of the last message's text. It exists if every answer is a list of messages that
+    ends with one of the assistant; else None."""
     for column in columns:
         lists = [value for value in column.values if isinstance(value, list) and value]
         last = [messages[-1] for messages in lists if isinstance(messages[-1], Mapping)]

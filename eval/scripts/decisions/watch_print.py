@@ -17,8 +17,8 @@ def watch_blocks(
     more: Sequence[Block] = (),
     last: str = "",
 ) -> Iterator[Block]:
-    """A sentence for each lasting rise, one on rises that cannot be found, ``more`` blocks, a plot
-    of each figure with an alarm, and the verdict (``last``: another alarm).
+    """A sentence for each lasting rise, and one on rises that cannot be found. Then ``more``
+    blocks, a plot of each figure with an alarm, and the verdict, after ``last``, another alarm.
 
     ``pictures``: a plot and a sentence of every figure.
     """

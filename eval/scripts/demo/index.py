@@ -239,9 +239,9 @@ class LexicalIndex:
         return scores
 
     def rarity(self, term: str) -> float:
-        """Inverse document frequency, ``ln(1 + (N - n + 0.5) / (n + 0.5))`` with n texts that
-        contain ``term`` (Robertson and Zaragoza 2009; Lucene's form): > 0, largest for unknown
-        terms.
+        """Inverse document frequency of a term. It is ``ln(1 + (N - n + 0.5) / (n + 0.5))`` with n
+        texts that contain ``term`` (Robertson and Zaragoza 2009; Lucene's form): > 0, largest for
+        unknown terms.
         """
         term_id = self._bm25.vocab_dict.get(term)
         n = 0 if term_id is None else int(self._frequency[term_id])

@@ -436,7 +436,7 @@ class CaseForm(Window[str | None]):
 
 
 class NoteForm(Window[tuple[str, bool] | None]):
-    """A note, and whether it is the reason for "cannot tell". Returns both, or None."""
+    """A note, with a flag that marks it as the reason of an open case. Returns both, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", show=False),

@@ -268,7 +268,7 @@ class AnswerTable:
         return None if value != value else value
 
     def unread(self, names: Iterable[str]) -> list[str]:
-        """The metrics among ``names`` of which no number is read yet."""
+        """The metrics among ``names`` without any number read yet."""
         sections = ((name, self.sections.get(self.metrics.get(name, ""))) for name in names)
         return [name for name, table in sections if table and not (table.codes or table.is_read)]
 
