@@ -47,7 +47,7 @@ import options
 
 
 class LabelledMetric(click.Choice[str]):
-    """A metric whose verdicts people can label; a rubric's stand in the run."""
+    """A metric with verdicts that people can label; the labels of a rubric are in the run."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)

@@ -47,8 +47,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """What is printed: a comparison for each run, and of a single one the flips and, for a set with
-    conversations, those that changed; and the pairs of answers that a judge was asked about."""
+    """The printed parts: a comparison for each run, and of a single one the flips and, for a set
+    with conversations, those that changed; and the pairs of answers that a judge was asked about.
+    """
 
     comparisons: list[Comparison]
     flips: Flips | None

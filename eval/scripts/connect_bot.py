@@ -54,7 +54,7 @@ HOW_TO_CHANGE = (
 
 
 def show_fields(rows: Sequence[FieldRow]) -> None:
-    """The fields with their paths and what these find, on stderr; nothing is folded."""
+    """Print the fields with their paths and values on stderr, unfolded."""
     from terminal.tables import harmless
 
     width = max((len(row.field) for row in rows), default=0)
@@ -88,7 +88,7 @@ def edit_fields(draft: Draft) -> Mapping[str, str] | None:
 
 
 def ask_variable(name: str) -> str:
-    """The name of the environment variable that is to hold a secret."""
+    """Ask for the environment variable that will contain a secret."""
     answer: str = click.prompt(
         "The request contains a secret. Environment variable for it", name, err=True
     )
@@ -96,7 +96,7 @@ def ask_variable(name: str) -> str:
 
 
 def tell_outcome(outcome: Outcome) -> None:
-    """The check in words, what was spent, and what to do next."""
+    """Print the check in words, the calls spent, and the next step."""
     from terminal.tables import harmless
 
     lines = [*outcome.notes, *(outcome.verdict.sentences() if outcome.verdict else [])]

@@ -183,7 +183,7 @@ def list_formats() -> None:
 
 
 def check_cut(ctx: click.Context, direction: str, name: str | None) -> None:
-    """Refuse what means nothing for a split or a join."""
+    """Refuse options without a meaning for a split or a join."""
     if name is not None:
         raise click.UsageError(f"{direction} takes no format.")
     line = click.core.ParameterSource.COMMANDLINE
@@ -212,7 +212,7 @@ def question_column(maps: Sequence[str], name: str) -> str | None:
 
 
 def cut_or_join(direction: str, values: dict[str, Any], ctx: click.Context) -> None:
-    """Cut a run and its set into parts, or put the parts together; print what was made."""
+    """Cut a run and its set into parts, or put the parts together; print the result."""
     from formats.shared.cutting import CutRequest, cut, join
     from records.runs import find_run
 
@@ -226,7 +226,7 @@ def cut_or_join(direction: str, values: dict[str, Any], ctx: click.Context) -> N
 def check_usage(
     ctx: click.Context, direction: str | None, name: str | None, values: dict[str, Any]
 ) -> None:
-    """Refuse what does not go together, in one sentence."""
+    """Refuse options that contradict each other, in one sentence."""
     if direction is None or name is None:
         raise click.UsageError("say what to do: import or export, and a format (see --list).")
     if direction not in directions(all_formats()[name]):

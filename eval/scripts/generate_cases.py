@@ -120,7 +120,7 @@ def kinds_of(
     as_json: bool,
     quiet: bool,
 ) -> tuple[DraftOptions, DraftMaker]:
-    """The options with the kinds of drafts, and what drafts them after it has said the cost."""
+    """The options with the kinds of drafts, and the drafter, after printing its cost."""
     from dataclasses import asdict, replace
 
     from demo.draft_kinds import drafter, read_kinds, read_personas
@@ -156,7 +156,7 @@ def print_cases(cases: list[dict[str, Any]], *, as_json: bool) -> None:
 
 
 def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> None:
-    """On stderr, what came of the sections and what to do next."""
+    """Print on stderr the counts by section and the next step."""
     from terminal.tables import counted
 
     options.say(

@@ -42,7 +42,8 @@ PACKAGES = {
     "pyproject.toml": "python -m pip install .",
     "package.json": "npm ci",
 }
-"""What installs the packages of a bot, by a file of its repository; the first that is there."""
+"""The command that installs a bot's packages, by a file of its repository; the first one present
+counts."""
 
 
 @options.command(help=__doc__)
@@ -95,7 +96,7 @@ def planned(folder: Path) -> dict[Path, str]:
 
 
 def toolkit_in(folder: Path) -> str:
-    """Where the toolkit lies in the folder's own git repository; "" when it lies elsewhere."""
+    """The toolkit's path within the folder's own git repository; "" when it is outside."""
     top = git("-C", str(folder), "rev-parse", "--show-toplevel")
     if not top or not storage.ROOT.is_relative_to(Path(top).resolve()):
         return ""
@@ -110,7 +111,7 @@ def repository() -> str:
 
 
 def git(*words: str) -> str:
-    """What git prints; "" when it fails, or is not there."""
+    """The output of git; "" when it fails, or is not installed."""
     try:
         return subprocess.run(["git", *words], capture_output=True, text=True).stdout.strip()
     except OSError:

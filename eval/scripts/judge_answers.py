@@ -225,7 +225,7 @@ def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
 def plan_of(
     folder: Path, calls: tuple[str, ...], judge_options: JudgeOptions, values: dict[str, Any]
 ) -> JudgingPlan:
-    """What is judged, from the options. Raises StorageError for rubrics that cannot be asked."""
+    """Plan of judging from the options. Raises StorageError for rubrics that cannot be asked."""
     from judging.run import JudgingPlan, refuse_examples
     from records import rubrics
     from records.verdicts import KINDS, rubric_kind
@@ -262,7 +262,8 @@ def plan_of(
 
 
 def drop_damage(path: Path, quiet: bool) -> None:
-    """Take out what a power cut left of verdicts, which are then judged again; say how many."""
+    """Remove the remains of a power cut from the verdicts, which are then judged again; report how
+    many."""
     from records import verdict_lines
     from records.files import damage_of
     from terminal.tables import printable
@@ -275,7 +276,7 @@ def drop_damage(path: Path, quiet: bool) -> None:
 def judge(
     plan: JudgingPlan, judge_options: JudgeOptions, reader: VerdictReader, values: dict[str, Any]
 ) -> JudgingOutcome:
-    """Judge the run and say what it took. Raises StorageError when the judge has changed."""
+    """Judge the run and report its cost. Raises StorageError when the judge has changed."""
     from judging.asking import expect, fact_store
     from judging.connect import connect
     from judging.run import confirm, judge_run, progress
@@ -301,7 +302,8 @@ def judge(
 
 
 def say_notes(connection: Connection, quiet: bool) -> None:
-    """What a reader of the verdicts should know of the judge, a line each; nothing when quiet."""
+    """Print the remarks on the judge that a reader of the verdicts needs, a line each; none when
+    quiet."""
     for note in () if quiet else connection.notes():
         options.say(f"Note: {note}")
 
@@ -377,7 +379,7 @@ def show(
 
 
 def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> int:
-    """What judging would take."""
+    """The expected calls and cost of judging."""
     from judging.asking import expect
     from judging.show import print_estimate
 
@@ -404,7 +406,7 @@ def show_prompts(plan: JudgingPlan, judge_options: JudgeOptions, case: str, as_j
 
 
 def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
-    """Send batch files to the server, or fetch what has ended."""
+    """Send batch files to the server, or fetch the finished ones."""
     from clients.http import RetryPolicy
     from judging.batch import PROVIDERS, read_folder
     from judging.batch_server import BatchServer, fetch, submit

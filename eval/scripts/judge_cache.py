@@ -184,7 +184,7 @@ def export(path: Path, choice: EntryChoice, output: Path | None, quiet: bool) ->
 
 
 def take_in(results: tuple[Path, ...], cache: Path, folder: Path | None, as_json: bool) -> None:
-    """Take results of batch files into the cache and say what they held."""
+    """Import results of batch files into the cache and report their content."""
     from judging.batch_results import failure_words, import_results
     from judging.cache import VerdictCache
 

@@ -120,7 +120,7 @@ def main(dry_run: bool, self_test: bool, **values: Any) -> int:
 def plan_of(
     folder: Path, base: Path, judge_options: JudgeOptions, values: dict[str, Any]
 ) -> JudgingPlan:
-    """What is asked of a run and the base, from the options."""
+    """The questions about a run and the base, from the options."""
     from dataclasses import replace
 
     from judging.run import JudgingPlan, refuse_examples
@@ -157,7 +157,8 @@ def plan_of(
 def estimate(
     plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any], *, quietly: bool
 ) -> None:
-    """Say what judging would take: a table on stdout, or ``quietly`` a line on stderr."""
+    """Print the expected calls and cost of judging: a table on stdout, or ``quietly`` a line on
+    stderr."""
     from judging.asking import expect
     from judging.show import estimate_line, print_estimate
 
@@ -177,7 +178,8 @@ def estimate(
 def judge(
     plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any]
 ) -> list[JudgingOutcome]:
-    """Judge all pairs and say what it took. Raises StorageError when the judge has changed."""
+    """Judge all pairs and report the calls and cost. Raises StorageError when the judge has
+    changed."""
     from dataclasses import fields
     from functools import reduce
     from operator import add

@@ -227,7 +227,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
 @options.verbosity_options
 @click.pass_context
 def main(ctx: click.Context, /, labels: bool, **values: Any) -> None:
-    """Ask a RAG bot every question of the set, and record what it answers.
+    """Ask a RAG bot every question of the set, and record its answers.
 
     The run folder's path is printed on stdout. A run that was stopped goes on with
     --resume --run-id ID.

@@ -1,4 +1,4 @@
-"""Asks a RAG bot over HTTP what a profile says, and turns each answer into a TestResult.
+"""Asks a RAG bot over HTTP as its profile describes, and maps each answer to a TestResult.
 
     api = ChatApi("http://127.0.0.1:8080", profile, headers, RetryPolicy(timeout=60))
     answer = await api.ask(Question(case_id="q1", text="How do I…?", k=10))
@@ -52,7 +52,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What can be put into a request. None and empty lists are left out of it."""
+    """The values that a request template can contain. None and empty lists are left out of it."""
 
     case_id: str
     text: str
@@ -69,7 +69,7 @@ class Question:
     in_session: bool = False
     """Whether the bot may have taken a question whose answer did not come: it is not sent again."""
     reset: bool = False
-    """Whether the bot is to forget what came before, where the profile says how."""
+    """Whether the bot has to forget the conversation before, if the profile says how."""
 
     def values(self) -> dict[str, Any]:
         """The placeholders of a request template and their values."""
@@ -94,7 +94,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class BotAnswer:
-    """A result, with what the bot told of itself; the first ones also with their fields' names."""
+    """A result with the facts that the bot reported about itself; the first ones also with their
+    fields' names."""
 
     result: TestResult
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -350,11 +351,12 @@ def _query_text(value: Any) -> str:
 
 
 DEMO = "demo"
-"""Stands for the embedded bot where an address could stand."""
+"""The word that names the embedded bot in place of an address."""
 
 
 def check_bot_address(url: str) -> None:
-    """Raise StorageError for what is neither an HTTP address nor ``demo``; no login is repeated."""
+    """Raise StorageError unless the value is an HTTP address or ``demo``; the message repeats no
+    login."""
     if url != DEMO and not _is_address(url):
         raise StorageError(f"--api-url {url_in_message(url)!r}: write http://HOST[:PORT], or demo.")
 

@@ -77,7 +77,7 @@ from records.results import ErrorInfo, TestResult
 from records.runs import HOME, PROFILES, ROOT
 
 QUESTIONS = 3
-"""Questions that are asked when the request is known; the first of them once more."""
+"""Questions for the bot once the request is known; the first one is repeated."""
 
 UNANSWERED = ("no_answer", "bot_error")
 """Kinds of errors of single questions: the mapping may be right all the same."""
@@ -102,7 +102,7 @@ class Talk:
 
 @dataclass(frozen=True)
 class Draft:
-    """What a person is shown to accept or change."""
+    """The proposed profile that a person accepts or changes."""
 
     rows: list[FieldRow]
     tree: list[str]
@@ -111,7 +111,7 @@ class Draft:
 
 @dataclass
 class Outcome:
-    """What came of it: the profile's text, and all that was found on the way."""
+    """The result of connecting a bot: the profile's text, and all that was found on the way."""
 
     target: Path
     base_url: str

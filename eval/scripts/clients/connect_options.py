@@ -1,4 +1,4 @@
-"""What a user says of a bot that is to be connected: options, and the request that works."""
+"""The user's description of a bot to connect: options, and the request that works."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ConnectOptions:
         return Path(self.name) if self.name.endswith(".toml") else PROFILES / f"{self.name}.toml"
 
     def check(self) -> None:
-        """Raises StorageError for what makes no sense together."""
+        """Raises StorageError for options that contradict each other."""
         if self.curl and self.body:
             raise StorageError("--curl contains the body; leave out --body.")
         if not self.url and not self.curl and not self.from_response:
@@ -88,7 +88,7 @@ def prepare(options: ConnectOptions) -> None:
 
 
 def given_request(options: ConnectOptions) -> CurlRequest | None:
-    """What --curl or --body says; None for neither."""
+    """The request of --curl or --body; None without either."""
     if options.curl:
         request = parse_curl(_text_of(options.curl, "--curl"))
         check_bot_address(request.url)

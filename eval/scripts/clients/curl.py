@@ -51,7 +51,7 @@ _DOLLAR = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 
 @dataclass
 class CurlRequest:
-    """What a curl command sends. ``body``: JSON, or the fields of a form (its header
+    """The request that a curl command sends. ``body``: JSON, or the fields of a form (its header
     Content-Type says so), or None where it sends nothing."""
 
     url: str

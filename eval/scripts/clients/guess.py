@@ -1,4 +1,4 @@
-"""Where an unknown bot's answer holds what: paths proposed by names, types and shapes; pure.
+"""Guesses the fields in an unknown bot's answer: paths proposed by names, types and shapes; pure.
 
     proposal = propose(payloads, questions)
     proposal.tables["chunk"]["text"]        # "node.text"
@@ -247,7 +247,7 @@ def _long(column: ReplyColumn) -> bool:
 
 
 Fits = Callable[[ReplyColumn], float]
-"""What the values of a column add to the weight of its name; below -50: not this field."""
+"""Weights that the values of a column add to the weight of its name; below -50: not this field."""
 
 _NEVER = -100.0
 

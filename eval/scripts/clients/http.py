@@ -59,7 +59,8 @@ LASTING = frozenset({501, 505, 506, 508, 510, 511})
 
 
 RETRIED_STATUS = frozenset({429, *range(500, 600)}) - LASTING
-"""Also what proxies and model servers use beyond the standard: 520 to 530, 598, 599."""
+"""Status codes that are retried, including those that proxies and model servers use beyond the
+standard: 520 to 530, 598, 599."""
 
 
 class CallError(Exception):
@@ -91,7 +92,7 @@ class CallError(Exception):
 
 
 def message_of(error: Any) -> str:
-    """The message of an error as a server tells it, in one line of at most 200 characters."""
+    """The error message of a server's reply, in one line of at most 200 characters."""
     if isinstance(error, dict):
         error = error.get("message") or error.get("detail") or error
     return " ".join(str(error).split())[:200]
@@ -128,7 +129,7 @@ class Transport(Protocol):
         """One try of at most ``timeout`` seconds. Raises CallError for anything but a success."""
 
     def close(self) -> None:
-        """Give back what is not in use."""
+        """Release the unused connections."""
 
 
 CHUNK = 65_536
@@ -180,7 +181,7 @@ def check_announced_size(headers: Mapping[str, str], limit: int) -> None:
 
 
 def too_large(limit: int, size: int) -> CallError:
-    """The error of a body of which more than ``limit`` bytes have come."""
+    """The error for a body of more than ``limit`` bytes."""
     return _too_large(limit, f"reading stopped after {size:,} bytes")
 
 
@@ -369,7 +370,7 @@ def _own_loop() -> asyncio.AbstractEventLoop:
 
 
 def finish(call: Coroutine[Any, Any, Answer]) -> Answer:
-    """What a call comes to, of which the caller waits for the end. Not within the loop itself."""
+    """Run a call and return its outcome; the caller waits. Not in the loop itself."""
     loop = _own_loop()
     task = loop.create_task(call)
     task.add_done_callback(lambda _: loop.stop())
@@ -414,7 +415,7 @@ def ask_each(
     workers: int,
     stop: threading.Event,
 ) -> Generator[Answer]:
-    """The answers of all jobs, ``workers`` of which are under way at once, as they come.
+    """Yield the answers of all jobs as they arrive, with ``workers`` calls in flight.
 
     All is done in the thread that takes the answers, in its event loop, which stands still while an
     answer is looked at. Closing the iterator early sets ``stop`` and breaks off what is under way.

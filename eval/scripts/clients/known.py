@@ -32,7 +32,7 @@ FOLDER = SHIPPED_PROFILES / "known"
 _ID = re.compile(r"\{(\w+)\}")
 
 MODEL = "{model}"
-"""Stands in a recipe's request for the model, deployment or graph that the user chooses."""
+"""Placeholder in a recipe's request for the model, deployment or graph that the user chooses."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Recipe:
         seconds: Sequence[float] = (),
         gold_paths: Sequence[str] = (),
     ) -> Proposal:
-        """What this product's answers hold where, without what is in none of these answers."""
+        """The paths of this product's fields, without those that occur in none of these answers."""
         proposal = Proposal(settings=self.settings)
         if self.guesses:
             proposal = propose(

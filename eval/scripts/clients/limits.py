@@ -48,8 +48,8 @@ TOKENS = (
     ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
     ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
 )
-"""Headers that say what is left and when it begins anew: OpenAI and those that imitate it,
-Anthropic, the IETF draft "RateLimit header fields for HTTP", and a common form."""
+"""Headers with the remaining tokens and the time of their renewal: OpenAI and those that imitate
+it, Anthropic, the IETF draft "RateLimit header fields for HTTP", and a common form."""
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 
@@ -159,7 +159,7 @@ class CallLimits:
         self._leave()
 
     def spent(self, expected: int | None, tokens: int) -> None:
-        """Correct what a call was expected to take by what it took."""
+        """Replace the expected cost of a call by its real cost."""
         guess = self._mean_tokens if expected is None else expected
         self._next_token += (tokens - guess) * self._token_interval
         self._mean_tokens += (tokens - self._mean_tokens) / 8

@@ -1,4 +1,5 @@
-"""A bot's JSON into the fields of a TestResult; what does not fit is an error, never a guess."""
+"""Maps a bot's JSON to the fields of a TestResult; a value that does not fit is an error, never a
+guess."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ FACT_FIELDS = ("index", "retriever", "answerer")
 _SEARCHED = ("searches", "rewritten_query")
 
 RETRIEVAL_FIELDS = {"retrieved", "folder_selection", "latency_ms", "usage", "cost_usd", *_SEARCHED}
-"""What a retrieval-only run keeps of an answer."""
+"""The fields of an answer that a retrieval-only run keeps."""
 
 
 MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1000.0}
@@ -43,7 +44,8 @@ ANY_TITLE = "*"
 
 @dataclass(frozen=True)
 class PlaceForm:
-    """How a bot writes where a passage stands, if not as the labels do (``a.md``, ``A > B``).
+    """The form in which a bot writes the place of a passage, if it differs from the labels'
+    (``a.md``, ``A > B``).
 
     ``separator``: what parts its headings. ``heading_root``: a title that all of its headings begin
     with and the labels lack; ``path_root``: a folder likewise. Each is dropped where it is there.
@@ -118,7 +120,8 @@ class AnswerMap:
     error: Getter | None = None
     places: PlaceForm = PlaceForm()
     absent: Absent = "error"
-    """What an answer without its list of passages means: a field that failed, or an empty list."""
+    """The meaning of an answer without its list of passages: a field that failed, or an empty list.
+    """
     answers: bool = True
     """Whether an answer must have a text; False for a bot that only retrieves."""
     paths: Mapping[str, str] = field(default_factory=dict)
@@ -284,7 +287,7 @@ class AnswerMap:
         return call
 
     def found_facts(self, payload: Any) -> dict[str, dict[str, Any]]:
-        """What the bot tells of its index, retriever and answerer; only objects count."""
+        """The bot's report about its index, retriever and answerer; only objects count."""
         from jmespath.exceptions import JMESPathError
 
         facts: dict[str, dict[str, Any]] = {}

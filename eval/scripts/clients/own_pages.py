@@ -9,7 +9,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def own_hosts(host: str, port: int) -> frozenset[str]:
-    """What ``Host`` may be for a server on ``host:port``, in lower case."""
+    """The accepted values of ``Host`` for a server on ``host:port``, in lower case."""
     names = {bracketed(name) for name in (host.lower(), *LOOPBACK)}
     hosts = {f"{name}:{port}" for name in names}
     return frozenset(hosts | names if port == 80 else hosts)  # browsers leave 80 out
@@ -26,5 +26,5 @@ def is_own(hosts: frozenset[str], host: str | None, origin: str | None) -> bool:
 
 
 def bracketed(name: str) -> str:
-    """An address as it stands in a URL."""
+    """An address in the form of a URL, with IPv6 in brackets."""
     return f"[{name}]" if ":" in name else name

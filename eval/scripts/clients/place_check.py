@@ -31,7 +31,8 @@ SEPARATORS = (
     " / ", " » ", " › ", " → ", " :: ", " | ", "/", "»", "›", "→", "::", "|", ">",
     " - ", " – ", " — ", "\\", ".", ",",
 )  # fmt: skip
-"""What bots part headings with; with blanks first, since a heading may hold the bare sign."""
+"""Signs that bots put between headings; those with blanks first, since a heading may contain the
+bare sign."""
 
 NO_LABELS = "No labels to check against: label some questions, then connect again with --force."
 
@@ -53,7 +54,8 @@ class AskedQuestion:
 
 @dataclass(frozen=True)
 class PlaceCheck:
-    """How many gold places the answers hold. ``example``: the labels' heading and the bot's.
+    """Counts of gold places that the answers contain. ``example``: the labels' heading and the
+    bot's.
 
     ``headings`` counts those whose heading matches, or whose quote is found where they have none:
     ``quotes`` of them have a quote, of which ``untold`` could not be looked for in cut or missing
@@ -70,7 +72,7 @@ class PlaceCheck:
 
     @property
     def places(self) -> str:
-        """What was compared besides files."""
+        """The parts of a place that were compared besides files."""
         return "headings" if not self.quotes else "places" if self.quotes < self.gold else "quotes"
 
 
@@ -85,7 +87,7 @@ def asked_of(result: TestResult, gold: Sequence[GoldPlace]) -> AskedQuestion:
 
 
 def check_places(asked: Sequence[AskedQuestion]) -> PlaceCheck:
-    """Counts gold places of which the file was retrieved, and of which the place, too."""
+    """Count the gold places whose file was retrieved, and those whose place was retrieved, too."""
     gold = paths = headings = quoted = untold = 0
     example: tuple[str, str] | None = None
     coarse = False
@@ -197,7 +199,7 @@ class Measurable:
 def measurable(
     fields: Mapping[str, Mapping[str, str]], results: Sequence[TestResult]
 ) -> list[Measurable]:
-    """What else the mapped fields allow, in words: the proof tells the rest."""
+    """The further measurements that the mapped fields allow, in words: the proof tells the rest."""
     chunks = [chunk for result in results for chunk in result.chunks()]
     texts = sum(bool(chunk.text) for chunk in chunks)
     return [

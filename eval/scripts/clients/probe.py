@@ -1,4 +1,4 @@
-"""Tries requests against an unknown bot, one by one and each told before it is sent."""
+"""Tries requests against an unknown bot, one at a time, and announces each before it is sent."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Try:
 
 @dataclass(frozen=True)
 class Heard:
-    """What the bot answered to one question."""
+    """The bot's reply to one question."""
 
     question: Question
     payload: Any
@@ -193,7 +193,8 @@ class Prober:
         raise StorageError(self.table() + "\nNothing was written. " + HOW_TO_GO_ON)
 
     def send(self, shape: Shape, question: Question) -> tuple[Reply, Redactor]:
-        """One request, told, sent and noted; and what takes secrets out of its answer.
+        """Announce, send and record one request; return it with a function that removes secrets
+        from its answer.
 
         Raises CallError, and Unreachable where there is no connection.
         """
@@ -238,7 +239,7 @@ class Prober:
         return reply, client.redactor
 
     def table(self) -> str:
-        """Each try with its status and the beginning of what came."""
+        """Each try with its status and the beginning of its reply."""
         lines = [
             f"  {number}. {each.request}\n     → {each.status}: {each.excerpt or '(empty)'}"
             for number, each in enumerate(self.tries, start=1)

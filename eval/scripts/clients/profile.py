@@ -43,7 +43,7 @@ from records.tool_calls import TOOL_FIELDS
 METHODS = ("GET", "POST", "PUT")
 
 KINDS = ("chat", "retrieval")
-"""What a bot does: it answers, or it only retrieves."""
+"""The kinds of bots: it answers, or it only retrieves."""
 
 ABSENT_MEANS = ("error", "empty")
 
@@ -117,21 +117,21 @@ class Profile:
     sweep: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the bot that the request names, and their values unless a grid sets others."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What the bot calls roles and keys of a message, where not as everybody does."""
+    """The bot's own words for roles and keys of a message."""
     reset: Mapping[str, Any] | None = None
-    """The request that makes the bot forget what came before."""
+    """The request after which the bot forgets the conversation."""
     begin: Mapping[str, Any] | None = None
     """The request that begins a conversation; ``session`` finds its name in the answer."""
     limits: Mapping[str, Any] = field(default_factory=dict)
     """How fast the bot may be asked, and how patiently: values of ``limits.BOT_LIMITS``."""
     one_passage_per_document: bool = False
-    """Whether the bot tells one passage of each document, of several that it may have used."""
+    """Whether the bot reports only one passage of each document although it may use several."""
     turns_sha256: str = ""
     """Over all that a question with a history is asked by."""
 
     @property
     def remembers(self) -> bool:
-        """Whether the bot holds a conversation itself: by a session, or until it is reset."""
+        """Whether the bot itself remembers a conversation: by a session, or until it is reset."""
         return "session" in self.uses or self.reset is not None
 
     @property

@@ -102,7 +102,7 @@ class ProvenAnswer:
 
 @dataclass(frozen=True)
 class ProvenPlaces:
-    """What the check of places found. ``check``: with the settings that are proposed."""
+    """The result of the check of places. ``check``: with the settings that are proposed."""
 
     check: PlaceCheck
     paths: PathVerdict
@@ -118,7 +118,7 @@ def prove(
     retrieves_only: bool = False,
     time_doubt: str = "",
 ) -> Proof:
-    """Check what a profile finds in answers to different questions.
+    """Check the values that a profile maps in answers to different questions.
 
     ``repeated``: the answer to the first question, asked again. ``time_doubt``: why the bot's own
     time was not taken.

@@ -1,4 +1,4 @@
-"""What a profile will say of a bot's answers: a proposal, changed by its user, written as TOML."""
+"""Proposes a profile for a bot's answers: a proposal, changed by its user, written as TOML."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ SETTINGS = (
 
 @dataclass
 class Proposal:
-    """Paths by table and field, settings of the profile beside them, and what to tell the user."""
+    """Paths by table and field, settings of the profile beside them, and notes for the user."""
 
     tables: dict[str, dict[str, str]] = field(default_factory=lambda: {name: {} for name in TABLES})
     settings: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     about: list[str] = field(default_factory=list)
-    """What is peculiar to a known product; a profile keeps it as comments."""
+    """The peculiarities of a known product; a profile keeps them as comments."""
 
     @property
     def usable(self) -> bool:
@@ -56,7 +56,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class FieldRow:
-    """A field of the profile, its path, and what the path finds in the first answer that has it."""
+    """A field of the profile, its path, and its value in the first answer that has it."""
 
     field: str
     path: str
@@ -64,7 +64,7 @@ class FieldRow:
 
 
 def field_rows(proposal: Proposal, payloads: Sequence[Any]) -> list[FieldRow]:
-    """The fields of the profile, each with what it finds in the answers."""
+    """The fields of the profile, each with its values in the answers."""
     rows = []
     for name, path in proposal.tables["response"].items():
         rows.append(FieldRow(name, path, _sample(path, payloads)))

@@ -1,4 +1,5 @@
-"""What a run came to, also while it goes on: counts, errors by kind, latencies, tokens, cost."""
+"""Counts the results of a run, also while it goes on: counts, errors by kind, latencies, tokens,
+cost."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ class RunTally:
             )
 
     def absent_words(self) -> str:
-        """How many answers lacked their passages, and what that means."""
+        """The number of answers without their passages, and its meaning."""
         calls = self.answered + self.abstained
         return (
             f"passages absent in {self.absent} of {counted(calls, 'answer')}, where metrics that "

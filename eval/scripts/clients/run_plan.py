@@ -1,4 +1,5 @@
-"""What a run asks and how: options, cases, and the configuration that is written with it."""
+"""Plans the questions of a run and how they are asked: options, cases, and the configuration that
+is written with it."""
 
 from __future__ import annotations
 
@@ -73,13 +74,13 @@ class RunOptions:
     demo_url: str | None = None
     """Where an embedded API with these options runs already; None: one is started for the run."""
     history: str = "live"
-    """What the turns of a conversation are asked with."""
+    """The earlier turns that are sent with a turn of a conversation."""
     proof: bool = True
     """Whether the first answers are looked at before the others are asked."""
     set_limits: Mapping[str, Any] = field(default_factory=dict)
     """Limits for this run; they count more than those of the profile."""
     limits: BotLimits = field(default_factory=BotLimits)
-    """What came of both: see ``with_limits``."""
+    """The limits that result from both: see ``with_limits``."""
 
     def with_limits(self, profile: Profile) -> RunOptions:
         """These options with the limits of the profile, unless others are set for the run."""
@@ -217,14 +218,14 @@ def _shown_path(path: Path) -> str:
 
 
 def add_facts(config: RunConfig, facts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Put what the bot tells of itself beside what the run asked for."""
+    """Put the bot's report about itself beside the values that the run asked for."""
     for name, reported in facts.items():
         recorded: dict[str, Any] = getattr(config, name)
         recorded.update({key: value for key, value in reported.items() if key != "requested"})
 
 
 def differences(old: RunConfig, new: RunConfig, *, facts: bool = False) -> list[str]:
-    """What keeps two configurations from being one run, as ``field: was …, is …``.
+    """The differences that keep two configurations from being one run, as ``field: was …, is …``.
 
     Without ``facts`` only what the command line decides is compared: the bot has not spoken yet.
     """
@@ -326,25 +327,25 @@ class Pace(Protocol):
 
     @property
     def plan(self) -> Mapping[str, Any]:
-        """What is recorded of it; a run is resumed with the same plan only."""
+        """The recorded part; a run is resumed with the same plan only."""
 
     @property
     def warm_up(self) -> Sequence[Job]:
-        """What the bot is asked before anything counts."""
+        """The questions that the bot is asked before anything counts."""
 
     @property
     def open_ended(self) -> bool:
         """Whether the number of portions is unknown."""
 
     def portions(self, cases: Sequence[TestCase]) -> Iterable[Sequence[Job]]:
-        """What to ask of the selected cases, one portion after another. A run that is resumed gets
-        the same portions."""
+        """The selected cases in portions, in the order of asking. A run that is resumed gets the
+        same portions."""
 
     def after(self, folder: Path, portion: Sequence[Job]) -> Ending | None:
         """Called when all results of a portion are on the disk; None: ask the next one."""
 
     def summary(self) -> str:
-        """What came of it, as a sentence."""
+        """The outcome as a sentence."""
 
 
 @dataclass(frozen=True)

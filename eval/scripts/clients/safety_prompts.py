@@ -31,7 +31,8 @@ def ask_labelled(
     seed: int = 0,
     step: Callable[[TestResult], None] = lambda result: None,
 ) -> int:
-    """Ask what has no answer yet; write safety_results.jsonl. Returns the number of errors.
+    """Ask the prompts that have no answer yet; write safety_results.jsonl. Returns the number of
+    errors.
 
     What an earlier, broken-off call got is kept (its errors are asked again), so a kill loses the
     calls in flight. Passages are kept as 200 characters: guardrail scores are what is wanted.

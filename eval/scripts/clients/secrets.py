@@ -30,7 +30,7 @@ class Headers:
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     literal: tuple[str, ...] = ()
-    """Names of headers whose secret value stands in the profile itself: worth a warning."""
+    """Names of headers whose secret value is in the profile itself: worth a warning."""
 
 
 def resolve_headers(
@@ -154,13 +154,14 @@ def _is_latin(text: str) -> bool:
 MASK = "[secret]"
 
 MIN_LENGTH = 4
-"""Shorter values cannot be told from ordinary text, so they are refused as secrets."""
+"""Least length of a secret. Shorter values occur in ordinary text, so they are refused."""
 
 SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|auth|sig|code|cred|session|jwt", re.IGNORECASE)
 """Query parameters whose values are secret whatever they look like."""
 
 RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z]).{8,}|.{12,}", re.DOTALL)
-"""What may be a key under any other name; ``json`` or ``2024-05-01`` may stand in any answer."""
+"""Values that may be keys under any other name; ``json`` or ``2024-05-01`` can occur in any answer.
+"""
 
 DRAWN = re.compile(
     r"(?<![^\W_])(?:(?=(?:[^\W\d_]*\d){2})(?=(?:\d*[^\W\d_]){2})[^\W_]{8,}|[^\W_]{20,})"
@@ -241,7 +242,8 @@ def public_url(url: str) -> str:
 
 
 def url_in_message(url: str) -> str:
-    """What a message may show of a text that ought to be a URL and may be none.
+    """A form of a text that is safe in a message, where the text should be a URL and may not be
+    one.
 
     ``user:password@host`` without a scheme has a login that no parser of URLs sees: all before the
     last ``@`` is left out, and query and fragment are.
@@ -253,7 +255,7 @@ def url_in_message(url: str) -> str:
 
 
 def without_login(url: str, secrets: Iterable[str] = ()) -> tuple[str, dict[str, str], Redactor]:
-    """``url`` without user name and password, the header that says the same, and what hides both.
+    """``url`` without user name and password, the equivalent header, and a filter that hides both.
 
     The redactor also hides keys among the query values, and the other ``secrets`` of the server.
     """
@@ -271,7 +273,7 @@ def _split_login(url: str) -> tuple[str, dict[str, str]]:
 
 
 def url_secrets(url: str) -> list[str]:
-    """What an address holds that must not be written: the login and keys among its query values.
+    """The parts of an address that must not be written: the login and keys among its query values.
 
     The user name alone is secret where it stands for a password (none, or one too short to be
     told from ordinary text); otherwise it may be a word of any answer.

@@ -36,7 +36,7 @@ _GUESSED = ("our own request", "OpenAI chat", "OpenAI responses")
 """Where the requests are from that are tried at any path."""
 
 NO_MODEL = "default"
-"""Stands in a request for a model where the bot lists none."""
+"""Placeholder for the model in a request to a bot that lists none."""
 
 _HELD = re.compile(rf"\{{(?:{'|'.join(PLACEHOLDERS)})\}}|{VARIABLE.pattern}")
 _SHOWS_MORE = frozenset(
@@ -72,7 +72,7 @@ _PLAIN_WORDS = re.compile(
 
 @dataclass(frozen=True)
 class Shape:
-    """A request with placeholders, as a profile's ``[request]`` holds it, and where it is from."""
+    """A request with placeholders, as in a profile's ``[request]``, and its source."""
 
     method: str
     path: str
@@ -81,9 +81,9 @@ class Shape:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     begin: Mapping[str, Any] | None = None
-    """The request that begins a conversation, as a profile's ``[begin]`` holds it."""
+    """The request that begins a conversation, as in a profile's ``[begin]``."""
     models: str = ""
-    """The request that lists what can stand for the model, such as ``GET /v1/models``."""
+    """The request that lists the models, such as ``GET /v1/models``."""
 
     def text(self) -> str:
         """The request on one line; variables are shown by their names."""
@@ -140,7 +140,7 @@ def _doubled(text: str) -> str:
 
 
 def shape_of(request: CurlRequest, path: str, asked: Sequence[str], origin: str) -> Shape:
-    """The request of the user with ``{question}`` where the question stands.
+    """The user's request with ``{question}`` in place of the question.
 
     That is a text of ``asked``, or the field that is named as a question. Raises StorageError when
     neither is there.
@@ -203,7 +203,7 @@ def _with_question(value: Any) -> Any:
 
 @dataclass
 class SecretFinder:
-    """Puts ``${VARIABLE}`` in the place of what looks like a secret, and keeps the values apart."""
+    """Replaces values that look like secrets by ``${VARIABLE}``, and keeps the values apart."""
 
     values: dict[str, str] = field(default_factory=dict, repr=False)
 
@@ -424,7 +424,7 @@ def _default(schema: Mapping[str, Any]) -> Any:
 
 
 def corrected(shape: Shape, body: bytes, *, refused: bool = False) -> Shape | None:
-    """The request that answers what the bot said against this one; None when it names nothing.
+    """The request after the bot's complaint about this one; None when the complaint names no field.
 
     ``refused``: the status said that the request is wrong, so the only quoted name in the message
     is the missing field, whatever its language.

@@ -22,7 +22,7 @@ from clients.http import CallError, message_of
 FORMS = ("sse", "ndjson", "vercel")
 
 END_MARK = "[DONE]"
-"""What OpenAI's servers send behind their last event; never an event itself."""
+"""The mark that OpenAI's servers send behind their last event; never an event itself."""
 
 ACCEPTED = {"sse": "text/event-stream", "ndjson": "application/x-ndjson", "vercel": "text/plain"}
 

@@ -26,11 +26,11 @@ BATCH = 8
 
 
 class SupportModelUnavailable(RuntimeError):
-    """The support model cannot be used; the message holds the remedy."""
+    """The support model cannot be used; the message contains the remedy."""
 
 
 class InputForm(NamedTuple):
-    """What a kind of model reads; support_forms.toml says what each field is.
+    """The input of a kind of model; support_forms.toml explains each field.
 
     ``without_question``: what it reads in the place of ``text`` where no question is known.
     """

@@ -24,7 +24,7 @@ PLACEHOLDERS = {
 }
 
 ABSENT = object()
-"""What ``render`` gives for a template whose value is missing."""
+"""The result of ``render`` for a template whose value is missing."""
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

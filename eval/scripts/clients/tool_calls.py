@@ -37,7 +37,7 @@ _ERRORS = ("errorText", "error")
 
 
 def tool_calls(items: Sequence[Any] | None) -> list[dict[str, Any]] | None:
-    """Each call with what it gave back, in order; [] where there is none, None for null."""
+    """Each call with its result, in order; [] without any, None for null."""
     if items is None:
         return None
     return [{k: v for k, v in call.items() if k != "artifact"} for call in _read_calls(items)]

@@ -38,8 +38,8 @@ def find_tools(
 
 
 def find_searches(payloads: Sequence[Any], tools: str) -> tuple[str, list[list[Any]]] | None:
-    """The path of the searches among calls that are read out of messages, and the passages that
-    they found in each answer; None where no call gave back passages."""
+    """The path of the searches among the calls in messages, and the passages that they returned in
+    each answer. None if no call returned passages."""
     if not tools.startswith("tool_calls("):
         return None
     path = tools.replace("tool_calls(", "search_calls(", 1)
@@ -49,8 +49,8 @@ def find_searches(payloads: Sequence[Any], tools: str) -> tuple[str, list[list[A
 
 
 def find_last_message(payloads: Sequence[Any], columns: Sequence[ReplyColumn]) -> str | None:
-    """The path of the text of the last message, where every answer is a list of messages that
-    ends with one of the assistant; None where none is."""
+    """The path of the text of the last message, if every answer is a list of messages that ends
+    with one of the assistant; else None."""
     for column in columns:
         lists = [value for value in column.values if isinstance(value, list) and value]
         last = [messages[-1] for messages in lists if isinstance(messages[-1], Mapping)]

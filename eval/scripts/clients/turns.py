@@ -42,7 +42,7 @@ RESUMED = (
     "history_sha256",
     "session",
 )
-"""What of a stored result tells whether a conversation can go on from it."""
+"""The fields of a stored result that decide whether a conversation can continue from it."""
 
 _NAMED = 5
 
@@ -59,7 +59,7 @@ class TurnPlan:
     sends: bool
     """Whether the request has a place for messages."""
     remembers: bool
-    """Whether the bot itself holds the conversation, by a session or until it is reset."""
+    """Whether the bot itself remembers the conversation, by a session or until it is reset."""
     names_sessions: bool = False
     """Whether the bot gives a session its name, with its first answer."""
     one_memory: bool = False
@@ -69,7 +69,7 @@ class TurnPlan:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What of it belongs to a run's configuration."""
+        """The part that belongs to a run's configuration."""
         return {} if self.history is None else {"history": self.history}
 
     @property
@@ -88,7 +88,8 @@ class TurnPlan:
         return (case.question_alone or case.question) if alone else case.question
 
     def messages(self, case: TestCase, answers: Mapping[str, str]) -> list[ChatMessage]:
-        """What the request says came before. ``answers``: those of the bot, by case id."""
+        """The earlier turns as the request contains them. ``answers``: those of the bot, by case
+        id."""
         if not self.sends:
             return []
         if case.history is None and self.history not in ("live", "replay"):
@@ -100,7 +101,7 @@ class TurnPlan:
         return messages_before(case, self.earlier.get(case.id, ()), answer_of)
 
     def asked_with(self, case: TestCase) -> str | None:
-        """What the result of a case says of its history; None for a question by itself."""
+        """The history that the result of a case records; None for a question by itself."""
         if case.history is not None:
             return FIXED if self.sends else "none"
         return self.history if case.conversation is not None else None
@@ -209,8 +210,8 @@ class Talks:
     def sound(
         self, results: Iterable[TestResult], cases: Sequence[TestCase], *, retry_errors: bool
     ) -> set[Key]:
-        """Which stored results of turns still hold: those with all turns before them, asked with
-        the very answers that stand there. Of a conversation in a session all or none."""
+        """The stored results of turns that are still valid: those with all turns before them, asked
+        with the very answers that stand there. Of a conversation in a session all or none."""
         turns = {case.id: case for case in cases if case.conversation is not None}
         stored = {(r.test_case_id, r.repeat): r for r in results if r.test_case_id in turns}
         repeats = sorted({repeat for _, repeat in stored})
@@ -259,7 +260,8 @@ class Talks:
         return sound if whole or not self._plan.in_one_go else {}
 
     async def ask(self, api: ChatApi, unit: Sequence[Job]) -> AsyncIterator[list[BotAnswer]]:
-        """The answers of a unit, what is to be written together in one list. Raises Interrupted."""
+        """The answers of a unit; answers to be written together are in one list. Raises
+        Interrupted."""
         answers: dict[str, str] = {}
         failed: tuple[Job, TestResult] | None = None
         session = self._new_session(unit[0])

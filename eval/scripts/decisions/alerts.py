@@ -1,4 +1,4 @@
-"""When a primary metric's line of numbers calls for a look, and what changed beside it.
+"""Alerts on a primary metric's line of numbers, and the changes beside them.
 
 A line is one metric by one definition on one eval set; ``ragmetrics/stats/control.py`` judges it.
 "Worse" follows the metric's direction. Where two neighbouring points hold scores by case, the
@@ -48,7 +48,7 @@ from records.targets import TARGETS, declared_documents
 ALERTS = ("shift", "fall", "pair", "drop", "gone")
 
 PairOf = Callable[[int, int, Key], PairVerdict | None]
-"""What a paired comparison of two points, by their places, says of a metric."""
+"""The paired comparison of two points, by their places, for a metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class JudgedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is wrong with a line now. ``kind``: one of ``ALERTS``.
+    """The present alert of a line. ``kind``: one of ``ALERTS``.
 
     ``at``: the point where it began (for gone: the last one that had the number). ``found``: the
     point that gave it away.
@@ -341,7 +341,7 @@ class PointPairs:
         return PairVerdict(row.verdict == "better", row.p)
 
     def says(self, before: int, now: int) -> tuple[str, ...]:
-        """What the comparison of two points says, its verdict first; () without case scores."""
+        """The comparison of two points in words, its verdict first; () without case scores."""
         decision = self._decision(before, now)
         if decision is None:
             return ()
@@ -384,8 +384,8 @@ def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:
 def clusters_of_points(
     history: MetricHistory, eval_set: Path | None, targets: Path = TARGETS
 ) -> dict[str, LabelsById]:
-    """The clusters of each eval set that some point was scored with, by its SHA-256, as far as the
-    score lines of a run on disk name them, or the set itself is there.
+    """The clusters of each eval set that some point was scored with, by its SHA-256. They are known
+    if the score lines of a run on disk name them, or the set itself exists.
 
     ``eval_set``: the set to look into; None: those that the runs on disk were asked with. Where
     documents are few the set alone names the sections (``primary.clusters_of_run``).

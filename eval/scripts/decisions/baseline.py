@@ -45,7 +45,7 @@ REMEDY = "give a report of eval_suite.py or a metrics.json, unchanged"
 
 
 class EngineVerdict(NamedTuple):
-    """What the engine says of a primary metric. ``p``: that it is no worse, None where that could
+    """The engine's verdict on a primary metric. ``p``: that it is no worse, None where that could
     not be tested. ``verdict``: "" where the baseline's scores are of no case of the run."""
 
     p: float | None = None
@@ -146,7 +146,7 @@ def _change(
 def verdict_of(
     delta: float, worse_by: float, test: EngineVerdict, max_drop: float | None = None
 ) -> ChangeVerdict:
-    """What a change amounts to."""
+    """The verdict on a change."""
     if max_drop is not None and worse_by > max_drop + EPSILON:
         return "regression"
     if test.p is not None and test.p <= ALPHA:
@@ -157,7 +157,7 @@ def verdict_of(
 
 
 def caveats(baseline: Baseline, suite: str, cases: int) -> list[str]:
-    """What makes the comparison lame, in sentences; what forbids it is gating's to say."""
+    """The weaknesses of the comparison, in sentences; the gate reports anything that forbids it."""
     notes = []
     if baseline.cases is not None and baseline.cases != cases:
         notes.append(f"The baseline has {baseline.cases} cases, this run {cases}.")

@@ -29,11 +29,11 @@ WAYS: Mapping[tuple[bool, bool], Ways] = {
     (True, True): "fails still",
     (False, False): "ok still",
 }
-"""What became of a case, by whether it failed before and fails now."""
+"""The ways a case can change, by whether it failed before and fails now."""
 
 
 def ways_of(before: Mapping[Any, bool], after: Mapping[Any, bool]) -> dict[Any, Ways]:
-    """What became of each case that both runs have, from which of them fail."""
+    """The way each shared case changed, from the failing cases of both runs."""
     return {case: WAYS[before[case], fails] for case, fails in after.items() if case in before}
 
 
@@ -59,7 +59,7 @@ class ChangedCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseChanges:
-    """What became of the cases that two runs have: how many, and those that changed.
+    """The changes of the cases that two runs share: how many, and those that changed.
 
     ``depth``: the passages in which gold counted; None where no run tells. ``unmeasured``: what
     could not count, in words. ``unknown``: why nothing can be told, then all counts are 0.
@@ -137,7 +137,7 @@ class PairVerdicts:
         return len(self._codes) > self._codes.count(_ALONE)
 
     def way(self, case_id: str) -> Ways | None:
-        """What became of a case; None where a run lacks it."""
+        """The way a case changed; None where a run lacks it."""
         case = self.new.find_case(hash(case_id))
         code = _ALONE if case is None else self._codes[case]
         return None if code == _ALONE else _WORDS[code]
@@ -163,7 +163,7 @@ class PairVerdicts:
         return base, new
 
     def hashes(self, way: Ways, most: int) -> dict[int, Ways]:
-        """The hashes of the ids of the first cases of which this became."""
+        """The hashes of the ids of the first cases that changed this way."""
         code, hashes = _WORDS.index(way), self.new.case_hashes
         own = (hashes[case] for case, found in enumerate(self._codes) if found == code)
         return dict.fromkeys(islice(own, most), way)
@@ -185,7 +185,7 @@ class PairVerdicts:
 
 
 def rank_change(before: float | None, now: float | None) -> str:
-    """What became of the first gold passage, from 1 / rank in both runs: ``gold 9 → none``."""
+    """Change of the first gold passage's rank, from 1 / rank in both runs: ``gold 9 → none``."""
     ranks = (str(round(1 / value)) if value else "none" for value in (before, now))
     return f"gold {' → '.join(ranks)}"
 
@@ -206,8 +206,9 @@ def _first_gold(table: RunTable, ruling: Ruling) -> dict[int, float]:
 def read_pair(
     base: Path, new: Path, rules: CaseRules | None = None, tables: RunTables | None = None
 ) -> PairVerdicts:
-    """Two runs, each read by what both have. ``base``: also a metrics.json by itself, or a report
-    that names one; ``tables``: what was read of the runs. Raises StorageError for damaged files."""
+    """Two runs, each read by the rules that both can answer. ``base``: also a metrics.json by
+    itself, or a report that names one; ``tables``: what was read of the runs. Raises StorageError
+    for damaged files."""
     tables = tables or RunTables()
     both = tables[base], tables[new]
     rules = read_case_rules() if rules is None else rules
@@ -226,7 +227,7 @@ def read_pair(
 
 def changes_of(pair: PairVerdicts, most: int) -> CaseChanges | None:
     """The counts of a pair, and its first ``most`` cases each way with their reasons, in the order
-    of the files; None where the runs share no case. Raises StorageError for damaged files."""
+    of the files. None if the runs share no case. Raises StorageError for damaged files."""
     if pair.unknown:
         return CaseChanges(dict.fromkeys(_WORDS, 0), unknown=pair.unknown)
     if not pair:

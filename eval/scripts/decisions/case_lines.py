@@ -77,7 +77,7 @@ def _stored(run: RunVerdicts, case_ids: Iterable[str]) -> StoredVerdicts:
 
 
 class CommittedVerdicts:
-    """What a metrics.json alone, or a report that names one, says of the cases of its run.
+    """The verdicts on cases in a metrics.json alone, or in a report that names one.
 
     ``ruling``: by which the verdicts were given. ``missing``: why there are none, in words.
     """
@@ -99,7 +99,8 @@ class CommittedVerdicts:
             )
 
     def differs(self, shared: Basis) -> str:
-        """Why the verdicts would be others by what both runs have; "" where they would not."""
+        """The reason why the shared basis of both runs would give other verdicts; "" if it would
+        not."""
         own, both = self.ruling, Ruling(self.ruling.case_rules, shared)
         if self.missing:
             return self.missing

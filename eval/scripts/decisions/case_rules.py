@@ -45,7 +45,7 @@ class CaseRules:
 
     @cached_property
     def sha256(self) -> str:
-        """A hash of all that decides, so that two files can tell whether they mean the same."""
+        """A hash of everything that decides, so that two files can be compared by it."""
         rows = [
             [rule.name, *rule.metrics, rule.sign, rule.bound, rule.level]
             for rule in self.rules
@@ -127,7 +127,7 @@ def _changed(rule: CaseRule, value: Any) -> CaseRule:
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """What the verdicts of a run rest on.
+    """The basis of the verdicts of a run.
 
     ``depth``: passages that were asked for; None where that is not known. ``judge``: who judged, as
     JSON; "" without a judge. ``definitions``: of each scored metric, by ``section.metric``; None
@@ -140,7 +140,7 @@ class Basis(msgspec.Struct, frozen=True):
     definitions: Mapping[str, str] | None = None
 
     def shared(self, other: Basis) -> Basis:
-        """What two runs have in common: verdicts that rest on it can be compared."""
+        """The common basis of two runs: verdicts that rest on it can be compared."""
         depths = [depth for depth in (self.depth, other.depth) if depth is not None]
         both = self.definitions
         if both is None or other.definitions is None:
@@ -161,7 +161,7 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 def basis_of(folder: Path) -> Basis:
-    """What a run's config.json and metrics.json tell. Raises StorageError for damaged files."""
+    """The basis in a run's config.json and metrics.json. Raises StorageError for damaged files."""
     path = folder / METRICS
     sections = read_sections(path, slices=False).get("sections", {}) if path.exists() else None
     return basis_from(folder, sections)
@@ -177,7 +177,7 @@ def basis_from(folder: Path, sections: Mapping[str, Any] | None) -> Basis:
 
 
 def basis_of_sections(sections: Mapping[str, Any], depth: int | None) -> Basis:
-    """The same of a run of which there is nothing but its metrics.json."""
+    """The same for a run with nothing but its metrics.json."""
     judge = (sections.get("judged", {}).get("options") or {}).get("judge") or {}
     identity = judge.get("identity") or {}
     told = [judge.get(name) for name in ("identity", "prompts", "parameters")]

@@ -104,7 +104,7 @@ class Ruling:
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """What rules would read and was not measured, in words: ``not judged by a model``."""
+        """The unmeasured inputs of the rules, in words: ``not judged by a model``."""
         sections = dict.fromkeys(
             self.rules[place].section
             for place in range(len(self.rules))
@@ -188,7 +188,7 @@ class Ruling:
 
     def broken_of_codes(self, table: SectionTable) -> list[int]:
         """The bits of the rules that each code of a section's score lines breaks (see
-        ``SectionTable.codes``), as far as they are read; none of a section without rules."""
+        ``SectionTable.codes``), as far as they are read. Empty for a section without rules."""
         columns = [table.raw(name) for name in self.names(table.section)]
         rows = zip(*([None if v != v else v for v in column] for column in columns), strict=True)
         bits = [self.broken_by(table.section, values) for values in rows]
@@ -213,7 +213,7 @@ class Ruling:
         return settled
 
     def keeps(self, metric: str) -> Target | None:
-        """What a rule asks of a metric (``section.metric``); None where no rule asks anything."""
+        """The condition of a rule on a metric (``section.metric``); None without a rule."""
         rules = (rule for rule in self.rules if rule.metric == metric and not rule.ranked)
         return next((Target(rule.sign, rule.bound) for rule in rules), None)
 
@@ -316,7 +316,7 @@ Key = tuple[str, int]
 """Case id and repeat: what names an answer."""
 
 Answer = Mapping[str, float | None]
-"""The scores of one answer by ``section.metric``; what was not measured is None or not there."""
+"""The scores of one answer by ``section.metric``; an unmeasured score is None or missing."""
 
 
 def judge_case(
@@ -373,7 +373,7 @@ class VerdictCounts:
     unmeasured: tuple[str, ...] = ()
     depth: int | None = None
     words: Mapping[str, str] = field(default_factory=dict)
-    """What is written behind a number of cases, by rule."""
+    """The words behind a number of cases, by rule."""
 
     def says(self) -> str:
         """All of it in words: ``78 of 146 cases fail: 33 with another outcome, …``."""
@@ -423,8 +423,8 @@ class RunVerdicts:
         self._begun += bool(len(self.answers)) or not self._begun
 
     def number(self, case: int, repeat: int) -> int:
-        """The number of an answer, a new one where it is first seen, by the hash of its case's id
-        and the number of its repeat."""
+        """The number of an answer by the hash of its case's id and the number of its repeat; an
+        unseen answer gets a new one."""
         answer = None if self._begun == 1 else self.answers.find((case, repeat))
         if answer is not None:
             return answer
@@ -494,7 +494,7 @@ class RunVerdicts:
         return self._cases.find_hash(digest)
 
     def broken_of(self, key: Key) -> int:
-        """What one answer breaks; 0 for one that is not known."""
+        """The rules that one answer breaks; 0 for an unknown one."""
         answer = self.find(key)
         return 0 if answer is None else self.broken[answer]
 
@@ -504,7 +504,7 @@ class RunVerdicts:
         return None if answer is None else bool(self.ruling.settle(self.broken[answer])[0])
 
     def by_case(self) -> Iterator[Sequence[int]]:
-        """What the answers of each case break, case by case in their order."""
+        """The rules that the answers of each case break, case by case in their order."""
         if len(self._cases) == len(self.broken):
             return ((bits,) for bits in self.broken)
         return iter(self._groups)

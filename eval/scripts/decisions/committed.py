@@ -1,4 +1,4 @@
-"""Two runs of which one has only its metrics.json, as git holds it: the primary metrics alone."""
+"""Compares two runs if git keeps only the metrics.json of one: the primary metrics alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def compare_committed(
     clusters: Clustering | None = None,
     tables: RunTables | None = None,
 ) -> Comparison:
-    """Compare the primary metrics of two runs by the scores that their metrics.json files hold.
+    """Compare the primary metrics of two runs by the scores in their metrics.json files.
 
     ``tables``: what was read of the runs. The same joint test as ``compare.compare``, and so the
     same verdicts on these metrics; there is nothing to say of others. Raises IncomparableError for
@@ -108,14 +108,14 @@ def compare_pair(
     clusters: Clustering | None = None,
     tables: RunTables | None = None,
 ) -> Comparison:
-    """Compare two runs; of a base of which git holds metrics.json alone, the primary metrics."""
+    """Compare two runs; if git keeps only the metrics.json of the base, their primary metrics."""
     if is_committed_alone(base):
         return compare_committed(base, new, options, clusters, tables)
     return compare(base, new, options, clusters=clusters, tables=tables)
 
 
 def first_lines(base: Path, new: Path) -> tuple[str, ...]:
-    """What compare_runs.py says of two run folders. Raises StorageError as it does."""
+    """The first lines of compare_runs.py on two run folders. Raises StorageError as it does."""
     tables, eval_set = RunTables(), asked_set(base)
     clusters, _ = clusters_of((base, new), eval_set, AUTO, tables)
     options = CompareOptions(eval_set=eval_set)
@@ -123,7 +123,7 @@ def first_lines(base: Path, new: Path) -> tuple[str, ...]:
 
 
 Heads = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""What two metrics.json say, base first."""
+"""The heads of two metrics.json, base first."""
 
 
 def comparison_of(
@@ -133,8 +133,8 @@ def comparison_of(
     heads: Heads,
     targets: Path = TARGETS,
 ) -> Comparison:
-    """What a decision on two metrics.json says, without its first line (``with_headline``): a row
-    for each primary metric, those that one run alone has too."""
+    """The decision on two metrics.json, without its first line (``with_headline``): a row for each
+    primary metric, those that one run alone has too."""
     rows, cases = [], [len(own.case_ids) for own in scores]
     for found in decision.rows:
         section, _, metric = found.name.partition(".")

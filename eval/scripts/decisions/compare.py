@@ -64,12 +64,12 @@ SHOWN_IDS = 3
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """What is compared and how. ``metrics``: those that decide; without any, the primary metrics of
-    ``targets``. ``sections``: those alone; without any, all that both runs have. ``by``: dimensions
-    whose slices are tested too. ``margin``: differences up to it count as equal. ``eval_set``: the
-    set that the runs were asked, to know which cases have no result. ``override``: the option with
-    which the running script sets ``ignore_invariants``; "" where it has none. ``every``: all
-    metrics, not one a family at its main cut-off."""
+    """The runs and metrics to compare, and the settings. ``metrics``: those that decide; without
+    any, the primary metrics of ``targets``. ``sections``: those alone; without any, all that both
+    runs have. ``by``: dimensions whose slices are tested too. ``margin``: differences up to it
+    count as equal. ``eval_set``: the set that the runs were asked, to know which cases have no
+    result. ``override``: the option with which the running script sets ``ignore_invariants``; ""
+    where it has none. ``every``: all metrics, not one a family at its main cut-off."""
 
     metrics: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()

@@ -70,7 +70,8 @@ def compare_page(
     paths: Sequence[Block] = (),
     every: bool = True,
 ) -> Page:
-    """What changed, remarks, the primary metrics, the others, the cases that changed, the verdict.
+    """The changed settings, remarks, the primary metrics, the others, the changed cases, the
+    verdict.
 
     ``every``: False leaves out what -v shows. ``paths``: where the evidence is lost.
     """

@@ -1,4 +1,4 @@
-"""What a comparison says, in words and cells of tables: for the terminal, and for Markdown."""
+"""Puts a comparison into words and cells of tables: for the terminal, and for Markdown."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _WAYS: tuple[tuple[RowVerdict, str], ...] = (
 
 
 def legend(comparison: Comparison) -> list[str]:
-    """What the words of the tables mean, as far as they occur."""
+    """The meaning of the words in the tables, as far as they occur."""
     rows = [*comparison.rows, *comparison.slices]
     lines = [
         "A verdict needs a p of at most 0.05 and a 95 % interval without 0. p of primary metrics "
@@ -150,7 +150,7 @@ HEAD = tuple(column.name for column in COLUMNS)
 
 
 def row_cells(row: MetricRow) -> tuple[str, ...]:
-    """What ``COLUMNS`` show of a metric."""
+    """The cells of ``COLUMNS`` for a metric."""
     return tuple(column.cell(row) for column in COLUMNS)
 
 
@@ -219,7 +219,7 @@ def _is_measured(row: MetricRow) -> bool:
 
 
 def remarks(comparison: Comparison, *, every: bool = True) -> list[str]:
-    """What a reader must know. ``every``: also which cases single metrics lack."""
+    """The remarks that a reader must know. ``every``: also which cases single metrics lack."""
     fragile = [
         f"{row.metric}: the rise rests on many small gains; one case of {row.n:,} that loses all "
         "would undo it."
@@ -264,7 +264,7 @@ def _ranks(gold_ranks: Ranks | None) -> str:
 
 
 def flip_title(flip: Flip) -> str:
-    """What happened to the score and to the ranks of the gold."""
+    """The change of the score and of the gold's ranks."""
     title = from_to(flip.base.score, flip.new.score)
     if flip.base.ranks is None and flip.new.ranks is None:
         return title

@@ -1,4 +1,4 @@
-"""What the numbers say together, in words: which part is to blame, and what to look at.
+"""Interprets the numbers together, in words: which part is to blame, and what to look at.
 
 Pure: measures in, findings out. A section is good when every measured metric with a target of its
 own in the catalogue keeps it, bad when one does not, unknown when nothing was measured; nothing is
@@ -24,7 +24,7 @@ HIGH, LOW = 0.7, 0.5
 ABSTAINS_WRONG = 0.3
 
 VERBATIM = 0.9
-"""Share of the words of answers that their passages hold, from which a bot counts as quoting."""
+"""Share of an answer's words that its passages contain, from which a bot counts as quoting."""
 
 NO_SECTIONS: Mapping[str, Mapping[str, Any]] = {}
 

@@ -199,7 +199,7 @@ def measure(
     worst: float | None = None,
     seed: int = 0,
 ) -> tuple[Effect, Floats]:
-    """The effect over the cases that both runs scored, and what each case adds to a test.
+    """The effect over the cases that both runs scored, and the contribution of each case to a test.
 
     ``skewed``: by ratios, of values above 0. ``largest``: the width of the metric's range;
     ``worst``: its bad end. The evidence of a case is its difference, or the signed rank of its log

@@ -38,7 +38,8 @@ Verdict = Literal["better", "worse", "no evidence", "equal", "too few"]
 Headline = Literal[
     "BETTER", "WORSE", "MIXED", "NO CLEAR DIFFERENCE", "SAME", "TOO FEW", "INCOMPLETE"
 ]
-"""INCOMPLETE is for the comparison to say, which knows what is missing (decisions/headline.py)."""
+"""The verdicts of the first line; INCOMPLETE comes from decisions/headline.py, which knows the
+missing scores."""
 
 LEAD_SHARE, REST_SHARE = 0.8, 0.2
 """Shares of alpha at which a lead metric and the others are tested (fallback: Wiens 2003)."""
@@ -87,7 +88,7 @@ class PrimaryRow:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the primary metrics say of two runs together."""
+    """The joint decision on the primary metrics of two runs."""
 
     headline: Headline
     rows: tuple[PrimaryRow, ...]
@@ -292,7 +293,7 @@ def _row(
 
 
 def side_of(effect: Effect, higher: bool) -> int:
-    """On which side of "the same" the interval lies: 1 better, -1 worse, 0 when it holds it."""
+    """The side of "the same" on which the interval is: 1 better, -1 worse, 0 when it holds it."""
     if effect.limits is None:
         return 0
     low, high = effect.limits

@@ -19,7 +19,7 @@ Ranks = tuple[int | None, ...]
 
 
 class AnsweredCase(Protocol):
-    """What one run answered to a case: ``error`` is empty for calls that did not fail."""
+    """One run's answer to a case: ``error`` is empty for calls that did not fail."""
 
     @property
     def question(self) -> str: ...

@@ -43,8 +43,8 @@ UNTESTED_REMEDY = f"add cases, or {_ALLOW}"
 def baseline_checks(
     rules: GateRules, evidence: GateEvidence, sections: set[str] | None = None
 ) -> tuple[list[Check], Regressions]:
-    """All checks against the baseline, of ``sections`` only when given, and what the primary
-    metrics say."""
+    """All checks against the baseline, of ``sections`` only when given, and the decision on the
+    primary metrics."""
     base = evidence.base
     assert base is not None
     compared = {
@@ -84,7 +84,7 @@ def baseline_checks(
 
 
 def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
-    """What was compared with what, and the smallest fall that would have been caught."""
+    """The compared runs, and the smallest fall that the gate would have caught."""
     base, tested = evidence.base, [row for row in result.rows if row.p is not None]
     if base is None or not tested:
         return list(result.says[:1])
@@ -253,7 +253,8 @@ def _measured(
 
 
 def comparable(evidence: GateEvidence, sections: set[str]) -> Check:
-    """What measures the two runs must be the same: set, labels, judge, options of the scorers."""
+    """Check that both runs were measured in the same way: set, labels, judge, options of the
+    scorers."""
     differing = left_out_of(evidence, sections)
     differences = unlike(evidence, sections - differing.keys())
     reasons = [sentence.removesuffix(".") for sentence in differing.values()]

@@ -1,4 +1,4 @@
-"""What a gate looks at, and the checks of one run by itself: floors, coverage, failures, limits."""
+"""Reads a gate's evidence, and checks one run by itself: floors, coverage, failures, limits."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ HEAD = (
     "missing",
     "errors",
 )
-"""What metrics.json says of the run itself."""
+"""The numbers in metrics.json about the run itself."""
 
 FAILED_SHARE = 0.02
 """Calls that may fail: a gate fails when so many failures have a chance below 5 % at this share."""
 
 FREE = ("definitions",)
-"""Differences that each metric's own check tells."""
+"""Differences that each metric's own check reports."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class GateEvidence:
     targets: Path = TARGETS
     """Where the primary metrics are declared."""
     tables: RunTables = field(default_factory=RunTables, compare=False, repr=False)
-    """What was read of the runs."""
+    """The tables read from the runs."""
 
 
 def side_of(folder: Path) -> RunNumbers:
@@ -133,7 +133,7 @@ def _header(path: Path) -> dict[str, Any]:
 
 
 def unlike(evidence: GateEvidence, sections: set[str]) -> list[str]:
-    """What makes the two runs incomparable in all of these sections, a phrase each."""
+    """Differences that make the two runs incomparable in all of these sections, a phrase each."""
     assert evidence.base is not None
     differences = run_controls(_run(evidence.base), _run(evidence.new), sorted(sections))
     return [
@@ -222,7 +222,7 @@ NOTHING: dict[str, Any] = {
 
 
 def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
-    """Every floor; a metric that was not measured, or on too few texts to tell, fails it."""
+    """A check for every floor; it fails for a metric without a number, or with too few texts."""
     sections = {**dict.fromkeys(rules.floors, NOTHING), **evidence.new.sections}
     numbers = measures(sections, rules.floors, evidence.custom)
     for section, table in rules.floors.items():
@@ -235,8 +235,8 @@ def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 
 
 def unlabelled(evidence: GateEvidence, section: str, metric: str) -> bool:
-    """Whether a metric has no number because no case has what it needs: neither a failure nor a
-    section that was not scored, and not measured in the baseline either."""
+    """Whether a metric has no number because no case has the labels it needs: neither a failure nor
+    a section that was not scored, and not measured in the baseline either."""
     base, new = evidence.base, evidence.new
     if base is not None and base.part(section, "mean", metric) is not None:
         return False

@@ -14,7 +14,7 @@ from records.targets import TARGETS
 from terminal.page import number
 
 ROOM = 0.05
-"""How far under a figure its floor lies where it has no interval, as a share of the range."""
+"""Distance of a floor below its figure where it has no interval, as a share of the range."""
 
 SLACK = {"latency_p95_ms": 2.0, "cost_per_case_usd": 1.5}
 """How many times the measured time or cost may be reached."""

@@ -113,7 +113,7 @@ def _quoted(text: str) -> Quoted:
 
 
 GITHUB_MOST = 10
-"""Annotations of one kind that GitHub shows a step; what comes later is dropped in silence."""
+"""Annotations of one kind that GitHub shows per step; it drops later ones silently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,8 @@ class _Annotation:
 
 
 def workflow_commands(verdict: Verdict, file: str) -> list[str]:
-    """An error a failed check, a warning an accepted one, a notice each for the rest of what a
-    reader must know. ``file``: the gates file as the repository names it."""
+    """An error for each failed check, a warning for each accepted one, and a notice for each other
+    necessary remark. ``file``: the gates file as the repository names it."""
     errors = [_of(check) for check in verdict.of("failed")]
     warnings = [_of(check) for check in verdict.of("accepted")]
     notices = [_Annotation("notice", "Gate", verdict.summary())]
@@ -180,7 +180,7 @@ def _escape_property(text: str) -> str:
 
 
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML 1.0 document may hold, however it is written."""
+"""Characters that no XML 1.0 document can contain, in any notation."""
 
 
 def junit(verdict: Verdict) -> bytes:

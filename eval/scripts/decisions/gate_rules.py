@@ -53,7 +53,7 @@ RUN = re.compile(
 )
 
 OF_RUN = ("cases", "errors", "error_share")
-"""Numbers that stand in the head of metrics.json."""
+"""Numbers in the head of metrics.json."""
 
 RUN_NAMES = (
     "cases, errors, error_share, cost_usd, cost_per_case_usd, tokens, tokens_per_case, "
@@ -88,7 +88,7 @@ class GateRules:
     no failure."""
     require_baseline: bool = False
     skip_unlabelled: bool = False
-    """Rules on what no case of the set has labels for are skipped instead of failing."""
+    """Rules without labels in the set are skipped, not failed."""
     allow_untested: bool = False
     """Whether a primary metric that cannot be tested may pass."""
     made_for: str = ""

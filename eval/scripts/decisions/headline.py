@@ -92,7 +92,7 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
 
 
 def verdict_sentence(comparison: Comparison) -> str:
-    """The verdict of the primary metrics, and what it rests on."""
+    """The verdict of the primary metrics, and its basis."""
     rows = _tested(comparison)
     word = comparison.headline
     better, worse = (_surest(rows, name) for name in ("better", "worse"))
@@ -151,7 +151,7 @@ def _suspicion(row: MetricRow) -> str:
 
 
 def finding(row: MetricRow) -> str:
-    """What a metric says now, and what it said before."""
+    """The value of a metric now and before, in words."""
     metric = catalogue_row(row.metric)
     before, now = of_hundred(row)
     if row.ratio is not None:
@@ -297,7 +297,7 @@ def repeated_mde(row: MetricRow) -> float | None:
 
 
 def repeat_advice(rows: Iterable[MetricRow]) -> str:
-    """What repeats would show where the bot's own variance is most of what hides a change."""
+    """The advice to repeat questions if the bot's own variance is most of the uncertainty."""
     noisy = [row for row in rows if row.primary and is_noisy(row) and row.verdict == "no evidence"]
     for row in noisy:
         if (size := repeated_mde(row)) is not None and row.mde is not None:

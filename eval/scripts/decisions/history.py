@@ -416,7 +416,7 @@ def _text(value: object) -> str | None:
 
 
 QUIET = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_PAGER": "cat"}
-"""No pager, no lock, no fetching of what a partial clone left out, messages in English."""
+"""Settings of git: no pager, no lock, no fetching for a partial clone, messages in English."""
 
 FORMAT = "--format=commit %H %cI %s"
 

@@ -1,4 +1,4 @@
-"""The history as a page (a table with sparklines, plots, what changed, alerts), CSV and JSON."""
+"""The history as a page (a table with sparklines, plots, changes, alerts), CSV and JSON."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def history_page(
     max_drop: float | None,
     primary: Collection[str],
 ) -> Page:
-    """The metrics with their trends, plots, what changed in between, alerts, how many there are.
+    """The metrics with their trends, plots, the changes in between, alerts, and their number.
 
     ``primary``: the metrics that alert, in the order in which they are named.
     """
@@ -275,7 +275,7 @@ JUDGED = ["baseline", "drop", "band_low", "band_high", "alert"]
 COLUMNS = [*POINT, "section", "metric", *NUMBER, *COUNTS, *JUDGED]
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for a formula when a text begins with it."""
+"""Characters that make a spreadsheet read a text as a formula."""
 
 
 def _rows(history: MetricHistory, lines: Sequence[MetricCourse]) -> Iterator[dict[str, Any]]:

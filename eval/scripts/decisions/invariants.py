@@ -43,7 +43,7 @@ who is looked at by himself. An option that is the empty text was not used."""
 LABELS = "labels_sha256"
 
 SEEN = "fingerprints"
-"""What a judge's server tells of its build, which may change from call to call."""
+"""The server's report on its build, which may change from call to call."""
 
 SYSTEM = ("index", "retriever", "answerer")
 
@@ -51,7 +51,7 @@ PARTS = (*SYSTEM, "api")
 
 
 class IncomparableError(StorageError):
-    """Two runs differ in what must be the same; ``differences`` names it.
+    """Two runs differ in a setting that must be the same; ``differences`` names it.
 
     ``override``: the option of the running script that compares all the same; "" without one.
     """
@@ -133,7 +133,7 @@ def config_of(folder: Path) -> RunConfig:
 
 
 def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
-    """Differences in what must be the same for the sections that are compared."""
+    """Differences in settings that must be the same for the compared sections."""
     sections = list(sections)
     options = scored_otherwise(base, new, sections).values()
     return [*run_controls(base, new, sections), *(one for found in options for one in found)]
@@ -186,7 +186,8 @@ def comparable_sections(
 
 
 def run_controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
-    """Differences in what must be the same for all sections, and in definitions of metrics."""
+    """Differences in settings that must be the same for all sections, and in definitions of
+    metrics."""
     pairs = {
         "eval set (asked)": (base.config.dataset.get("sha256"), new.config.dataset.get("sha256")),
         "eval set (scored)": (
@@ -210,7 +211,7 @@ def run_controls(base: Run, new: Run, sections: Iterable[str]) -> list[Differenc
 
 
 JUDGED = ("judged", "rubrics")
-"""The sections that hold what a judge says."""
+"""The sections with a judge's verdicts."""
 
 
 def judge_of(run: Run, section: str = JUDGED[0]) -> Mapping[str, Any]:
@@ -278,7 +279,7 @@ def _payload_differences(base: RunConfig, new: RunConfig) -> Iterator[Difference
 
 
 def varied(base: RunConfig, new: RunConfig) -> list[Difference]:
-    """Differences of what was measured: index, retriever, answerer, API, seed, way of asking."""
+    """Differences of the measured bots: index, retriever, answerer, API, seed, way of asking."""
     changed: list[Difference] = []
     for part in PARTS:
         old, now = dict(getattr(base, part)), dict(getattr(new, part))
@@ -307,7 +308,7 @@ def _differences(base: Any, new: Any, name: str) -> list[Difference]:
 def remarks(
     base: Run, new: Run, changes: Sequence[Difference], declared: Sequence[str]
 ) -> list[str]:
-    """What a reader should know of the configurations, in sentences."""
+    """Remarks on the configurations for a reader, in sentences."""
     notes = []
     things = _changed_things(changes)
     undeclared = [name for name in things if not any(_under(name, part) for part in declared)]
@@ -356,7 +357,7 @@ def remarks(
 
 
 LOOKED_AT = 2000
-"""Score lines of each run that tell how much of the gold a chunk holds; more tell the same."""
+"""Score lines of each run that are read for the gold's share of a chunk; more lines add nothing."""
 
 COARSER = 1.1
 """The ratio of supports a chunk from which two runs differ in the size of their chunks."""

@@ -1,4 +1,4 @@
-"""Is the judge of a run the one that people have checked, and what stands against its figures?
+"""Checks that people have calibrated the judge of a run, and lists objections to its figures.
 
 Also the words in which a calibration is shown, on the terminal and in the report.
 """
@@ -21,7 +21,7 @@ Calibration = Mapping[str, Any]
 
 
 def stored_calibrations(folder: Path | None) -> list[Calibration]:
-    """The calibrations that a run folder holds; none without a folder."""
+    """The calibrations in a run folder; none without a folder."""
     if folder is None:
         return []
     return [calibration.read(path) for path in calibration.files_of(folder)]
@@ -74,7 +74,7 @@ def objections(
     min_kappa: float,
     min_balanced_accuracy: float,
 ) -> list[str]:
-    """What stands against using the run's figures, a sentence each; none when nothing does.
+    """Objections to the use of the run's figures, a sentence each.
 
     ``judges`` and ``prompts``: every one that the run's verdicts name. ``parameters``: the run's,
     None when it does not say; what only one side knows is a change.

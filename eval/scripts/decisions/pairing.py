@@ -49,7 +49,7 @@ class ClusterCodes:
         self._last: tuple[Ints, Ints | None] | None = None
 
     def of(self, ids: Ints) -> Ints | None:
-        """0, 1, …, the same for cases of one cluster; None when each stands by itself."""
+        """0, 1, …, the same for cases of one cluster; None when each case is alone."""
         if not len(self._ids):
             return None
         if self._last is None or self._last[0] is not ids:
@@ -67,7 +67,7 @@ class ClusterCodes:
         return compact(codes)
 
     def sentence(self, ids: Ints | None) -> str:
-        """What was counted together, in words."""
+        """The unit of counting, in words."""
         if self.clustering is None or ids is None:
             return ""
         if len(self._ids) and not np.isin(ids, self._ids).any():
@@ -155,7 +155,7 @@ class SideBySide:
         return values
 
     def answered(self) -> Mask:
-        """Cases of which both runs have an answer."""
+        """Cases with an answer in both runs."""
         base, new = np.zeros(len(self.ids), bool), np.zeros(len(self.ids), bool)
         base[: self.base.cases] = ~self.base.failed
         new[self._new_places] = ~self.new.failed

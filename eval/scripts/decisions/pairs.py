@@ -58,7 +58,7 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class PairHabits:
-    """What the judge does whatever the answers say.
+    """The judge's habits that do not depend on the answers.
 
     ``asked``: opinions that were asked in both orders. ``by_order``: of them, those in which the
     same place won both times; ``unquoted``: those with a quote that neither answer has. ``first``:
@@ -81,7 +81,7 @@ class PairHabits:
 
 @dataclass(frozen=True, slots=True)
 class LengthBias:
-    """Whether a judge favours longer answers beyond what people say.
+    """Whether a judge favours longer answers more than people's labels do.
 
     ``labels``: pairs that people and judge decided or called equal. ``longer``: of them, those in
     which the judge took the longer answer and people the shorter one; ``shorter``: the reverse.
@@ -100,7 +100,7 @@ class LengthBias:
 
 @dataclass(frozen=True, slots=True)
 class PairDecision:
-    """What a judge's pairs say of a run and its base.
+    """The decision on a run and its base from a judge's pairs.
 
     ``better``, ``worse``, ``undecided``: cases; ``equal``: of the undecided, those with the same
     answer in both runs. ``share``: of the decided cases, those that the run won, with its 95 %
@@ -139,7 +139,7 @@ class PairDecision:
         return f"{counts} of {self.cases:,}"
 
     def says(self) -> str:
-        """The verdict as a sentence, with what it rests on."""
+        """The verdict as a sentence, with its basis."""
         decided = self.better + self.worse
         if self.verdict == "too few":
             return f"too few independent cases ({self.clusters}) to tell"
@@ -213,8 +213,8 @@ def _decision(values: Floats, row: Any) -> PairDecision:
 
 
 def habits_of(verdicts: Sequence[PairOpinion], longer: Mapping[PairKey, int]) -> PairHabits:
-    """What the judge does whatever the answers say. ``longer``: 1 where the run's answer is the
-    longer one, -1 where it is the shorter one, 0 where both are of a length."""
+    """The judge's habits that do not depend on the answers. ``longer``: 1 where the run's answer is
+    the longer one, -1 where it is the shorter one, 0 where both are of a length."""
     asked = [verdict for verdict in verdicts if verdict.orders]
     said = [order.verdict for verdict in asked for order in verdict.orders]
     places = said.count(FIRST), said.count(SECOND)
@@ -318,7 +318,7 @@ def _named(decision: PairDecision, base: Path, run: Path, file: PairFile) -> Pai
 
 
 def pair_verdicts(run: Path, base: Path, key: PairKey) -> list[tuple[str, str, str]]:
-    """What a judge said of one case of two runs: question asked, better, worse or undecided, and
+    """A judge's verdicts on one case of two runs: question asked, better, worse or undecided, and
     the quote; [] where no pair of them was judged."""
     path = pairs_file(run, base)
     if not path.exists():
@@ -374,7 +374,7 @@ def quote_of(verdict: PairOpinion) -> str:
 
 
 def habit_lines(decision: PairDecision) -> list[str]:
-    """What to know of the judge and of what is missing, a sentence each."""
+    """Remarks on the judge and on missing verdicts, a sentence each."""
     habits, bias = decision.habits, decision.bias
     lines = []
     if decision.equal:

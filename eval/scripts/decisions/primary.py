@@ -36,7 +36,7 @@ BUILT_IN = (
     "pipeline.answered",
     "judged.correctness",
 )
-"""What decides where targets.toml declares nothing."""
+"""The primary metrics if targets.toml declares none."""
 
 JUDGED = "judged"
 
@@ -45,10 +45,10 @@ FIXED_NOTE = (
     "one section are counted together. If all cases of a document change together by luck, that "
     "counts as a difference; run_eval.py --repeat 2 shows it."
 )
-"""What verdicts on fixed documents cannot tell."""
+"""The limit of verdicts on fixed documents."""
 
 MOST_CASES = 2000
-"""Cases up to which metrics.json holds the primary scores of every case."""
+"""Cases up to which metrics.json contains the primary scores of every case."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def read_primary(
     asked: Sequence[str] | None = None,
     table: RunTable | None = None,
 ) -> PrimaryScores | None:
-    """The primary scores of a run folder or of a metrics.json; None when it holds none.
+    """The primary scores of a run folder or of a metrics.json; None when it has none.
 
     A folder is read from its score lines, where it has any, else from its metrics.json. ``names``:
     by default those of ``primary_names``; names that were not scored are left out. ``asked``: the

@@ -75,7 +75,7 @@ class Regression:
 
 @dataclass(frozen=True)
 class Regressions:
-    """What became of the primary metrics.
+    """The changes of the primary metrics.
 
     ``lost``: scored in the baseline and no longer. ``gained``: declared, and scored in the run
     alone. ``redefined``: both definitions of a metric that
@@ -93,7 +93,7 @@ class Regressions:
     says: tuple[str, ...] = ()
     """The first line of the comparison, as compare_runs.py prints it; () without case scores."""
     advice: str = ""
-    """What repeats would show; "" where nothing is known of them."""
+    """The benefit of repeats in words; "" if it is unknown."""
     notes: tuple[str, ...] = ()
     effects: Mapping[str, Effect] = field(default_factory=dict)
     """Of every metric that could be compared case by case, by ``section.metric``."""
@@ -108,7 +108,7 @@ class Regressions:
 def regressions(
     evidence: GateEvidence, names: Collection[str], sections: Collection[str] = ()
 ) -> Regressions:
-    """Test all primary metrics, and tell of those in ``names``.
+    """Test all primary metrics, and report on those in ``names``.
 
     ``sections``: others whose effects are wanted, where both runs have score lines. A section that
     was scored differently is left out. Raises StorageError for damaged files.

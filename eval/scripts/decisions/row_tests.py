@@ -86,7 +86,7 @@ def with_effect(row: MetricRow, effect: Effect) -> MetricRow:
 
 
 def decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
-    """A primary row with what the joint test says of it."""
+    """A primary row with the result of the joint test."""
     ratio = found.effect.ratio
     verdict: Any = found.verdict
     if verdict in ("better", "worse") and ratio is not None and ratio.opposed:
@@ -108,8 +108,8 @@ def decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
 def bot_noise(
     base: Mapping[str, Any], new: Mapping[str, Any], metric: str
 ) -> tuple[float, float] | None:
-    """What of n times the variance of a mean difference is the bot's own: of the two runs as they
-    were asked, and with ``REPEATS`` answers a case in both; None where no run has repeats."""
+    """The bot's own part of n times the variance of a mean difference: of the two runs as they were
+    asked, and with ``REPEATS`` answers a case in both; None where no run has repeats."""
     known, asked = [], []
     for section in (base, new):
         stability = section.get("stability") or {}

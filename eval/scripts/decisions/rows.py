@@ -1,4 +1,4 @@
-"""What a comparison of two runs says, metric by metric; values alone, no files."""
+"""The comparison of two runs, metric by metric; values alone, no files."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class MetricRow:
     slice: str | None = None
     """``category=factual`` for a row of a slice, else None."""
     effect: Effect | None = None
-    """What the numbers were made from; not in the JSON data."""
+    """The source of the numbers; not in the JSON data."""
 
     @property
     def name(self) -> str:
@@ -168,7 +168,7 @@ class Comparison:
     slices: tuple[MetricRow, ...] = ()
     clusters: str = ""
     scope: str = ""
-    """What the verdicts are limited to, where documents are fixed; "" elsewhere."""
+    """The limit of the verdicts where documents are fixed; "" elsewhere."""
     tested: int = 0
     """Primary metrics in the joint test that changed at all."""
     controls: tuple[Difference, ...] = ()

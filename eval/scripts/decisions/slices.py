@@ -1,4 +1,5 @@
-"""What failing cases have in common: slices of a set in which more cases fail than elsewhere.
+"""Finds the properties that failing cases share: slices of a set in which more cases fail than
+elsewhere.
 
 Two families of slices share the level of 5 % evenly. What a case is (labels, words, language,
 length, topic) is tested by permuting clusters of equal size; where it is (turn, gold folder, gold
@@ -70,8 +71,9 @@ _LANGUAGES = dict(re.findall(r"(\w+) (\w+)", _NAMES))
 
 
 class SlicedCase(NamedTuple):
-    """What slices are made of. ``labels``: what the case is, ``places``: where it is, both as they
-    are written behind "Questions". ``cluster``: cases with the same number share their luck."""
+    """A case as the slices need it. ``labels``: what the case is, ``places``: where it is, both as
+    they are written behind "Questions". ``cluster``: cases with the same number share their luck.
+    """
 
     case_id: str
     question: str
@@ -178,8 +180,8 @@ def common_slices(
     labels_dir: Path | None,
     embed: Embed | None = None,
 ) -> Slices:
-    """What the failing cases of a run have in common; of two runs the cases that broke, among those
-    that were ok before."""
+    """The properties that the failing cases of a run share; for two runs the cases that broke,
+    among those that were ok before."""
     run = of if isinstance(of, RunVerdicts) else of.new
     marks: dict[int, bool] = {}
     if isinstance(of, RunVerdicts):

@@ -26,8 +26,8 @@ PLANNED = "planned"
 
 
 class Decided(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What the last look at a run said. ``share``: of the cases that the other run scored, how many
-    were asked by then. ``calls``: asked; ``of``: planned."""
+    """The result of the last look at a run. ``share``: of the cases that the other run scored, how
+    many were asked by then. ``calls``: asked; ``of``: planned."""
 
     against: str
     metric: str
@@ -46,7 +46,7 @@ class Decided(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def decided_of(config: RunConfig) -> Decided | None:
-    """What a run's looks came to; None for a run without looks while it was asked."""
+    """The result of a run's looks; None for a run without looks while it was asked."""
     raw = config.run.get(DECIDED)
     if raw is None:
         return None
@@ -62,8 +62,8 @@ def decided_of(config: RunConfig) -> Decided | None:
 
 
 def look_at(effect: Effect, share: float) -> InterimLook | None:
-    """What a look may say of the difference; None for fewer clusters than any verdict needs, before
-    ``FIRST_LOOK`` cases, and where nothing tells how much the differences vary."""
+    """The decision that a look allows. None for fewer clusters than any verdict needs, before
+    ``FIRST_LOOK`` cases, and while the variance of the differences is unknown."""
     spread = effect.spread
     if share < 1 and effect.n < FIRST_LOOK:
         return None
@@ -82,7 +82,7 @@ def verdict_at(seen: InterimLook | None, name: str) -> Verdict:
 
 
 def with_looks(row: MetricRow, decided: Decided) -> MetricRow:
-    """The row with the interval, p and verdict that hold at all looks of the run at once."""
+    """The row with the interval, p and verdict that are valid at all looks of the run at once."""
     if row.effect is None:
         return row
     seen = look_at(row.effect, decided.share)
@@ -94,8 +94,8 @@ def with_looks(row: MetricRow, decided: Decided) -> MetricRow:
 
 
 def stopped_note(config: RunConfig, base: str) -> str:
-    """What a reader of a comparison with ``base`` should know of a run that was looked at while it
-    was asked; "" for other runs."""
+    """A note for a comparison with ``base`` on a run that was looked at while it was asked; "" for
+    other runs."""
     decided = decided_of(config)
     if decided is None:
         return ""

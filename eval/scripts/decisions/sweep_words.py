@@ -50,12 +50,12 @@ COLUMNS: tuple[DataColumn[SettingOutcome], ...] = (
     DataColumn("p95 ms", lambda outcome: _number(outcome.latency_p95_ms, ",.0f")),
     DataColumn("USD a call", lambda outcome: _number(outcome.cost_usd, ".5f"), drop=3),
 )
-"""Of a sweep's table; ``interval`` is that of the difference, for all pairs and looks, and ◆ marks
-settings that no other one beats in quality, median latency and cost."""
+"""Columns of a sweep's table. ``interval`` is that of the difference, for all pairs and looks; ◆
+marks settings that no other one beats in quality, median latency and cost."""
 
 
 def sweep_page(sweep: Sweep) -> Page:
-    """The table, then what it means, a sentence a line."""
+    """The table, then its meaning, a sentence a line."""
     lines = (Prose(printable(line)) for line in sentences(sweep))
     title = ("Sweep ", Quoted(sweep.sweep_id))
     table = DataTable(COLUMNS, ranked(sweep))
@@ -83,7 +83,7 @@ def _picture(settings: Sequence[SettingOutcome]) -> Iterator[Drawing]:
 
 
 def sentences(sweep: Sweep) -> Iterator[str]:
-    """How it ended, what was saved, who is ahead of whom, and how sure that is."""
+    """How it ended, the saved questions, the lead of each setting, and its certainty."""
     names = " + ".join(
         name if weight == 1 else f"{weight:.2g} {name}" for name, weight in sweep.quality.items()
     )

@@ -60,7 +60,7 @@ class WatchedFigure:
 
     @property
     def sentence(self) -> str:
-        """What the figure does, in a sentence."""
+        """The course of the figure, in a sentence."""
         before, last, (bad, n) = fine_percent(self.reference.share), self.lasting, self.counts
         if not n:
             alarm = f"; the alarm since {spoken(last.since)} lasts" if last else ""
@@ -78,7 +78,7 @@ class WatchedFigure:
 
     @property
     def notes(self) -> list[str]:
-        """What limits the answer, and the last rise that is over, a sentence each."""
+        """The limits of the answer, and the last rise that is over, a sentence each."""
         notes, weeks = [], self.reference.weeks
         if self.rises and (over := self.rises[-1]).ended is not None:
             notes.append(f"It rose on {spoken(over.since)} and was back on {spoken(over.ended)}.")
@@ -123,7 +123,7 @@ def with_seen(rises: Sequence[Rise], today: date) -> list[Rise]:
 
 
 def not_found(figures: Sequence[WatchedFigure]) -> str:
-    """What rises these figures can hardly show, in a sentence; "" without figures."""
+    """The rises that these figures can hardly show, in a sentence; "" without figures."""
     limits = ", ".join(f"{f.label.lower()} {fine_percent(f.reference.limit)}" for f in figures)
     if not limits:
         return ""
@@ -134,7 +134,7 @@ def not_found(figures: Sequence[WatchedFigure]) -> str:
 
 
 def verdict(figures: Sequence[WatchedFigure]) -> str:
-    """What all figures together come to, in a sentence."""
+    """The joint verdict on all figures, in a sentence."""
     rises = [(f.label, f.lasting) for f in figures if f.alarm]
     alarms = [f"{label} since {spoken(last.since)}" for label, last in rises if last]
     if not alarms:

@@ -17,8 +17,8 @@ def watch_blocks(
     more: Sequence[Block] = (),
     last: str = "",
 ) -> Iterator[Block]:
-    """A sentence for each rise that lasts, one on what cannot be found, ``more`` blocks, a plot of
-    each figure with an alarm, and the verdict with ``last``, another alarm.
+    """A sentence for each lasting rise, one on rises that cannot be found, ``more`` blocks, a plot
+    of each figure with an alarm, and the verdict (``last``: another alarm).
 
     ``pictures``: a plot and a sentence of every figure.
     """
@@ -39,7 +39,7 @@ def watch_blocks(
 
 
 def limits(figures: Sequence[WatchedFigure]) -> list[str]:
-    """What limits the answers, each note once; with the figures where not all have it."""
+    """The limits of the answers, each note once; with the figures where not all have it."""
     notes = dict.fromkeys(note for figure in figures for note in figure.notes)
     lines = []
     for note in notes:
@@ -50,7 +50,7 @@ def limits(figures: Sequence[WatchedFigure]) -> list[str]:
 
 def picture(figure: WatchedFigure) -> Drawing | None:
     """The daily shares, with the reference's share and the least one of four weeks that alarms as
-    dotted lines, and pointers at the day named and at the day of the alarm. None without days.
+    dotted lines. Pointers mark the named day and the day of the alarm. None without days.
     """
     shares, reference, last = daily_shares(figure), figure.reference, figure.lasting
     if not shares:

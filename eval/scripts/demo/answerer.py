@@ -32,10 +32,10 @@ LEAST_GAIN = 0.1
 """Share of the question that a further sentence must add."""
 
 RANK_DISCOUNT = 0.1
-"""What a sentence loses for each rank of its chunk: the retriever's order counts too."""
+"""The discount of a sentence for each rank of its chunk: the retriever's order counts too."""
 
 HEADING_SHARE = 0.5
-"""What a term counts that only the heading holds: the sentence may be about something else."""
+"""The weight of a term that only the heading contains: the sentence may be about something else."""
 
 
 @dataclass(frozen=True, slots=True)

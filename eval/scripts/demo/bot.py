@@ -98,7 +98,7 @@ class Bot:
         self._folder_mode = folder_mode
 
     def health(self) -> dict[str, Any]:
-        """What is served: status, vaults, number of chunks, hash of the index."""
+        """The served index and settings: status, vaults, number of chunks, hash of the index."""
         facts = self._retriever.index.facts
         return {
             "status": "ok",
@@ -108,7 +108,8 @@ class Bot:
         }
 
     def ask(self, request: _AskRequest, *, debug: bool) -> dict[str, Any]:
-        """The response to one question; ``debug`` adds what was retrieved and how all was made.
+        """The response to one question; ``debug`` adds the retrieved passages and how each part was
+        made.
 
         ``usage`` counts words between white space, for there is no tokenizer to bill by: the
         prompt is the question and the texts that the answerer read, the completion is the answer.

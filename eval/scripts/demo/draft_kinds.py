@@ -137,7 +137,8 @@ def read_kinds(text: str) -> tuple[str, ...]:
 
 
 class PlannedDraft(msgspec.Struct, frozen=True):
-    """What one draft is asked of: its kind, its passages, and who asks (None: any user)."""
+    """The passages that one draft is asked about: its kind, its passages, and who asks (None: any
+    user)."""
 
     kind: str
     passages: tuple[NoteSection, ...]
@@ -286,7 +287,8 @@ def _used(draft: PlannedDraft, reply: Mapping[str, Any]) -> list[tuple[Item, Not
 
 
 def estimate(link: Connection, drafts: Sequence[PlannedDraft]) -> CostEstimate:
-    """What the drafts and all their checks may take; the checks as if none were in the cache."""
+    """The most calls that the drafts and all their checks may take; the checks as if none were in
+    the cache."""
     guess = "x" * 160
 
     def tasks() -> Iterator[JudgeTask]:
@@ -350,8 +352,9 @@ async def _answers(
 def drafter(
     personas: Sequence[Persona], say: Callable[[CostEstimate], bool]
 ) -> Callable[[DraftOptions, list[NoteSection], list[TestCase]], Drafts]:
-    """What ``write_drafts`` drafts by. ``say`` is given the estimate before anything is sent, and
-    answers whether to go on. Raises StorageError without a judge that can write."""
+    """The model and prompt that ``write_drafts`` uses. ``say`` is given the estimate before
+    anything is sent, and answers whether to go on. Raises StorageError without a judge that can
+    write."""
 
     def make(options: DraftOptions, every: list[NoteSection], cases: list[TestCase]) -> Drafts:
         if options.judge.by_rules:

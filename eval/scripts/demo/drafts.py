@@ -152,8 +152,8 @@ def holders(snippet: str, every: Sequence[NoteSection]) -> list[NoteSection]:
 
 @dataclass(frozen=True, slots=True)
 class DraftOptions:
-    """What is drafted from which vault, and where to; a ``judge`` named ``local`` means
-    that headings are the questions."""
+    """The vault to draft from, and the file to write; with a ``judge`` named ``local`` the headings
+    are the questions."""
 
     vault: str
     count: int
@@ -186,7 +186,7 @@ class Drafts:
     not_needed: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-    """What a reader of the drafts should know of the judge."""
+    """Notes about the judge for a reader of the drafts."""
     stopped: bool = False
     """Nothing was asked, as it was wanted."""
 

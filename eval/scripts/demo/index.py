@@ -1,4 +1,5 @@
-"""What the embedded bot searches: chunks with their BM25 index and their vectors, kept on disk.
+"""The search index of the embedded bot: chunks with their BM25 index and their vectors, kept on
+disk.
 
 In: the notes of a vault. Out: an Index that scores every chunk for a question. The kept form lies
 in ``<cache_dir>/index/<hash>``; the hash covers each chunk and every setting, so a change of the
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 LAYOUT = "1"
-"""Version of the folder's files and of what is indexed of a chunk."""
+"""Version of the folder's files and of the indexed parts of a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Index:
 
 
 def indexed_text(chunk: NoteChunk) -> str:
-    """What is searched of a chunk: its headings, which it does not repeat, and its text."""
+    """The searched text of a chunk: its headings, which it does not repeat, and its text."""
     return f"{chunk.heading_path}\n{chunk.text}" if chunk.heading_path else chunk.text
 
 
@@ -207,7 +208,8 @@ class LexicalIndex:
 
     @classmethod
     def load(cls, folder: Path) -> LexicalIndex:
-        """What ``save`` wrote; raises OSError, ValueError or KeyError when it is not whole."""
+        """Read an index that ``save`` wrote; raises OSError, ValueError or KeyError when it is not
+        whole."""
         import bm25s
 
         return cls(bm25s.BM25.load(str(folder), load_corpus=False))
@@ -237,8 +239,9 @@ class LexicalIndex:
         return scores
 
     def rarity(self, term: str) -> float:
-        """Inverse document frequency, ``ln(1 + (N - n + 0.5) / (n + 0.5))`` with n texts that hold
-        ``term`` (Robertson and Zaragoza 2009, in Lucene's form): > 0, largest for unknown terms.
+        """Inverse document frequency, ``ln(1 + (N - n + 0.5) / (n + 0.5))`` with n texts that
+        contain ``term`` (Robertson and Zaragoza 2009; Lucene's form): > 0, largest for unknown
+        terms.
         """
         term_id = self._bm25.vocab_dict.get(term)
         n = 0 if term_id is None else int(self._frequency[term_id])

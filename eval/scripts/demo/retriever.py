@@ -33,7 +33,7 @@ SHOWN = 30
 
 
 class UnknownFilter(ValueError):
-    """A filter names what the index does not have. ``field`` is ``vaults`` or ``folders``."""
+    """A filter names a value that the index lacks. ``field`` is ``vaults`` or ``folders``."""
 
     def __init__(self, field: str, names: Collection[str], present: Collection[str]) -> None:
         self.field = field
@@ -278,7 +278,7 @@ ENOUGH = 0.7
 MOST_FOLDERS = 3
 
 WEAK_SHARE = 0.3
-"""Below this share of the votes the best folder does not stand out."""
+"""Share of the votes below which the best folder has no clear lead."""
 
 WEAK_RELEVANCE = 0.3
 """Below this relevance the best chunk says little about where to look."""
@@ -355,7 +355,7 @@ alone would take them for content; other small words (the, with, is) are common 
 
 
 def question_terms(question: str) -> frozenset[str]:
-    """The terms of ``question`` that say what it is about; all of its terms if none does."""
+    """The terms of ``question`` that carry its topic; all of its terms if none does."""
     words_of_question = frozenset(terms(question))
     return words_of_question - QUESTION_WORDS or words_of_question
 

@@ -1,4 +1,4 @@
-"""The settings of the embedded bot, which ``--set KEY=VALUE`` changes, and what is usual."""
+"""The settings of the embedded bot, which ``--set KEY=VALUE`` changes, and their defaults."""
 
 from __future__ import annotations
 

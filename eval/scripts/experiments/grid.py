@@ -66,7 +66,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Grid:
-    """What a grid file asks for. ``quality``: weights of metrics, which add up to 1."""
+    """The content of a grid file. ``quality``: weights of metrics, which add up to 1."""
 
     settings: tuple[Setting, ...]
     baseline: str
@@ -85,7 +85,7 @@ class Grid:
 
 
 def read_grid(path: Path) -> Grid:
-    """Raises StorageError with what is wrong and how to write it."""
+    """Read a grid file. Raises StorageError with the fault and the right form."""
     try:
         raw = read_toml(path)
     except FileNotFoundError:

@@ -10,7 +10,8 @@ from records.cases import TestCase
 from records.clusters import label_of
 
 Cluster = tuple[TestCase, ...]
-"""Cases that are asked together, since they tell less than as many of different documents."""
+"""Cases that are asked together, since together they are less informative than as many of different
+documents."""
 
 
 def random_order(cases: Sequence[TestCase], seed: int) -> list[Cluster]:

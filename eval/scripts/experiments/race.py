@@ -50,11 +50,11 @@ class Limit:
     percent: int | None = None
 
     def broken_by(self, value: float) -> bool:
-        """Whether a value lies on the wrong side of the bound."""
+        """Whether a value is on the wrong side of the bound."""
         return bool(_WORSE[self.sign](value, self.bound))
 
     def value(self, values: Floats) -> float | None:
-        """The mean, or the percentile by nearest rank, of what is there; None of nothing."""
+        """The mean, or the percentile by nearest rank, of the present values; None without any."""
         import numpy as np
 
         own = values[~np.isnan(values)]
@@ -162,8 +162,8 @@ def dropped(
 def chance_apart(
     best: Floats, other: Floats, clusters: Ints | None, rules: Rules, still: int, share: float
 ) -> float | None:
-    """The chance that the last look tells a setting from the best one, if it goes on as it has
-    until now, when this ``share`` of the cases was asked; None where nothing can be said yet.
+    """The chance that the last look separates a setting from the best one, after this ``share`` of
+    the cases and if the trend continues. None before anything can be said.
 
     Predictive power: the mean of what is left to ask is as uncertain as that of what was asked, so
     the last mean varies around today's by (1 - share) / share of its own variance (Spiegelhalter
@@ -190,7 +190,7 @@ def futile(
     among: Sequence[str],
     share: float,
 ) -> bool:
-    """Whether asking on is not expected to tell any setting from the best one.
+    """Whether further questions are not expected to separate any setting from the best one.
 
     From half of the cases on, when these chances together are below 5 in 100. Nothing is dropped
     for it, so it adds no false drop.
@@ -209,7 +209,7 @@ def futile(
 
 
 def broken(limit: Limit, values: Floats, clusters: Ints | None, rules: Rules) -> str:
-    """Why a limit is proven broken by what was measured, a value a case; "" when it is not.
+    """The reason why the values, one a case, prove a limit broken; "" when they do not.
 
     Of a percentile: by the binomial chance of so many values beyond the bound. Of a mean: by its
     clustered standard error, Student's t.

@@ -52,7 +52,7 @@ def scorer_of(section: str, job: ScoringJob) -> Scorer:
 
 
 def full_name(metric: str) -> str:
-    """``section.metric`` of a metric of the catalogue, or of what is measured of a call. Raises
+    """``section.metric`` of a metric of the catalogue, or of a measurement of a call. Raises
     StorageError for any other name."""
     if metric.partition(".")[0] in catalogue.SECTIONS:
         return metric
@@ -165,8 +165,8 @@ class PartScorer:
 
 
 def failing_cases(folders: Mapping[str, Path]) -> dict[str, int]:
-    """How many cases of each run fail, by what all of them were measured for and within the
-    smallest depth; a run without scores is left out."""
+    """The number of failing cases of each run, by the metrics that all runs have and within the
+    smallest depth. A run without scores is left out."""
     if not folders:
         return {}
     basis = reduce(Basis.shared, map(basis_of, folders.values()))

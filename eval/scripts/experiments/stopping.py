@@ -80,7 +80,7 @@ class StopWhenDecided:
         return None
 
     def summary(self) -> str:
-        """What the looks came to, as a sentence."""
+        """The outcome of the looks, as a sentence."""
         decided = self._decided
         if decided is None:
             return "No look was taken at this run."

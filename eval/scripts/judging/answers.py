@@ -124,18 +124,18 @@ class JudgedAnswer:
 
     @cached_property
     def detection(self) -> Detection:
-        """What the phrase rules make of the answer, with the passages of the result."""
+        """The result of the phrase rules for the answer, with the passages of the result."""
         result = self.result
         return detect_with_passages(result.answer, result.chunks(), result.question)
 
     @property
     def language(self) -> str | None:
-        """The language of the answer; None when nothing tells it."""
+        """The language of the answer; None when it is unknown."""
         passages = (chunk.text for chunk in self.result.chunks())
         return language_of(self.result.answer or "", self.result.question, passages)
 
     def answer_sha256(self, metric: str) -> str:
-        """Hash of what is judged, as the verdict line has it."""
+        """Hash of the judged text, as in the verdict line."""
         return self._nuggets_sha256 if metric == NUGGETS else self._sha256
 
     @cached_property
@@ -315,7 +315,7 @@ class FactStore:
         return other
 
     def stored(self, question: str, reference: str) -> list[str] | None:
-        """The list of a reference answer as it stands now; None when there is none."""
+        """The list of a reference answer in its present wording; None when there is none."""
         return self._lists.get(self._key(question, reference))
 
     def _key(self, question: str, reference: str) -> FactsKey:

@@ -1,4 +1,4 @@
-"""What the scripts that judge runs have in common besides judging: cost, prompts, batch files.
+"""Shared parts of the scripts that judge runs, besides judging: cost, prompts, batch files.
 
 ``plans``: what is judged, a run each. Nothing is asked, and texts are returned for the scripts to
 print.
@@ -30,14 +30,15 @@ def fact_store(judge_options: JudgeOptions, connection: Connection) -> FactStore
 
 @dataclass(frozen=True, slots=True)
 class AskingCost:
-    """What judging would take, the fields that each call sends, and who gets a panel's answers."""
+    """The expected cost of judging, the fields in each call, and the recipients of a panel's
+    answers."""
 
     cost: CostEstimate
     sent: dict[str, list[str]]
     panel: str
 
     def lines(self) -> list[str]:
-        """Who gets what, a sentence each."""
+        """The recipients and their fields, a sentence each."""
         sent = [
             f"{name} sends the judge: {', '.join(fields)}." for name, fields in self.sent.items()
         ]
@@ -49,7 +50,7 @@ class AskingCost:
 
 
 def expect(plans: Sequence[JudgingPlan], judge_options: JudgeOptions) -> AskingCost:
-    """Count what judging would ask."""
+    """Count the calls that judging would make."""
     with connect(judge_options, ask_nothing=True) as connection:
         facts = fact_store(judge_options, connection)
         cost = connection.estimate(
@@ -88,7 +89,7 @@ def prompts_text(
 def write_batch(
     plans: Sequence[JudgingPlan], judge_options: JudgeOptions, folder: Path, *, as_json: bool
 ) -> str:
-    """Write what the cache lacks as batch files; the text says what to do with them."""
+    """Write the calls missing in the cache as batch files; the text names the next step."""
     with collecting(judge_options, folder) as batch:
         facts = fact_store(judge_options, batch.connection)
         tasks = (task for plan in plans for task in batch_tasks(plan, batch, facts))

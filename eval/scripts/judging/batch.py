@@ -65,10 +65,10 @@ PROVIDERS = {
 """By format. Limits as the providers state them; vLLM has none, and takes those of OpenAI."""
 
 PRELIMINARY = {"facts": "lists of facts", "claims": "lists of claims"}
-"""Calls whose replies decide what is asked next: their verdicts come in the next round."""
+"""Calls whose replies decide the next calls: their verdicts come in the next round."""
 
 ID_BYTES = 8
-"""Bytes of a key that tell requests apart in memory: of a million, none is alike by chance."""
+"""Bytes of a key that distinguish requests in memory: of a million, none is alike by chance."""
 
 MOST_FRUITLESS = 3
 """Rounds without any verdict after which no further one is written."""
@@ -140,7 +140,7 @@ class BatchFolder(msgspec.Struct):
         return sum(number > self.progress for number in self.failing)
 
     def learn(self, name: str) -> list[str]:
-        """Leave out a parameter that the provider refused; what is left out newly."""
+        """Leave out a parameter that the provider refused; return the parameters newly left out."""
         together = REFUSED_TOGETHER if self.provider == "openai" else ()
         names = together if name in together else (name,)
         fresh = [each for each in names if each not in self.dropped]
@@ -201,8 +201,8 @@ def declared(
 
 
 class RequestCollector(CacheOnly):
-    """Stands in for a judge that is asked by files: it notes each task that ``cache`` lacks and
-    answers nothing."""
+    """Replaces a judge that is asked by files: it notes each task that ``cache`` lacks and answers
+    nothing."""
 
     def __init__(
         self,
@@ -239,7 +239,8 @@ class RequestCollector(CacheOnly):
 
 @dataclass
 class BatchCounts:
-    """What was written. ``under_way``: asked in an earlier round, and no result read yet."""
+    """Counts of the written requests. ``under_way``: asked in an earlier round, and no result read
+    yet."""
 
     round: int
     files: list[Path] = field(default_factory=list)
@@ -256,7 +257,7 @@ def write_requests(
     tasks: Iterable[tuple[str, JudgeTask]],
     stored: Callable[[str], Mapping[str, Any] | None] = lambda key: None,
 ) -> BatchCounts:
-    """Write what is asked for as request files of a new round, and batch.json last.
+    """Write the collected requests as files of a new round, and batch.json last.
 
     ``tasks``: pairs of key and task; a key is written once. ``stored``: the cache's entry of a key,
     whose reply was found wanting by now. A request whose result has not been read is not written

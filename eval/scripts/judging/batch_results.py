@@ -1,4 +1,4 @@
-"""Results of batch files, taken into the cache of verdicts; what fails becomes no verdict."""
+"""Imports results of batch files into the cache of verdicts; a failure becomes no verdict."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ from terminal.tables import counted
 
 @dataclass
 class ImportCounts:
-    """What results held. ``failures``: by kind; each failed request can be asked again.
+    """Counts of the imported results. ``failures``: by kind; each failed request can be asked
+    again.
 
     ``words``: what the provider said against requests, and of how many. ``learnt``: parameters that
     are left out from now on. ``notes``: what a reader of the verdicts should know.
@@ -82,7 +83,7 @@ def failure_words(counts: ImportCounts) -> list[str]:
 def import_results(
     paths: Sequence[Path], cache: VerdictCache, folder: Path | None = None
 ) -> ImportCounts:
-    """Take results into the cache; what cannot be used is counted, noted, and becomes no verdict.
+    """Import results into the cache; an unusable one is counted and noted, and becomes no verdict.
 
     ``folder``: where batch.json and the request files lie; None: beside the results. A verdict that
     the cache has already stays. Raises StorageError for a file that cannot be read, for a folder

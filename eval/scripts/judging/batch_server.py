@@ -172,7 +172,7 @@ def submit(folder: Path, server: BatchServer, say: Callable[[str], None]) -> int
 
 @dataclass
 class FetchCounts:
-    """What a look at the batches brought.
+    """The result of a look at the batches.
 
     ``results``: new files. ``running``: batches that have not ended. ``without_results``: batches
     that ended without any result, whose request files are free to be submitted again.

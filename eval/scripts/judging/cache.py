@@ -182,7 +182,7 @@ class VerdictCache:
         return tokens / replies if replies else None
 
     def close(self) -> None:
-        """Force what was put onto the disk and close the file; the next use opens it again."""
+        """Force the written lines onto the disk and close the file; the next use opens it again."""
         with self._writable():
             sync = self._sync
             self._forget()
@@ -363,7 +363,7 @@ def _schema_text(schema: Mapping[str, Any]) -> orjson.Fragment:
 
 
 class CachedJudge:
-    """A judge that asks ``judge`` only for what is not in ``cache``.
+    """A judge that asks ``judge`` only for entries missing in ``cache``.
 
     Two calls that want the same verdict ask once; two processes that want it in the same moment
     may both pay for it. A stored verdict is asked anew when it does not pass the task's checks
@@ -498,7 +498,7 @@ NOT_CACHED = "the cache has no such verdict"
 
 
 class CacheOnly:
-    """Stands in for a judge that must not be asked: whatever is not in the cache is a failure."""
+    """Replaces a judge that must not be asked: whatever is not in the cache is a failure."""
 
     def __init__(
         self, identity: JudgeIdentity, capabilities: ServerCapabilities, sampling: Sampling
@@ -508,7 +508,7 @@ class CacheOnly:
         self._sampling = sampling
 
     def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
-        """What the judge would send, in the way that is known of it."""
+        """The parameters that the judge would send, as far as they are known."""
         return key_parameters(self._sampling, self.capabilities, task)
 
     def key(self, task: JudgeTask) -> str:

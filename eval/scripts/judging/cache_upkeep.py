@@ -1,5 +1,5 @@
-"""What a cache of verdicts holds, by judge, metric and prompt; chosen lines, and the file without
-them."""
+"""Lists the content of a cache of verdicts by judge, metric and prompt, and rewrites the file
+without chosen lines."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _withdrawn(file: BinaryIO) -> frozenset[str]:
 
 
 def entries(path: Path, choice: EntryChoice) -> Iterator[tuple[bytes, _CacheEntry]]:
-    """The lines that count and are chosen, with their entries; what comes meanwhile is left out."""
+    """The valid chosen lines with their entries; lines written meanwhile are left out."""
     with _opened(path) as file:
         last = _last_places(file)
         for number, (line, entry) in enumerate(_lines(file)):
@@ -153,7 +153,7 @@ def entries(path: Path, choice: EntryChoice) -> Iterator[tuple[bytes, _CacheEntr
 
 
 def statistics(path: Path, choice: EntryChoice) -> dict[str, Any]:
-    """Entries and bytes by judge, metric and prompt, and what the file holds besides."""
+    """Entries and bytes by judge, metric and prompt, and the rest of the file."""
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
     for line, entry in entries(path, choice):
         names = (entry.judge_name, entry.metric, str(entry.prompt))

@@ -1,4 +1,4 @@
-"""What is judged of one answer: for each kind of call the verdict lines it gives.
+"""The calls that judge one answer: for each kind of call the verdict lines it gives.
 
 Undefined inputs never reach the judge: they are ``not_applicable`` with a reason, or verdicts by
 code where the definition fixes them (no contexts: nothing is supported).
@@ -103,7 +103,8 @@ def _material(judged: JudgedAnswer, **parts: Any) -> Material:
 
 
 def needs_facts(kind: CallKind) -> bool:
-    """Does a call of this kind ask about the facts of the reference, or hold claims to them?"""
+    """Whether a call of this kind asks about the facts of the reference, or compares claims with
+    them."""
     return "facts" in (kind.items, *kind.sources)
 
 
@@ -369,7 +370,8 @@ async def _pair(
 
 
 def pair_material(pair: AnswerPair, rubric: Rubric | None) -> Material:
-    """What a judge sees of a pair, the run's answer first: of the rest what the rubric reads."""
+    """The texts of a pair that the judge sees, the run's answer first: of the rest what the rubric
+    reads."""
     reads = READS if rubric is None else rubric.reads
     return Material(
         question=pair.question if "question" in reads else "",
@@ -392,11 +394,11 @@ CALLS: Mapping[str, Call] = {
     "answer_relevancy": _answer_relevancy,
     "abstained_judged": _abstained_judged,
 }
-"""By the name that stands as ``metric`` in a verdict line; rubrics have no names of ours."""
+"""The calls by ``metric`` of a verdict line; rubrics have no names of ours."""
 
 
 def call_of(name: str) -> Call:
-    """What judges one answer by the kind of call of that name."""
+    """The function that judges one answer by the kind of call of that name."""
     own = _pair if name.partition(".")[0] == PAIRS else _rubric
     return CALLS.get(name) or partial(own, name)
 

@@ -1,4 +1,4 @@
-"""From what the user wants to a judge that can be asked: local, on a server, or its cache alone."""
+"""Connects to the judge that the user names: local, on a server, or its cache alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EFFORT_ROOM = 8192
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """Which judge is asked, how it is reached, and what it may cost.
+    """The judge, the way to reach it, and its highest cost.
 
     ``judge``: an address, or ``local``; "": nothing was named. ``api_key``: the name of an
     environment variable, no key. ``thinking_tokens``: None: by the effort. ``min_kappa`` and
@@ -231,11 +231,13 @@ class Connection:
         )
 
     def confirm(self) -> None:
-        """Check again which judge answers; if it is another one, withdraw what was asked here.
+        """Check again which judge answers; if it is another one, withdraw the verdicts of this
+        call.
 
         Raises JudgeError for a judge that changed, and when another run of judging has taken back
         what was used here; JudgeUnreachable for a server that is gone. Done once: ``connect`` does
-        it at its end if it was not done before."""
+        it at its end if it was not done before.
+        """
         if self._confirmed:
             return
         self._confirmed = True
@@ -347,7 +349,7 @@ def _panel(
 
 @contextmanager
 def collecting(options: JudgeOptions, folder: Path) -> Iterator[BatchConnection]:
-    """A judge that asks no one and notes what it would ask, for the batch files of a folder.
+    """A judge that asks no one and records its requests, for the batch files of a folder.
 
     It asks as the folder has learnt from its results, else as this judge was asked last. Raises
     StorageError when the options do not say who judges.
@@ -385,7 +387,7 @@ def collecting(options: JudgeOptions, folder: Path) -> Iterator[BatchConnection]
 
 @dataclass(frozen=True)
 class BatchConnection:
-    """A connection that asks no judge; ``collector`` has what it would ask."""
+    """A connection that asks no judge; ``collector`` has its requests."""
 
     connection: Connection
     collector: RequestCollector

@@ -53,7 +53,7 @@ class Prices:
 
 @dataclass(slots=True)
 class TaskCost:
-    """What one task has taken so far. ``costs``: of each reply, None where it is unknown.
+    """The cost of one task so far. ``costs``: of each reply, None where it is unknown.
 
     ``found``: how it was asked last. ``cut``: why the last prompt did not arrive whole.
     ``answered_as``: the model that the last reply names.
@@ -165,7 +165,7 @@ def add_usage(first: Usage, other: Usage) -> Usage:
 
 @dataclass(slots=True)
 class JudgingTotals:
-    """What many verdicts were and cost. ``unknown_usage``: paid verdicts without token counts.
+    """The counts and cost of many verdicts. ``unknown_usage``: paid verdicts without token counts.
 
     ``cost_usd``: None without prices. ``failures``: how often each kind.
     """
@@ -220,7 +220,7 @@ def merged(totals: Iterable[JudgingTotals]) -> JudgingTotals:
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """What asking would take, before it is done; re-asks are not foreseen.
+    """The expected cost of asking; repeated calls after bad replies are not included.
 
     Prompt tokens are characters / 4. ``remembered_tokens``: those of them that the provider reads
     from its memory. ``completion_tokens`` is what such replies took so far,
@@ -242,7 +242,7 @@ class CostEstimate:
 
 
 def summed(estimates: Sequence[CostEstimate]) -> CostEstimate:
-    """What asking several judges would take; dollars are None unless all of them have prices."""
+    """Expected cost of asking several judges; dollars are None unless all of them have prices."""
     sums: dict[str, Any] = {}
     for name in CostEstimate.__slots__:
         values = [getattr(one, name) for one in estimates]

@@ -49,7 +49,7 @@ class JudgeUnreachable(JudgeError):
 
 @dataclass(frozen=True, slots=True)
 class JudgePin:
-    """What the user declares: the weights' revision, their local file, or that no pin is wanted.
+    """The user's declaration: the weights' revision, their local file, or that no pin is wanted.
 
     ``aliases``: names under which another name's model may answer.
     """
@@ -61,7 +61,7 @@ class JudgePin:
 
 
 class JudgeServer(msgspec.Struct, frozen=True):
-    """Who judges, and what is worth knowing besides.
+    """The identity of the judge, with remarks.
 
     ``model``: as requests name it. ``floating``: why another model may stand behind it tomorrow.
     """
@@ -73,7 +73,7 @@ class JudgeServer(msgspec.Struct, frozen=True):
 
 
 def addresses(url: str) -> tuple[str, str]:
-    """The server's root, and the base of its OpenAI-compatible API (``…/v1`` unless told).
+    """The server's root, and the base of its OpenAI-compatible API (``…/v1`` by default).
 
     Raises JudgeError when ``url`` is no HTTP address.
     """
@@ -349,7 +349,7 @@ def decide(
     floating: bool = False,
     aliases: tuple[Alias, ...] = (),
 ) -> _Naming:
-    """What the name in a reply says of the judge that was asked.
+    """Decide by the name in a reply whether the requested judge answered.
 
     ``answered``: None when the reply has no name. ``floating``: the model asked for is an allowed
     name that may move, and no reply has said yet what it stands for. ``aliases``: pairs that the

@@ -108,7 +108,7 @@ def judge_settings(
     model_is_default: bool = False,
     folder: Path = JUDGES,
 ) -> dict[str, Any]:
-    """What describes the judge that ``--judge``, ``--model`` and ``--set`` name, by key.
+    """The settings of the judge that ``--judge``, ``--model`` and ``--set`` name, by key.
 
     A key without a given value is left out. ``model_is_default``: the model was not named on the
     command line, so that a file's model counts more. Raises StorageError with every problem.

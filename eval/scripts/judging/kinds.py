@@ -1,4 +1,4 @@
-"""What is asked of a judge: prompt, schema and check of each kind of call.
+"""The questions to a judge: prompt, schema and check of each kind of call.
 
 A kind of call is a row (``records.verdicts.CallKind``): the verdicts, what is numbered, which of
 them need a quote and from where. The rows of the toolkit are ``records.verdicts.KINDS``; a user's
@@ -50,7 +50,7 @@ Item = Mapping[str, str]
 """A numbered text: ``{"id": …, "text": …}``; a claim may have a ``lead``, the stem of its list."""
 
 LISTED = "facts"
-"""The source that stands in a prompt as one block, which an entry may name as a whole, too."""
+"""The source that is one block in a prompt, which an entry may also name as a whole."""
 
 CLAIMS = CallKind("claims")
 
@@ -174,7 +174,7 @@ TEXT_LISTS: Mapping[str, _TextList] = {
 
 
 class Material(msgspec.Struct, frozen=True):
-    """What a judge may see of one answer. Texts are foreign; ids are ours.
+    """The texts of one answer that a judge may see. Texts are foreign; ids are ours.
 
     ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``. ``earlier``: what was said before
     the question. ``tools``: the calls of tools on the way to the answer, a line each. ``other``:
@@ -203,7 +203,7 @@ class Material(msgspec.Struct, frozen=True):
         }
 
     def items(self, kind: CallKind) -> Sequence[Item]:
-        """What a call numbers, if it numbers anything."""
+        """The numbered items of a call, if any."""
         numbered: Sequence[Item] = getattr(self, kind.items) if kind.items else ()
         return numbered
 
@@ -235,7 +235,7 @@ def make_task(
     hint: bool = False,
     strict: bool = False,
 ) -> JudgeTask:
-    """The task for one call; its items are the facts or claims that the material holds.
+    """The task for one call; its items are the facts or claims of the material.
 
     ``hint``: these items are asked again because their quotes were not found. ``strict``: a reply
     that lacks any of them is refused; else only one that lacks all.
@@ -307,8 +307,8 @@ _SLOTS: Mapping[str, Callable[[Material], str]] = {
 
 
 def fields_of(kind: CallKind) -> list[str]:
-    """What of an answer goes to the judge, by the names of ``records.rubrics.READS`` and those of
-    what is cut out of it."""
+    """The fields of an answer that go to the judge, by the names of ``records.rubrics.READS`` and
+    of the parts cut out of it."""
     if kind.rubric is not None:
         return list(kind.rubric.reads)
     slots = prompt_files.load(kind.prompt).slots

@@ -49,7 +49,7 @@ CANNOT: Mapping[str, str] = {
     "rubric": "the local judge cannot read rubrics",
     "pairs": "the local judge cannot compare two answers",
 }
-"""Prompts that the local judge cannot answer, and what is then said of the metric."""
+"""Prompts that the local judge cannot answer, and the remark on the metric."""
 
 Reply = dict[str, Any]
 

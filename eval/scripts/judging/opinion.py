@@ -25,7 +25,7 @@ Entry = dict[str, Any]
 
 
 class Opinion(msgspec.Struct):
-    """What came of one task and its follow-ups.
+    """The result of one task and its follow-ups.
 
     ``entries``: a verdict for each item asked about, in their order; empty when ``failure`` is set.
     ``reply``: the first reply. ``dropped``: verdicts on ids that the judge was not asked about.

@@ -55,7 +55,7 @@ class Panel:
 
     @property
     def totals(self) -> JudgingTotals:
-        """What all members have taken together."""
+        """The total cost of all members."""
         return merged(member.totals for member in self.members)
 
     async def ask(self, task: JudgeTask) -> JudgeVerdict:
@@ -69,7 +69,7 @@ class Panel:
 
 
 def vote(votes: Sequence[Word | None], scale: Sequence[Word] = ()) -> Word | None:
-    """What more than half of the votes asked say; None where no word has so many.
+    """The label of more than half of the requested votes; None where no label has so many.
 
     ``votes``: one a member, None where it gave none. ``scale``: words from least to most, of which
     the middle counts, of two the lower; it needs a vote from more than half of the members.

@@ -31,7 +31,7 @@ LOCK = FOLDER / "lock.json"
 RULES = FOLDER / "rules.toml"
 
 HISTORY = "history"
-"""What is added to a prompt whose question is a turn of a conversation."""
+"""The addition to a prompt whose question is a turn of a conversation."""
 
 _SLOT = re.compile(r"\{([a-z_]+)\}")
 
@@ -163,7 +163,7 @@ _EXAMPLE = ("question", "reference", "answer", "reason", "verdict")
 
 
 PLACEHOLDER = "boundary"
-"""What a cache key has in place of a block's code."""
+"""The text in a cache key that replaces a block's code."""
 
 CODE_LENGTH = 16
 

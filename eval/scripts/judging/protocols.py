@@ -1,4 +1,5 @@
-"""How each kind of server is asked, and what its reply and its error say: request out, reply in.
+"""The request form of each kind of server, and the meaning of its replies and errors: request out,
+reply in.
 
 Nothing else knows the form of a request or a reply. Two forms exist: the chat completions of
 OpenAI, which nearly all servers imitate (Azure with another header), and the messages of Anthropic.
@@ -38,8 +39,8 @@ RENAMED = {"max_tokens": "max_completion_tokens"}
 """Newer models know the limit by another name."""
 
 REFUSED_TOGETHER = ("max_tokens", "temperature")
-"""What OpenAI's reasoning models refuse. An error names one parameter, and a round of batches
-takes hours: whoever refuses one of the two gets neither."""
+"""Parameters that OpenAI's reasoning models refuse. An error names one parameter, and a round of
+batches takes hours: whoever refuses one of the two gets neither."""
 
 CHARACTERS_A_TOKEN = 8
 
@@ -62,7 +63,8 @@ _FILTERED = re.compile(r"ResponsibleAIPolicyViolation|ContentPolicyViolationErro
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampling:
-    """What the user wants sent beside the prompt. None is not sent; ``extra`` is sent unchanged.
+    """The user's settings that are sent beside the prompt. None is not sent; ``extra`` is sent
+    unchanged.
 
     Equal to itself alone: 0 and 0.0 are written differently. The seed of repeat n is ``seed + n``.
     Raises ValueError for an extra field that is ours.
@@ -77,13 +79,15 @@ class Sampling:
             raise ValueError(f"{taken[0]} is set by the toolkit and cannot be an extra parameter")
 
     def described(self, dropped: Sequence[str]) -> dict[str, Any]:
-        """What belongs to the judge's description: all that is sent, the room for replies apart."""
+        """The part that belongs to the judge's description: all that is sent, the room for replies
+        apart."""
         asked = {"temperature": self.temperature, "seed": self.seed, **self.extra}
         return {name: asked[name] for name in asked if name not in dropped}
 
 
 class ServerCapabilities(msgspec.Struct, frozen=True):
-    """What the server turned out to do: the way that works, and the parameters that it refused."""
+    """The observed capabilities of a server: the way that works, and the parameters that it
+    refused."""
 
     mode: str
     dropped: tuple[str, ...] = ()
@@ -243,7 +247,7 @@ def sent_schema(body: Mapping[str, Any], mode: str) -> Mapping[str, Any]:
 
 
 def read_answer(payload: Any) -> ServerAnswer:
-    """What a chat completion says. Raises CallError when it is none."""
+    """The content of a chat completion. Raises CallError when it is none."""
     if (error := error_within(payload)) is not None:
         raise error
     choices = payload.get("choices") if isinstance(payload, dict) else None
@@ -279,7 +283,7 @@ STOPS = {
 
 
 def read_message(payload: Any) -> ServerAnswer:
-    """What a reply of Anthropic's messages says. Raises CallError when it is none."""
+    """The content of a reply of Anthropic's messages. Raises CallError when it is none."""
     if (error := error_within(payload)) is not None:
         raise error
     parts = payload.get("content") if isinstance(payload, dict) else None
@@ -357,7 +361,7 @@ def _read_usage(raw: Any) -> Usage:
 
 
 def cut_prompt(usage: Usage, messages: Messages) -> str | None:
-    """A sentence when the server counted too few tokens for what was sent; None if all is well.
+    """A warning when the server counted too few tokens for the prompt; else None.
 
     No tokeniser makes less of a text than a token for 8 characters, a run of one character aside.
     """
@@ -407,7 +411,7 @@ def error_within(payload: Any) -> CallError | None:
 
 
 def error_text(error: Any) -> str:
-    """What a server says went wrong, in one line of at most 300 characters that cannot steer the
+    """A server's error message, in one line of at most 300 characters that cannot steer the
     terminal. ``error``: the value of ``error`` in its reply, or the whole reply."""
     while isinstance(error, list) and error:
         error = error[0]
@@ -530,7 +534,7 @@ class Endpoint:
 
 
 def endpoint(url: str) -> Endpoint:
-    """What an address says. Of its query only ``api-version`` is kept.
+    """The parts of an address. Of its query only ``api-version`` is kept.
 
     Raises JudgeError when it is no HTTP address, and for a deployment of Azure without a version.
     """

@@ -58,7 +58,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def is_thought(answer: ServerAnswer) -> bool:
-    """Does a reply hold nothing but the beginning of thoughts, or nothing at all?"""
+    """Whether a reply is empty, or nothing but the beginning of thoughts."""
     text = answer.text.strip()
     return not text or text.startswith(("<think", "<reasoning"))
 
@@ -145,7 +145,7 @@ def _syntax(error: json.JSONDecodeError) -> str:
 
 
 class SchemaChecker:
-    """What a JSON schema says against objects; each schema is compiled once."""
+    """Checks objects by a JSON schema; each schema is compiled once."""
 
     def __init__(self) -> None:
         self._compiled: dict[bytes, Any] = {}
@@ -257,7 +257,7 @@ def check_answer(
 def ask_again(
     messages: Sequence[Mapping[str, str]], reply: str, problems: Sequence[str]
 ) -> list[Mapping[str, str]]:
-    """The conversation with the bad reply and what is wrong with it: a changed prompt."""
+    """The conversation with the bad reply and its faults: a changed prompt."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     text = (
         f"Your reply cannot be used:\n{listed}\n"

@@ -59,12 +59,13 @@ if TYPE_CHECKING:
 NewAndExisting = tuple[list[VerdictLine], list[VerdictHead]]
 
 SEEN = ("answered_as", "fingerprints")
-"""What a server says of itself, collected over all runs of judging."""
+"""A server's reports on itself, collected over all runs of judging."""
 
 
 @dataclass(frozen=True)
 class JudgingPlan:
-    """What is judged. ``repeats``: opinions; from the second on of ``repeats_share`` of the cases.
+    """The answers and metrics to judge, and how. ``repeats``: opinions; from the second on of
+    ``repeats_share`` of the cases.
 
     ``k``: the first chunks of each answer; None: all. ``kinds``: the row of each call. ``base``:
     the run whose answers are compared with these, for pairs; None: each answer by itself.
@@ -119,7 +120,7 @@ def _folded(text: str) -> str:
 
 @dataclass
 class JudgingOutcome:
-    """Counts of what was judged.
+    """Counts of the judged answers.
 
     ``lines``: by status, and those that a judge decided as ``asked``. ``failures``: by kind.
     ``dropped_ids``: verdicts on items that the judge was not asked about. ``unverified``: verdicts
@@ -149,7 +150,7 @@ class JudgingOutcome:
         return self.lines["failed"] > most * self.judgements
 
     def reuse(self, head: VerdictHead) -> None:
-        """Count a line that stands already."""
+        """Count a line that exists already."""
         self.reused += 1
         self.lines["asked"] += head.mode not in ("", "code")
 
@@ -214,9 +215,10 @@ def judge_run(
     reader: VerdictReader,
     step: Callable[[], None],
 ) -> JudgingOutcome:
-    """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer.
+    """Judge all answers and append the new verdicts to verdicts.jsonl. ``step`` after each answer.
 
-    ``reader``: of that file; a damaged line of it is reported before anything is paid."""
+    ``reader``: of that file; a damaged line of it is reported before anything is paid.
+    """
     path = reader.path
     answers = _judged_answers(plan)
     verdicts.withdraw(path, connection.withdrawn())
@@ -268,7 +270,7 @@ def _countable(
 
 
 def confirm(plan: JudgingPlan, connection: Connection) -> None:
-    """Look once more who judged. Verdicts of another judge are taken back, also in verdicts.jsonl.
+    """Check again who judged. Verdicts of another judge are taken back, also in verdicts.jsonl.
 
     Raises JudgeError then, and JudgeUnreachable when the server does not answer any more.
     """
@@ -388,8 +390,8 @@ def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> It
 def prompts_of(
     plan: JudgingPlan, connection: Connection, facts: FactStore, case_id: str
 ) -> Iterator[tuple[int, str, JudgeTask]]:
-    """What a judge is sent about a case, made anew: repeat of the answer, metric and task of each
-    call, follow-ups apart. Nothing is asked, kept or written.
+    """The prompts about a case, rebuilt: repeat of the answer, metric and task of each call,
+    follow-ups apart. Nothing is asked, kept or written.
 
     Facts and atomic claims that are not known are guessed by the local rules. Raises StorageError
     when the run has no answer to the case.
@@ -413,8 +415,8 @@ def prompts_of(
 def batch_tasks(
     plan: JudgingPlan, batch: BatchConnection, facts: FactStore
 ) -> Iterator[tuple[str, JudgeTask]]:
-    """What judging the run would ask now, each task with its key; no judge is asked. Tasks that
-    need a reply which is missing yet (facts, claims) are left out."""
+    """The tasks that judging the run would ask now, each with its key; no judge is asked. Tasks
+    that need a reply which is missing yet (facts, claims) are left out."""
     connection = batch.connection
     settings = _rehearsing(plan, connection.judge, connection, facts)
     for _ in _rehearse(plan, connection, settings):
@@ -446,7 +448,7 @@ def _at_once(call: Coroutine[Any, Any, object]) -> None:
 
 
 RULES = (CLAIM_RULES, TEXT_RULES, QUOTE_RULES, BLOCK)
-"""What of our own code decides which claims are asked about, and how they are checked."""
+"""Versions of our own code that decides which claims are asked about, and how they are checked."""
 
 DONE = frozenset({"ok", "not_applicable"})
 
@@ -513,7 +515,7 @@ class ExistingVerdicts:
     def opinion(
         self, answer: JudgedAnswer, metric: str, repeat: int, inputs_sha256: str | None
     ) -> Sequence[VerdictHead] | None:
-        """The lines of one opinion; None unless all parts stand, of these inputs, unfailed."""
+        """The lines of one opinion; None unless all parts exist, with these inputs and unfailed."""
         key = (answer.case.id, answer.result.repeat, metric, repeat)
         parts = self._parts.get(key)
         first = None if parts is None else parts.get(0)
@@ -530,7 +532,7 @@ class ExistingVerdicts:
         return usable if len(usable) == first.parts else None
 
     def is_new(self, line: VerdictLine) -> bool:
-        """Is the line not there yet, word for word the same in what it tells?"""
+        """Whether no line with the same content exists yet."""
         head = head_of(line)
         key = (head.case_id, head.repeat, head.metric, head.judge_repeat)
         before = self._parts.get(key, {}).get(head.part)

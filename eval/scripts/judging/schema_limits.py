@@ -18,7 +18,8 @@ from records.verdicts import JudgeIdentity
 TEXT, LIST, IDS = ("maxLength",), ("minItems", "maxItems"), "ids"
 
 LEFT_OUT: tuple[tuple[str, ...], ...] = ((), TEXT, (*TEXT, *LIST, IDS))
-"""What each step leaves out of a schema. The last is the plain form: fields, types, verdicts."""
+"""The keywords that each step leaves out of a schema. The last is the plain form: fields, types,
+verdicts."""
 
 PLAIN = len(LEFT_OUT) - 1
 
@@ -66,7 +67,7 @@ class SchemaLimits:
 
     @property
     def left_out(self) -> Sequence[str]:
-        """What is left out of schemas by now, for config.json."""
+        """The keywords left out of schemas so far, for config.json."""
         return LEFT_OUT[max(self._first, self._learnt)]
 
     @property

@@ -152,7 +152,7 @@ def self_test(judge: Judge, salt: bytes, repeats: int = 3) -> dict[str, Any]:
 def self_test_by_rubric(
     judge: Judge, rubric: Rubric, salt: bytes, repeats: int = 3
 ) -> dict[str, Any]:
-    """The same by a rubric's own examples, each of which is left out of the prompt that judges it.
+    """The same by a rubric's own examples; each is left out of the prompt that judges it.
 
     Attacks stand at the end of the answer and, where it is read, of the question. Points: the place
     on the scale from the bad end, of 5. Rates are None where nothing could be compared.
@@ -289,7 +289,7 @@ def _report(counts: _SelfTestCounts, judge: Judge) -> dict[str, Any]:
 
 
 LEAST_RIGHT = 0.6
-"""Of what is known, the share that a judge must get right: one that says the same to everything has
+"""Share of the known examples that a judge must get right: one that says the same to everything has
 half of the claims and no pair right, and no attack can move it, so the other limits say nothing."""
 
 LIMITS = {

@@ -75,7 +75,7 @@ MOST_ASKS = 3
 """The first time, and at most two re-asks."""
 
 FINAL = frozenset({"refused", "truncated", "prompt_truncated"})
-"""What another try would not mend, or only seem to."""
+"""Errors that another try would not fix, or only seem to."""
 
 
 class HttpJudge:
@@ -211,16 +211,16 @@ class HttpJudge:
         return self._capabilities
 
     def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
-        """What a request for this task carries beside messages and schema, and the mode."""
+        """The request fields for this task beside messages and schema, and the mode."""
         return key_parameters(self._sampling, self.capabilities, task)
 
     def prefix(self, task: JudgeTask) -> str:
-        """What of a task's prompt the server may have in its memory, in its own order."""
+        """The part of a task's prompt that the server may have cached, in its own order."""
         form, mode = self._endpoint.form, self.capabilities.mode
         return form.prefix(form.body("", task.messages, task.schema, mode, {}))
 
     def changed(self) -> str | None:
-        """What is different from the start, in a sentence; None if it is the same judge.
+        """The difference from the start, in a sentence; None if it is the same judge.
 
         Raises JudgeUnreachable when the server does not answer any more.
         """
@@ -238,7 +238,7 @@ class HttpJudge:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What a reader of the verdicts should know of names, thoughts and refused settings."""
+        """Remarks on names, thoughts and refused settings for a reader of the verdicts."""
         refused = [name for name in self._sampling.extra if name in self.capabilities.dropped]
         left = [f"The server refuses {name}: all requests leave it out." for name in refused]
         return (*self._names.notes, *self._hints, *left)

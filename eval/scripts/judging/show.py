@@ -1,4 +1,4 @@
-"""What the judge's script says on the terminal: the section's notes, bad cases, the bill."""
+"""The terminal output of the judging scripts: the section's notes, bad cases, the bill."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
-    """What this time brought and took, in lines for stderr."""
+    """The verdicts and cost of this call, in lines for stderr."""
     from judging.types import FAILURES
 
     parts = [counted(totals.verdicts, "verdict"), f"{totals.cached:,} from the cache"]
@@ -45,7 +45,7 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
 
 
 def estimate_line(estimate: CostEstimate, max_cost: float | None) -> str:
-    """What asking will take, before anything is sent."""
+    """The expected cost, before anything is sent."""
     line = f"{counted(estimate.calls, 'call')} ({estimate.cached:,} more are in the cache)"
     if estimate.cost_usd is None or estimate.most_cost_usd is None:
         return f"{line}; without prices of each judge the cost is not known."
@@ -54,7 +54,7 @@ def estimate_line(estimate: CostEstimate, max_cost: float | None) -> str:
 
 
 def print_estimate(console: Console, estimate: CostEstimate) -> None:
-    """What asking would take."""
+    """Print the expected cost."""
     from terminal.tables import print_rows
 
     def money(value: float | None) -> str:
@@ -79,7 +79,7 @@ def print_estimate(console: Console, estimate: CostEstimate) -> None:
 def sent_to_panel(
     names: Sequence[str], hosts: Sequence[str], estimate: CostEstimate, max_cost: float | None
 ) -> str:
-    """Who gets the answers when a panel judges, and what all members take together."""
+    """The recipients of the answers when a panel judges, and the total cost of its members."""
     from terminal.tables import printable
 
     to = ", ".join(f"{name} ({host})" for name, host in zip(names, hosts, strict=True))

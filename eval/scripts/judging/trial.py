@@ -17,7 +17,7 @@ from judging.types import JudgeTask, PromptId
 
 
 def check_reachable(error: CallError) -> None:
-    """Raise for what no other way of asking can mend: no connection, no right to ask."""
+    """Raise for a failure that no other request form can fix: no connection, no right to ask."""
     if error.status in (401, 403):
         raise JudgeError(
             f"the judge's server refuses the key ({plain_words(error)}); name the environment "
@@ -80,7 +80,7 @@ async def find_way(
     hint: ServerCapabilities | None,
     room: int,
 ) -> tuple[ServerCapabilities, ServerAnswer]:
-    """The first way in which the server fills a two-field form, and what it said.
+    """The first request form in which the server fills a two-field form, and its reply.
 
     Where the schema is said to hold, the prompt leads away from it: a way that does not hold the
     model is passed over.
@@ -142,4 +142,4 @@ THINKING = "it was still thinking"
 MORE_ROOM = (
     "Give each reply more tokens with --set thinking_tokens=16000, or thinking_tokens in its file."
 )
-"""What helps when a model thinks before it answers."""
+"""The advice when a model thinks before it answers."""

@@ -1,4 +1,5 @@
-"""What is asked of a judge and what it says: the records that judges of every kind share."""
+"""The types of questions to a judge and of its replies: the records that judges of every kind
+share."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import msgspec
 from records.verdicts import JudgeIdentity
 
 Check = Callable[[Mapping[str, Any]], Sequence[str]]
-"""From a parsed reply to sentences that say what is wrong with it; none when it can be used."""
+"""Function from a parsed reply to sentences about its faults; none when it is usable."""
 
 FAILURES = {
     "transport": "the server was not reached, or answered with an error, on every try",
@@ -114,4 +115,4 @@ class Judge(Protocol):
     def identity(self) -> JudgeIdentity: ...
 
     async def ask(self, task: JudgeTask) -> JudgeVerdict:
-        """Never raises for what a server or model does: failures are verdicts."""
+        """Ask the judge. Never raises for failures of server or model: these are verdicts."""

@@ -255,7 +255,7 @@ def actions_of(where: str) -> list[Action]:
 
 
 def keymap_problems(keymap: Keymap) -> list[str]:
-    """What is wrong with a keymap, one sentence each: unknown names, one key for two actions."""
+    """The faults of a keymap, one sentence each: unknown names, one key for two actions."""
     actions = {keymap_id(action): action for action in ACTIONS}
     names = ", ".join(actions)
     problems = [

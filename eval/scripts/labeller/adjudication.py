@@ -39,7 +39,7 @@ class Disagreement:
 
     @property
     def key(self) -> str:
-        """What its choice is noted under."""
+        """The key under which its choice is noted."""
         return _key(self.kind, self.text)
 
 

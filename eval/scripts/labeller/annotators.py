@@ -55,7 +55,7 @@ ENOUGH_QUESTIONS = 10
 
 @dataclass(frozen=True)
 class AnnotatorLabel:
-    """What one annotator said of one case.
+    """One annotator's label of one case.
 
     `rows` holds the passages judged, by key: their anchor and grade (0 not marked). `needs` is the
     support formula in words.

@@ -192,7 +192,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
     # -- chunks ---------------------------------------------------------------------------------
 
     def take_arrivals(self) -> None:
-        """Hand what came to the session, and show it."""
+        """Pass arrived passages to the session, and show them."""
         if self._saving:
             return
         before = len(self.session.rows()) if self.session.current else 0

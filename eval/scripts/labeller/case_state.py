@@ -64,7 +64,7 @@ class CaseState:
 
 
 def encoded(value: Any) -> str:
-    """JSON with the order of fields kept, to tell whether two values are written the same."""
+    """JSON that keeps the order of fields, to check that two values are written in the same way."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -76,14 +76,14 @@ def same(first: CaseState | None, second: CaseState | None) -> bool:
 
 
 def same_on_disk(first: CaseState | None, second: CaseState | None) -> bool:
-    """Would the files hold the same for both? They know not which need marks join."""
+    """Whether the files would be the same for both. They know not which need marks join."""
     if first is None or second is None:
         return first is second
     return same(first, replace(second, needs=first.needs))
 
 
 def state_from(data: Record | None) -> CaseState | None:
-    """A state as an event holds it."""
+    """The state in an event."""
     if data is None:
         return None
     case, needs = data["case"], data.get("needs")
@@ -132,7 +132,7 @@ class UndoHistory(UndoSteps[Event]):
 
     @classmethod
     def from_events(cls, events: Iterable[Event]) -> UndoHistory:
-        """The history that a journal tells. Events of an unknown kind are passed over."""
+        """The history in a journal. Events of an unknown kind are passed over."""
         history = cls()
         for event in events:
             history.count = max(history.count, int(event.get("n", 0)))

@@ -20,11 +20,11 @@ HIDDEN = (
     "expected_tools",
     "forbidden_tools",
 )
-"""Fields that would tell a second annotator what the first one decided."""
+"""Fields that would reveal the first annotator's decision to a second one."""
 
 
 def validate(case: Record) -> list[str]:
-    """What the toolkit would refuse in a record, each as one sentence; [] for a good one."""
+    """The reasons why the toolkit would refuse a record, a sentence each; [] for a good one."""
     try:
         json.dumps(case, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
@@ -80,7 +80,7 @@ class SecondView(Mapping[str, Record]):
 
 
 def judgement_line(case_id: str, judgement: Record, case: Record, *, second: bool) -> Record | None:
-    """What an annotator's file holds of a case; a second annotator's labels stand there too."""
+    """The line of a case in an annotator's file; it includes a second annotator's labels."""
     labels: Record = {k: case[k] for k in LABEL_FIELDS if k in case} if second else {}
     if not judgement and not labels:
         return None
@@ -88,7 +88,7 @@ def judgement_line(case_id: str, judgement: Record, case: Record, *, second: boo
 
 
 def foreign_words(judged: Iterable[str], cases: Container[str]) -> str:
-    """What to say of judgements that are of no case of the set; ``""`` when there are none."""
+    """The message about judgements that are of no case of the set; ``""`` when there are none."""
     foreign = [case_id for case_id in judged if case_id not in cases]
     if not foreign:
         return ""

@@ -1,4 +1,4 @@
-"""What each action of the main screen does: a function for each action id of the table.
+"""Maps each action of the main screen to its function: a function for each action id of the table.
 
 A function gets the screen, and for an action that takes one the key (a digit or a letter) as well.
 It changes labels through the session alone, and refuses with one sentence. What opens another
@@ -132,7 +132,7 @@ def undo(screen: MainScreen) -> None:
 
 
 def redo(screen: MainScreen) -> None:
-    """Do again what was undone last."""
+    """Redo the last undone step."""
     screen.say(screen.session.redo())
     screen.list_questions()
 
@@ -500,4 +500,4 @@ COMMANDS: Final[dict[str, Command]] = {
     "quit": lambda screen: screen.app.exit(),
     "interrupt": interrupt,
 }
-"""Action id of the main screen to what it does."""
+"""Function of the main screen's actions, by action id."""

@@ -1,4 +1,4 @@
-"""What was said before a question: the turns before it in its conversation, or its own history."""
+"""The messages before a question: the turns before it in its conversation, or its own history."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from terminal.text_pane import Mark
 NO_ANSWER: Final = "(no reference answer)"
 
 AS_FOLLOW_UP: Final = ">"
-"""What a search begins with that is asked behind the conversation, and not by itself."""
+"""The prefix of a search that is asked after the conversation, and not by itself."""
 
 
 class AskedQuery(NamedTuple):
-    """What a search asks, and what is sent as said before it."""
+    """The query of a search, and the earlier messages that are sent with it."""
 
     text: str
     history: tuple[PriorMessage, ...] = ()
@@ -34,7 +34,7 @@ class PriorMessage(NamedTuple):
 def messages_before(
     case: Record, ids: Sequence[str], case_of: Callable[[str], Record]
 ) -> list[PriorMessage]:
-    """What stands before a case, oldest first. ``ids`` are those of the set, in its order.
+    """The messages before a case, oldest first. ``ids`` are those of the set, in its order.
 
     The bot's part of an earlier turn is its reference answer.
     """
@@ -91,7 +91,7 @@ def _turns_before(
 
 
 def place_behind(case_id: str, ids: Sequence[str], case_of: Callable[[str], Record]) -> int:
-    """Where a new case comes that shall stand behind another: never amid a conversation."""
+    """The position of a new case that follows another one: never amid a conversation."""
     if not case_id:
         return 0
     place = ids.index(case_id) + 1
@@ -111,7 +111,7 @@ def place_of_last(case_id: str, ids: Sequence[str], case_of: Callable[[str], Rec
 
 
 def conversation_text(messages: Sequence[PriorMessage]) -> tuple[DisplayText, list[Mark]]:
-    """The messages, a line each, and where the names of those who speak stand."""
+    """The messages, a line each, and the positions of the speakers' names."""
     text = ""
     marks: list[Mark] = []
     for message in messages:

@@ -53,7 +53,7 @@ _SLUG_WORDS, _SLUG_LENGTH = 5, 40
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What Enter did: `done` False says what is missing; asking again stores it unchanged."""
+    """The result of Enter: `done` False says what is missing; asking again stores it unchanged."""
 
     done: bool
     message: str
@@ -117,7 +117,7 @@ def noted(state: CaseState, text: str) -> tuple[CaseState, str]:
 
 
 def decision_of(state: CaseState) -> str | None:
-    """What Enter would confirm: the decision made, else what the marks or the set say."""
+    """Decision that Enter would confirm: the decision made, else that of the marks or the set."""
     decision = state.judgement.get("decision")
     if decision is not None and decision != SKIPPED:
         return str(decision)
@@ -127,7 +127,7 @@ def decision_of(state: CaseState) -> str | None:
 
 
 def missing_of(state: CaseState) -> str:
-    """What is missing before the case can be confirmed without a second thought, or ``""``."""
+    """The parts that are missing before the case can be confirmed without a warning, or ``""``."""
     decision = decision_of(state)
     if decision is None:
         return "Nothing is decided: mark a row, x unanswerable, s later, or c cannot tell."
@@ -139,7 +139,7 @@ def missing_of(state: CaseState) -> str:
 def confirmed(
     state: CaseState, rows: list[Record], *, second: bool, **circumstances: Any
 ) -> tuple[CaseState, str]:
-    """The case as it stands, confirmed. A draft is accepted by it.
+    """The case in its present state, confirmed. A draft is accepted by it.
 
     `rows` are the rows as judged; `second`: a second annotator confirms, who accepts no draft.
     `circumstances` (who, when, how) are noted with the judgement.
@@ -261,7 +261,7 @@ def near_duplicate(question: str, summaries: Iterable[CaseSummary], except_id: s
 
 
 def slug_id(question: str, taken: Container[str]) -> str:
-    """An id made of the question's first content words; a number at its end tells twins apart.
+    """An id made of the question's first content words; a number at its end separates twins.
 
     Letters of other scripts stay; a question without any letter or digit is ``question``.
     """

@@ -1,4 +1,4 @@
-"""What label_eval.py does: its options as a value, and one function a job.
+"""The jobs of label_eval.py: its options as a value, and one function a job.
 
 Nothing here prints on stdout but the labelling itself; the script prints what a job returns.
 """
@@ -45,7 +45,7 @@ CHUNK_CACHE = CACHE_DIR / "label_chunks"
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions:
-    """The options of label_eval.py; `typed` names those that stand on the command line.
+    """The options of label_eval.py; `typed` names those on the command line.
 
     An option that is not typed comes from the environment, the config file or its default.
     """
@@ -112,7 +112,7 @@ class LabelOptions:
 
     @property
     def judgements_dir(self) -> Path:
-        """Where a file an annotator lies."""
+        """The folder with a file for each annotator."""
         return judgements_dir(self.eval_set, self.labels_dir)
 
     @property
@@ -231,7 +231,7 @@ def validate(options: LabelOptions) -> str:
 
 
 def statistics(options: LabelOptions) -> Record:
-    """What the set holds."""
+    """Statistics of the set."""
     from labeller.annotators import statistics_of
 
     return statistics_of(_cases_of(options), _gold_judgements(options))

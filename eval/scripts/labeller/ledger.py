@@ -42,7 +42,7 @@ STEP_NAMES = {
     "open_need": "opening a need",
     "turn_needs": "form of the needs",
 }
-"""What people call a step of the journal; other steps are called what they are there."""
+"""The shown names of the journal's steps; other steps keep their own names."""
 
 
 class CaseLedger:
@@ -102,7 +102,7 @@ class CaseLedger:
 
     @property
     def judgement(self) -> Record:
-        """What is known of the current case beside the set: decision, flag, note and so on."""
+        """The known facts about the current case beside the set: decision, flag, note and so on."""
         return self.entry(self.current).judgement if self.current else {}
 
     @property
@@ -306,7 +306,7 @@ class CaseLedger:
 
     @property
     def filter(self) -> str:
-        """What the queue is filtered by, or ``""``."""
+        """The filter of the queue, or ``""``."""
         return self.queue.filter
 
     def knows(self, case_id: str) -> bool:
@@ -376,7 +376,7 @@ class CaseLedger:
         raise ActionRefused("There is no earlier case.")
 
     def find(self, text: str) -> str | None:
-        """The next case after the current one whose id or question holds `text`, round the end."""
+        """The next case after the current one with `text` in its id or question, round the end."""
         return self.queue.find(text, self.current)
 
     def set_filter(self, text: str) -> str:
@@ -428,11 +428,11 @@ class CaseLedger:
 
     @property
     def dirty(self) -> bool:
-        """Is anything changed that the files do not hold yet?"""
+        """Whether any change is not in the files yet."""
         return bool(self._unsaved)
 
     def pending(self) -> tuple[dict[str, CaseState | None], list[str]]:
-        """What differs from the files (None: deleted), and the order of all cases in the set."""
+        """The differences from the files (None: deleted), and the order of all cases in the set."""
         pending = {k: state for k, state in self._changed.items() if k in self._unsaved}
         return pending, list(self.queue.ids)
 
@@ -442,7 +442,7 @@ class CaseLedger:
         return encoded({"order": self.queue.ids, "changed": changed}).encode()
 
     def restore(self, case_id: str, state: CaseState | None, position: int | None) -> bool:
-        """Take a state that the journal holds. False when the files hold the same already."""
+        """Take over a state from the journal. False when the files hold the same already."""
         self._put(case_id, state, position)
         return case_id in self._unsaved
 

@@ -1,4 +1,5 @@
-"""What each line of the labelling screens says: pure functions from the session's values to spans.
+"""The text of each line of the labelling screens: pure functions from the session's values to
+spans.
 
 Every foreign string passes `display` or `one_line` here. State is never colour alone: marks,
 grades, cursor and unread rows have signs of their own.
@@ -95,7 +96,7 @@ def header(
 
 
 def saved_span(problem: str, saved_at: float | None, dirty: bool) -> Span:
-    """`saved 14:02`, what is not yet in the set, or the problem that stays."""
+    """`saved 14:02`, the changes that are not in the set yet, or the problem that stays."""
     if problem:
         return ("warn", one_line(problem))
     if saved_at is None or dirty:
@@ -120,7 +121,7 @@ def question_text(session: Session) -> DisplayText:
 
 
 def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
-    """The decision so far and what would be written for it, whole; the open need stands out.
+    """The decision so far and its needs, whole; the open need is highlighted.
 
     Foreign text is made harmless piece by piece, so that the marks stay where they are.
     """
@@ -337,7 +338,7 @@ def lines_needed(text: str, width: int) -> int:
 
 
 def why_no_chunks(session: Session, words: str, source: str) -> str:
-    """What a person can do when there is no row to show."""
+    """The advice when there is no row to show."""
     if not session.current:
         return "No question to show: Esc drops the filter, o adds a question."
     if words:
@@ -351,14 +352,14 @@ def why_no_chunks(session: Session, words: str, source: str) -> str:
 
 
 def held_keys(count: int, problem: str) -> str:
-    """That keys wait for passages, and what a person can do about it."""
+    """The message that keys wait for passages, with advice."""
     keys = "1 key waits" if count == 1 else f"{count} keys wait"
     how = "F5 tries again" if problem else "for the passages"
     return f"{keys}{':' if problem else ''} {how}, Esc drops {'it' if count == 1 else 'them'}"
 
 
 def holds(row: ChunkRow, words: list[str]) -> bool:
-    """Does a row's path, heading or text hold all of these casefolded words?"""
+    """Whether a row's path, heading or text contains all of these casefolded words."""
     chunk = row.chunk
     text = f"{chunk.rel_path} {chunk.heading_path} {chunk.text}".casefold()
     return all(word in text for word in words)

@@ -1,4 +1,4 @@
-"""What an answer needs, as people think of it: "one of these AND one of those". Pure.
+"""The needs of an answer, as people think of them: "one of these AND one of those". Pure.
 
 A need is a set of supports any of which meets it; the answer needs all needs. The set of cases
 holds the same the other way round, in `required_support_groups`: a way is a set of supports that
@@ -40,7 +40,7 @@ class Needs:
 
     @property
     def noun(self) -> str:
-        """What a part is called."""
+        """The word for a part."""
         return "way" if self.ways else "need"
 
 
@@ -89,7 +89,7 @@ def _read(groups: Parts) -> Needs:
 
 
 def needs_of(case: Record) -> Needs:
-    """The needs of a case as the set holds it; its ways where these are fewer and easier to read.
+    """The needs of a case as in the set; its ways where these are fewer and easier to read.
 
     Without groups every support is a need of its own.
     """
@@ -112,7 +112,7 @@ def ways_of(needs: Needs) -> Parts:
 
 
 def with_groups(case: Record, needs: Needs) -> Record:
-    """A copy of the case with the groups that say `needs`, for the supports that it holds.
+    """A copy of the case whose groups express `needs`, for its supports.
 
     One way that takes every support says no more than the plain list, and is written only where
     the case had groups before. Groups that say the same already stay as they are.
@@ -165,7 +165,7 @@ def new_part(needs: Needs) -> Needs:
 
 
 def related(needs: Needs, count: int) -> list[int]:
-    """The supports, of `count`, that no part holds."""
+    """The supports, of `count`, that are in no part."""
     required = set().union(*needs.parts)
     return [index for index in range(count) if index not in required]
 
@@ -187,7 +187,7 @@ Namer = Callable[[int], str]
 
 
 def formula(needs: Needs, count: int, name: Namer) -> list[tuple[str, bool]]:
-    """What the answer needs, in pieces; each with whether it is the open part.
+    """The needs of the answer, in pieces; each with whether it is the open part.
 
     ``(1 or 4) AND (2)`` for needs, ``(1 and 2) or (3 and 4)`` for ways; supports that are not
     required come last.
@@ -231,7 +231,7 @@ def lost_groups(before: Record, after: Record) -> str:
 
 
 def open_words(needs: Needs) -> str:
-    """What marks join, in words."""
+    """The part that new marks join, in words."""
     if needs.open == 0:
         return "marks are related passages, not required"
     enough = "all of these together are enough" if needs.ways else "one of these is enough"
@@ -239,7 +239,7 @@ def open_words(needs: Needs) -> str:
 
 
 def membership(needs: Needs, parts: Sequence[int]) -> str:
-    """What a marked passage counts for, in words: it "meets need 2"."""
+    """The part that a marked passage counts for, in words: it "meets need 2"."""
     if not parts:
         return "is related, not required"
     return f"{'is in' if needs.ways else 'meets'} {needs.noun} {', '.join(map(str, parts))}"

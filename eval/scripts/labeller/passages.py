@@ -81,7 +81,7 @@ def exact_of(support: dict[str, Any]) -> str:
 
 
 def anchored(support: dict[str, Any], chunk: Chunk) -> bool:
-    """Is the chunk what the support points at: by heading, by quoted text, or by file?"""
+    """Whether the support points at the chunk: by heading, by quoted text, or by file?"""
     path, heading_path = str(support.get("rel_path") or ""), heading(support.get("heading_path"))
     place = matching.anchor(chunk.rel_path, chunk.heading_path)
     passage = matching.Passage(place, chunk.text, chunk.cut)
@@ -135,7 +135,7 @@ def make_quote(text: str, start: int, end: int, *, auto: bool, cut: bool) -> dic
 Span = tuple[int, int]
 
 ENOUGH: Final = 0.4
-"""Least share of a fact's content words that the best sentence must hold to carry the fact."""
+"""Least share of a fact's content words that the best sentence must contain to carry the fact."""
 
 PLENTY: Final = 0.5
 """Share of a fact's content words at which a sentence carries it beside the best one."""
@@ -238,7 +238,7 @@ def answer_spans(text: str, case: dict[str, Any]) -> list[Span]:
 
 
 RECURS: Final = 3
-"""Passages in which a line must stand to be a running header, a footer or a menu."""
+"""Passages in which a line must occur to be a running header, a footer or a menu."""
 
 
 def quoted_spans(chunk: Chunk, case: dict[str, Any], pool: Sequence[Chunk]) -> list[Span]:
@@ -328,7 +328,7 @@ def without(spans: Iterable[Span], hole: Span) -> list[Span]:
 
 
 def find_span(text: str, snippet: str) -> Span | None:
-    """Where `snippet` stands in `text`: exactly, else apart from case and white space."""
+    """The position of `snippet` in `text`: exactly, else apart from case and white space."""
     start = text.find(snippet) if snippet else -1
     if start >= 0:
         return start, start + len(snippet)

@@ -68,7 +68,7 @@ class PlainLabeller:
         return 0
 
     def obey(self, line: str) -> None:
-        """Do what one line says, and say what was done; a refusal is said in the same way."""
+        """Carry out one line, and report the result or the refusal."""
         before = self.session.current
         problem = self.store.problem
         try:
@@ -106,7 +106,7 @@ class PlainLabeller:
         self.show_rows()
 
     def show_rows(self) -> None:
-        """Print a line a chunk, and what the case needs."""
+        """Print a line a chunk, and the needs of the case."""
         session = self.session
         problem = session.chunks_problem()
         if problem:

@@ -1,4 +1,5 @@
-"""What the script hands to the session and the screens: where labels go, where chunks come from."""
+"""The interfaces that the script gives the session and the screens: where labels go, where chunks
+come from."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ class Arrival:
 
 
 class Store(Protocol):
-    """Keeps what the session emits. No method raises: `problem` says what is wrong, and stays."""
+    """Keeps the events that the session emits. No method raises: `problem` says what is wrong, and
+    stays."""
 
     problem: str
     saved_at: float | None
@@ -53,13 +55,13 @@ class Store(Protocol):
     conflicts: list[Conflict]
 
     def save(self) -> str:
-        """Write the set now, with what others changed merged in. Returns the status line."""
+        """Write the set now, merged with the changes of others. Returns the status line."""
 
     def resolve(self, conflict: Conflict, choice: str) -> str:
         """Settle a conflict with ``mine`` or ``theirs``."""
 
     def remember(self, view: View) -> None:
-        """Keep what is looked at, for the next session."""
+        """Keep the present view for the next session."""
 
     def close(self) -> str:
         """Save, and let go of the lock."""
@@ -75,13 +77,13 @@ class Source(Protocol):
         """Ask for the chunks of another query, or of another number `k` of them."""
 
     def recall(self, case_id: str, query: str, k: int | None = None) -> None:
-        """Bring back what a probe of an earlier session found, from what was kept of it if any."""
+        """Restore a probe of an earlier session, from the stored copy if there is one."""
 
     def refetch(self, case_id: str, question: str) -> None:
         """Ask again, whatever has come before."""
 
     def arrivals(self) -> list[Arrival]:
-        """What has come since the last call."""
+        """The passages that arrived since the last call."""
 
     def listen(self, callback: Callable[[], None]) -> None:
         """Have `callback` called, in the fetching thread, after each arrival."""
@@ -94,7 +96,7 @@ class Source(Protocol):
 
 
 def deliver(session: Session, source: Source) -> list[Arrival]:
-    """Hand what has arrived to the session. Returns it, for messages."""
+    """Pass the arrived passages to the session. Returns it, for messages."""
     arrived = source.arrivals()
     for arrival in arrived:
         if not session.knows(arrival.case_id):

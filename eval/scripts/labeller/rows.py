@@ -20,7 +20,7 @@ from records.tool_calls import ToolCall
 ROW_ORDERS: Final = ("shuffled", "rank", "path")
 ASKED, SHOWN = "asked", "shown"
 GENERIC: Final = "probe"
-"""What stands for the query where rows were added without one."""
+"""The query of rows that were added without one."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def file_and_section(rel_path: str, heading_path: str) -> str:
 
 
 def support_names(views: Sequence[SupportView]) -> list[str]:
-    """What each support is called in the line of needs; whole where a short name is not its own."""
+    """The name of each support in the line of needs; whole where a short name is not unique."""
     names = [view.name for view in views]
     return [
         view.full_name if names.count(name) > 1 and not view.rows else name
@@ -100,7 +100,7 @@ def support_names(views: Sequence[SupportView]) -> list[str]:
 
 
 class CaseView(NamedTuple):
-    """A case as it stands on screen."""
+    """A case as the screen shows it."""
 
     rows: list[ChunkRow]
     supports: list[SupportView]
@@ -133,7 +133,7 @@ def view_of(
     seen: Collection[str],
     blind: bool,
 ) -> CaseView:
-    """Rows and supports of a case; `seen` holds the keys of the chunks whose end was shown."""
+    """Rows and supports of a case; `seen` contains the keys of the chunks whose end was shown."""
     chunks = [chunk for _, chunk in labelled]
     located = [locate(support.data, chunks) for support in supports]
     rows = []
@@ -176,7 +176,7 @@ def view_of(
 
 
 def sentences_of(row: ChunkRow, case: Record) -> list[Sentence]:
-    """The sentences of a row's text; picked ones stand in a snippet of a support that marks it."""
+    """The sentences of a row's text; picked ones are in a snippet of a support that marks it."""
     text, supports = row.chunk.text, read_supports(case)
     spans = [span for index in row.supports for span in spans_in(supports[index], text)]
     return [
@@ -237,7 +237,7 @@ class ChunkPool:
         return case_id in self._chunks
 
     def chunks(self, case_id: str) -> list[Chunk]:
-        """What has come for a case."""
+        """The arrived chunks of a case."""
         return self._chunks.get(case_id, [])
 
     def seen(self, case_id: str) -> set[str]:
@@ -268,7 +268,7 @@ class ChunkPool:
         self.version += 1
 
     def forget(self, case_id: str) -> None:
-        """Drop what was fetched for a case's own question, before it is fetched again."""
+        """Drop the chunks of a case's own question, before they are fetched again."""
         self.problems.pop(case_id, None)
         probed = [chunk for chunk in self._chunks.pop(case_id, ()) if chunk.origin]
         if probed:
@@ -276,7 +276,7 @@ class ChunkPool:
         self.version += 1
 
     def add(self, case_id: str, chunks: Sequence[Chunk], query: str, k: int | None) -> int:
-        """Append what a probe found and is not there yet. Returns how many rows are new."""
+        """Append the new chunks of a probe. Returns how many rows are new."""
         present = self._chunks.setdefault(case_id, [])
         new = [replace(c, origin=query or GENERIC) for c in _distinct(chunks, present)]
         present.extend(new)
@@ -298,7 +298,7 @@ class ChunkPool:
         return None
 
     def fail_probe(self, case_id: str, probe: Probe, why: str) -> None:
-        """The rows of a probe cannot be had again."""
+        """Record that the rows of a probe are no longer available."""
         self._probes.setdefault(case_id, {})[probe] = why
         self.version += 1
 

@@ -54,7 +54,7 @@ takes one (`Action.then`, the digits)."""
 
 
 class MainScreen(ActionScreen[None], inherit_bindings=False):
-    """Draws the session and turns keys into actions; shows what a refused action says.
+    """Draws the session and turns keys into actions; shows the reason of a refused action.
 
     `commands` holds a function for each action of the table; `save` writes the set.
     """
@@ -179,7 +179,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.sync()
 
     def sync(self) -> None:
-        """Show what the session says now; repaint what differs."""
+        """Show the present state of the session; repaint only differences."""
         if self.frozen:
             return
         session = self.session
@@ -500,7 +500,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.sync()
 
     def take_key(self, key: str, character: str) -> bool:
-        """Do what a key press stands for: second key of an action, grade, or action."""
+        """Perform the action of a key press: second key of an action, grade, or action."""
         action = self.pending
         if action is not None:
             self.pending = None
@@ -527,7 +527,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         return True
 
     def needs_passages(self, key: str, character: str) -> bool:
-        """Does a key press stand for an action about passages?"""
+        """Whether a key press means an action about passages."""
         if self.rating and character and character in "0123":
             return True
         known = self.pending is None and key in self._keys

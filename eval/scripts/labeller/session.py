@@ -45,7 +45,7 @@ from terminal.actions import ActionRefused
 
 @dataclass(frozen=True)
 class View:
-    """What is looked at: case, key of the chunk under the cursor, filter and order of the queue.
+    """The present view: case, key of the chunk under the cursor, filter and order of the queue.
 
     `row_order` counts for sessions that are as `blind` as the one that it was chosen in.
     """
@@ -111,7 +111,7 @@ class Session(CaseLedger):
         self.pool.put_problem(case_id, text)
 
     def forget_chunks(self, case_id: str) -> None:
-        """Drop what was fetched for a case's own question, before it is fetched again."""
+        """Drop the chunks of a case's own question, before they are fetched again."""
         self.pool.forget(case_id)
 
     def upcoming(self, ahead: int) -> list[str]:
@@ -122,7 +122,7 @@ class Session(CaseLedger):
     def add_chunks(
         self, case_id: str, chunks: Sequence[Chunk], query: str, k: int | None = None
     ) -> int:
-        """Append what a probe found and is not there yet. Returns how many rows are new."""
+        """Append the new chunks of a probe. Returns how many rows are new."""
         new = self.pool.add(case_id, chunks, query, k)
         if query and new and (query, k) not in self.probes(case_id) and not self.read_only:
             self._note("probed", case=case_id, query=query, k=k)
@@ -145,7 +145,8 @@ class Session(CaseLedger):
         return self.pool.next_recall(case_id, self.probes(case_id))
 
     def recall_failed(self, case_id: str, probe: Probe, why: str) -> None:
-        """The rows of a probe cannot be had again: said in place, until F5 fetches again."""
+        """Record that the rows of a probe are no longer available: said in place, until F5 fetches
+        again."""
         self.pool.fail_probe(case_id, probe, why)
 
     def recalling(self) -> bool:
@@ -159,7 +160,7 @@ class Session(CaseLedger):
     # -- rows ----------------------------------------------------------------------------------
 
     def rows(self) -> list[ChunkRow]:
-        """The rows of the current case, numbered from 1 as they stand on screen."""
+        """The rows of the current case, numbered from 1 in screen order."""
         return self._shown().rows
 
     def supports(self) -> list[SupportView]:
@@ -203,7 +204,7 @@ class Session(CaseLedger):
         self.pool.see(self.current, self.row(number).chunk.key)
 
     def needs(self) -> str:
-        """What the answer needs: ``(1 try.md or 4 with.md) AND (2 with.md)``; ``""`` without."""
+        """The needs of the answer: ``(1 try.md or 4 with.md) AND (2 with.md)``; ``""`` without."""
         return "".join(piece for piece, _ in self.needs_pieces())
 
     def needs_pieces(self) -> list[tuple[str, bool]]:
@@ -219,7 +220,7 @@ class Session(CaseLedger):
         return sentence(self.layout, len(names), names.__getitem__)
 
     def sentences(self, number: int) -> list[Sentence]:
-        """The sentences of a row's text; picked ones stand in a snippet."""
+        """The sentences of a row's text; picked ones are in a snippet."""
         return sentences_of(self.row(number), self.case)
 
     def terms(self) -> frozenset[str]:
@@ -326,7 +327,7 @@ class Session(CaseLedger):
         return self.open_need((self.layout.open - 1 + by) % len(self.layout.parts) + 1)
 
     def open_words(self) -> str:
-        """What marks join, as a sentence."""
+        """The part that new marks join, as a sentence."""
         return open_words(self.layout)
 
     def turn_needs(self) -> str:
@@ -416,7 +417,8 @@ class Session(CaseLedger):
         return self._commit("note", *edits.noted(self._need_case(), text))
 
     def confirm(self) -> Confirmed:
-        """Confirm the case as it stands, and open the next open one. A draft is accepted by it.
+        """Confirm the case in its present state, and open the next open one. A draft is accepted by
+        it.
 
         Without a decision, or answerable without a mark, the first call says what is missing.
         """
@@ -454,7 +456,7 @@ class Session(CaseLedger):
         return self._commit("edit", edits.edited(self._need_case(), fields), message)
 
     def label_tools(self, change: Callable[[CaseState], tuple[CaseState, str]]) -> str:
-        """Change what the current case says of tool calls, by one of the functions of `tools`."""
+        """Change the current case's expected tool calls by one of the functions of `tools`."""
         self._own_set()
         return self._commit("label_tools", *change(self._need_case()))
 
@@ -571,11 +573,11 @@ class Session(CaseLedger):
     # -- going on where a session was left -----------------------------------------------------
 
     def view(self, row: str = "") -> View:
-        """What is looked at now, with the cursor on the chunk of key `row`."""
+        """The present view, with the cursor on the chunk of key `row`."""
         return View(self.current, row, self.filter, self.order, self.row_order, self.blind)
 
     def resume(self, view: View) -> list[str]:
-        """Look at what was looked at. Returns what the user should know, a sentence each.
+        """Restore the stored view. Returns what the user should know, a sentence each.
 
         The order of the queue is an argument of the session: it may need results to go by.
         """

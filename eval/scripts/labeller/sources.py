@@ -143,7 +143,7 @@ class ApiChunks:
         return _chunks_of(old)
 
     def cached(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
-        """An `Ask` that asks the bot only for what was not kept."""
+        """An `Ask` that asks the bot only for chunks that were not kept."""
         old = self._read(case_id, query, k)
         return self(case_id, query, k) if old is None else _chunks_of(old)
 
@@ -205,7 +205,7 @@ Ask = Callable[[str, str, int | None], list[Chunk]]
 """Fetches chunks for a case id, a query and a k; raises FetchError."""
 
 THREADS: Final = 2
-"""One slow call does not hold up the next question."""
+"""Number of calls at once. One slow call does not delay the next question."""
 
 _NOW, _SOON, _NEVER = 0, 1, 2
 
@@ -266,11 +266,11 @@ class Fetcher:
         self._put(_NOW, case_id, query, query, k)
 
     def recall(self, case_id: str, query: str, k: int | None = None) -> None:
-        """Bring back what a probe found in an earlier session, from what was kept if it was."""
+        """Restore a probe of an earlier session, from the stored copy if there is one."""
         self._put(_SOON, case_id, query, query, k, recalled=True)
 
     def arrivals(self) -> list[Arrival]:
-        """What has come since the last call. Never waits."""
+        """The passages that arrived since the last call. Never waits."""
         arrivals = []
         while True:
             try:
@@ -283,7 +283,7 @@ class Fetcher:
         self._callback = callback
 
     def wait(self, case_id: str, timeout: float) -> list[Arrival]:
-        """What comes until something for the case is there, or `timeout` seconds are over."""
+        """The arrivals until one for the case is among them, or `timeout` seconds are over."""
         arrivals: list[Arrival] = []
         while not any(arrival.case_id == case_id for arrival in arrivals):
             try:

@@ -321,10 +321,10 @@ class _LabelFiles:
 
 
 class LabelStore(_LabelFiles):
-    """Saves what the session changes, and merges what others changed meanwhile."""
+    """Saves the changes of the session, and merges the changes of others."""
 
     def attach(self, session: Session) -> None:
-        """Give the session what the journal holds and the files do not, merged with the files."""
+        """Give the session the changes that only the journal has, merged with the files."""
         self._session = session
         back = 0
         for case_id, change in _changes_of(self._unsaved).items():
@@ -340,7 +340,7 @@ class LabelStore(_LabelFiles):
     # -- saving --------------------------------------------------------------------------------
 
     def save(self) -> str:
-        """Write what was changed, with what others changed on disk merged in."""
+        """Write the changes, merged with the changes of others on disk."""
         session = self._session
         if session is None or self.read_only:
             return f"Read-only: {self.read_only}." if self.read_only else "Nothing to save."

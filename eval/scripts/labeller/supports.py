@@ -30,7 +30,7 @@ from records.judged import heading, norm_path
 Record = dict[str, Any]
 Identity = tuple[str, str, str]
 USUAL_GRADE: Final = 2
-"""What a mark without a grade counts as when a grade is stepped up or down."""
+"""The grade of a mark without one when a grade is stepped up or down."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def needs_from(supports: Sequence[Support], needs: Needs) -> Needs:
 
 
 def write_supports(case: Record, supports: Sequence[Support], needs: Needs) -> Record:
-    """A copy of `case` that holds `supports`; every other field, and the order, stay."""
+    """A copy of `case` with `supports`; every other field, and the order, stay."""
     out = dict(case)
     if supports or "gold_supports" in out:
         out["gold_supports"] = [support.data for support in supports]
@@ -154,7 +154,7 @@ def with_auto(support: Support, chunk: Chunk, case: Record, pool: Sequence[Chunk
 
 
 def spans_in(support: Support, text: str) -> list[Span]:
-    """Where the snippets of the support stand in `text`."""
+    """The positions of the support's snippets in `text`."""
     spans = [find_span(text, snippet) for snippet in support.data.get("snippets") or ()]
     return sorted(span for span in spans if span is not None)
 
@@ -182,7 +182,7 @@ def with_spans(support: Support, chunk: Chunk, spans: Iterable[Span]) -> Support
 
 
 def without_chunk(support: Support, chunk: Chunk) -> Support | None:
-    """`support` without what it quotes from `chunk`; None when it quotes nothing else."""
+    """`support` without its quotes from `chunk`; None when it quotes nothing else."""
     had = list(support.data.get("snippets") or ())
     rest = [snippet for snippet in had if not holds(chunk.text, snippet)]
     exact = exact_of(support.data)

@@ -83,7 +83,7 @@ def forbid(state: CaseState, row: ToolRow) -> tuple[CaseState, str]:
 
 
 CHANGES = {"expect": expect, "forbid": forbid}
-"""What can be done to a row, by name."""
+"""The possible changes of a row, by name."""
 
 
 def expect_none(state: CaseState) -> tuple[CaseState, str]:

@@ -1,4 +1,4 @@
-"""The actions of the main screen that open another window, and what happens when it closes.
+"""The actions of the main screen that open another window, and their effect when it closes.
 
 The modules of the windows are loaded when first opened: the start stays quick.
 """
@@ -37,7 +37,7 @@ FILTER_LABELS = {
 
 
 def filter_pane(screen: MainScreen) -> None:
-    """Ask for the words that the rows of the focused pane must hold."""
+    """Ask for the words that the rows of the focused pane must contain."""
     from terminal.windows import LinePrompt
 
     pane = screen.pane
@@ -141,7 +141,7 @@ def add_path(screen: MainScreen) -> None:
 
 
 def supports(screen: MainScreen) -> None:
-    """Show what will be written, in words."""
+    """Show the supports that will be written, in words."""
     from labeller.windows import SupportsScreen
 
     screen.app.push_screen(SupportsScreen(screen.session, screen.say), lambda _: screen.sync())
@@ -293,7 +293,7 @@ def adjudicate(screen: MainScreen) -> None:
 
 
 def show_conflicts(screen: MainScreen) -> None:
-    """Show what was changed both here and in the file, for a choice."""
+    """Show the fields that were changed both here and in the file, for a choice."""
     from labeller.windows import ConflictScreen
 
     def closed(_: object) -> None:

@@ -42,7 +42,7 @@ def _path_and_heading(anchor: Anchor) -> str:
 
 
 def ranked(typed: str, texts: Iterable[str]) -> list[str]:
-    """The texts that hold every word of `typed`, best first; case does not matter.
+    """The texts with every word of `typed`, best first; case does not matter.
 
     All of them, in their order, when nothing is typed.
     """
@@ -398,7 +398,7 @@ class CaseForm(Window[str | None]):
                 )
 
     def changed(self) -> dict[str, Any]:
-        """The fields whose text differs from what the form opened with."""
+        """The fields whose text differs from the text at opening."""
         return {
             name: _as_value(self._text_of(name), kind, name)
             for name, kind, _ in self._fields
@@ -569,7 +569,7 @@ SAID = (
     ("BLIND", "Rank, scores and the labels of others are hidden, so that they cannot sway you."),
     ("shuffled #0", "The passages are in random order; 0 is the seed (--seed) that draws it."),
 )
-"""Words of the lines above the passages, and what they mean."""
+"""Words of the lines above the passages, and their meaning."""
 
 
 def _key_names(action: Action, keymap: Keymap) -> str:

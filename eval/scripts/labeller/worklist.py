@@ -22,7 +22,7 @@ IDLE_SECONDS: Final = 600.0
 
 
 class CaseSummary(NamedTuple):
-    """What the list of questions shows of a case. A tuple: thousands are made at the start."""
+    """The list of questions' row of a case. A tuple: thousands are made at the start."""
 
     id: str
     question: str
@@ -33,7 +33,7 @@ class CaseSummary(NamedTuple):
 
     @property
     def folded(self) -> str:
-        """What a search for words looks at: id and question, casefolded."""
+        """The text that a search for words reads: id and question, casefolded."""
         return f"{self.id}\n{self.question}".casefold()
 
 
@@ -273,7 +273,7 @@ class WorkQueue:
             raise
 
     def set_filter(self, text: str) -> None:
-        """Show what `parse_filter` lets through. Raises ValueError, nothing changed."""
+        """Show the cases that `parse_filter` accepts. Raises ValueError, nothing changed."""
         previous, self.filter = self.filter, text
         try:
             self._refilter()
@@ -293,7 +293,7 @@ class WorkQueue:
             self.visible = [c for c in self.sequence if test(self.summaries[c])]
 
     def position(self, case_id: str) -> int:
-        """Where a case stands in the queue, from 0; -1 when it is not there."""
+        """The position of a case in the queue, from 0; -1 when it is not in it."""
         return self._positions.get(case_id, -1)
 
     def neighbour(self, case_id: str, step: int) -> str | None:
@@ -320,7 +320,7 @@ class WorkQueue:
         return cases
 
     def find(self, text: str, after: str) -> str | None:
-        """The next case after `after` whose id or question holds `text`, round the end."""
+        """The next case after `after` with `text` in its id or question, round the end."""
         folded = text.casefold()
         start = self.position(after) + 1
         for case_id in [*self.sequence[start:], *self.sequence[:start]]:

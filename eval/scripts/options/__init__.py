@@ -265,7 +265,7 @@ limits_option = click.option(
 
 
 def judge_options(function: F) -> F:
-    """Which judge, what changes for this call, what it may cost."""
+    """Options for the judge, its settings in this call, and its highest cost."""
     return decorated(
         function,
         (

@@ -58,7 +58,8 @@ def say(text: str, *, err: bool = True) -> None:
 
 
 def config_file() -> tuple[Path, dict[str, Any]]:
-    """eval/config.toml or the file that RAG_EVAL_CONFIG names, and what it says; {} without one."""
+    """The path and content of eval/config.toml or the file that RAG_EVAL_CONFIG names; {} without
+    one."""
     named = os.environ.get("RAG_EVAL_CONFIG")
     path = Path(named or CONFIG)
     if not path.exists() and not named:
@@ -158,7 +159,7 @@ _SENTENCE = re.compile(r"(?<=[a-z0-9)'])\. +(?=[A-Z0-9])")
 
 
 def option_words(param: click.Option, ctx: click.Context) -> tuple[str, str, str]:
-    """An option's names with its value, what it does, and its default and range ("" for neither).
+    """An option's names with its value, its help, and its default and range ("" for neither).
 
     A number is N or X, a folder FOLDER.
     """
@@ -258,7 +259,7 @@ class Command(click.Command):
         return folded(formatter.getvalue().rstrip("\n"), formatter.width)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What it does in a sentence, how it is called, the options, the exit codes."""
+        """The purpose in a sentence, the usage, the options, the exit codes."""
         about = docstring(self.callback)
         own = self.help or ""
         self.format_usage(ctx, formatter)

@@ -89,7 +89,8 @@ def prepare(text: str, language: str | None = None) -> PreparedChunk:
 
     Args:
         text: the chunk. language: how its words are cut, and those of the claims compared with it;
-        English when not given."""
+        English when not given.
+    """
     make = _known_chunk if len(text) <= _USUAL_LENGTH else _chunk
     return make(text, None if language == "en" else language)
 
@@ -110,7 +111,7 @@ _known_chunk = lru_cache(maxsize=512)(_chunk)
 
 
 def stands_plainly(chunk: PreparedChunk, text: str) -> bool:
-    """Whether a chunk contains a claim letter by letter, for claims without content words."""
+    """Return whether a chunk contains a claim verbatim, for claims without content words."""
     return fold(text).strip() in fold(chunk.text)
 
 

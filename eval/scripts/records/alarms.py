@@ -1,4 +1,5 @@
-"""What looks at production found: the alarms of an index, kept until they are over or seen.
+"""The findings of the looks at production: the alarms of an index, kept until they are over or
+seen.
 
 A file of JSON beside the index, so that an alarm outlives the index and the traces.
 """

@@ -22,7 +22,7 @@ from records.runs import scores_file
 from records.scores import ScoreLine, metric_names
 
 UNKNOWN = -1
-"""Where a line stands that there is none of."""
+"""The position of a line that does not exist."""
 
 WORDS = ("status", "error", "category", "difficulty", "query_type", "answerable", "abstained")
 """Columns of one word a case; empty where there is none."""
@@ -102,8 +102,8 @@ class AnswerTable:
         return self._state[1]
 
     def changed(self) -> None:
-        """Let others see what was added: rows and version at once, since they keep what they made
-        of the rows for as long as the version stays."""
+        """Make the added rows visible to readers: rows and version at once, since they keep what
+        they made of the rows for as long as the version stays."""
         self._state = len(self.ids), self._state[1] + 1
 
     # -- results --------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class AnswerTable:
     # -- the set --------------------------------------------------------------------------------
 
     def describe(self, case_id: str, meta: Meta) -> None:
-        """What the set says of a case; kept until its result comes, if it has none yet."""
+        """Keep the set's description of a case until its result comes, if it has none yet."""
         rows = self._rows.get(case_id)
         if rows is None:
             self._waiting[case_id] = meta
@@ -240,8 +240,8 @@ class AnswerTable:
         return self.ids[row], int(self.numbers["repeat"][row])
 
     def column(self, name: str) -> Sequence[float] | None:
-        """The numbers of all rows, not a number where one has none; None when there is no such
-        column, or none of it is read yet."""
+        """The numbers of all rows, NaN where a row has none. None when there is no such column, or
+        none of it is read yet."""
         if name in PLAIN:
             return self.numbers[name]
         if name not in self.metrics or self.unread([name]):
@@ -268,7 +268,7 @@ class AnswerTable:
         return None if value != value else value
 
     def unread(self, names: Iterable[str]) -> list[str]:
-        """Those metrics of ``names`` of which nothing is read yet."""
+        """The metrics among ``names`` of which no number is read yet."""
         sections = ((name, self.sections.get(self.metrics.get(name, ""))) for name in names)
         return [name for name, table in sections if table and not (table.codes or table.is_read)]
 

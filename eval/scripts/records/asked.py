@@ -34,10 +34,10 @@ MISSING = "missing"
 """The kind of error that replaces a missing result."""
 
 FILTERS = ("id", "category", "difficulty", "tag", "answerable", "query_type")
-"""What cases can be selected by."""
+"""The properties by which cases can be selected."""
 
 Patterns = Mapping[str, Collection[str]]
-"""By the name of a filter, patterns of which a case must match one."""
+"""Patterns by the name of a filter; a case must match one of each."""
 
 
 class Asked(NamedTuple):
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
 
 
 def asked_of(config: RunConfig) -> Asked | None:
-    """What a run was asked; None when its configuration does not say.
+    """The questions of a run; None when its configuration does not name them.
 
     run_eval.py records how many cases it selected, convert_data.py how many a run should answer;
     an import that does not say so should answer every case of its set.
@@ -213,7 +213,7 @@ def selected_of(
 
 
 def filter_values(case: TestCase, name: str) -> list[str]:
-    """What a case has of the name of a filter."""
+    """The values of a case for the name of a filter."""
     if name == "tag":
         return case.tags
     if name == "answerable":
@@ -243,15 +243,15 @@ class AskedCases(msgspec.Struct, frozen=True):
 
 
 def is_missing(result: TestResult) -> bool:
-    """True for what stands in the place of a result that should be there."""
+    """True for the placeholder of a result that should exist."""
     return result.error is not None and result.error.kind == MISSING
 
 
 def asked_cases(
     config: RunConfig, set_sha256: str, read: Callable[[], Iterable[TestCase]]
 ) -> AskedCases | None:
-    """Which cases the run was asked; None when its configuration does not tell, or when the set is
-    not the one that it was asked with (another hash).
+    """The cases that the run asked. None when its configuration does not name them, or when the set
+    has changed since (another hash).
 
     ``read``: the cases of the set, read only when the run was asked a part of it. Of an import that
     does not say otherwise every case was asked.

@@ -93,7 +93,7 @@ def name_of(metric: str) -> str:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The calibrations that a run folder holds: of the metrics, then of rubrics by name."""
+    """The calibrations in a run folder: of the metrics, then of rubrics by name."""
     paths = [folder / name_of(metric) for metric in METRICS]
     return [
         *(path for path in paths if path.exists()),

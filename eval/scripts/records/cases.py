@@ -1,4 +1,4 @@
-"""What a case is (a line of eval_set.jsonl): its fields, and what is wrong with them."""
+"""The model of a case (a line of eval_set.jsonl): its fields, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ Outcome = Literal["success", "no_citation", "uncertain", "no_results", "blocked"
 RecencyRule = Literal["cite_newer", "cite_both", "acknowledge_both"]
 
 Finding = tuple[str, str]
-"""A field's name and what is wrong with it."""
+"""A field's name and its fault."""
 
 
 class GoldSupport(msgspec.Struct, gc=False, omit_defaults=True):
-    """A passage that supports the answer, by where it stands: it survives another chunking.
+    """A passage that supports the answer, by its place: it survives another chunking.
 
     ``grade`` is a relevance above 0 (3 when absent); ``date`` (ISO) orders supports for recency
     rules; ``quote`` may hold prefix, exact and suffix of the passage. ``page`` is a place only
@@ -60,7 +60,7 @@ class GoldSupport(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class GoldFact(msgspec.Struct, gc=False, omit_defaults=True):
-    """A fact that contexts and answer should hold, in any of its wordings.
+    """A fact that contexts and answer should contain, in any of its wordings.
 
     ``vital``: a good answer must hold it; false: it is welcome ("okay" in TREC RAG).
     """
@@ -71,7 +71,7 @@ class GoldFact(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class ChatMessage(msgspec.Struct, gc=False):
-    """What was said before a question: by the ``user``, the ``assistant`` or the ``system``."""
+    """A message before a question: by the ``user``, the ``assistant`` or the ``system``."""
 
     role: str
     content: str
@@ -264,7 +264,8 @@ def _in_words(message: str) -> str:
 
 
 def check_case(case: TestCase) -> Iterator[Finding]:
-    """What no type can say: empty texts, indices out of range, grades that are no gain."""
+    """Check the rules that no type can express: empty texts, indices out of range, grades that are
+    no gain."""
     for name in _REQUIRED:
         text = getattr(case, name)
         if not text.strip():
@@ -468,7 +469,7 @@ def _say_little(cases: list[TestCase]) -> bool:
 
 
 def recurs(*hashes: array[int]) -> bool:
-    """True when a number stands there twice. Looks at a portion at a time, to save memory."""
+    """True when a number occurs there twice. Looks at a portion at a time, to save memory."""
     all_hashes = array("q")
     for part in hashes:
         all_hashes.extend(part)

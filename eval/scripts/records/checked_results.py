@@ -33,7 +33,7 @@ RESULT_FIELDS = (
     "rewritten_query",
     "tools",
 )
-"""Fields of a result that come from outside; the others are known to whoever asks."""
+"""Fields of a result that come from outside; the asking script knows the others."""
 
 _OBJECTS = ("folder_selection", "guardrail", "latency_ms", "usage")
 

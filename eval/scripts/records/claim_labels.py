@@ -46,11 +46,11 @@ LABELS = {
     "groundedness": ("supported", "not_supported", CANNOT_TELL),
     "correctness": ("present", "missing", "contradicted", CANNOT_TELL),
 }
-"""What people may say, by metric: of claims, and of facts of the reference. Of answers by a rubric
-they may say what is on its scale."""
+"""The labels that people can choose, by metric: of claims, and of facts of the reference. Of
+answers by a rubric they may say what is on its scale."""
 
 PAIR_LABELS = ("left", "right", CANNOT_TELL, "equal")
-"""What people may say of two answers, in the order of their keys; equal has 0."""
+"""The labels of two answers, in the order of their keys; equal has 0."""
 
 Act = Literal["label", "note", "undo", "redo"]
 
@@ -80,7 +80,7 @@ class ClaimDraw:
 
 @dataclass(frozen=True, slots=True)
 class ClaimLabel:
-    """What one annotator says of one claim; ``label`` None: taken back."""
+    """One annotator's label of one claim; ``label`` None: taken back."""
 
     key: tuple[str, int, str]
     metric: str
@@ -117,7 +117,7 @@ def read_labels(paths: Iterable[Path]) -> list[ClaimLabel]:
 
 
 class PeopleSay:
-    """What people say of claims and facts, whatever the judge says of them."""
+    """People's labels of claims and facts, whatever the judge's verdicts are."""
 
     def __init__(self, labels: Iterable[ClaimLabel]) -> None:
         self._labels: dict[tuple[str, int, str], list[ClaimLabel]] = {}
@@ -131,10 +131,11 @@ class PeopleSay:
     def of(
         self, metric: str, case_id: str, repeat: int, answer: str, items: Mapping[str, str]
     ) -> dict[str, str]:
-        """By id, what most annotators say of each of ``items`` (texts by id) of an answer.
+        """By id, the label of most annotators for each of ``items`` (texts by id) of an answer.
 
         Left out: undecided items, ties between annotators, and labels of another answer or other
-        words. Of an annotator's labels the last one counts."""
+        words. Of an annotator's labels the last one counts.
+        """
         last: dict[tuple[str, str], str | None] = {}
         digest = ""
         for label in self._labels.get((case_id, repeat, metric), ()):
@@ -161,7 +162,7 @@ def answer_sha256(answer: str) -> str:
 
 
 def is_labelled_rows(path: Path) -> bool:
-    """Does the file hold claims with contexts of their own (``supported``), and no run's claims?"""
+    """Whether a file has claims with contexts of their own (``supported``) and no run's claims."""
     for _, row in read_rows(path):
         return "label" not in row and "supported" in row
     return False

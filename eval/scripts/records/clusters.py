@@ -28,7 +28,7 @@ AUTO, GROUP, CONVERSATION, DOCUMENT, NONE = "auto", "group", "conversation", "do
 """Ways to put cases together besides a field's name."""
 
 FIXED, SAMPLED = "fixed", "sampled"
-"""What documents may be declared as, see ``records.targets.declared_documents``."""
+"""The declarations of documents, see ``records.targets.declared_documents``."""
 
 SECTION = "section"
 """As ``auto``, but by the gold's section instead of its document, for documents that are fixed."""
@@ -123,7 +123,7 @@ class Clustering(msgspec.Struct):
 
     @property
     def scope(self) -> str:
-        """What every verdict is limited to, in words; "" where documents are a sample."""
+        """The limit of every verdict, in words; "" where documents are a sample."""
         if not self.fixed:
             return ""
         these = "this document" if self.documents == 1 else f"these {self.documents:,} documents"

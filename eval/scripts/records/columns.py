@@ -1,4 +1,4 @@
-"""What is kept of each of many answers, in a few bytes: its number, and its scores."""
+"""Columns of numbers about many answers, in a few bytes each: its number, and its scores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AnswerNumbers:
 
     @property
     def hashes(self) -> Sequence[int]:
-        """What is kept of each key, by its number."""
+        """The stored hash of each key, by its number."""
         return self._hashes
 
     def rewind(self) -> None:
@@ -121,7 +121,7 @@ class RowBlocks:
             self._rows, self._count, self._width = array("d"), 0, width
 
     def extend(self, column: array[float], place: int) -> array[float]:
-        """Add to a column what it lacks: the values at a place of each row, not a number where a
+        """Add the missing rows to a column: the values at a place of each row, not a number where a
         row is too short."""
         with self._lock:
             end = 0

@@ -21,7 +21,7 @@ TurnT = TypeVar("TurnT", bound=_Turn)
 
 
 class TurnOrder:
-    """Finds turns that do not stand in order behind each other. Memory: a hash a conversation.
+    """Finds turns that are out of order. Memory: a hash a conversation.
 
     ``problems`` are those of the cases added since it was last emptied, as field and message.
     """

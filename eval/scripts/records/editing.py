@@ -26,7 +26,7 @@ from records.shards import is_sharded
 Record = dict[str, Any]
 
 Identify = Callable[[bytes], tuple[str | None, str]]
-"""The id that a line holds, or None and what is wrong with it."""
+"""The id in a line, or None and the fault of the line."""
 
 SHOWN = 3
 

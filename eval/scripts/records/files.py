@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 LOCK_TIMEOUT = 30.0
-"""Seconds to wait for another process that holds a file's lock."""
+"""Seconds to wait for another process that has locked a file."""
 
 
 def replace_bytes(path: Path, data: bytes) -> None:
@@ -87,7 +87,7 @@ def replace_json(path: Path, value: Any) -> None:
 
 
 MAX_WHOLE = 2**30
-"""Bytes of a file that is read whole; a device or a mistake has more than any memory holds."""
+"""Largest file in bytes that is read whole; a device or a mistake has more than any memory."""
 
 MAX_SETTINGS = 4 * 2**20
 """Bytes of a file of settings, a profile or a request."""
@@ -135,7 +135,7 @@ def check_schema(path: Path, schema: object, *supported: int, line: int | None =
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock that belongs to ``path`` (a file beside it), waiting up to 30 s for others."""
+    """Take the lock of ``path`` (a file beside it) for the block, waiting up to 30 s for others."""
     from filelock import Timeout
 
     lock = _lock_of(path.with_name(path.name + ".lock"))
@@ -169,7 +169,7 @@ class RepeatedLock:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock, waiting up to 30 s for others."""
+        """Take the lock for the block, waiting up to 30 s for others."""
         if not self._taken_at_once():
             with locked(self._path):
                 yield
@@ -296,7 +296,7 @@ class JsonlWriter:
         self._sync.written()
 
     def sync(self) -> None:
-        """Force what was written onto the disk now."""
+        """Force the written lines onto the disk now."""
         self._sync.now()
 
     def close(self) -> None:
@@ -436,8 +436,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 OWNER = "owner.lock"
-"""Held by the process that the folder belongs to (and its workers): ids of processes recur, locks
-end with those who hold them."""
+"""A file locked by the process that owns the folder (and its workers): ids of processes recur,
+locks end with those who hold them."""
 
 _TRIES = 10
 _MAKING_S = 60.0
@@ -446,8 +446,8 @@ _MAKING_S = 60.0
 
 @contextlib.contextmanager
 def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A folder on the file system of ``parent``, so that its files can be moved there; it goes
-    with all it holds when the block ends.
+    """A folder on the file system of ``parent``, so that its files can be moved there. The end of
+    the block removes it with its content.
 
     First the folders of that prefix are removed whose owner is dead. Raises StorageError when none
     can be made.

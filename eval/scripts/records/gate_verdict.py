@@ -1,4 +1,4 @@
-"""What a gate found: one check a rule and metric, and the whole as gate.json."""
+"""The findings of a gate: one check a rule and metric, and the whole as gate.json."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Check:
 
     @property
     def name(self) -> str:
-        """``section.metric``, or the metric alone for what is of the whole run.
+        """``section.metric``, or the metric alone if it concerns the whole run.
 
         What guards the measuring itself has its rule behind it (``safety.auc:measured``): who
         accepts a lower number does not accept that it is no longer looked at.
@@ -86,7 +86,8 @@ class Verdict:
     accepts: Sequence[Accept] = ()
     caveats: Sequence[str] = ()
     says: Sequence[str] = ()
-    """What was compared with what: the first line of the comparison, and what would have failed."""
+    """The compared sides in words: the first line of the comparison, and what would have
+    failed."""
     doubt: str = ""
     """Why a gate that passes says little; "" where nothing speaks against it."""
     header: Mapping[str, Any] = field(default_factory=dict)
@@ -103,7 +104,7 @@ class Verdict:
 
     @property
     def title(self) -> str:
-        """``Gate passed``, and what a reader must not miss behind it."""
+        """``Gate passed``, and any warning that a reader must not miss."""
         return f"Gate {self.outcome}{f', but {self.doubt}' if self.passed and self.doubt else ''}"
 
     def of(self, *statuses: Status) -> list[Check]:

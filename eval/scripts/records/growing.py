@@ -79,8 +79,8 @@ class GrowingFile:
     def decoded(
         self, lines: Sequence[Line], decode: Callable[[bytes], T], noun: str, report: Report
     ) -> Iterator[tuple[int, T]]:
-        """Offset and record of the lines of the last block that can be read; of the others but
-        empty ones ``report`` hears that they are no ``noun``."""
+        """Offset and record of the readable lines of the last block. ``report`` receives the others
+        but empty ones, as no ``noun``."""
         for number, (offset, line) in enumerate(lines, self.lines - len(lines) + 1):
             try:
                 record = decode(line)

@@ -1,4 +1,4 @@
-"""What was said before a question: the messages of a case, and of a turn with its answers."""
+"""The messages before a question: the messages of a case, and of a turn with its answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def earlier_by_id(cases: Iterable[TestCase]) -> dict[str, Sequence[TestCase]]:
 def messages_before(
     case: TestCase, earlier: Sequence[TestCase], answer_of: Callable[[TestCase], str]
 ) -> list[ChatMessage]:
-    """What comes before a question: its own history, else each earlier turn and its answer.
+    """The messages before a question: its own history, else each earlier turn and its answer.
 
     A turn without an answer stands there with its question alone.
     """
@@ -46,8 +46,9 @@ def messages_of_result(
     earlier: Sequence[TestCase],
     answers: Mapping[tuple[str, int], str],
 ) -> list[ChatMessage]:
-    """What its reader knows when a result is read: nothing before a question that was asked alone,
-    the answers of the set where they were replayed, else those of the same repeat of the run.
+    """The messages before a question, from its result alone: nothing before a question that was
+    asked alone, the answers of the set where they were replayed, else those of the same repeat of
+    the run.
 
     ``answers``: by case id and repeat.
     """

@@ -30,11 +30,11 @@ Joined = tuple[list[TestCase], list[TestResult]]
 """Two lists of one length: each result with its case. Repeats of a case stand together."""
 
 Absent = Callable[[TestCase, Collection[int]], list[TestResult]]
-"""What stands for the results that a case should have, besides those of the repeats it has."""
+"""Placeholder of the results that a case should have, besides those of its present repeats."""
 
 
 class Work(msgspec.Struct, frozen=True):
-    """A byte range of results.jsonl and the range of the eval set that holds its cases."""
+    """A byte range of results.jsonl and the range of the eval set with its cases."""
 
     results: Path
     eval_set: Path
@@ -146,7 +146,7 @@ def _whole_cases(blocks: Iterable[list[TestResult]]) -> Iterator[list[TestResult
 def join_indexed(
     work: Work, labels: Labels, report: Report, absent: Absent | None = None
 ) -> Iterator[Joined]:
-    """The same for results in any order; holds the cases and the results in memory.
+    """The same for results in any order; keeps the cases and the results in memory.
 
     A result whose case the set does not have is reported.
     """

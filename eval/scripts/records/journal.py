@@ -66,7 +66,7 @@ class Journal:
             raise
 
     def read(self) -> tuple[list[Event], list[Event], int]:
-        """Events that the set holds (the newest of them), those that it does not, bad lines."""
+        """Events that are in the set (the newest of them), events that are not, bad lines."""
         try:
             with open(self.path, "rb") as file:
                 size = file.seek(0, os.SEEK_END)

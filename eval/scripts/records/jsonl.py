@@ -36,7 +36,7 @@ def whole(full: type[Record]) -> Decode[Record]:
 
 
 class Lean(Generic[Record]):
-    """Decodes lines of one file; what it gives reads like ``full``, but is not of that class.
+    """Decodes lines of one file; its records read like ``full``, but are not of that class.
 
     A case has thirty fields and the sets of large runs use six: to build thirty takes twice as
     long. A record here has the fields that the lines so far had; the others stand in its class,
@@ -166,8 +166,8 @@ def read(
     at: Iterable[int] | None = None,
     damaged: str = "",
 ) -> Iterator[tuple[int, int, T]]:
-    """Number (from 1), byte offset and record of each line; with ``at`` of the lines that begin at
-    these offsets, whose number is 0 since those before them were not counted.
+    """Number (from 1), byte offset and record of each line. With ``at`` only the lines that begin
+    at these offsets, with number 0, since the lines before them are not counted.
 
     Only what ``kind`` names is decoded and checked; a reader that asks for all that it uses can
     trust it. A line that is no ``what`` is passed to ``report``, with ``remedy``; without it, the
@@ -186,7 +186,7 @@ def read_with(
     at: Iterable[int] | None = None,
     damaged: str = "",
 ) -> Iterator[tuple[int, int, T]]:
-    """The same with a decoder of one's own, which raises what msgspec's raises."""
+    """The same with the caller's own decoder, which raises the errors of msgspec."""
     try:
         for address, number, offset, line in _numbered(path) if at is None else _picked(path, at):
             try:

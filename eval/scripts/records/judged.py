@@ -1,4 +1,4 @@
-"""What people judged of passages: the rows of the labelling screen, one file an annotator.
+"""People's judgements of passages: the rows of the labelling screen, one file an annotator.
 
 A line is one case: ``{"case_id", "rows": [{"key", "rel_path", "heading_path", "grade"}, …], …}``.
 A row's ``grade`` is 1 to 3 for a passage that was marked, 0 for one that was read and not marked,
@@ -48,7 +48,7 @@ def segments(heading_path: str | Sequence[Any] | None) -> tuple[str, ...]:
 
 
 def heading(heading_path: str | Sequence[Any] | None) -> str:
-    """The heading path in the form that the set holds: ``Plans > Free``."""
+    """The heading path in the form of the set: ``Plans > Free``."""
     return SEPARATOR.join(segments(heading_path))
 
 
@@ -60,7 +60,7 @@ def passage_key(rel_path: str, heading_path: str, text: str) -> str:
 
 
 def key_of_passage(chunk: RetrievedChunk) -> str:
-    """The key under which the labeller keeps what was judged of the passage."""
+    """The key of a passage in the labeller's judgements."""
     path = chunk.rel_path or chunk.doc_id or chunk.chunk_id
     return passage_key(path, chunk.heading_path or "", chunk.text or "")
 
@@ -72,7 +72,7 @@ def identity_of(chunk: RetrievedChunk) -> str:
 
 
 def identify_case(raw: bytes) -> tuple[str | None, str]:
-    """The id of a case's line, or what is wrong with the line."""
+    """The id of a case's line, or the fault of the line."""
     try:
         case = _decode_case(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -96,7 +96,7 @@ def _joined_findings(findings: list[tuple[str, str]]) -> str:
 
 
 def identify_judgement(raw: bytes) -> tuple[str | None, str]:
-    """The case id of a judgement's line, or what is wrong with the line."""
+    """The case id of a judgement's line, or the fault of the line."""
     try:
         case_id = decode(raw).get("case_id")
     except ValueError as error:

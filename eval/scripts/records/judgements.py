@@ -25,8 +25,8 @@ STALE = "judged before its answer or labels changed"
 OTHERS = "Lines of verdicts.jsonl by another judge, prompt or temperature, which are ignored: {}."
 
 ABSTENTION_RULES = 2
-"""Version of the rules by which code tells an abstention (ragmetrics.abstention). Raise it with
-them: a judgement rests on whether the answer was taken for one."""
+"""Version of the rules by which code recognises an abstention (ragmetrics.abstention). Raise it
+with them: a judgement rests on whether the answer was taken for one."""
 
 AnswerKey = tuple[str, int]
 """Case id and repeat of the answer."""
@@ -64,7 +64,7 @@ class Judgement:
         return self.status == "ok" and "by_code" not in self.lines[0]["extra"]
 
     def extra(self, name: str) -> list[Any]:
-        """What the parts say of it."""
+        """The parts' own remarks on it."""
         return [line["extra"][name] for line in self.lines if name in line["extra"]]
 
 
@@ -90,7 +90,8 @@ Opinions = dict[int, Calls]
 
 
 def answer_sha256(case: TestCase, result: TestResult, k: int | None, metric: str = "") -> str:
-    """What a judgement rests on: question, answer, contexts, reference, labels; 24 hex digits.
+    """The hash of the inputs of a judgement: question, answer, contexts, reference, labels; 24 hex
+    digits.
 
     ``k``: only the first chunks were shown; None: all. ``metric``: that of the line. It stands in a
     line as ``subject``: a line with another one belongs to an answer or a label that is no longer
@@ -127,7 +128,7 @@ class Verdicts:
 
     @property
     def calls(self) -> set[str]:
-        """What was judged."""
+        """The judged calls."""
         return {metric for parts in self.by_answer.values() for metric, _ in parts}
 
     @property
@@ -137,7 +138,7 @@ class Verdicts:
         return 1 + max(numbers, default=0)
 
     def opinions(self, case: TestCase, result: TestResult) -> tuple[Opinions, bool]:
-        """The calls of each opinion on the present answer; what code decided belongs to all.
+        """The calls of each opinion on the present answer; calls that code decided belong to all.
 
         And whether a call has only verdicts that do not count any more: those on another answer, on
         other chunks or other labels.

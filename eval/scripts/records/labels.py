@@ -106,8 +106,8 @@ def read_cases(path: Path, labels_dir: Path | None = None) -> list[TestCase]:
 def check_set(
     path: Path, labels_dir: Path | None, keep: Callable[[TestCase], Kept]
 ) -> tuple[list[Kept], Labels]:
-    """What is kept of each case, and the labels that are joined to them. Raises as ``read_cases``
-    does."""
+    """The kept fields of each case, and the labels that are joined to them. Raises as
+    ``read_cases`` does."""
     problems: list[Problem] = []
     labels, locations = read_labels(labels_dir, problems.append)
     before = len(problems)
@@ -128,7 +128,7 @@ def check_set(
 def unknown_labels(
     labels: Labels, locations: dict[str, tuple[Path, int]], eval_set: Path, ids: set[str]
 ) -> Iterator[Problem]:
-    """A problem for each label of a case that the set does not hold.
+    """A problem for each label of a case that is not in the set.
 
     ``ids`` are cases known to be in the set; only labels of others are looked up in the file.
     """

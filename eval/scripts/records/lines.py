@@ -96,7 +96,7 @@ def lines_at(
 
 
 def parts_within(path: Path, start: int, end: int | None) -> Iterator[tuple[Part, int, int]]:
-    """As ``within``, but raises StorageError for what cannot be read."""
+    """As ``within``, but raises StorageError for an unreadable part."""
     try:
         yield from within(path, start, end)
     except OSError as error:
@@ -150,7 +150,7 @@ def nests_deeper(value: Any, limit: int = MAX_DEPTH) -> bool:
 
 
 def parse_object(path: Address, number: int, line: bytes, report: Report) -> dict[str, Any] | None:
-    """The line's JSON object, or None after reporting what is wrong with it."""
+    """The line's JSON object, or None after reporting the fault."""
     try:
         raw = parse_json(line)
     except orjson.JSONDecodeError as error:

@@ -17,7 +17,7 @@ import orjson
 SCHEMA = 2
 
 METRICS = "metrics"
-"""The member of a written section that holds its lines."""
+"""The member of a written section with its lines."""
 
 _TABLES = {
     "definitions": "def",
@@ -51,7 +51,7 @@ _BROKEN = frozenset({PRIMARY, "sections", METRICS})
 
 
 class MetricLine(msgspec.Struct, kw_only=True):
-    """The numbers of one metric as metrics.json holds them."""
+    """The numbers of one metric as in metrics.json."""
 
     definition: str | None = msgspec.field(name="def", default=None)
     mean: float | None = None
@@ -69,7 +69,7 @@ class _OneLine(dict[str, Any]):
 
 
 def written_section(section: Mapping[str, Any]) -> dict[str, Any]:
-    """A section as metrics.json holds it, without what stands in slices.json."""
+    """A section as in metrics.json, without its slices, which are in slices.json."""
     if "mean" not in section:
         return dict(section)
     apart = {*_TABLES, *_USUAL, *_SLICES}
@@ -98,7 +98,7 @@ def written_section(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def slices_of_section(section: Mapping[str, Any]) -> dict[str, Any]:
-    """What slices.json holds of a section."""
+    """The part of a section that belongs to slices.json."""
     return {name: section[name] for name in _SLICES if name in section}
 
 
@@ -136,7 +136,7 @@ def is_written(section: object) -> bool:
 
 
 def mark_of(written: Mapping[str, Any]) -> str:
-    """A hash of a written section, by which slices.json says what it belongs to."""
+    """A hash of a written section, by which slices.json names its section."""
     return sha256(orjson.dumps(written, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 

@@ -30,13 +30,13 @@ PRIMARY_METRICS = "primary_metrics"
 REMEDY = "score the run again, or restore the file from git"
 
 CASE_RULE = "case_rule"
-"""What the verdicts of cases rest on: the rule's hash, the depth."""
+"""The member with the rule behind the verdicts of cases: the rule's hash, the depth."""
 
 CASE_VERDICTS = "case_verdicts"
-"""In what is read, the verdict and the first reason of each case that has them on its line."""
+"""In the file as read, the verdict and the first reason of each case that has them on its line."""
 
 OF_CASES = (PRIMARY_METRICS, PRIMARY, CASE_RULE)
-"""Members that hold what is said of single cases."""
+"""Members about single cases."""
 
 OF_RESULTS = frozenset({"cases", "errors", "asked", "missing"})
 """Counts in the head that all sections share: where one changes, results.jsonl has changed."""
@@ -177,11 +177,11 @@ def sections_without_slices(path: Path) -> list[str]:
 
 
 NUMBERS = frozenset({"sections", *OF_CASES, CASE_VERDICTS})
-"""What a report of the suite names a metrics.json for instead of holding it."""
+"""The member by which a report of the suite names a metrics.json in place of its numbers."""
 
 
 def reference_to(metrics: Path, folder: Path) -> dict[str, Any]:
-    """What a report in ``folder`` says of the metrics.json that holds its numbers."""
+    """The reference of a report in ``folder`` to the metrics.json with its numbers."""
     if not metrics.exists():
         return {"schema": metric_lines.SCHEMA, _NAMED: None}
     place = os.path.relpath(metrics.resolve(), folder.resolve())
@@ -297,7 +297,7 @@ class _CaseLines(msgspec.Struct):
 
 
 def section_names(folder: Path) -> frozenset[str]:
-    """The sections that a run's metrics.json holds; none without the file."""
+    """The sections in a run's metrics.json; none without the file."""
     path = folder / METRICS
     return frozenset(read_json(path, *SCHEMAS).get("sections", {}) if path.exists() else ())
 
@@ -330,7 +330,7 @@ class SectionSlice(msgspec.Struct):
 
 
 class SectionJudge(msgspec.Struct):
-    """Who judged, as a section's options tell it."""
+    """The judge of a section, from the section's options."""
 
     identity: dict[str, Any] | None = None
     prompts: dict[str, Any] | None = None
@@ -375,7 +375,7 @@ class PlaceMismatch(msgspec.Struct):
 
 
 class MetricsSection(msgspec.Struct, kw_only=True):
-    """What any reader uses of a section, where it is there.
+    """The members of a section that any reader uses, if present.
 
     By metric: ``method``, how the interval was computed; ``clusters``, on how many independent
     units it rests; ``marks``, why it is to be doubted or is not there. ``clustered_by``: what cases
@@ -520,13 +520,13 @@ _fields = lru_cache(maxsize=None)(msgspec.structs.fields)
 
 
 class Estimable(msgspec.Struct):
-    """Whether enough texts stand behind a number."""
+    """Whether a number rests on enough texts."""
 
     estimable: bool
 
 
 class OperatingPointFigures(Estimable):
-    """The same, and what to know of it."""
+    """The same, and notes on it."""
 
     note: str | None
 
@@ -552,7 +552,7 @@ class RunBudget(msgspec.Struct):
 
 
 class MetricStability(msgspec.Struct):
-    """What repeats tell of a metric: see ``scorers/variation.py``."""
+    """The spread of a metric over repeats: see ``scorers/variation.py``."""
 
     n: int
     worst: float | None
@@ -561,7 +561,7 @@ class MetricStability(msgspec.Struct):
 
 
 class SectionStability(msgspec.Struct):
-    """What repeats tell of a section."""
+    """The spread of a section's metrics over repeats."""
 
     repeats: int = 0
     metrics: dict[str, MetricStability] = {}
@@ -589,7 +589,7 @@ class ReportSection(MetricsSection, msgspec.Struct, kw_only=True):
 
 
 class ComparedSection(MetricsSection, msgspec.Struct, kw_only=True):
-    """What a section must hold to be compared with another."""
+    """The members that a section needs to be compared with another."""
 
     mean: Numbers
     ci95: dict[str, tuple[float, float] | None]
@@ -597,7 +597,7 @@ class ComparedSection(MetricsSection, msgspec.Struct, kw_only=True):
 
 
 class MeasuredSection(ComparedSection, msgspec.Struct, kw_only=True):
-    """What a section must hold to be looked at by itself."""
+    """The members that a section needs to be examined by itself."""
 
     n: Counts
     not_applicable: Counts

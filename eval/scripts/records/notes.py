@@ -32,7 +32,7 @@ class CaseNote(msgspec.Struct, frozen=True):
     run: str = ""
 
     def line(self) -> str:
-        """Who noted what, for a page or report."""
+        """The note with its author, for a page or report."""
         parts = [self.author, "flagged" if self.flag else ""]
         head = ", ".join(part for part in parts if part)
         return ": ".join(part for part in (head, self.text) if part)

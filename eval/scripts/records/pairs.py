@@ -27,7 +27,7 @@ from records.verdicts import CallKind, VerdictLine, read_lines
 FOLDER = "pairs"
 
 PAIRS = "pairs"
-"""What verdicts on two answers together are called; by a rubric ``pairs.NAME``."""
+"""The name of verdicts on two answers together; by a rubric ``pairs.NAME``."""
 
 FIRST, SECOND, EQUAL = "first", "second", "equal"
 
@@ -55,7 +55,7 @@ def pair_kind(rubric: Rubric | None = None) -> CallKind:
 
 
 class PairOrder(msgspec.Struct, frozen=True):
-    """What the judge said in one order: ``verdict`` as it was given, and whose answer it names
+    """The judge's verdict in one order: ``verdict`` as it was given, and whose answer it names
     (``new``, ``base``, or "" for neither and for a quote that no answer has)."""
 
     verdict: str
@@ -108,7 +108,7 @@ def pairs_file(run: Path, base: Path) -> Path:
 
 
 def pair_sha256(new: str | None, base: str | None) -> str:
-    """What a pair rests on, as it stands in a line's ``subject``: 24 hex digits of both answers."""
+    """The hash of a pair's inputs, as in a line's ``subject``: 24 hex digits of both answers."""
     return hashlib.sha256(orjson.dumps([new, base])).hexdigest()[:24]
 
 
@@ -128,9 +128,10 @@ def answers_by_key(run: Path) -> dict[PairKey, TestResult]:
 
 
 def read_pairs(run: Path, base: Path) -> list[PairFile]:
-    """What was judged of a run's pairs with a base, one for each question asked, by its name.
+    """The judged pairs of a run with a base, a list for each question asked, by its name.
 
-    Empty without a file. Raises StorageError for a damaged one."""
+    Empty without a file. Raises StorageError for a damaged one.
+    """
     path = pairs_file(run, base)
     lines = list(read_lines(path))
     if not lines or not results_file(base).exists():  # of a committed base there are no answers
@@ -160,7 +161,7 @@ _VALUES = {"left": 1, "right": -1, "equal": 0}
 
 
 def people_on(labels: Iterable[ClaimLabel], file: PairFile) -> dict[PairKey, int]:
-    """What most annotators say of each pair: 1 the run's answer, -1 the base's, 0 neither.
+    """The label of most annotators for each pair: 1 the run's answer, -1 the base's, 0 neither.
 
     Left out: pairs that no one decided, on which as many say one thing as another, and labels of
     other answers. A label names the left answer by ``answer_sha256``, the right one by ``claim``.

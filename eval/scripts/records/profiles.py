@@ -58,14 +58,14 @@ def find_profile(name: str, folder: Path) -> Path:
 
 
 def digest(raw: Mapping[str, Any]) -> str:
-    """SHA-256 over what the profile says; comments, order, description and limits, which change no
-    answer, do not count."""
+    """SHA-256 over the profile's settings. Comments, order, description and limits change no
+    answer, so they do not count."""
     counted = {key: value for key, value in raw.items() if key not in ("description", "limits")}
     return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def digest_without_turns(raw: Mapping[str, Any]) -> str:
-    """The same without what a question by itself is never asked with: a profile that learns of
+    """The same without the settings that a question by itself never uses: a profile that learns of
     conversations asks all other questions as before. What it tells of tools, and of searches beside
     the passages, changes nothing that was recorded before, either."""
     counted = {key: value for key, value in raw.items() if key not in ("history", "tool")}

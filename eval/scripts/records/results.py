@@ -1,4 +1,4 @@
-"""One answer of the bot as it stands on disk (a line of results.jsonl), and a run's configuration.
+"""One answer of the bot as on disk (a line of results.jsonl), and a run's configuration.
 
 Records are msgspec structs: decoding checks types while it parses; unknown keys are skipped.
 """
@@ -58,7 +58,7 @@ class RetrievedChunk(msgspec.Struct, gc=False):
 
     @property
     def page_label(self) -> str:
-        """The page as text; "" where the bot tells none."""
+        """The page as text; "" if the bot reports none."""
         return str(self.page).strip() if isinstance(self.page, int | str) else ""
 
     def cut(self, limit: int = TEXT_LIMIT) -> RetrievedChunk:
@@ -119,7 +119,7 @@ class ErrorInfo(msgspec.Struct, gc=False):
 
 
 class TestResult(msgspec.Struct):
-    """What the bot answered to one case, or the error that it ended with. Times in milliseconds.
+    """The bot's answer to one case, or the error that ended it. Times in milliseconds.
 
     ``retrieved`` is what the answer saw: an empty list says that nothing was found, null that it is
     unknown (not mapped, or ``absent`` says why); so it is with ``references``. ``absent``: fields
@@ -225,8 +225,8 @@ class TestResult(msgspec.Struct):
         ]
 
     def to_dict(self, *, store_full_text: bool = False) -> dict[str, Any]:
-        """As a plain dict; chunk texts and results of tools are cut to ``TEXT_LIMIT`` unless
-        ``store_full_text``, and a text that several searches brought stands there once."""
+        """As a plain dict. Chunk texts and results of tools are cut to ``TEXT_LIMIT`` unless
+        ``store_full_text``; a text that several searches returned occurs once."""
         retrieved = self.retrieved
         if retrieved and not store_full_text:
             retrieved = [item if isinstance(item, str) else item.cut() for item in retrieved]
@@ -441,7 +441,7 @@ _FEEDBACK = b'"feedback":[{'
 
 
 def tells_searches(path: Path) -> bool:
-    """Whether a line of the file, or of the parts in a folder, tells the searches that led to its
+    """Whether a line of the file, or of the parts in a folder, has the searches that led to its
     passages."""
     return holds(path, _SEARCHES)
 
@@ -452,12 +452,12 @@ def tells_tools(path: Path) -> bool:
 
 
 def tells_feedback(path: Path) -> bool:
-    """The same of what people said of answers."""
+    """The same for people's ratings of answers."""
     return holds(path, _FEEDBACK)
 
 
 def tells_retrieved(line: bytes) -> bool:
-    """Whether a line says what was retrieved, if only that it was nothing."""
+    """Whether a line has the retrieved passages, even if there were none."""
     return _decode_retrieved(line).retrieved is not None
 
 
@@ -512,7 +512,7 @@ def _sound_results(refuse: Report, block: Block) -> Iterator[TestResult]:
 
 
 def result_of(path: Address, number: int, line: bytes, remedy: str) -> TestResult | Problem:
-    """The result of one line, or what is wrong with it and what helps."""
+    """The result of one line, or its fault and the remedy."""
     try:
         result = _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

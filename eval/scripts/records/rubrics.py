@@ -39,7 +39,7 @@ from records.settings import line_of, text_of, unknown
 SECTION = "rubrics"
 
 PREFIX = f"{SECTION}."
-"""What the name of a rubric's verdicts begins with."""
+"""The prefix of the metric names of rubrics."""
 
 FOLDERS = tuple(dict.fromkeys((HOME / "eval" / SECTION, ROOT / "eval" / SECTION)))
 """Where rubrics are looked for; the first counts more."""
@@ -50,7 +50,7 @@ RANK = "_rank"
 SCHEMA = 1
 
 READS = ("question", "history", "answer", "passages", "reference", "tools")
-"""What a rubric may let the judge read."""
+"""The inputs that a rubric can show the judge."""
 
 YES_NO = "yes/no"
 
@@ -65,7 +65,7 @@ _LABEL = re.compile(r"[^\W_](?:[\w ,/+-]{0,38}[\w+])?")
 _TAKEN = ("cannot_tell", "quote_unverified")
 
 MOST_LABELS = 8
-"""One for each digit key, and one key for "cannot tell"."""
+"""Most labels of a scale: one for each digit key, and one key for "cannot tell"."""
 
 MOST_TEXT, MOST_EXAMPLES = 4000, 12
 """Characters of one text, and examples of one rubric."""
@@ -102,7 +102,7 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def metric(self) -> str:
-        """What its verdicts are called."""
+        """The metric name of its verdicts."""
         return f"{PREFIX}{self.name}"
 
     @property
@@ -134,11 +134,11 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         return rank >= target if self.direction == "higher" else rank <= target
 
     def rank(self, label: str) -> int | None:
-        """Place of a verdict on the scale, 1 for the least; None for what is not on it."""
+        """Rank of a verdict on the scale, 1 for the least; None if it is not on the scale."""
         return self.labels.index(label) + 1 if label in self.labels else None
 
     def goodness(self, label: str) -> int | None:
-        """The rank from the bad end, 1 for the worst; None for what is not on the scale."""
+        """The rank from the bad end, 1 for the worst; None if it is not on the scale."""
         rank = self.rank(label)
         if rank is None or self.direction == "higher":
             return rank
@@ -161,7 +161,7 @@ class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
         return hashlib.sha256(self.prompt_bytes() + b"\0" + more).hexdigest()[:8]
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in a line of verdicts.jsonl."""
+        """The rubric as in a line of verdicts.jsonl."""
         raw: dict[str, Any] = msgspec.to_builtins(self)
         return raw
 
@@ -187,7 +187,7 @@ def has_rubrics(judge: Mapping[str, Any]) -> bool:
 
 
 def of_prompt(prompt: Mapping[str, Any]) -> Rubric | None:
-    """The rubric that the prompt of a verdict line holds; None for a question of the toolkit.
+    """The rubric in the prompt of a verdict line; None for a question of the toolkit.
 
     Raises msgspec.ValidationError for what is no rubric.
     """

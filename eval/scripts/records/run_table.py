@@ -59,8 +59,8 @@ FAILED_IS_ZERO = (ANSWERED, PASS)
 """Metrics of section ``pipeline`` in which a call that failed, or has no result, counts as 0."""
 
 MEASURED = ("latency_ms", "cost_usd", "total_tokens")
-"""What section ``pipeline`` measured of a case beside its scores: total time, cost, tokens. Less is
-better, and they are compared by ratios, since few cases may hold most of the sum."""
+"""The measurements of section ``pipeline`` for a case beside its scores: total time, cost, tokens.
+Less is better, and they are compared by ratios, since few cases may hold most of the sum."""
 
 _EVIDENCE: Mapping[str, tuple[str, ...]] = {
     "retrieval": ("evidence.match", "evidence.found"),
@@ -112,7 +112,7 @@ _decode_reasons = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class LineKind(NamedTuple):
-    """What a score line says beside its scores.
+    """The state of a score line beside its scores.
 
     ``failed``: the bot's call failed, not a judge or a plugin. ``fact``: in section ``pipeline``
     how the response ended and how it should have; in an explained table also, in ``retrieval``, the
@@ -269,7 +269,7 @@ class SectionTable:
 
     @cached_property
     def gold(self) -> NDArray[np.int16]:
-        """What the lines say of each case's gold (section ``retrieval``): a number for each of
+        """The gold columns of each case's lines (section ``retrieval``): a number for each of
         ``gold_kinds``, -1 where they do not say."""
         gold: NDArray[np.int16] = _array(self._gold)
         return gold
@@ -292,7 +292,7 @@ class SectionTable:
         return kinds
 
     def of_codes(self, say: Callable[[LineKind], T]) -> Iterator[T]:
-        """What is said of the kind of each code's lines."""
+        """The kind of each code's lines."""
         numbers = self.kind_of[:]  # before the kinds, of which there are then enough
         return map([say(kind) for kind in self.kinds].__getitem__, numbers)
 
@@ -438,13 +438,13 @@ class SectionTable:
         return rows
 
     def line_number(self, row: int) -> int:
-        """How many lines stand before the first one of a case."""
+        """The number of lines before the first one of a case."""
         if self._starts is None:
             return row
         return int(self._starts[row]) if row < self.cases else len(self.codes)
 
     def lines(self, numbers: Iterable[int], fields: Sequence[str] = ()) -> Iterator[ScoreLine]:
-        """Score lines by how many stand before them, which must rise; without ``fields`` whole
+        """Score lines by the number of lines before them, which must rise; without ``fields`` whole
         ones. Raises StorageError for one that is none by now."""
         kind = line_type(self.section, fields)
         decode = msgspec.json.Decoder(kind).decode
@@ -476,7 +476,7 @@ class SectionTable:
                 yield file.readline()
 
     def text(self, number: int) -> bytes:
-        """A line by how many stand before it; empty when the file is not there any more."""
+        """A line by the number of lines before it; empty when the file no longer exists."""
         with contextlib.suppress(OSError):
             return next(self._texts([number]))
         return b""
@@ -591,7 +591,7 @@ class RunTable:
 
 
 class RunTables:
-    """The tables of some runs, so that all who ask about a run share what was read of it."""
+    """The tables of some runs, read once for all readers."""
 
     def __init__(self, *tables: RunTable) -> None:
         self._tables = {table.folder: table for table in tables}

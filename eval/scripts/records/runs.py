@@ -54,13 +54,14 @@ JUDGES = HOME / "eval" / "judges"
 """The team's descriptions of judges, a TOML file each."""
 RESULTS, PARTIAL = "results.jsonl", "results.partial.jsonl"
 RESULT_PARTS = "results"
-"""The folder of parts that may stand in the place of ``RESULTS``: see ``results_file``."""
+"""The folder of parts that can replace ``RESULTS``: see ``results_file``."""
 SAFETY_RESULTS, SAFETY_PARTIAL = "safety_results.jsonl", "safety_results.partial.jsonl"
 """Answers to the labelled prompts of safety_labels.jsonl, which are no cases of the set."""
 CONFIG = "config.json"
 METRICS = "metrics.json"
 SLICES = "slices.json"
-"""What metrics.json leaves out, for people who look at one run: means by slice and the like."""
+"""The file with the parts that metrics.json leaves out, for people who look at one run: means by
+slice and the like."""
 SCORES = "scores"
 """The folder of score lines, a file for each section: see ``scores_file``."""
 VERDICTS = "verdicts.jsonl"
@@ -85,7 +86,8 @@ def own_file(name: str) -> Path:
 
 
 def results_file(folder: Path) -> Path:
-    """Where the results of a finished run stand, or would: one file, or a folder of parts."""
+    """The path of the results of a finished run, whether or not it exists: one file, or a folder of
+    parts."""
     parts = folder / RESULT_PARTS
     return folder / RESULTS if (folder / RESULTS).exists() or not parts.is_dir() else parts
 
@@ -96,7 +98,7 @@ def scores_file(folder: Path, section: str) -> Path:
 
 
 def scored_sections(folder: Path) -> list[str]:
-    """Sections of which the run has score lines, sorted."""
+    """Sections for which the run has score lines, sorted."""
     return sorted(path.stem for path in (folder / SCORES).glob("*.jsonl"))
 
 
@@ -132,7 +134,7 @@ def find_run(results_dir: Path, run: str) -> Path:
 
 
 def config_hash(config: RunConfig) -> str:
-    """SHA-256 over what can change a result, and nothing else.
+    """SHA-256 over everything that can change a result, and nothing else.
 
     Dataset, index, retriever, answerer, judge, seed and the profile count; run id, times, the
     bot's address, concurrency and where the files lie do not.
@@ -313,7 +315,7 @@ class ResultsWriter:
         return target
 
     def close(self) -> None:
-        """Flush what was written onto the disk; the partial file stays for ``--resume``."""
+        """Flush the written lines onto the disk; the partial file stays for ``--resume``."""
         if self._lines is not None:
             self._lines.sync()
             self._lines.close()

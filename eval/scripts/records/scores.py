@@ -102,7 +102,7 @@ class CitationCount(msgspec.Struct):
 
 
 class PipelineEvidence(msgspec.Struct):
-    """The outcome of a case beside the expected one, and what was measured."""
+    """The outcome of a case beside the expected one, and the measurements."""
 
     expected: str | None = None
     outcome: str | None = None
@@ -179,14 +179,14 @@ class JudgedItem(msgspec.Struct):
 
 
 class Manipulation(msgspec.Struct):
-    """What says that an answer talks to the judge: rules by name, the judge itself."""
+    """The signs that an answer addresses the judge: rules by name, the judge itself."""
 
     rules: list[str]
     judge: bool
 
 
 class JudgedEvidence(msgspec.Struct):
-    """What was judged of an answer."""
+    """The judged parts of an answer."""
 
     claims: list[JudgedItem] = []
     facts: list[JudgedItem] = []
@@ -199,7 +199,7 @@ class JudgedEvidence(msgspec.Struct):
 
 
 class SearchEvidence(msgspec.Struct):
-    """What one search brought: how many passages, the ranks of new ones, and of the gold."""
+    """The result of one search: how many passages, the ranks of new ones, and of the gold."""
 
     passages: int = 0
     new: list[Rank] | None = None
@@ -279,14 +279,15 @@ class _PromptEvidence(msgspec.Struct):
 
 
 class ScoreHead(msgspec.Struct, dict=True):
-    """What the first line of a file says of all of them, see the module."""
+    """The first line of a file with the facts shared by all lines, see the module."""
 
     schema: int
     metrics: list[str]
     left_out: dict[str, str] = {}
 
     def complete(self, line: ScoreLine) -> None:
-        """Put what a line leaves out into its scores and, where it has any, its reasons."""
+        """Add the shared values that a line leaves out to its scores and, if it has any, its
+        reasons."""
         scores = line.scores
         if len(scores) == len(self.metrics):
             return
@@ -364,7 +365,7 @@ EVIDENCE: Mapping[str, type[msgspec.Struct]] = {
     "tools": ToolsEvidence,
     "safety": _PromptEvidence,
 }
-"""What readers use of a section's evidence; other sections have evidence of any form."""
+"""The types of sections' evidence that readers use; other sections have evidence of any form."""
 
 _LINES: Mapping[str, Any] = {
     section: msgspec.defstruct(
@@ -508,7 +509,7 @@ def _encode_cluster(label: str | None) -> bytes:
 
 
 def encode_head(metrics: Sequence[str], left_out: Reasons) -> bytes:
-    """What stands before the rest of a file's first line, behind its opening bracket."""
+    """The start of a file's first line, behind its opening bracket."""
     head = {"schema": SCHEMA, "metrics": metrics, "left_out": dict(left_out)}
     return b'"head":' + orjson.dumps(head) + b","
 

@@ -113,7 +113,7 @@ def text_of(path: Path) -> str:
 
 
 def unknown(key: str, settings: Iterable[str]) -> str:
-    """What to say of a key that is none."""
+    """The message for an unknown key."""
     import difflib  # slow to load
 
     near = difflib.get_close_matches(key, list(settings), 1)
@@ -207,7 +207,7 @@ def toml_table(name: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def toml_value(value: Any) -> str:
-    """A value as TOML writes it, on one line; what TOML has no word for (null) is left out."""
+    """A value in TOML, on one line; values without a form in TOML (null) are left out."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""A set, or the results of a run, cut into files that are read as if one stood behind the other.
+"""A set, or the results of a run, cut into files that are read as one file.
 
 Where a file of lines may stand, there may also be a folder of parts, ``part-00000.jsonl`` and so
 on. Offsets and hashes are those of the parts joined, so that a file and its parts are the same
@@ -29,7 +29,7 @@ SHARDS = "shards.json"
 _SCHEMA = 1
 
 Address = Path | str
-"""A file of this machine, or what fsspec opens, such as ``s3://bucket/part-00000.jsonl``."""
+"""A local file, or an address that fsspec opens, such as ``s3://bucket/part-00000.jsonl``."""
 
 
 class Part(NamedTuple):
@@ -45,7 +45,7 @@ class Part(NamedTuple):
 
 
 class ListedPart(msgspec.Struct):
-    """A part that lies elsewhere, as shards.json names it."""
+    """A part in another place, as shards.json names it."""
 
     address: str
     size: Annotated[int, msgspec.Meta(ge=0)]
@@ -73,12 +73,12 @@ def allowed_addresses() -> frozenset[str]:
 
 
 def is_sharded(path: Path) -> bool:
-    """A folder of parts stands where a file of lines may stand."""
+    """Whether the path is a folder of parts in place of a file of lines."""
     return path.is_dir()
 
 
 def parts_of(path: Path) -> list[Part]:
-    """The files that ``path`` stands for, in order: itself, or the parts in its folder.
+    """The files that ``path`` consists of, in order: itself, or the parts in its folder.
 
     Raises OSError for what is not there, and StorageError for a folder that lacks a part.
     """
@@ -146,7 +146,8 @@ def open_address(address: Address) -> BinaryIO:
 
 
 def file_system(address: str) -> Any:
-    """What fsspec opens an address with. Raises StorageError when its driver is not installed."""
+    """The file system by which fsspec opens an address. Raises StorageError when its driver is not
+    installed."""
     try:
         import fsspec
 

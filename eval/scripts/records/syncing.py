@@ -45,7 +45,7 @@ class DelayedSync:
                 self._start()
 
     def now(self) -> None:
-        """Force what was written so far. Raises OSError when the disk refuses it, now or before."""
+        """Force the lines written so far. Raises OSError when the disk refuses, now or before."""
         with self._syncing:
             with self._lock:
                 file = self._waiting.pop(self, None)
@@ -112,6 +112,6 @@ def make_folder(folder: Path) -> None:
 
 
 def move_into_place(source: Path | str, target: Path) -> None:
-    """Rename in one step; afterwards what ``target`` was made from can go. Raises OSError."""
+    """Rename in one step; afterwards the sources of ``target`` can be deleted. Raises OSError."""
     os.replace(source, target)
     sync_folder(target.parent)

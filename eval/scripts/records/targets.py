@@ -38,7 +38,7 @@ _FORM = re.compile(r"(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)")
 
 
 ADVISORY = "advisory "
-"""What an entry begins with that is shown beside its number and decides nothing."""
+"""The prefix of an entry that is shown beside its number and decides nothing."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -110,7 +110,7 @@ def parse_target(text: object) -> Target | None:
 def parse_targets(
     raw: Mapping[str, Any], path: Path
 ) -> tuple[dict[str, dict[str, Target]], list[Problem]]:
-    """Targets by section and metric, and what is wrong with the other entries."""
+    """Targets by section and metric, and the faults of the other entries."""
     targets: dict[str, dict[str, Target]] = {}
     problems = []
     for section, table in raw.items():

@@ -115,7 +115,7 @@ def calls_beside_passages(
 
 
 class ExpectedTool(msgspec.Struct, omit_defaults=True):
-    """A call that a case expects or forbids, by its name and what is stated of its arguments.
+    """A call that a case expects or forbids, by its name and its stated arguments.
 
     A stated argument is a value, or ``{"regex": …}``, ``{"number": …, "tolerance": …}``, or
     ``{"equals": …}`` for a value that looks like one of these. ``match``: whether a call may have
@@ -128,7 +128,7 @@ class ExpectedTool(msgspec.Struct, omit_defaults=True):
 
 
 AnyTool = ExpectedTool | str
-"""A bare name stands for a call with any arguments."""
+"""A bare name means a call with any arguments."""
 
 
 def call_words(name: str, arguments: Mapping[str, Any], most: int = 600) -> str:
@@ -144,7 +144,8 @@ def expected_tool(tool: AnyTool) -> ExpectedTool:
 
 
 def tool_problems(field: str, tools: list[AnyTool]) -> Iterator[tuple[str, str]]:
-    """What no type can say of expected or forbidden calls: each field and what is wrong with it."""
+    """Faults of expected or forbidden calls that no type can express: each field and what is wrong
+    with it."""
     for index, tool in enumerate(map(expected_tool, tools)):
         where = f"{field}[{index}]"
         if not tool.name.strip():

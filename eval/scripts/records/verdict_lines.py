@@ -1,4 +1,4 @@
-"""How a verdict stands in verdicts.jsonl (schema 2): what was decided, not what was sent.
+"""The form of a verdict in verdicts.jsonl (schema 2): what was decided, not what was sent.
 
 Claims, facts and gold facts have their texts and spans; a passage its id, its chunk's id and a hash
 of its text, an answer its hash: the texts are in results.jsonl. Who judged, with which prompt and
@@ -69,7 +69,7 @@ class VerdictSetting(msgspec.Struct):
 
 
 def text_sha256(text: str) -> str:
-    """The hash by which a verdict names a text that it does not hold: 16 hex digits."""
+    """The hash by which a verdict names a text outside the verdict: 16 hex digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -119,7 +119,7 @@ def read_settings(path: Path) -> dict[str, VerdictSetting]:
 
 
 def read_setting(line: bytes) -> VerdictSetting | None:
-    """The setting that a whole line holds; None when it is another line, torn or no JSON.
+    """The setting in a whole line; None when it is another line, torn or no JSON.
 
     Raises msgspec.ValidationError where a field is missing or of another type.
     """
@@ -141,11 +141,12 @@ class _Named(msgspec.Struct):
 
 
 def drop_damage(path: Path) -> int:
-    """Take out the lines that are no JSON and, where there were any, the verdicts whose line on who
-    judged was among them; returns how many. The cache has these verdicts, so none is paid again.
+    """Remove the lines that are no JSON, and the verdicts whose line on the judge was among them;
+    return how many. The cache has these verdicts, so none is paid again.
 
     The file's lock is held meanwhile, so that no line of another writer is lost. Raises
-    StorageError when it stays in use."""
+    StorageError when it stays in use.
+    """
     if not path.exists():
         return 0
     with locked(path):

@@ -31,7 +31,7 @@ _DAMAGED_REMEDY = "judge again; this asks for the lost verdicts"
 _SETTING_REMEDY = "delete it and the lines that name it, and judge again: the cache has them"
 
 QUOTE_UNVERIFIED = "quote_unverified"
-"""In place of a verdict that needs a quote when the quote stands nowhere: counts as not so."""
+"""Replaces a verdict that needs a quote when no text contains the quote: counts as not so."""
 
 VerdictLine = dict[str, Any]
 
@@ -41,13 +41,13 @@ VerdictKey = tuple[str, int, str, int, int]
 Status = Literal["ok", "failed", "not_applicable"]
 
 Items = Literal["claims", "facts", "nuggets", "contexts"]
-"""What a call has numbered, as the ``input`` of its line names it."""
+"""The numbered items of a call, as in the ``input`` of its line."""
 
 Source = Literal["contexts", "answer", "other", "reference", "facts"]
-"""What a quote may be from, as the ``input`` of a line names it."""
+"""The source of a quote, as in the ``input`` of a line."""
 
 Strength = Literal["digest", "build", "revision", "name only", "code"]
-"""What stands behind an identity: the hash of the weights, the server's build, a revision that the
+"""The strength of an identity: the hash of the weights, the server's build, a revision that the
 user declared, nothing but the model's name, or (the local judge) the version of our own rules."""
 
 MODES = ("json_schema", "json_object_schema", "tool", "json_object", "plain")
@@ -195,7 +195,7 @@ class JudgeIdentity(msgspec.Struct, frozen=True):
     strength: Strength = "name only"
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in config.json, in verdicts and in the cache key."""
+        """The identity as in config.json, in verdicts and in the cache key."""
         return msgspec.structs.asdict(self)
 
     def __str__(self) -> str:
@@ -285,7 +285,7 @@ _ALWAYS = _Line.__annotations__.keys() - {
 
 
 def key_of(line: Mapping[str, Any]) -> VerdictKey:
-    """Which judgement a line holds; a later line with the same key takes its place."""
+    """The key of a line's judgement; a later line with the same key replaces it."""
     return (
         line["case_id"],
         line["repeat"],
@@ -309,7 +309,7 @@ class VerdictExtra(msgspec.Struct):
 
 
 class VerdictHead(msgspec.Struct):
-    """What tells a verdict line from others, without its texts."""
+    """The fields that identify a verdict line, without its texts."""
 
     case_id: str
     repeat: int
@@ -329,7 +329,7 @@ class VerdictHead(msgspec.Struct):
 
 
 def head_of(line: VerdictLine) -> VerdictHead:
-    """What tells a line from others."""
+    """The fields that identify a line."""
     return msgspec.convert(line, VerdictHead)
 
 
@@ -339,7 +339,7 @@ def read_lines(
     at: Iterable[int] | None = None,
     settings: dict[str, VerdictSetting] | None = None,
 ) -> Iterator[VerdictLine]:
-    """All lines in order, of each what ``_Line`` names; [] when there is no file.
+    """All lines in order, each with the fields of ``_Line``; [] when there is no file.
 
     Lines that were withdrawn are left out. ``at``: only the lines that begin at these byte offsets,
     those that withdraw and those that say who judged among them. ``settings``: who judged, as read
@@ -489,7 +489,7 @@ def withdrawal(judging_run: str, reason: str) -> dict[str, str]:
 
 
 def read_withdrawal(line: bytes) -> Withdrawal | None:
-    """The withdrawal that a whole line holds; None when it is another line, or torn."""
+    """The withdrawal in a whole line; None when it is another line, or torn."""
     if not line.startswith(_START) or not line.endswith(b"\n"):
         return None
     try:
@@ -505,7 +505,7 @@ def _withdrawn(path: Path) -> dict[str, str]:
 
 
 Note = Withdrawal | VerdictSetting
-"""What a line holds that is not a verdict."""
+"""The content of a line that is not a verdict."""
 
 
 def _notes(path: Path, at: Sequence[int] | None = None) -> dict[int, Note]:
@@ -559,12 +559,12 @@ class _Judge(TypedDict, total=False):
 
 
 TURN = "_turn"
-"""End of the name of a prompt that has a place for what was said before the question."""
+"""End of the name of a prompt with a place for the messages before the question."""
 
 
 def prompt_of(line: Mapping[str, Any], judge: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The prompt that a verdict of the judge in config.json comes from; of turns of conversations
-    the prompt that theirs was made from, which also asked about questions by themselves.
+    """The prompt behind a verdict of the judge in config.json. For turns of conversations it is the
+    prompt that theirs was made from, which also asked about questions by themselves.
     """
     prompt: Mapping[str, Any] = line["prompt"]
     base = prompt["name"].removesuffix(TURN)
@@ -584,7 +584,7 @@ def judge_of(folder: Path) -> dict[str, Any]:
 
 
 def of_judge(judge: Mapping[str, Any]) -> Callable[[VerdictLine], bool]:
-    """Tells the lines of the judge in a run's config.json from those of others it had before.
+    """Distinguishes the lines of the judge in a run's config.json from those of its earlier judges.
 
     Another identity, another text of a prompt or other parameters make another judge.
     """

@@ -19,7 +19,7 @@ from terminal.text_pane import SearchPrompt, TextPane
 from terminal.windows import Ask, Result, dismiss_once
 
 Acts = Mapping[str, Callable[..., Any]]
-"""What each action of a table does, by its id."""
+"""The function of each action of a table, by its id."""
 
 
 def _keys_for(
@@ -90,7 +90,7 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
         self.redraw()
 
     def show(self) -> None:
-        """Draw what this screen is about."""
+        """Draw the content of this screen."""
         raise NotImplementedError
 
     def show_end(self) -> None:
@@ -102,7 +102,7 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
             self.end.show([status, frame.hints(self.hint_parts(), help_key, width)])
 
     def waits_for(self) -> str:
-        """What a started action of two keys waits for, in words; empty when none is started."""
+        """The key that a started action of two keys needs, in words; empty when none is started."""
         return f"{self.pending.then[0]} to go on, Esc" if self.pending else ""
 
     def hint_parts(self) -> Iterable[tuple[str, str]]:
@@ -124,11 +124,11 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
     # -- keys -----------------------------------------------------------------------------------
 
     def acts(self) -> Acts:
-        """What each action of this screen does."""
+        """The functions of this screen's actions."""
         raise NotImplementedError
 
     def take_key(self, key: str, character: str) -> bool:
-        """Do what a key press stands for; False leaves it to Textual."""
+        """Perform the action of a key press; False leaves the key to Textual."""
         if self.pending is not None:
             action, self.pending = self.pending, None
             self.say("")
@@ -146,7 +146,7 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
         return True
 
     def perform(self, name: str) -> None:
-        """Do the action `name`; what it refuses is said on the status line."""
+        """Perform the action `name`; the status line shows a refusal."""
         if self._message[1]:
             self.say("")
         try:
@@ -157,7 +157,7 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
     # -- what screens have in common ------------------------------------------------------------
 
     def ask_search(self, pane: TextPane) -> None:
-        """Ask what to search for in a text, and go to the first hit; Esc searches as before."""
+        """Ask for words to find in a text, and go to the first hit; Esc keeps the last search."""
         before = pane.words
 
         def answered(words: str | None) -> None:
@@ -181,7 +181,7 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
         self.app.suspend_to_shell()
 
     def copy_out(self, text: str, noun: str) -> None:
-        """Give a text to the clipboard, and say what was copied."""
+        """Copy a text to the clipboard, and report it."""
         assert isinstance(self.app, TerminalApp)
         self.say(self.app.copy_out(text, noun))
 

@@ -24,9 +24,9 @@ class Action:
     where: str = "main"
     """The screen that has it; `main` is the one that a keymap file does not name."""
     part: str = "Move"
-    """The heading of the help page under which it stands."""
+    """Its heading on the help page."""
     then: str = ""
-    """The keys one of which must follow; empty for an action of one key."""
+    """The possible second keys; empty for an action of one key."""
     changes: bool = False
     """Changes labels or cases; refused where nothing may be written."""
     shown: str = ""

@@ -87,7 +87,7 @@ STYLE_SHEET = Path(__file__).with_name("terminal.tcss")
 """Colours of lines, and the windows of the kit; an app adds a sheet of its own behind it."""
 
 StyleSheets = str | PurePath | list[str | PurePath] | None
-"""What an app may write as its CSS_PATH."""
+"""The possible values of an app's CSS_PATH."""
 
 STYLES = frozenset(
     "row cursor cursor-blurred marked dim term rule focus hit warn bad good key".split()  # noqa: SIM905
@@ -150,7 +150,7 @@ class TerminalApp(App[None], inherit_bindings=False):
         self._line_styles.clear()
 
     def line_style(self, name: str) -> Style:
-        """What a span of a line looks like, by its name of STYLES."""
+        """The look of a span of a line, by its name in STYLES."""
         if name not in self._line_styles:
             self._line_styles[name] = self.get_component_styles(f"line--{name}").rich_style
         return self._line_styles[name]
@@ -224,7 +224,7 @@ class TerminalApp(App[None], inherit_bindings=False):
         self.action_suspend_process()
 
     def copy_out(self, text: str, noun: str) -> str:
-        """Give a text to the clipboard, or to a file where the terminal has none; what was done.
+        """Copy a text to the clipboard, or to a file where the terminal has none; return a report.
 
         It goes through the terminal (OSC 52), which also reaches over ssh.
         """

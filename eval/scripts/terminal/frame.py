@@ -1,4 +1,4 @@
-"""The lines around what a screen shows: rules, status line, hints; cut to the width."""
+"""The lines around the content of a screen: rules, status line, hints; cut to the width."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def cut(spans: Sequence[Span], width: int) -> Line:
 
 
 def status(message: Span, pending: str, width: int) -> Line:
-    """The last message, and at the right end what the started keys wait for."""
+    """The last message, and at the right end the keys that would complete an action."""
     tail = display(f" {pending} ") if pending else DisplayText("")
     style, text = message
     return ((style, fit(DisplayText(" " + text), width - cells(tail))), ("key", tail))

@@ -31,7 +31,7 @@ class HelpText:
         self._text += title + "\n"
 
     def row(self, key: str, sentence: str) -> None:
-        """A key or sign, and what it does."""
+        """A key or sign, and its effect."""
         self._marks.append((len(self._text), len(self._text) + len(key), "key"))
         self._text += f"{key:<{KEY_WIDTH}} {sentence}\n"
 

@@ -35,7 +35,7 @@ def _emphasis(style: Style) -> Style:
 
 
 class LineStyles(Widget):
-    """What both kinds of widget share: the app's styles by span name, and the strip cache."""
+    """The shared part of both kinds of widget: the app's styles by span name, the strip cache."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)

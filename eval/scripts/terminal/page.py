@@ -153,7 +153,7 @@ class Whisker:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A metric by its name; a page has it in plain words, too, and tells what it means."""
+    """A metric by its name; a page shows it in plain words, too, and explains it."""
 
     name: str
     words: str = ""
@@ -224,7 +224,7 @@ AnyColumn = DataColumn[Row] | WhiskerColumn[Row] | TrendColumn[Row] | CasesColum
 
 @dataclass(frozen=True)
 class DataTable(Generic[Row]):
-    """Typed rows, and what of them is shown.
+    """Typed rows, and the columns to show.
 
     ``tone``: of a row. ``group``: the heading that a row stands under, among the rows. ``folded``:
     the words under which a document folds the table; a terminal prints ``hint`` in its place.
@@ -261,7 +261,7 @@ class Page:
 
 
 def number(value: float | None) -> str:
-    """Three decimals, fewer from 10 up, and a true minus; an en dash for what is undefined."""
+    """Three decimals, fewer from 10 up, and a true minus; an en dash for an undefined value."""
     if value is None:
         return "–"
     size = abs(value)
@@ -334,7 +334,7 @@ def fine_percent(share: float) -> str:
 
 
 def times(ratio: float | None) -> str:
-    """A ratio in two decimals, three significant digits of what is small."""
+    """A ratio in two decimals, or three significant digits if it is small."""
     if ratio is None:
         return "–"
     return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3g}"

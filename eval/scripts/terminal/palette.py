@@ -13,7 +13,7 @@ from terminal.actions import keys_of, shown_key
 from terminal.safe_text import display
 
 PaletteRow = tuple[str, str, str, Callable[[], None]]
-"""Label, help, other names that find it, and what it does."""
+"""Label, help, other names that find it, and its function."""
 
 
 class ActionCommands(Provider):

@@ -201,8 +201,8 @@ def scatter_lines(
     label: Callable[[float], str] = "{:.3f}".format,
     across: Callable[[float], str] = "{:g}".format,
 ) -> list[str]:
-    """Points as (across, up, name), with both scales; where there is room a name stands at its
-    point. One without a name is a small dot, and gives way to the others. [] for fewer than two.
+    """Points as (across, up, name), with both scales; each name is at its point if there is room.
+    One without a name is a small dot, and gives way to the others. [] for fewer than two.
 
     ``label``, ``across``: word the ends of the scales.
     """

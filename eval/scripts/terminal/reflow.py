@@ -44,7 +44,7 @@ class TextLine(NamedTuple):
 
 
 def as_is(text: DisplayText, width: int, hang: int = 0) -> list[TextLine]:
-    """The lines of `text`, each broken at `width` cells; what is broken off begins `hang` in."""
+    """The lines of `text`, each broken at `width` cells; continuations are indented by `hang`."""
     hang = hang if width >= 2 * hang else 2 if hang else 0
     lines = []
     start = 0

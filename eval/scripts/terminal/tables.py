@@ -1,4 +1,4 @@
-"""What a terminal draws: tables that fit it, pictures of intervals, and foreign text made safe."""
+"""Draws on a terminal: tables that fit it, pictures of intervals, and foreign text made safe."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class TextPane(LineStyles):
     # -- searching ------------------------------------------------------------------------------
 
     def search(self, words: str) -> int:
-        """Mark each place that holds `words` in this order, whatever their case; how many."""
+        """Mark each place with `words` in this order, in any case; return the number of places."""
         self.words = " ".join(words.split())
         self._search()
         self.refresh()
@@ -123,11 +123,12 @@ class TextPane(LineStyles):
 
     @property
     def hit_count(self) -> int:
-        """How many places of the text hold what is searched for."""
+        """The number of places with the searched words."""
         return len(self._hits)
 
     def next_hit(self, by: int) -> str:
-        """Go to the next (`by` 1) or previous (-1) hit, round the end; where it stands: `2 of 17`.
+        """Go to the next (`by` 1) or previous (-1) hit, round the end; return its position: `2 of
+        17`.
 
         The first step goes to the first hit from the top of the view on. Without a hit it says so.
         """
@@ -254,7 +255,7 @@ class TextWindow(Window[None]):
 
 
 class SearchPrompt(LinePrompt):
-    """Asks what to search for in a text; the hits are marked and counted while it is typed."""
+    """Asks for words to find in a text; the hits are marked and counted during typing."""
 
     def __init__(self, pane: TextPane) -> None:
         super().__init__("Search:", pane.words, lambda words: found_words(pane.search(words)))

@@ -94,7 +94,7 @@ class LinePrompt(Window[str | None]):
             self._say(message)
 
     def action_complete(self, by: int) -> None:
-        """Put the next of what the line could become into it, and show those behind it."""
+        """Insert the next completion of the line, and show the others."""
         line = self.query_one("#prompt-input", Input)
         if not self._offered or line.value != self._offered[self._at][0]:
             self._offered = self._complete(line.value) if self._complete is not None else ()

@@ -22,8 +22,9 @@ from terminal.tables import counted
 
 @dataclass(frozen=True, slots=True)
 class CanaryLook:
-    """What the runs say. ``alarms``: what is worse or broken, a sentence each; ``notes``: what else
-    there is to know. ``passed``: whether the newest run passes the gate against ``baseline``."""
+    """The result of the canary runs. ``alarms``: what is worse or broken, a sentence each;
+    ``notes``: what else there is to know. ``passed``: whether the newest run passes the gate
+    against ``baseline``."""
 
     newest: str
     baseline: str | None
@@ -34,8 +35,8 @@ class CanaryLook:
 
 
 def look_at_canaries(folder: Path) -> CanaryLook:
-    """Compare the newest of the daily runs in a folder with the first that was asked the same set,
-    as gate_run.py does, and judge all of them in a line, as track_metrics.py does.
+    """Compare the newest of the daily runs in a folder with the first one of the same set, as
+    gate_run.py does. Also judge all of them in a line, as track_metrics.py does.
 
     A gate fails by chance on 1 of 20 quiet days, so a metric that is worse in the newest run is an
     alarm only where the line says so, too; what cannot be chance (lost cases, failed calls) always

@@ -47,7 +47,7 @@ _NO_TEXT = "questions nearly like one of the set, or one drawn before"
 
 @dataclass
 class Draw:
-    """What was drawn. ``paths``: what was written; ``blotted``: by kind of secret."""
+    """The drawn traces. ``paths``: what was written; ``blotted``: by kind of secret."""
 
     kind: str
     cases: int = 0
@@ -59,7 +59,7 @@ class Draw:
     probabilities: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By stratum that was drawn with a known probability: that, and how many traces it has."""
     ended: set[str] = field(default_factory=set)
-    """Strata of which every trace that was read was drawn or left out."""
+    """Strata in which every trace was drawn or left out."""
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""

@@ -46,7 +46,7 @@ class Figure:
     is_checked: bool = False
     """Whether texts are looked at for it, which is done for a share of the traces."""
     has_alarm: bool = True
-    """Whether a rise of it is an alarm; what only says how well traces are read has none."""
+    """Whether a rise is an alarm; a figure about how well traces can be read has none."""
 
 
 FIGURES = (
@@ -79,7 +79,7 @@ def shown_figures(sampling: str) -> list[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class ReferencePeriod:
-    """The period that is held to be normal. Frozen: what is read later does not change it.
+    """The period that counts as normal. Frozen: what is read later does not change it.
 
     ``latency`` in microseconds and ``length`` in characters: what 95 % of its traces do not exceed.
     """
@@ -238,8 +238,8 @@ def watched(
 
 
 def rate_answers(index: TraceIndex) -> dict[str, Any]:
-    """Put what people say by now into the figure of each counted answer; how many answers are
-    ``rated``, how many of these ``bad``, their ``share`` and its 95 % interval.
+    """Put people's ratings so far into the figure of each counted answer. Return how many answers
+    are ``rated``, how many of these ``bad``, their ``share`` and its 95 % interval.
 
     Answers that the same user rated, else those of one session, are a cluster of the interval.
     """

@@ -22,7 +22,7 @@ _NO_REFERENCE = (
 
 
 def watch_page(outcome: Watch, *, pictures: bool) -> Page:
-    """The shares as a table, what was read, then each figure against its reference, and the
+    """The shares as a table, the traces read, then each figure against its reference, and the
     verdict. ``pictures``: of every figure, not of alarms alone."""
     rows = []
     for figure in shown_figures(outcome.sampling):
@@ -48,7 +48,8 @@ def canary_verdict(outcome: Watch) -> str:
 
 
 def alarm_blocks(outcome: Watch) -> Iterator[Block]:
-    """What rose, three traces of each alarm, the command that draws more, and the canaries."""
+    """The figures that rose, three traces of each alarm, the command that draws more, and the
+    canaries."""
     labels = {figure.name: figure.label for figure in outcome.alarms}
     for risen in outcome.risen:
         yield Heading(f"{labels[risen.figure]}: what rose, and three traces", tone="bad")
@@ -84,7 +85,7 @@ def _days(outcome: Watch) -> str:
 
 
 def notes(outcome: Watch) -> Iterator[str]:
-    """What was read, checked and drawn, a sentence each."""
+    """The traces read, checked and drawn, a sentence each."""
     look = outcome.look
     sessions = f" in {counted(outcome.units, 'session')}" if outcome.unit == "sessions" else ""
     waiting = f", {outcome.waiting:,} waiting for their end" if outcome.waiting else ""

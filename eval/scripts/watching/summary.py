@@ -1,4 +1,5 @@
-"""What the figures need of a span, and of a trace, as numbers: no text goes further than here."""
+"""Summarises a span, and a trace, in the numbers that the figures need: no text goes further than
+here."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ FAULTS = (TypeError, ValueError, AttributeError, RecursionError, OverflowError)
 
 
 class Place(NamedTuple):
-    """Where a JSON value stands: the number of its file, its first byte, and its bytes."""
+    """The position of a JSON value: the number of its file, its first byte, and its bytes."""
 
     file: int
     offset: int
@@ -91,7 +92,7 @@ def spans_of_value(data: bytes, counts: Counter[str]) -> list[Span | str]:
 
 
 def keys_of(data: bytes) -> list[str]:
-    """The first keys of an object, to say what was found where no span is."""
+    """The first keys of an object, for a message about a value without spans."""
     value = parse_value(data)
     return [str(key)[:40] for key in [*value][:8]] if isinstance(value, dict) else []
 
@@ -110,7 +111,7 @@ class SpanSummaries:
         """Of people, found since the list was emptied."""
 
     def of(self, data: bytes, place: Place) -> Iterator[SpanRow]:
-        """The rows of the spans in a JSON value that tell of an answer, or are outermost.
+        """The rows of the spans in a JSON value that are answers, or outermost.
 
         Raises ValueError for what is no JSON.
         """
@@ -207,7 +208,7 @@ def is_complete(spans: Sequence[SpanRow]) -> bool:
 
 
 def answers_itself(spans: Sequence[SpanRow]) -> bool:
-    """Whether one outermost span tells the answer for certain, so that no text need be read."""
+    """Whether one outermost span certainly contains the answer, so that no text need be read."""
     roots = [span for span in spans if span.flags & ROOT]
     return len(roots) == 1 and bool(roots[0].flags & CERTAIN)
 
@@ -225,7 +226,7 @@ def trace_numbers(
     earliest_day: int,
     counts: Counter[str],
 ) -> TraceRow | None:
-    """A trace from its spans; None when none of them tells of an answer.
+    """The numbers of a trace from its spans; None when none of them is an answer.
 
     ``trace``: read from its texts, where the outermost span does not tell the answer for certain.
     ``now``: microseconds. ``earliest_day``: what was shown up to the day before does not change, so

@@ -83,7 +83,7 @@ def texts_of(
 
 
 def read_traces(index: TraceIndex, keys: Sequence[int]) -> dict[int, Trace]:
-    """What some traces say, by key; those whose files are gone or changed are left out."""
+    """The texts of some traces, by key; traces whose files are gone or changed are left out."""
     traces: dict[int, Trace] = {}
     for first in range(0, len(keys), _AT_ONCE):
         part = keys[first : first + _AT_ONCE]

@@ -88,7 +88,7 @@ class SpanRow(NamedTuple):
     documents: int | None
     session: int | None
     weight: float | None = None
-    """How many traces the one stands for, of an outermost span; None: one."""
+    """The number of traces that an outermost span represents; None: one."""
 
 
 class RatingRow(NamedTuple):
@@ -173,7 +173,7 @@ SHARE = 1 << 63
 
 
 def index_path(folder: Path, cache_dir: Path = CACHE_DIR) -> Path:
-    """Where the index of a folder of traces lies."""
+    """The path of the index of a folder of traces."""
     digest = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
     return cache_dir / "watch" / f"{digest}.sqlite"
 
@@ -233,7 +233,7 @@ class TraceIndex:
         self._database.execute("COMMIT")
 
     def fact(self, name: str) -> Any:
-        """What was stored under a name; None when nothing was."""
+        """The value stored under a name; None when there is none."""
         row = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return None if row is None else orjson.loads(row[0])
 
@@ -259,7 +259,7 @@ class TraceIndex:
         return [WatchedFile(*row) for row in self._database.execute("SELECT * FROM files")]
 
     def new_file(self, path: str, head: int, head_hash: bytes, no_tail: bytes) -> WatchedFile:
-        """A row for a file of which nothing was read yet; ``no_tail``: the hash of no bytes."""
+        """A row for an unread file; ``no_tail``: the hash of no bytes."""
         with self._transaction():
             cursor = self._database.execute(
                 "INSERT INTO files VALUES (NULL, ?, 0, 0, ?, ?, 0, 0, ?, 0, '', '')",
@@ -276,7 +276,7 @@ class TraceIndex:
         now: int,
         ratings: Sequence[RatingRow] = (),
     ) -> None:
-        """Take what was read of a file by ``now`` (microseconds), and how far reading came.
+        """Store the rows read from a file by ``now`` (microseconds), and how far reading came.
 
         A span that is there already counts as repeated, one of a trace that was counted as late;
         neither changes anything.

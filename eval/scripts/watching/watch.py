@@ -155,7 +155,8 @@ def _leaks(answer: str, passages: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What is watched, and what is drawn from it. ``quiet`` in seconds; counts of None: no draw."""
+    """The folder to watch, and the traces to draw from it. ``quiet`` in seconds; counts of None: no
+    draw."""
 
     folder: Path
     index: Path | None = None
@@ -176,8 +177,8 @@ class WatchOptions:
 
 @dataclass
 class Watch:
-    """What a look shows. ``series``: each figure by day, from the first day on. ``risen``: of each
-    figure with an alarm what its traces have in common."""
+    """The result of one look. ``series``: each figure by day, from the first day on. ``risen``: of
+    each figure with an alarm what its traces have in common."""
 
     folder: Path
     index: Path
@@ -198,7 +199,7 @@ class Watch:
 
     @property
     def unit(self) -> str:
-        """What the shares are shares of."""
+        """The unit that the shares count."""
         return "sessions" if self.units < self.traces else "traces"
 
     @property
@@ -345,8 +346,8 @@ def in_all(days: Sequence[DayCounts]) -> tuple[int, int]:
 
 
 def share_of(days: Sequence[DayCounts]) -> float | None:
-    """The share of bad units of all days, each unit weighted by what a head sampler lets it stand
-    for; None without any."""
+    """The share of bad units of all days; None without any. Each unit is weighted by the number of
+    traces that a head sampler makes it represent."""
     weight = sum(day.n if day.weight is None else day.weight for day in days)
     bad = sum(day.bad if day.bad_weight is None else day.bad_weight for day in days)
     return bad / weight if weight else None
@@ -423,8 +424,8 @@ _CHARACTERS_A_STEP = 2 << 20
 
 @dataclass
 class TraceReading:
-    """What one look found. ``bytes_read``: of the files, unpacked. ``problems``: files that could
-    not be read, in a sentence each."""
+    """The result of reading in one look. ``bytes_read``: of the files, unpacked. ``problems``:
+    files that could not be read, in a sentence each."""
 
     files: int = 0
     bytes_read: int = 0
@@ -432,7 +433,7 @@ class TraceReading:
     problems: list[str] = field(default_factory=list)
     traces: int = 0
     keys: list[str] = field(default_factory=list)
-    """Of the first value that holds no spans."""
+    """The keys of the first value without spans."""
 
 
 def trace_files(folder: Path) -> tuple[list[Path], int]:
@@ -445,7 +446,7 @@ def trace_files(folder: Path) -> tuple[list[Path], int]:
 
 
 def read_new(index: TraceIndex, folder: Path, now: int) -> TraceReading:
-    """Read what is new in the files of a folder into the index. ``now``: microseconds."""
+    """Read the new parts of the files of a folder into the index. ``now``: microseconds."""
     paths, others = trace_files(folder)
     look = TraceReading(files=len(paths))
     look.counts["files with other endings"] = others

@@ -1,4 +1,4 @@
-"""What the traces of a rise have in common, and three of them to read."""
+"""Finds the properties that the traces of a rise share, and three of them to read."""
 
 from __future__ import annotations
 
