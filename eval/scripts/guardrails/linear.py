@@ -126,8 +126,8 @@ class LinearModel:
     bias: float
 
     def logit(self, features: Mapping[int, float]) -> float:
-        """Weighted sum of the features plus the bias, unbounded; the bias alone if nothing is
-        known."""
+        """Weighted sum of the features plus the bias, unbounded; the bias alone without known
+        features."""
         get = self.weights.get
         return self.bias + sum(value * get(bucket, 0.0) for bucket, value in features.items())
 

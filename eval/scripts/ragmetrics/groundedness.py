@@ -172,8 +172,7 @@ def checks(
     citation; a bot that sends no retrieval scores, or a question that asks for no list, cannot fail
     those checks. An empty answer fails the first check, and the checks of its wording do not apply.
     Nor do these apply in a language that is not ``covered``, where only a phrase that is found says
-    something; English words show which questions ask for a list (``listed``).
-    """
+    something; English words show which questions ask for a list (``listed``)."""
     present = bool(answer.strip())
     fallback = declines or bool(_FALLBACK.search(fold(answer)))
     judged = present and answerable is not False

@@ -162,8 +162,7 @@ def claim_rates(blames: Sequence[Blame]) -> dict[str, float | None]:
 
 
 def fact_rates(present: Sequence[str], attributed: Sequence[str]) -> dict[str, float | None]:
-    """Return the shares of the reference's facts lost at each step; None without facts. Each in [0,
-    1].
+    """Return the shares of the reference's facts lost at each step, in [0, 1]; None without facts.
 
     ``claim_evidence_ignored``: in a context but not in the answer, ``claim_retriever_miss``: in no
     context; both as shares of all facts. ``context_utilisation``: in the answer, as a share of

@@ -1,5 +1,4 @@
-"""Checks whether a bot and the labels name files the same way, and finds the cut that makes them
-equal. Pure.
+"""Checks whether a bot and the labels name files the same way, and finds a cut that makes it so.
 
 A bot may write ``kb://docs/advanced/a.md#top`` or ``a.md`` where the labels say ``advanced/a.md``.
 Then no gold is ever matched, and every retrieval metric is 0 without a fault of the retriever.

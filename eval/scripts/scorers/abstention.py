@@ -86,8 +86,7 @@ def decide(
     replies: Replies = MappingProxyType({}),
     usual_language: str | None = None,
 ) -> AbstentionDecision:
-    """Decide whether the bot abstained. Its own ``abstained`` decides, else the wording of the
-    answer.
+    """Decide whether the bot abstained, by its own ``abstained``, else by the answer's wording.
 
     With ``judge``, what a judge said of this very answer goes before the wording. The wording tells
     an abstention wherever a phrase stands, but an answer only in a language that the phrase lists

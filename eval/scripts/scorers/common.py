@@ -40,9 +40,8 @@ def seen_passages(result: TestResult) -> Sequence[RetrievedChunk]:
 
 
 def without_passages(result: TestResult) -> tuple[Value, str]:
-    """Return the score and the reason of a metric that needs passages where these are unknown. The
-    score is failed where this answer lacks a field that the profile maps, else none; the reason is
-    "" where the passages are known."""
+    """Return score and reason of a metric where its passages are unknown. Failed where the answer
+    lacks a field that the profile maps, else none; the reason is "" where they are known."""
     why = passages_unknown(result)
     return (FAILED if why and why != NOT_MAPPED else None), why
 

@@ -66,8 +66,7 @@ class ScoringJob:
     case_lines: bool = True
 
     def on(self, workers: Workers | None, code: SectionScorer) -> ScoringJob:
-        """Return the job in a form that the section supports. A section that must stay in one
-        process does."""
+        """Return the job as a section can run it, which may be in one process."""
         if code.runs_on == "here":
             return replace(self, jobs=1, executor=None)
         if workers is not None:

@@ -100,8 +100,7 @@ class EmbeddingScorer:
                 return row_of(scores, self.metrics), scores.evidence
 
     def warm(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> int:
-        """Embed the texts that the scores of these results need, many together. Returns their
-        number.
+        """Embed the texts that these results need, many together. Returns their number.
 
         Memory: the texts and vectors of ``BLOCK`` results.
         """
@@ -185,9 +184,9 @@ def vectors_of(embed: Embed, texts: Iterable[str]) -> dict[str, Vectors]:
 
 @dataclass(frozen=True)
 class EmbeddingOptions:
-    """The embedding model, the folder of its vectors, and the thresholds from which a cosine counts
-    as near. ``cached_only``: use only vectors that are cached. ``allow_download``: a hub may be
-    asked for the model."""
+    """The model, the folder of its vectors, the thresholds from which a cosine counts as near.
+    ``cached_only``: only use cached vectors. ``allow_download``: a hub may be asked for the model.
+    """
 
     embedding_model: str | None = None
     cache_dir: Path = CACHE_DIR

@@ -1,5 +1,4 @@
-"""Scores the pipeline as a whole: each response's outcome, flags, citations and budgets, and the
-run."""
+"""Scores the whole pipeline: each response's outcome, flags, citations and budgets, and the run."""
 
 from __future__ import annotations
 

@@ -225,8 +225,7 @@ def write_report(report: SuiteReport, path: Path, metrics: Path, *, copied: bool
 
 
 def suite_page(report: SuiteReport, every: bool) -> Page:
-    """The page of a suite: metrics, notes on cases and sections, diagnosis, changes, verdict.
-    metrics, notes on cases and sections, diagnosis, changes and verdict."""
+    """The page of a suite: metrics, notes on cases and sections, diagnosis, changes, verdict."""
     blocks: list[Block] = [Prose(("Run ", Quoted(report.run_id), f", {report.suite} suite"))]
     if report.left_out:
         blocks.append(Prose(report.left_out))

@@ -34,8 +34,7 @@ def worker_pool(size: int, sealed: bytes) -> Iterator[ProcessPoolExecutor]:
     the block is left by an exception they end at once.
 
     Each watches a pipe without data that only this process keeps open at the other end: a kill
-    closes it as well as an end in order, on every platform.
-    """
+    closes it as well as an end in order, on every platform."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 

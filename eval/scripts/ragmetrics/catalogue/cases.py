@@ -65,8 +65,7 @@ class CaseRule:
 
 OF_SOME_RUNS = frozenset({"tools"})
 """Sections for which most bots have no data. Such sections are not missed. Their rules count in the
-hash of all only if a user has changed them: runs without such scores are decided as before.
-"""
+hash of all only if a user has changed them: runs without such scores are decided as before."""
 
 
 def vital_facts_missing(judged: float, strict: float) -> float:

@@ -23,8 +23,7 @@ SEARCHES = "searches in the result"
 GOLD = f"gold supports; {SEARCHES}"
 
 MATCHING = 2
-"""Version of every definition that depends on matching. Since 2 a support without a heading is a
-quote."""
+"""Version of all that depends on matching: since 2 a support without a heading is a quote."""
 
 ROWS: tuple[Metric, ...] = (
     _row(

@@ -93,8 +93,7 @@ class Confusion:
 def confusion(
     human: Sequence[int], judge: Sequence[bool], weights: Floats | None = None
 ) -> Confusion:
-    """The confusion matrix of two verdicts per claim. ``weights``: how often each row counts
-    (default once).
+    """The confusion matrix of two verdicts per claim. ``weights``: each row's count (default 1).
 
     Raises ValueError when the lists differ in length.
     """

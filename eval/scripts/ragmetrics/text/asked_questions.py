@@ -52,8 +52,7 @@ class AskedQuestions:
             self._keep(_question(text))
 
     def add(self, text: str) -> bool:
-        """Keep the question. False, and nothing is kept, for one without content words or nearly
-        the same as another."""
+        """Keep the question; False, and not kept, if it has no content word or is a near copy."""
         question = _question(text)
         if not question.content or self._closeness(question) >= NEAR:
             return False
