@@ -24,6 +24,6 @@ def all_formats() -> dict[str, ModuleType]:
 
 
 def directions(module: ModuleType) -> list[str]:
-    """What a format can do: ``import``, ``export`` or both."""
+    """The directions of a format: ``import``, ``export`` or both."""
     able = {"import": "read", "export": "write"}
     return [name for name, function in able.items() if hasattr(module, function)]

@@ -28,7 +28,7 @@ OF_RESULT = ("repeat", "status", "error", "answer")
 HELD = {*OF_CASE}
 
 MOST = 32_767
-"""Characters that a cell can hold in the usual spreadsheets."""
+"""Most characters of a cell in the usual spreadsheets."""
 
 
 def write(stored: Stored, target: Path, notes: Notes) -> None:

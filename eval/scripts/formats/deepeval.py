@@ -44,7 +44,7 @@ LISTS = ("goldens", "test_cases", "testCases", "data")
 TURNS = ("turns", "scenario")
 
 SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
-"""How save_as writes a retrieved passage that tells its source."""
+"""The form in which save_as writes a retrieved passage with its source."""
 
 AS_JSON = (
     "additional_metadata",
@@ -53,7 +53,7 @@ AS_JSON = (
     "tools_called",
     "expected_tools",
 )
-"""Fields that stand as JSON texts in CSV."""
+"""Fields that are JSON texts in CSV."""
 
 
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:

@@ -43,7 +43,7 @@ DOCUMENTED = "read by the documented shape of the server's export, which was not
 
 
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
-    """A case for each trace that tells a question, and for each item of a data set.
+    """A case for each trace with a question, and for each item of a data set.
 
     Traces, observations and scores may stand in several files; a run is named like the first.
     """

@@ -54,7 +54,7 @@ _REFERENCES = ("expected_outputs", "reference_outputs", "reference")
 
 
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
-    """A case for each example, with the answers of its runs; for each trace where runs stand alone.
+    """A case for each example, with the answers of its runs; for each trace where runs are alone.
 
     A run is named like the experiment (session_name), else like the file.
     """

@@ -39,7 +39,7 @@ def _spans(
 
 
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
-    """A case for each trace that tells a question; its id is the trace's.
+    """A case for each trace with a question; its id is the trace's.
 
     Spans of one trace may stand anywhere in the files, so all GenAI spans are held in memory. A run
     is named like the file in which its traces begin, or the folder that was named; --run-id joins

@@ -1,1 +1,1 @@
-"""What a person looks at: one case in full, the browser, the report."""
+"""The views that a person reads: one case in full, the browser, the report."""

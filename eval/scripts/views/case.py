@@ -108,7 +108,7 @@ class GoldMatch:
 
 @dataclass(frozen=True, slots=True)
 class JudgedMetric:
-    """What a judge said of one answer for one metric: ``items`` are its claims or facts."""
+    """A judge's verdict on one answer for one metric: ``items`` are its claims or facts."""
 
     metric: str
     judge: str
@@ -189,7 +189,7 @@ class Case:
         return None if found is None else tuple(found)
 
     def evidence(self, kind: type[E]) -> E:
-        """What the scores of a section rest on, empty where it was not scored."""
+        """The evidence for the scores of a section, empty where it was not scored."""
         return _evidence(self.lines, kind)
 
     def say(self, ruling: Ruling, broken: int, before: Case | None = None) -> Said:
@@ -450,7 +450,7 @@ VERDICTS: dict[str, Verdict] = {
     "support": "supported",
     "none": "unsupported",
 }
-"""What a judge's words mean for the colour of a claim; others are unclear."""
+"""The colour of a claim by the judge's word; others are unclear."""
 
 GROUNDED = "groundedness"
 """The metric whose claims are compared with the retrieved chunks: they colour the answer."""

@@ -106,7 +106,7 @@ def read_cases(
     asked: Mapping[str, TestCase],
     sections: Collection[str] | None = None,
 ) -> dict[Key, Case]:
-    """All answers to some cases of a run, without what a judge said of them.
+    """All answers to some cases of a run, without a judge's verdicts.
 
     ``asked``: the cases, as far as the set has them. ``sections``: whose score lines are read;
     None: all that there are. Raises StorageError for damaged files.

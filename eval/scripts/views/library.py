@@ -101,7 +101,7 @@ class RunLibrary:
         return marked_slices(marks, self._eval_set, self._labels_dir, self._embed)
 
     def judged_pair(self, base: str, new: str, key: Key) -> Sequence[tuple[str, str, str]]:
-        """What a judge said of both runs' answers; nothing of files that are damaged."""
+        """A judge's verdict on both runs' answers; None for damaged files."""
         with contextlib.suppress(StorageError):
             return pair_verdicts(self.path_of(new), self.path_of(base), key)
         return ()
@@ -209,7 +209,7 @@ class Opened:
         threading.Thread(target=self._work, name="browse", daemon=True).start()
 
     def first_lines(self, base: OpenRun) -> Sequence[str]:
-        """What the comparison with another run says; why there is none, where it is refused."""
+        """The first lines of the comparison with another run, or the reason why it is refused."""
         from decisions.committed import first_lines
 
         assert isinstance(base, Opened)

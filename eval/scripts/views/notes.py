@@ -1,4 +1,4 @@
-"""The notes and flags on the cases of a set, as they stand in the files now, and changing them."""
+"""Reads and changes the notes and flags on the cases of a set."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class HtmlPage:
         self._chart, self._whisker = chart, whisker
 
     def write(self, blocks: Iterable[Block]) -> Markup:
-        """The blocks in order; an open table stands beside the picture before it."""
+        """Write the blocks in order; an open table is beside the picture before it."""
         html = []
         beside = listed = False
         for block, after in pairwise([*blocks, None]):

@@ -36,7 +36,7 @@ _OF_CONFIG = jsonl.project(RunConfig, (*_SHOWN, "run", "started"))
 
 
 def results_path(folder: Path) -> Path:
-    """The file that holds the results now: the partial one while there is one."""
+    """The file with the results now: the partial one while there is one."""
     partial = folder / PARTIAL
     return partial if partial.exists() else results_file(folder)
 
@@ -60,7 +60,7 @@ def dataset_hash(folder: Path) -> str:
 
 
 def run_info(folder: Path, *, count: bool = True) -> RunInfo:
-    """What a run is. Never raises: what cannot be read is named in ``problem``.
+    """The description of a run. Never raises: what cannot be read is named in ``problem``.
 
     ``count``: read all results where nothing else tells how many there are; else ``done`` is None.
     """

@@ -50,7 +50,8 @@ class SearchStep:
         return tuple(passage for passage in self.new if passage.gold or passage.rank in others)
 
     def says(self) -> str:
-        """What it brought, in words: ``10 passages, 4 new, gold at 2, 7, evidence_recall 0.50``."""
+        """The result of the search, in words: ``10 passages, 4 new, gold at 2, 7, evidence_recall
+        0.50``."""
         if self.error:
             return f"failed: {self.error}"
         if not self.count:
@@ -65,7 +66,7 @@ class SearchStep:
 
     def bar(self, longest: float, width: int) -> tuple[int, int] | None:
         """First cell and number of cells of its bar in ``width`` cells for ``longest`` ms; None
-        when it tells no times."""
+        when its times are unknown."""
         if self.start_ms is None or longest <= 0:
             return None
         start = min(width - 1, int(self.start_ms / longest * width))

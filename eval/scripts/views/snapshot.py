@@ -71,7 +71,7 @@ class Snapshot:
                 self._signatures[path.stem] = current
 
     def step(self) -> str:
-        """Read one block of what is needed most; its name, empty when all is read for now."""
+        """Read one block of the most needed file; its name, empty when all is read for now."""
         if self._has_results and self._read_results():
             return self.path.name
         for section in self.table.sections:

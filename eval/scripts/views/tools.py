@@ -1,4 +1,4 @@
-"""The tools that an answer called, beside what its case expects, in words."""
+"""The tools that an answer called, beside its case's expectations, in words."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def missing_calls(asked: TestCase | None, evidence: ToolsEvidence) -> tuple[str,
 
 
 def tool_labels(asked: TestCase) -> list[tuple[str, str]]:
-    """What a case says of tools, as labels with their texts."""
+    """A case's expectations on tools, as labels with their texts."""
     labels = [("expected call", stated_words(tool)) for tool in asked.expected_tools or ()]
     if asked.expected_tools == []:
         labels.append(("expected call", "none"))

@@ -80,7 +80,7 @@ def print_worst(
     labels_dir: Path | None,
     scored: int = 1,
 ) -> None:
-    """Each of the worst cases with its question and score, then what explains it. ``scored``: how
+    """Each of the worst cases with its question and score, then its explanation. ``scored``: how
     many cases have a score. ``count`` 0: three of them on a line each."""
     bad = worst_cases(folder, section, metric, count or _FEW, eval_set, labels_dir)
     if not count:

@@ -1,1 +1,1 @@
-"""What the formats share: rows read, places of passages, spans, what goes out."""
+"""Shared parts of the formats: rows read, places of passages, spans, what goes out."""

@@ -52,7 +52,7 @@ def import_data(
     force: bool,
     sample: Mapping[str, Any] | None = None,
 ) -> list[Path]:
-    """Read other tools' files into an eval set with runs; returns what was made.
+    """Read other tools' files into an eval set with runs; return a summary.
 
     ``options``: the fields of ImportOptions that the user set. ``sample``: how the cases were
     drawn, for config.json of the runs. Raises StorageError with every
@@ -87,7 +87,7 @@ def import_data(
 def export_data(
     module: ModuleType, stored: Stored, target: Path, notes: Notes, *, force: bool
 ) -> list[Path]:
-    """Write our cases and results as another tool's files; returns what was made.
+    """Write our cases and results as another tool's files; return a summary.
 
     Raises StorageError with every problem, nothing written.
     """
@@ -188,7 +188,7 @@ LABEL_FILE = {
         "latency_budget_ms",
     ),
 }
-"""Which label file a field goes to; fields without one stand in the eval set."""
+"""The label file of a field; fields without one are in the eval set."""
 
 _DUMP = orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
 

@@ -30,7 +30,7 @@ _ROLES = {
 
 @dataclass
 class DialogueMessage:
-    """What one side said. ``role``: user, assistant, system or tool. ``calls``: what an assistant
+    """One side's message. ``role``: user, assistant, system or tool. ``calls``: what an assistant
     called tools with, by the id of the call: name and query. ``passages``: what it was shown;
     ``feedback``: what the user said of it."""
 
@@ -44,7 +44,7 @@ class DialogueMessage:
 
 @dataclass
 class DialogueTurn:
-    """A question with what followed it until the next one."""
+    """A question with the messages up to the next one."""
 
     question: str
     answer: str | None = None
@@ -54,7 +54,7 @@ class DialogueTurn:
 
 
 def history_of(value: Any) -> list[dict[str, str]] | None:
-    """A fixed history as a case holds it, from messages under usual names; None when it is none."""
+    """A case's fixed history, from messages under usual names; None when it is none."""
     items = structured(value)
     if not isinstance(items, list):
         return None
@@ -95,7 +95,7 @@ def message_of(raw: Any) -> DialogueMessage | None:
 def turns_in(
     row: SourceRow, field: str, items: Iterable[Any], tells: str, notes: Notes
 ) -> list[DialogueTurn]:
-    """The questions of the messages in a field of a row; ``tells``: what each of them must say."""
+    """The questions of the messages in a field of a row. ``tells``: what each of them must say."""
     messages = []
     for number, item in enumerate(items):
         if (message := message_of(item)) is None:

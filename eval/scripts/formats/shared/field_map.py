@@ -20,7 +20,7 @@ ROWS = "rows"
 PASSAGES = "retrieved"
 
 PASSAGE_IDS = "retrieved_ids"
-"""The ids of the passages, where they stand in a list of their own."""
+"""The ids of the passages, if they are in a list of their own."""
 
 OF_RESULT = ("answer", "error", "latency_ms", "usage", "cost_usd", "run", "abstained", "references")
 
@@ -83,7 +83,7 @@ class FieldMap:
         return {name: value for name, value in inner.items() if value is not None}
 
     def rest(self, row: Mapping[str, Any], cells: bool) -> dict[str, Any]:
-        """What no expression reads, in its old shape."""
+        """The part that no expression reads, in its old shape."""
         opened = {name: _opened(value) for name, value in row.items()} if cells else row
         left = _pruned(dict(opened), (), self.read)
         return left if isinstance(left, dict) else {}

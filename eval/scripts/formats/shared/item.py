@@ -31,14 +31,14 @@ CONTEXTS = (
     "retrieved_contexts",
     "retrieved_documents",
 )
-"""Where an object that a bot gave out holds its passages."""
+"""The usual names of the passages in a bot's output."""
 
 HEADINGS = ("heading_path", "header_path", "heading")
 
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What the user asked of an import, as far as a format may care."""
+    """The user's choices for an import, as far as a format uses them."""
 
     run_id: str | None = None
     split: str | None = None
@@ -46,7 +46,7 @@ class ImportOptions:
     delimiter: str | None = None
     decode_names: bool = False
     fields: FieldMap = field(default_factory=FieldMap)
-    """What the user says of where our fields stand; empty when nothing."""
+    """The user's places of our fields; empty without any."""
     scratch: Path = Path()
     """A folder for temporary files, such as unpacked sources."""
     key_of_ids: Callable[[], bytes] | None = None
@@ -55,9 +55,9 @@ class ImportOptions:
 
 @dataclass
 class SystemAnswer:
-    """What one system answered. ``run`` names the run; ``spans`` are people's marks in the answer,
-    as the source has them; ``has_retrieved`` is False when the source does not say what was
-    retrieved, which is not the same as nothing retrieved."""
+    """One system's answer. ``run`` names the run; ``spans`` are people's marks in the answer, as
+    the source has them; ``has_retrieved`` is False when the source does not say what was retrieved,
+    which is not the same as nothing retrieved."""
 
     run: str
     result: TestResult
@@ -172,7 +172,7 @@ def _from_levels(fields: Mapping[str, Any], used: set[str]) -> str | None:
 
 
 def passages_in(value: Any, notes: Notes) -> list[RetrievedChunk]:
-    """The passages that an object tells under one of the usual names, or that a list holds."""
+    """The passages of an object under one of the usual names, or of a list."""
     listed = value
     if isinstance(value, dict):
         listed = next((value[name] for name in CONTEXTS if value.get(name)), None)
@@ -198,7 +198,7 @@ def _is_absolute(path: Any) -> bool:
 
 
 MOST_PROBLEMS = 1000
-"""After so many problems reading on tells nothing new."""
+"""Number of problems after which reading on adds nothing new."""
 
 
 class Notes:

@@ -16,7 +16,7 @@ _ROWS_AT_ONCE = 1_000
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a table as JSON holds them: times as ISO texts, what else JSON lacks as text.
+    """The rows of a table in the form of JSON: times as ISO texts, what else JSON lacks as text.
 
     Raises StorageError without pyarrow, and for a file that is damaged or cannot be read.
     """

@@ -1,4 +1,5 @@
-"""What ``promptfoo eval --output`` writes: each test once, with what every provider answered to it.
+"""Reads the output of ``promptfoo eval --output``: each test once, with what every provider
+answered to it.
 
 JSON and JSONL hold a result an object, CSV a line for each test and a block of columns for each
 provider. Repeats are further results of the same test.
@@ -42,7 +43,7 @@ class _TestWithResults:
 
 
 def results_of(path: Path, notes: Notes) -> list[_TestWithResults] | None:
-    """The tests of a file of results; None when the file holds tests alone."""
+    """The tests of a file of results; None when the file has tests alone."""
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
         rows = _csv_results(path, notes)
@@ -163,7 +164,7 @@ def answers_of(
     prompts: dict[str, list[str]],
     notes: Notes,
 ) -> tuple[list[SystemAnswer], dict[str, list[dict[str, Any]]]]:
-    """The answers to a test, and by run what promptfoo says of them: scores, reasons and the like.
+    """The answers to a test, and promptfoo's verdicts by run: scores, reasons and the like.
 
     ``contexts``: the passages of the test's variables, which stand for what was retrieved when the
     provider does not say it.

@@ -23,7 +23,7 @@ from records.lines import BOM
 from records.results import RetrievedChunk, TestResult
 
 MOST_GRADE = 1_000_000
-"""What a grade of relevance is at most: TREC has none above 10."""
+"""The highest grade of relevance: TREC has none above 10."""
 
 MOST_SPLITS = "a topic judged in several splits: its judgements are joined"
 
@@ -177,7 +177,7 @@ GRADE_FIELDS = {
 
 
 class Exporter:
-    """What both formats need of a case. Documents are names: of notes, or of chunks."""
+    """The fields of a case that both formats need. Documents are names: of notes, or of chunks."""
 
     def __init__(self, stored: Stored, notes: Notes) -> None:
         self._by_doc = stored.match == "doc"
@@ -366,7 +366,7 @@ NAMES = {"desc": "description", "narr": "narrative"}
 
 
 def is_markup(line: bytes) -> bool:
-    """Whether a file that begins with this line holds topics in markup."""
+    """Whether a file that begins with this line has topics in markup."""
     return MARKUP.match(line.strip()) is not None
 
 
@@ -422,8 +422,8 @@ def parse_ranked(
 def columns_of(
     path: Path, number: int, line: bytes, notes: Notes, count: int, noun: str
 ) -> list[str] | None:
-    """The columns of a line, parted by ASCII blanks alone, as trec_eval does; None after reporting
-    that they are not as many as the lines of such files have."""
+    """The columns of a line, split at ASCII blanks alone, as trec_eval does. None after reporting a
+    number of columns that such files do not have."""
     text = decoded(path, number, b"\n".join(line.split()), notes)
     columns = None if text is None else text.split("\n")
     if columns is None or len(columns) == count:

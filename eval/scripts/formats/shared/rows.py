@@ -30,7 +30,7 @@ from records.files import MAX_SETTINGS, read_whole
 from records.lines import BOM, nests_deeper, parse_json
 
 READ_APART = ("defaultTest",)
-"""What a format reads by itself of an object that holds a list of rows."""
+"""Fields beside a list of rows that a format reads by itself."""
 
 
 class SourceRow(NamedTuple):
@@ -43,7 +43,7 @@ class SourceRow(NamedTuple):
 
 
 def unpacked(path: Path, scratch: Path) -> Path:
-    """The file itself, or what a ``.gz`` file holds, unpacked into the scratch folder.
+    """The file itself, or the content of a ``.gz`` file, unpacked into the scratch folder.
 
     Raises StorageError when the file cannot be read.
     """
@@ -66,8 +66,8 @@ JSON_ENDINGS = frozenset((".json", ".jsonl", ".ndjson"))
 
 
 def files_below(folder: Path, endings: Set[str]) -> tuple[list[Path], int]:
-    """The files below a folder whose names have one of the endings, packed ones too, in order of
-    their names; and how many others there are. Hidden ones are left out."""
+    """The files below a folder with one of the endings, packed ones too, in order of their names.
+    Also the number of other files. Hidden ones are left out."""
     paths, others = [], 0
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -83,8 +83,8 @@ def files_below(folder: Path, endings: Set[str]) -> tuple[list[Path], int]:
 def source_files(
     sources: Sequence[Path], endings: Set[str], scratch: Path, notes: Notes
 ) -> Iterator[tuple[Path, Path]]:
-    """Each file to read, unpacked, and what a run of it is named like: the file, or the folder
-    that was named. Raises StorageError for a folder without such files."""
+    """Each file to read, unpacked, and the name of its run: the file, or the folder that was named.
+    Raises StorageError for a folder without such files."""
     for source in sources:
         if not source.is_dir():
             path = unpacked(source, scratch)
@@ -107,7 +107,7 @@ def place_of(path: Path, scratch: Path) -> Path:
 
 
 Linked = Callable[[Path, str, str], Iterator[SourceRow]]
-"""Reads what a text in the place of rows names: the file it stands in, the place, the text."""
+"""Reads the rows that a text names: the file it stands in, the place, the text."""
 
 
 def iter_rows(
@@ -117,7 +117,7 @@ def iter_rows(
     linked: Linked | None = None,
     unwrap: Callable[[Any], Any] | None = None,
 ) -> Iterator[SourceRow]:
-    """The objects of a JSON, JSONL, CSV, YAML or Parquet file; the ending of its name tells which.
+    """The objects of a JSON, JSONL, CSV, YAML or Parquet file; the ending of its name decides.
 
     ``lists``: keys under which a JSON or YAML object may hold its list of rows. JSONL, CSV and
     Parquet are read in pieces, JSON and YAML at once. Without ``linked`` a text where rows belong
@@ -377,7 +377,7 @@ class Fields:
         return [str(item) for item in value]
 
     def number(self, *names: str) -> float | None:
-        """A finite number; a CSV cell holds it as a text."""
+        """A finite number; in a CSV cell it is a text."""
         value = self.take(*names)
         if value is None:
             return None
@@ -431,7 +431,7 @@ def case_id(fields: Fields, notes: Notes, names: Sequence[str] = ("id",)) -> str
 
 
 def with_rest(case: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
-    """The case without empty fields, and what no script reads under ``metadata``."""
+    """The case without empty fields, with the unread fields under ``metadata``."""
     filled = {name: value for name, value in case.items() if value not in (None, [], {})}
     own = rest.pop("metadata", None)
     extra = own | rest if isinstance(own, dict) else rest | ({"metadata": own} if own else {})

@@ -45,7 +45,7 @@ class Position(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A JSON value that may hold spans: where it begins, its bytes, and where to go on after it.
+    """A JSON value that may contain spans: where it begins, its bytes, and where to go on after it.
 
     Without bytes it says only that reading goes on behind something that cannot be used.
     """

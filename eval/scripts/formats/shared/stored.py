@@ -31,12 +31,12 @@ ALL_OF_CASE = {*TestCase.__struct_fields__, "metadata"}
 ALL_OF_RESULT = {*TestResult.__struct_fields__}
 
 RESULT_KEYS = {"schema", "test_case_id", "question", "status", "repeat"}
-"""Fields of a result that say which one it is; they hold no data of their own."""
+"""Fields that identify a result; they have no data of their own."""
 
 
 @dataclass
 class StoredCase:
-    """A case with its labels, what no script reads of it, and its results by repeat.
+    """A case with its labels, its fields that no script reads, and its results by repeat.
 
     ``has_retrieved``: whether each result says what was retrieved, if only that it was nothing.
     """
@@ -47,14 +47,14 @@ class StoredCase:
     has_retrieved: list[bool]
 
     def answers(self) -> Iterator[tuple[TestResult | None, bool]]:
-        """Each result with whether it says what was retrieved; one None for a case without any."""
+        """Each result, and whether it has its passages; one None for a case without any."""
         if not self.results:
             yield None, False
         yield from zip(self.results, self.has_retrieved, strict=True)
 
     @staticmethod
     def texts_of(result: TestResult, notes: Notes) -> list[str]:
-        """The texts of what was retrieved; says it where the run holds them cut or not at all."""
+        """The texts of the retrieved passages; reports a run that has them cut or not at all."""
         chunks = result.chunks()
         if any(chunk.truncated or not chunk.text for chunk in chunks):
             notes.changed["lists of passages that are cut or without text in the run"] += 1
@@ -100,7 +100,7 @@ class Stored:
     def cases(
         self, held: Set[str], held_results: Set[str] = frozenset(), repeats: bool = False
     ) -> Iterator[StoredCase]:
-        """Every case with its results; fields with a value that are not held are counted.
+        """Every case with its results; counts fields with a value that are not stored.
 
         ``repeats``: the format has a place for more than one answer to a case.
         """
@@ -277,7 +277,7 @@ def exported_id(record: dict[str, Any] | None) -> str | None:
 
 
 def give_back(item: ImportedCase, record: dict[str, Any] | None, notes: Notes) -> None:
-    """Fill the case and its answers with what an export had put into the metadata."""
+    """Restore the fields of the case and its answers that an export had put into the metadata."""
     if record is None:
         return
     case = record.get("case")

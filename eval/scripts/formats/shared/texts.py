@@ -1,4 +1,4 @@
-"""What a text of a table stands for: a list or an object, in JSON or in Python's spelling."""
+"""The meaning of a text in a table: a list or an object, in JSON or in Python's spelling."""
 
 from __future__ import annotations
 

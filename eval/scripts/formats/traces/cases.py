@@ -52,7 +52,7 @@ CAPTURE = (
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true (or SPAN_ONLY), for OpenLLMetry "
     "TRACELOOP_TRACE_CONTENT=true, for OpenInference leave OPENINFERENCE_HIDE_INPUTS unset."
 )
-"""What to do where no contents were captured."""
+"""The advice where no contents were captured."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ def case_of_trace(
     notes: Notes,
     key: Key = None,
 ) -> TracedCase | None:
-    """The case that the spans of one trace tell, with its answer; None, and counted, without one.
+    """The case in the spans of one trace, with its answer; None, and counted, without one.
 
     ``key``: of the hashes of ids. What the outermost span says beside it is kept under
     ``metadata``; what inner spans say is counted.
@@ -277,7 +277,7 @@ def _take_errors(result: TestResult, trace: Trace, notes: Notes) -> None:
 
 
 def passages_kept(item: ImportedCase, name: str, notes: Notes) -> None:
-    """Take the passages from what the outermost span gave out, when no retriever told them.
+    """Take the passages from the outermost span's output, if no retriever reported them.
 
     ``name``: where ``case_of_trace`` kept it in the metadata of the case.
     """

@@ -18,7 +18,7 @@ _MOST_NESTED = 4
 
 
 def items_of(value: Any, *names: str) -> list[Any]:
-    """The list that a value holds under the first of the names; [] without one."""
+    """The list under the first of the names that a value has; [] without one."""
     for name in names:
         items = value.get(name) if isinstance(value, dict) else None
         if isinstance(items, list):

@@ -1,5 +1,5 @@
 """People's ratings in exports of Langfuse, LangSmith and Phoenix, in events of OpenTelemetry and
-beside chat logs, from 0 (bad) to 1 (good) where the scale is known."""
+beside chat logs. They are from 0 (bad) to 1 (good) where the scale is known."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class SourceRating:
-    """A rating as its source tells it; "" and None for what it does not tell. ``scale``: the least
-    and the largest value; ``config``: the id of Langfuse's record that may tell them."""
+    """A rating as in its source; "" and None for missing parts. ``scale``: the least and the
+    largest value; ``config``: the id of Langfuse's record that may tell them."""
 
     name: str
     value: Any
@@ -92,7 +92,7 @@ class SourceRating:
 
     @property
     def bare_number(self) -> float | None:
-        """The number of a rating whose scale neither the source nor a word tells; else None."""
+        """The number of a rating whose scale neither the source nor a word reveals; else None."""
         return None if self.scale or self.label in _WORDS else _number(self.value)
 
     def score(self, *, is_thumb: bool) -> float | None:
@@ -203,7 +203,7 @@ def names_with_a_scale(ratings: Iterable[SourceRating]) -> set[str]:
 
 
 class Ratings:
-    """The ratings of an import, which may be told before or after the answers that they are of."""
+    """The ratings of an import, which may come before or after their answers."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -219,7 +219,7 @@ class Ratings:
         return True
 
     def take(self, document: Any) -> bool:
-        """Whether a JSON value tells ratings, which are added."""
+        """Add the ratings of a JSON value; return whether it has any."""
         return len([self.add(told) for told in ratings_in(document)]) > 0
 
     def take_scale(self, row: Mapping[str, Any]) -> bool:

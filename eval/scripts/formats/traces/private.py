@@ -1,4 +1,4 @@
-"""Masks credentials and personal data in what is written of a trace; a text without any stays."""
+"""Masks credentials and personal data in the texts of a trace; a text without any stays."""
 
 from __future__ import annotations
 

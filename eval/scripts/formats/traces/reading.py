@@ -1,4 +1,4 @@
-"""What a trace says: question, answer, searches, what the answer saw, calls of tools, session.
+"""Reads a trace: question, answer, searches, what the answer saw, calls of tools, session.
 
 One set of rules for the spans of any source. The structure of the spans decides, never the name
 that a framework gives to a step. An answer that is not certain is unknown, and says so.
@@ -55,7 +55,7 @@ says for certain that it is the answer. The rest: why nothing can be read."""
 REPEATED = "spans that are repeated"
 OTHER_CONTENT = "spans with the id of another one, which is kept"
 HIDDEN = frozenset({TOOL, RETRIEVAL, RERANKER, GUARD})
-"""What a model says within one of these is no answer to the user."""
+"""Marks around a model's words that are no answer to the user."""
 
 _NAMED_QUESTION = re.compile(
     r"(?:^|\n)\W*(?:user(?:'s)? )?(?:question|query|input)\W*:\s*(.+?)(?:\n\W*answer\W*:?\s*)?$",
@@ -83,7 +83,7 @@ class TracedSearch:
 
 @dataclass(slots=True)
 class Trace:
-    """What one trace says. ``root``: the outermost span that tells something of the answer.
+    """The content of one trace. ``root``: the outermost span that tells something of the answer.
 
     ``writer``: the call of the model that wrote the answer.
     ``earlier``: messages before the question, as role and text. ``spans`` in order of time.
@@ -102,7 +102,7 @@ class Trace:
     folded_prompt: str | None = None
     weight: float = 1.0
     is_cut: bool = False
-    """Whether the question was cut out of a prompt that holds passages."""
+    """Whether the question was cut out of a prompt with passages."""
     earlier: list[tuple[str, str]] = field(default_factory=list)
     searches: list[TracedSearch] = field(default_factory=list)
     reranked: list[dict[str, Any]] = field(default_factory=list)
@@ -112,8 +112,8 @@ class Trace:
 
     @property
     def prompt(self) -> str | None:
-        """What the model was given when it wrote the answer, with single blanks; None where that
-        was not captured. Put together when it is asked for: most traces need none."""
+        """The model's input when it wrote the answer, with single blanks; None where that was not
+        captured. Put together when it is asked for: most traces need none."""
         if self.folded_prompt is None and self.writer is not None:
             self.folded_prompt = _prompt_of(self.writer)
         return self.folded_prompt or None
@@ -124,7 +124,7 @@ class Trace:
 
 
 def message_in_prompt(trace: Trace, text: str) -> bool:
-    """Whether a text, or its beginning, stood in front of the model that wrote the answer."""
+    """Whether a text, or its beginning, was in the input of the model that wrote the answer."""
     return trace.prompt is not None and _folded(text)[:_BEGINNING] in trace.prompt
 
 

@@ -1,4 +1,4 @@
-"""What the printed form of a Python object says: ``Event(result=Message(text='Hi'))`` as fields."""
+"""Parses the printed form of a Python object: ``Event(result=Message(text='Hi'))`` as fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One span of a trace, and what it says of itself under the names of all conventions.
+"""One span of a trace, and its content under the names of all conventions.
 
 OpenTelemetry's gen_ai conventions changed: events of single messages (to 1.36), then
 ``gen_ai.input.messages`` (from 1.37); before both, libraries wrote ``gen_ai.prompt.0.content``.
@@ -43,7 +43,7 @@ MESSAGES = {
 """Messages as a list, or one text."""
 
 ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events")
-"""What an agent was given and gave out, in one list."""
+"""An agent's input and output in one list."""
 
 VALUES = {
     "in": (
@@ -60,7 +60,7 @@ VALUES = {
         *("haystack.agent.step.tool.output", "ai.toolCall.result"),
     ),
 }
-"""What a span was given and gave out, as a text, JSON or an object."""
+"""A span's input and output, as a text, JSON or an object."""
 
 _JSON_TEXTS = ("traceloop.", "mlflow.")
 """Names whose values are JSON, a text in quotation marks too."""
@@ -113,7 +113,7 @@ TOOL_VALUES = {
     "in": ("gen_ai.tool.call.arguments", "tool.arguments", *VALUES["in"], "tool.parameters"),
     "out": ("gen_ai.tool.call.result", *VALUES["out"]),
 }
-"""What a tool was called with, and what it gave back."""
+"""A tool's arguments and its result."""
 MODELS = (
     *("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "mlflow.llm.model"),
     *("ai.response.model", "ai.model.id"),
@@ -245,7 +245,7 @@ class Span:
 
     @property
     def shape(self) -> _Shape:
-        """What the names of the attributes say; of the names at the first look."""
+        """The kind that the names of the attributes imply; of the names at the first look."""
         if self.known_shape is None:
             self.known_shape = _shape(tuple(self.attributes))
         return self.known_shape
@@ -447,7 +447,7 @@ def _from_events(events: Sequence[tuple[str, dict[str, Any]]], side: str) -> Ite
 
 
 def value_of(span: Span, side: str) -> Any:
-    """What a span was given (``in``) or gave out, opened; None when it does not say."""
+    """A span's input (``in``) or output, opened; None when it is missing."""
     name, value = _raw_value(span, side)
     return None if name is None else opened(value)
 
@@ -477,15 +477,15 @@ def completion_of(span: Span) -> dict[str, Any]:
 
 
 def has_content(span: Span) -> bool:
-    """Whether a span tells anything of what went in or came out."""
+    """Whether a span has any input or output."""
     return (span.shape.tells or bool(span.events)) and any(
         _raw_value(span, side)[0] is not None or messages_of(span, side) for side in ("in", "out")
     )
 
 
 def given_out(span: Span) -> str | None:
-    """The answer in what a span gave out: its last message, or the field of its value that is one;
-    None when it tells none for certain."""
+    """The answer in a span's output: its last message, or the field of its value that is one; None
+    when it tells none for certain."""
     if messages := messages_of(span, "out"):
         return last_answer(messages)
     value = value_of(span, "out")
@@ -519,7 +519,7 @@ def documents_of(span: Span) -> list[dict[str, Any]]:
 
 
 def document_rows(span: Span) -> list[dict[str, Any]]:
-    """The same with metadata as they stand there, which may be a JSON text."""
+    """The same with metadata unchanged, which may be a JSON text."""
     value = structured(span.attributes.get(DOCUMENTS))
     rows = (
         [document_of(entry) or entry for entry in value if isinstance(entry, dict)]
@@ -540,7 +540,7 @@ def document_rows(span: Span) -> list[dict[str, Any]]:
 
 
 def count_documents(span: Span) -> int:
-    """How many documents a span has, without putting them together where its names tell."""
+    """The number of a span's documents, by their names alone where these suffice."""
     if documents := span.shape.documents:
         return len({number for _, number, _ in documents})
     return len(document_rows(span)) if span.events or _may_hold(span.attributes) else 0

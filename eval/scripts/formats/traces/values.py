@@ -1,4 +1,4 @@
-"""What a logged value says: the question in an input, the answer in an output, the messages.
+"""Reads a logged value: the question in an input, the answer in an output, the messages.
 
 Values are texts, JSON texts, printed Python objects, objects and lists of them, as frameworks log
 what a step was given and gave out.
@@ -25,7 +25,7 @@ OUTPUT_NAMES = (
     *("answer", "final_answer", "result", "output", "response", "generation", "output_text"),
     *("text", "content", "outputs", "replies", "return_values", "completion", "message"),
 )
-"""Under which names an object holds the question, and the answer; most telling name first."""
+"""The usual names of the question, and of the answer; most telling name first."""
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system"}
 _ROLES |= {"AIMessageChunk": "assistant", "function": "tool", "bot": "assistant"}
@@ -51,7 +51,7 @@ class Call(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What one side said, and the tools that it asks for; ``answers``: the id of the call whose
+    """One side's message, and the tools that it asks for; ``answers``: the id of the call whose
     result it is."""
 
     role: str
@@ -91,8 +91,9 @@ def _json(text: str) -> Any:
 
 
 def message_of(raw: Any) -> Message | None:
-    """A message as OpenAI, LangChain (also serialised), LlamaIndex, the GenAI conventions or a pair
-    of role and text have it; None for anything else, and for one without text or call."""
+    """A message in the form of OpenAI, LangChain (also serialised), LlamaIndex, the GenAI
+    conventions or a pair of role and text. None for anything else, and for one without text or
+    call."""
     if isinstance(raw, list) and len(raw) == 2 and all(isinstance(part, str) for part in raw):
         return Message(_ROLES[raw[0]], raw[1]) if raw[0] in _ROLES else None
     if isinstance(raw, str) and is_repr(raw):
@@ -154,7 +155,7 @@ def _result(part: Mapping[str, Any]) -> Message:
 
 
 def result_text(value: Any, shown: str | None = None) -> str | None:
-    """What a tool gave back as a text, out of a message or an object around it; None for nothing.
+    """A tool's result as a text, out of a message or an object around it; None for nothing.
 
     ``shown``: what the model was shown of it, which tells an object without a text better.
     """
@@ -276,8 +277,8 @@ def is_literal(text: str) -> bool:
 
 
 def is_label(text: str) -> bool:
-    """Whether a text is one word as programs write it (a route, a verdict; ``yes`` may be one,
-    ``Yes`` is not), or a JSON object of such words and numbers."""
+    """Whether a text is one word as programs write it, or a JSON object of such words and numbers.
+    A route or a verdict is one; ``yes`` may be one, ``Yes`` is not."""
     fields = structured(text.strip())
     if isinstance(fields, dict):
         return all(not isinstance(item, str) or is_label(item) for item in fields.values())
@@ -290,12 +291,12 @@ def is_sentence(text: str) -> bool:
 
 
 def question_in(value: Any, depth: int = 0) -> str | None:
-    """The user's words in what a step was given; None when it says none."""
+    """The user's words in a step's input; None without any."""
     return _words(value, INPUT_NAMES, {}, depth)
 
 
 def answer_in(value: Any, given: Any = None) -> str | None:
-    """The answer in what a step gave out; None when it says none.
+    """The answer in a step's output; None without any.
 
     ``given``: what went in; what an object of it holds as well is no answer.
     """
@@ -339,7 +340,7 @@ def _are_parts(items: Sequence[Any]) -> bool:
 
 
 def only_text(value: Any, given: Any = None) -> str | None:
-    """The only text that an object holds beside what went in; None when there is none or more."""
+    """The only text of an object beside its input; None when there is none or more."""
     value, inputs = opened(value), opened(given)
     if not isinstance(value, dict):
         return None
@@ -369,7 +370,7 @@ def words_in(value: Any, side: str, field: str | None = None) -> str | None:
 
 
 def rest_of(value: Any, words: str | None) -> dict[str, Any]:
-    """What an object holds beside the words that were taken from it, and beside its messages."""
+    """The rest of an object beside the words that were taken from it, and beside its messages."""
     value = structured(value)
     fields = value if isinstance(value, dict) else {}
     said = bool(messages_in(value))
@@ -385,8 +386,8 @@ _DOCUMENT_SIGNS = ("metadata", "meta", "score", "id", "id_", "source", "page_con
 
 
 def documents_in(value: Any) -> list[dict[str, Any]]:
-    """The passages in what a step gave out: a list of objects with a text and what documents have
-    beside it, or an object that holds such a list; [] for anything else."""
+    """The passages in a step's output: a list of objects with a text and what documents have beside
+    it, or an object that holds such a list; [] for anything else."""
     value = opened(value)
     if isinstance(value, dict):
         named = (value.get(name) for name in ("documents", "output", "outputs", "nodes", "result"))
@@ -399,7 +400,7 @@ def documents_in(value: Any) -> list[dict[str, Any]]:
 
 def document_of(item: Any) -> dict[str, Any] | None:
     """A document of LangChain (also serialised), LlamaIndex, Haystack or MLflow by its fields, or
-    any object with a text and a sign of a document; None for anything else."""
+    any object with a text and a sign of a document. None for anything else."""
     item = opened(item)
     if not isinstance(item, dict):
         return None

@@ -170,7 +170,7 @@ def _mark(span: Span, flags: Any, state: Any) -> None:
 
 
 class NoSpans(StorageError):
-    """A file of which no value holds a span."""
+    """A file without any span."""
 
 
 def spans_of(

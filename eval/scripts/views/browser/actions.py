@@ -145,7 +145,7 @@ PARTS = ("Open", "Choose", "Look", "Note", "Take out", "Find", "Move", "Tool")
 
 
 class Browser(Protocol):
-    """What every screen asks the application for."""
+    """The services of the application for every screen."""
 
     library: Library
     note_steps: UndoSteps[NoteStep]
@@ -163,7 +163,7 @@ class Browser(Protocol):
         """Stop the program until the shell goes on with it."""
 
     def copy_out(self, text: str, noun: str) -> str:
-        """Give a text to the clipboard, or to a file; what was done, in words."""
+        """Copy a text to the clipboard, or to a file; return a report."""
 
     def show_outside(self, text: str) -> str:
         """Show a text in the user's pager or editor. Returns what went wrong, or nothing."""
@@ -175,7 +175,7 @@ class Browser(Protocol):
 def common_acts(
     screen: ActionScreen[Any], browser: Browser, where: str, close: Callable[[], object]
 ) -> Acts:
-    """What the actions do that all screens have; `close` takes this screen away."""
+    """The functions of the actions on all screens; `close` closes this screen."""
     is_first = browser.is_first(screen)
     return {
         "back": screen.ask_to_leave if is_first else close,

@@ -138,7 +138,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
             self.push_screen(CasesScreen(self, cases, ascii_only=self.ascii_only))
 
     def open_flips(self, base: str, new: str) -> None:
-        """Show what flipped between two runs."""
+        """Show the cases that changed between two runs."""
         try:
             cases = PairList(self._started(base), self._started(new))
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""What the page of one case says, part by part: pure functions from its detail to a document."""
+"""The page of one case, part by part: pure functions from its detail to a document."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def case_docs(
     notes: Sequence[CaseNote] = (),
     judged: Sequence[tuple[str, str, str]] = (),
 ) -> tuple[Doc, Doc | None]:
-    """The page as one document, or as two that stand side by side."""
+    """The page as one document, or as two side by side."""
     left = blank()
     _question_part(left, detail, state, failing)
     _said_before_part(left, detail)

@@ -71,7 +71,7 @@ class Doc:
 
     @property
     def rows(self) -> int:
-        """Lines that a page of its width takes for what is written so far."""
+        """Number of lines of the text so far on a page of its width."""
         lines = self.text.removesuffix("\n").split("\n")
         return sum(len(wrap(DisplayText(line), self.width)) for line in lines)
 

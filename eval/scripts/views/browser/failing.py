@@ -18,7 +18,7 @@ from views.case import Case
 
 
 class Failing:
-    """Tells failing cases from the others. ``condition``: what must hold instead of the rules."""
+    """Separates failing cases from the others. ``condition``: the user's own rule."""
 
     def __init__(self, ruling: Ruling | None = None, condition: Query | None = None) -> None:
         self.ruling = ruling or Ruling(CaseRules(), Basis())
@@ -137,7 +137,7 @@ class Failing:
         return self._counts[2]
 
     def ways(self, base: AnswerTable, new: AnswerTable) -> dict[str, Ways]:
-        """By case id, what became of each case that both tables have."""
+        """By case id, the change of each case in both tables."""
         before, after = (
             {table.ids[rows[0]]: fails for rows, fails in self.case_fails(table)}
             for table in (base, new)

@@ -36,7 +36,7 @@ ROOMY, WIDE = 80, 100
 SCORE_PAIR = 11
 
 WHY_PAIR = 24
-"""Cells of what became of a case and why, where there is room."""
+"""Cells with the change of a case and its reason, if there is room."""
 
 HARM: Mapping[str, int] = {"broke": 0, "fails still": 1, "fixed": 2, "ok still": 3}
 """The order of a comparison: what people should look at first."""
@@ -68,7 +68,7 @@ class CaseList:
 
     @property
     def failing(self) -> Failing:
-        """What tells failing cases from others, by what the run was measured for."""
+        """The rule that separates failing cases from others, by the run's measurements."""
         basis = self.run.basis
         if self._failing is None or self._failing.ruling.basis is not basis:
             self._failing = Failing(Ruling(self.run.rules, basis), self.condition)
@@ -119,7 +119,7 @@ class CaseList:
         return self.table.ordered(listed, self.sort, self.reverse)
 
     def index_of(self, row: int, otherwise: int) -> int:
-        """Where a row of the table stands in the list; `otherwise` when it is not in it."""
+        """The position of a table row in the list; `otherwise` when it is not in it."""
         if isinstance(self.listed, range):
             return row
         try:
@@ -230,7 +230,7 @@ class CaseList:
         self.filter = query if query.terms else None
 
     def filter_message(self) -> str:
-        """How many cases the filter leaves, and what could have been meant when it is none."""
+        """The number of cases that match the filter, and suggestions when none does."""
         if self.filter is None:
             return ""
         unread = self.table.unread(self.filter.needs)
@@ -241,7 +241,7 @@ class CaseList:
         return count + (f"; {hint}" if hint else "")
 
     def sort_names(self) -> dict[str, str]:
-        """What can be sorted by, by its name in small letters; `state` stands for why."""
+        """The sort keys, by name in small letters; `state` means the reason."""
         table = self.table
         names = ["order", "id", "question", *table.words, *table.known_numbers()]
         return {name.casefold(): name for name in names} | {"state": "why", "case": "id"}
@@ -280,7 +280,7 @@ class CaseList:
         self.metrics = names or None
 
     def set_success(self, text: str) -> None:
-        """Let a condition on scores say what success is; nothing means the rules."""
+        """Define success by a condition on scores; an empty one restores the rules."""
         query = parse(text, self.available_metrics())
         for term in query.terms:
             if term.kind in ("keyword", "word"):
@@ -288,7 +288,7 @@ class CaseList:
         self.take_success(query if query.terms else None)
 
     def take_success(self, condition: Query | None) -> None:
-        """Success is from now on that `condition` holds; None: the rules."""
+        """Define success by `condition` from now on; None: the rules."""
         self.condition, self._failing = condition, None
 
     # -- what is said of them -------------------------------------------------------------------
@@ -324,7 +324,7 @@ class CaseList:
         return spans
 
     def second_line(self, width: int) -> list[Span]:
-        """The filter; or what the user should know; or how to filter."""
+        """The filter; or a message for the user; or advice on filters."""
         notices = self.run.notices
         if self.filter is not None and self.filter.terms:
             room = max(24, width - len(self.filter.text) - 12)
@@ -370,7 +370,7 @@ class PairList(CaseList):
 
     @property
     def failing(self) -> Failing:
-        """By what both runs were measured for, within the smaller depth."""
+        """The rule by the measurements of both runs, within the smaller depth."""
         bases = (self.base.basis, self.run.basis, *self.base.table.metrics, *self.table.metrics)
         if self._failing is None or bases != self._bases:
             self._bases = bases
@@ -459,7 +459,7 @@ class PairList(CaseList):
         return not drawn or super().outdated()
 
     def reason(self, row: int) -> str:
-        """What became of the case, and why it fails in the new run."""
+        """The change of the case, and its reason to fail in the new run."""
         return ": ".join(filter(None, (self.flips.get(row, ""), super().reason(row))))
 
     def _mean(self, name: str, look: Look) -> str:
@@ -472,7 +472,7 @@ class PairList(CaseList):
         return after if before == after else f"{before}{'>' if look.ascii else '→'}{after}"
 
     def way(self, row: int) -> str:
-        """What became of a row's case: broke, fixed, fails still or ok still."""
+        """The change of a row's case: broke, fixed, fails still or ok still."""
         return self._ways.get(self.table.ids[row], "")
 
     def export_name(self, form: str) -> str:
@@ -482,7 +482,7 @@ class PairList(CaseList):
         return self.flips.get(row) == "broke" if not self.only_flips else row in self.flips
 
     def columns(self, width: int) -> list[Column]:
-        """Score columns hold two numbers; those that do not fit any more are left out."""
+        """Score columns with two numbers each; columns that no longer fit are left out."""
         columns = super().columns(width)
         wide, used = [], rows.LEFT
         for column in columns[:-1]:
@@ -550,7 +550,7 @@ class Walk:
         return self._table.key(self._rows[index])
 
     def follow(self, index: int) -> int:
-        """Take in what the list shows now; where the case at ``index`` stands by then."""
+        """Adopt the present list; return the new position of the case at ``index``."""
         return index
 
 

@@ -1,4 +1,4 @@
-"""What the screens that are lists have in common, and the cases of one run or of two."""
+"""Shared parts of the list screens, and the cases of one run or of two."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from views.browser.summary import FIELDS, Group
 ListResult = TypeVar("ListResult")
 
 Completer = Callable[[str], Sequence[tuple[str, str]]]
-"""What a typed line could become: the line, and what is said of it."""
+"""Function from a typed line to its completions: the line, and a remark on it."""
 
 EXAMPLES = "failing category=x tag=x recall@5=0 latency>500 -tag=x words"
 
 
 class Opener(Browser, Protocol):
-    """What the lists ask the application for: other screens."""
+    """The services of the application for lists: other screens."""
 
     def open_cases(self, run_id: str) -> None:
         """Show the cases of a run."""
 
     def open_flips(self, base: str, new: str) -> None:
-        """Show what flipped between two runs."""
+        """Show the cases that changed between two runs."""
 
     def ask_base(self, new: str) -> None:
-        """Ask which run `new` is compared with, and show what flipped."""
+        """Ask for the base of `new`, and show the changed cases."""
 
     def open_groups(
         self,
@@ -80,7 +80,7 @@ class ListScreen(ActionScreen[ListResult], inherit_bindings=False):
         """Files grew or were replaced: show the new rows."""
 
     def row_line(self, index: int, width: int) -> Line:
-        """What row `index` says on `width` cells."""
+        """The text of row `index` on `width` cells."""
         raise NotImplementedError
 
     def sign(self, index: int) -> str:
@@ -160,7 +160,7 @@ class ListScreen(ActionScreen[ListResult], inherit_bindings=False):
         self.app.push_screen(LinePrompt(label, before, live, complete), closed)
 
     def id_in_view(self) -> str:
-        """What the row under the cursor is called. Refuses when there is none."""
+        """The id of the row under the cursor. Refuses when there is none."""
         raise NotImplementedError
 
     def copy_id(self) -> None:
@@ -376,7 +376,7 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         self.app.push_screen(prompt, answered)
 
     def open_slices(self) -> None:
-        """Show what failing cases have in common; Enter shows the cases of a slice."""
+        """Show the properties that failing cases share; Enter shows the cases of a slice."""
         if self.cases.run.reading:
             raise ActionRefused("the files are still being read; try again in a moment")
         sentences, groups = self.cases.slices()
@@ -496,13 +496,13 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         self.ask_live("Columns:", f"of {names}; none: the main ones", before, self.set_columns)
 
     def set_success(self, text: str) -> str:
-        """Let a condition say what success is; nothing means the rules. Raises QueryError."""
+        """Define success by a condition; an empty one restores the rules. Raises QueryError."""
         self.cases.set_success(text)
         self.show()
         return self.cases.failing.describe()
 
     def ask_success(self) -> None:
-        """Ask what counts as success."""
+        """Ask for the definition of success."""
         condition = self.cases.condition
         hint = "such as recall@5>0; empty: the rules of the second help page"
         before = condition.text if condition else ""

@@ -1,4 +1,4 @@
-"""What the browser shows, as plain values: runs, the trend of a case, and what gives them.
+"""The content of the browser as plain values: runs, the trend of a case, and what gives them.
 
 views/library.py fills these; the screens draw them. Nothing of it is
 made harmless yet: texts are as they stand in the files.
@@ -79,7 +79,7 @@ class OpenRun(Protocol):
 
     @property
     def table(self) -> AnswerTable:
-        """What is known so far. Another object after the files were replaced."""
+        """The rows known so far. Another object after the files were replaced."""
 
     @property
     def info(self) -> RunInfo: ...
@@ -90,18 +90,18 @@ class OpenRun(Protocol):
 
     @property
     def basis(self) -> Basis:
-        """What the verdicts on its cases rest on; another object after it changed."""
+        """The basis of the verdicts on its cases; another object after a change."""
 
     @property
     def reading(self) -> str:
-        """What is being read now, in words; empty when all is known."""
+        """The part being read now, in words; empty when all is known."""
 
     @property
     def notices(self) -> Sequence[str]:
-        """What the user should know: unreadable lines, a set that is another one by now."""
+        """Messages for the user: unreadable lines, a set that is another one by now."""
 
     def start(self, tell: Callable[[], None]) -> None:
-        """Read on in the background; ``tell`` is called in that thread when there is more."""
+        """Read on in the background. Calls ``tell`` in that thread when there is more."""
 
     def detail(self, key: Key) -> Case | None:
         """One case in full, read from the files now; None when the run has no such result."""
@@ -111,7 +111,7 @@ class OpenRun(Protocol):
 
     @property
     def slices(self) -> Callable[[Mapping[int, bool]], Slices]:
-        """Gives what the marked cases have in common; marks by the hash of a case's id."""
+        """The properties that the marked cases share; marks by the hash of a case's id."""
 
     def export(self, keys: Sequence[Key], reasons: Sequence[str], form: str, path: Path) -> int:
         """Write cases to a new file, as a form of EXPORTS; how many lines or rows it has.
@@ -120,7 +120,7 @@ class OpenRun(Protocol):
         """
 
     def first_lines(self, base: OpenRun) -> Sequence[str]:
-        """What the comparison with another run says; takes a moment."""
+        """The first lines of the comparison with another run; takes a moment."""
 
     def close(self) -> None: ...
 
@@ -140,20 +140,20 @@ class Library(Protocol):
     def folder(self) -> str: ...
 
     def refresh(self) -> Sequence[RunInfo]:
-        """The runs, newest first; only what changed is read again."""
+        """The runs, newest first; only changed ones are read again."""
 
     def open(self, run_id: str) -> OpenRun:
         """A run with its first rows read. Raises ValueError, in words, when it cannot be."""
 
     @property
     def notes(self) -> CaseNotes:
-        """What people noted on the cases of the set."""
+        """People's notes on the cases of the set."""
 
     def trend(self, key: Key) -> Trend:
         """One case over all runs, read from the files now."""
 
     def judged_pair(self, base: str, new: str, key: Key) -> Sequence[tuple[str, str, str]]:
-        """What a judge said of both runs' answers: question asked, verdict, quote."""
+        """A judge's verdict on both runs' answers: question asked, verdict, quote."""
 
     def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
         """The command that labels with this run's chunks, or why there is none."""

@@ -102,7 +102,7 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
 
     @property
     def row(self) -> int | None:
-        """The row of the case in view; None when the files do not hold it any more."""
+        """The row of the case in view; None when it is no longer in the files."""
         raise NotImplementedError
 
     @property
@@ -138,7 +138,7 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         raise NotImplementedError
 
     def label_text(self) -> str:
-        """What the head says of the case in view."""
+        """The head of the case in view."""
         raise NotImplementedError
 
     def load(self) -> bool:
@@ -183,7 +183,7 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         return self.pages[self._side]
 
     def scroll(self, by: int) -> None:
-        """Scroll the page; both where they stand level."""
+        """Scroll the page; both columns if they are level."""
         pages = self._shown_pages if self.level else [self.page]
         moved = [page.scroll_by(by) for page in pages]
         if any(moved):
@@ -208,7 +208,7 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         return self.pages if self.has_class("-two") else self.pages[:1]
 
     def ask_words(self) -> None:
-        """Ask what to search for on all that is shown of the case."""
+        """Ask for words to find in everything shown of the case."""
         before = self.pages[0].words
 
         def count(words: str) -> str:
@@ -252,7 +252,7 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         self.show_head()
 
     def go(self, by: int) -> None:
-        """Show the case that stands so many further down (1) or up (-1) in the list."""
+        """Show the case that is so many further down (1) or up (-1) in the list."""
         if not 0 <= self.index + by < len(self.walk):
             raise ActionRefused(
                 "this is the last case of the list" if by > 0 else "this is the first case"
@@ -376,7 +376,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         self.say("chunks in full" if self.full else "beginnings of chunks")
 
     def turn_raw(self) -> None:
-        """The result as it stands in the file, and back."""
+        """Switch between the page and the result as in the file."""
         self.raw, self.trend, self.conversation = not self.raw, False, False
         for page in self.pages:
             page.top = 0
@@ -445,7 +445,7 @@ def _fails(run: OpenRun, failing: Failing, key: Key) -> bool:
 
 
 class PairScreen(PageScreen, inherit_bindings=False):
-    """What changed between two runs for one case."""
+    """The changes between two runs for one case."""
 
     def __init__(self, browser: Browser, pair: PairList, index: int, *, ascii_only: bool) -> None:
         self.pair = pair

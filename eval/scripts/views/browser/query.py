@@ -59,7 +59,7 @@ WORDS_OF_RULES = (*(rule.word for rule in RULES), FAILS)
 
 
 class Reasons(Protocol):
-    """What tells failing rows, see ``browser.failing.Failing``."""
+    """The interface to failing rows, see ``browser.failing.Failing``."""
 
     def codes(self, table: AnswerTable) -> Sequence[int]:
         """A code for each row, 0 for success."""
@@ -72,7 +72,7 @@ Rows = Sequence[int]
 
 
 class QueryError(ValueError):
-    """A filter that cannot be understood; the message says why and what to write."""
+    """A filter that cannot be understood; the message names the fault and the right form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class QueryTerm:
     turned: bool = False
 
     def holds(self, table: AnswerTable, rows: Rows, failing: Reasons | None, flips: Flips) -> Rows:
-        """The rows for which it holds."""
+        """The rows that match it."""
         selected = self._select(table, rows, failing, flips)
         if not self.turned:
             return selected
@@ -157,7 +157,7 @@ class QueryTerm:
         return [row for row in rows if test(column[row], value)]
 
     def fits(self, number: float) -> bool:
-        """Does its condition hold for a number (NaN: there is none)?"""
+        """Whether a number meets its condition (NaN: there is none)?"""
         if self.value is None:
             return (number != number) == (self.op == "=")
         if self.op in ("=", "!="):
@@ -189,13 +189,13 @@ class Query:
         failing: Reasons | None = None,
         flips: Flips | None = None,
     ) -> Rows:
-        """The rows for which all terms hold, in their order."""
+        """The rows that match all terms, in their order."""
         for term in self.terms:
             rows = term.holds(table, rows, failing, flips or {})
         return rows
 
     def hint(self, table: AnswerTable) -> str:
-        """What could have been meant, when nothing was found; else empty."""
+        """A suggestion when nothing was found; else empty."""
         for term in self.terms:
             if term.kind in ("words", "set") and term.op == "=":
                 choices = _choices(table, term.name)
@@ -293,7 +293,7 @@ _LAST = re.compile(
 def completions(
     text: str, table: AnswerTable, metrics: Collection[str], failing: Reasons | None = None
 ) -> list[tuple[str, str]]:
-    """What the last term of a filter could become: the whole line, and the name or the value with
+    """The completions of the last term of a filter: the whole line, and the name or the value with
     its number of cases. A word without a name becomes also a category or a tag that begins so."""
     match = _LAST.search(text)
     if match is None:

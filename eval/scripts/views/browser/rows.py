@@ -1,4 +1,4 @@
-"""What each row of the lists says: pure functions from values to spans.
+"""The text of each row of the lists: pure functions from values to spans.
 
 Every foreign string passes `one_line` here. A state is never colour alone: it has a word or sign.
 """
@@ -288,7 +288,7 @@ FLIP_WORDS = {
     "fails still": ("fails", "dim"),
     "ok still": ("ok", "dim"),
 }
-"""What became of a case, in a column, with its style."""
+"""The change of a case in a column, with its style."""
 
 
 def progress(run: RunInfo, count: int) -> str:

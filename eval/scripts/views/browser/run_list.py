@@ -38,7 +38,7 @@ _ERRORS = "errors"
 
 
 def select_runs(text: str, runs: Sequence[RunInfo]) -> list[RunInfo]:
-    """The runs for which all terms of a filter hold, in their order. Raises QueryError."""
+    """The runs that match all terms of a filter, in their order. Raises QueryError."""
     numbers = {name for run in runs for means in run.sections.values() for name in means}
     numbers.add(_ERRORS)
     for name in names_in(text):
@@ -138,7 +138,7 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
         self.moved()
 
     def moved(self) -> None:
-        """Show what the run under the cursor is."""
+        """Describe the run under the cursor."""
         width = self.size.width
         if not self.runs:
             self.about.show(display("No run fits the filter." if self._all else _NO_RUN))
@@ -259,7 +259,7 @@ class GroupsScreen(ListScreen[Group], inherit_bindings=False):
 
     @property
     def none_word(self) -> str:
-        """What a group without a value is called."""
+        """The name of a group without a value."""
         return "(does not fail)" if self.cases.grouped_by == "reason" else "(none)"
 
     def show(self) -> None:

@@ -1,4 +1,4 @@
-"""What a list of cases amounts to: how many fail by which rule, means, and groups by a field.
+"""Summarises a list of cases: how many fail by which rule, means, and groups by a field.
 
 Standard library only, and pure: tables and rows in, numbers and words out.
 """
@@ -13,7 +13,7 @@ from records.answer_table import SETS, WORDS, AnswerTable
 from views.browser.failing import Failing
 
 FIELDS = (*WORDS, *SETS, "reason")
-"""What cases can be grouped by; ``reason`` is the rule that they break."""
+"""The fields that can group cases; ``reason`` is the rule that they break."""
 
 
 def _reason_counts(codes: Sequence[int], rows: Iterable[int]) -> list[tuple[int, int]]:

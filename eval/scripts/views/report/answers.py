@@ -1,5 +1,5 @@
-"""What the report draws from single answers: scores and verdicts from the columns of the run, and
-what results.jsonl, config.json and the eval set say of those that it shows."""
+"""Collects the report's facts about single answers: scores and verdicts from the columns of the
+run, and what results.jsonl, config.json and the eval set say of those that it shows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_ROWS, MOST_PROMPTS = 20, 50
 
 @dataclass
 class FigureRows:
-    """How many answers stand behind a figure, and the numbers of the first 20 of them."""
+    """The number of answers behind a figure, and the numbers of the first 20 of them."""
 
     count: int = 0
     rows: Sequence[int] = ()
@@ -232,11 +232,11 @@ MOST_IDS = 20
 
 @dataclass
 class ResultsRead:
-    """What one pass over results.jsonl found."""
+    """The result of one pass over results.jsonl."""
 
     results: dict[Key, TestResult] = field(default_factory=dict)
     confidences: array[float] = field(default_factory=lambda: array("d"))
-    """By the number of an answer; not a number where the bot told none."""
+    """By the number of an answer; NaN where the bot reported none."""
     answered: bytearray = field(default_factory=bytearray)
     """By the number of an answer: 1 when results.jsonl holds it, and it is no error."""
     errors: list[CallErrors] = field(default_factory=list)
@@ -336,7 +336,7 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, st
 
 @dataclass
 class CasesRead:
-    """What one pass over the eval set found.
+    """The result of one pass over the eval set.
 
     ``cases``: those that are shown in full. ``slices``: of the listed cases, with ``questions``.
     """
@@ -371,7 +371,8 @@ def read_cases(
 
 
 def read_calibrations(folder: Path) -> list[dict[str, Any]]:
-    """What calibrate_judge.py found of the judge, a metric each; empty where it has not been run.
+    """The judge's calibrations from calibrate_judge.py, a metric each; empty where it has not been
+    run.
 
     Raises StorageError for a file that is none.
     """

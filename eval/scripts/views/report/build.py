@@ -81,15 +81,16 @@ MOST_DETAILS, FEWER_DETAILS = 1_000, 200
 """Answers that are read whole; the fewer of a run that is too large for the list."""
 
 PAGE_BYTES = 5_000_000
-"""What a page may take. Rows of the list and figures come first; answers in full fill the rest."""
+"""Largest size of a page. Rows of the list and figures come first; answers in full fill the rest.
+"""
 
 FIGURE_BYTES = 700_000
-"""What all figures may take."""
+"""Largest size of all figures."""
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What the user asked for besides the run."""
+    """The user's choices besides the run."""
 
     eval_set: Path
     labels_dir: Path | None
@@ -501,7 +502,7 @@ def _not_applicable(cases: CaseListing) -> list[MissingScores]:
 def sides_before(
     table: RunTable, ids: Collection[str], cases: Mapping[str, TestCase]
 ) -> dict[str, AnswerSide]:
-    """What another run answered and retrieved in some cases, by case id."""
+    """Another run's answers and passages in some cases, by case id."""
     sides = {}
     for case_id, case in first_answers(table, ids, cases, _SECTIONS).items():
         answer = describe(case, Said())
@@ -519,8 +520,8 @@ def with_changes(
     before: AnswerSide | None,
     way: Ways | None = None,
 ) -> ReportAnswer:
-    """An answer in full with what changed since the other run, and what that one said. ``way``:
-    broke or fixed."""
+    """An answer in full with its changes since the other run, and that run's answer. ``way``: broke
+    or fixed."""
     shown = before if changes or way else None
     return replace(answer, changes=list(changes), way=way or "", before=shown)
 

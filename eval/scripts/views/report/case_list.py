@@ -31,7 +31,7 @@ MOST_LISTED, FEWER_LISTED = 10_000, 5_000
 order: its memory goes into their number."""
 
 STATES = ("broke", "fails", "fixed", "warns", "ok")
-"""What becomes of an answer, the worst first."""
+"""The states of an answer, the worst first."""
 
 Changes = Mapping[str, Sequence[CaseChange]]
 
@@ -189,7 +189,7 @@ class CaseListing:
         return links
 
     def of_ranks(self, start: int, end: int, count: int) -> CaseLinks:
-        """The listed answers whose first relevant passage stood at some ranks."""
+        """The listed answers whose first relevant passage had one of some ranks."""
         first = self._first_ranks
         within = (row for row, rank in zip(self.order, first, strict=True) if start <= rank <= end)
         return self.links(islice(within, MOST_ROWS), count)

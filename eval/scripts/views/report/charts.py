@@ -1,4 +1,4 @@
-"""Where the marks of a chart stand: numbers in, coordinates out. Pure; the templates draw them.
+"""Places the marks of a chart: numbers in, coordinates out. Pure; the templates draw them.
 
 Coordinates are SVG units, the origin at the top left. A chart is drawn 400 wide, so that its text
 stays readable when a phone shrinks it.
@@ -107,8 +107,8 @@ def reliability(rows: Sequence[ConfidenceBin], height: float = 330.0) -> Chart:
 
 
 def path(runs: Sequence[RunPath], height: float = 236.0) -> Chart:
-    """The share of answers at each step, a line a run, the reported one last; a line ends at a
-    step that was not measured, and goes on behind it."""
+    """The share of answers at each step, a line a run, the reported one last. A line has a gap at a
+    step that was not measured."""
     left, right, top, bottom = 46.0, WIDTH - 24, 12.0, height - 62
     names = [step.name for step in runs[0].steps]
 
@@ -151,8 +151,8 @@ def path(runs: Sequence[RunPath], height: float = 236.0) -> Chart:
 
 
 def tradeoffs(rows: Sequence[SweepRow]) -> list[Chart]:
-    """Settings by cost, and by median latency (across, less is better) against quality (up), with
-    the line of those that no other one beats; no picture where fewer than two have both."""
+    """Settings by cost, and by median latency (across, less is better) against quality (up). A line
+    joins those that no other one beats; no picture where fewer than two have both."""
     return [
         {"name": name, **chart}
         for name, form, value in (
@@ -326,9 +326,9 @@ def _dots(values: Sequence[TrendValue], span: float, points: int, height: float)
 
 
 def daily(current: Mapping[str, Any], reference: Mapping[str, Any], height: float = 120.0) -> Chart:
-    """The shares by day, the band from the reference's share to the least one of four weeks that
-    alarms, and where the rise began and was found. ``current``, ``reference``: as `watch.as_dict`
-    has them."""
+    """The shares by day, and the band from the reference's share to the least one of four weeks
+    that alarms. Marks show the beginning of the rise and its discovery. ``current``, ``reference``:
+    as `watch.as_dict` has them."""
     days = current["days"]
     first = date.fromisoformat(days[0]["day"])
 

@@ -104,8 +104,8 @@ def compare_with(
     labels_dir: Path | None = None,
     embed: Embed | None = None,
 ) -> BaselineComparison:
-    """Hold a run against its baseline as compare_runs.py does; of a baseline of which git holds
-    metrics.json alone, the primary metrics. ``table``: of the run; it keeps what is read.
+    """Compare a run with its baseline as compare_runs.py does. If git keeps only the metrics.json
+    of the baseline, compare the primary metrics. ``table``: of the run; it keeps what is read.
 
     Raises IncomparableError for runs that were not measured alike, StorageError for a run that is
     not scored or a damaged file.
@@ -297,7 +297,7 @@ MOST_POINTS = 40
 def history_part(
     folder: Path, eval_set: Path, targets: Path, primary: Sequence[str]
 ) -> ReportTrend:
-    """The history of the primary metrics in the folder that holds this run, newest point last.
+    """The history of the primary metrics in the folder of this run, newest point last.
 
     The same lines, bands and alerts as track_metrics.py gives them. Raises StorageError outside a
     folder with any metrics.json.
@@ -431,7 +431,7 @@ def _arrow(metric: ComparedMetric) -> Whisker | None:
 
 
 def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
-    """What changed since the baseline: rows of metrics, and the cases that changed."""
+    """The changes since the baseline: rows of metrics, and the cases that changed."""
     if not page and part.explored_says:
         yield Prose(part.explored_says)
     for title, lines in (

@@ -47,7 +47,7 @@ BAR = 100
 
 
 MARKUP_BYTES = 250
-"""What the page adds to each passage, claim and the like of an answer."""
+"""Bytes of markup for each passage, claim and the like of an answer."""
 
 
 def describe(case: Case, said: Said) -> ReportAnswer:
@@ -229,7 +229,7 @@ def _step(step: SearchStep, longest: float) -> ShownSearch:
 
 
 def bytes_of(answer: ReportAnswer) -> int:
-    """What an answer in full takes on the page, roughly: its texts, and the markup around them."""
+    """Approximate size of an answer in full on the page: its texts, and the markup around them."""
     sides = [answer, *([answer.before] if answer.before else [])]
     items = len(answer.verdicts) + len(answer.fails) + len(answer.warnings)
     for side in sides:

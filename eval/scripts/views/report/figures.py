@@ -263,7 +263,7 @@ def latency(
 
 
 def stability(sections: Mapping[str, Any]) -> list[RepeatedSection]:
-    """What repeats tell of each section that was asked several times, for its main metrics."""
+    """Spread over repeats of each section that was asked several times, for its main metrics."""
     parts = []
     for name, section in sections.items():
         if member := section.get("stability"):
@@ -336,12 +336,12 @@ BINS = 10
 
 
 def bin_of(confidence: float, bins: int = BINS) -> int:
-    """The bin of a confidence, counted from 0; the last one holds 1.0."""
+    """The bin of a confidence, counted from 0; the last one includes 1.0."""
     return min(int(confidence * bins), bins - 1)
 
 
 def reliability(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> Reliability:
-    """Confidence against success, in ``bins`` bins of equal width; the last one holds 1.0.
+    """Confidence against success, in ``bins`` bins of equal width; the last one includes 1.0.
 
     ``ece``: expected calibration error in [0, 1], the mean over bins of |share of successes - mean
     confidence|, weighted by the answers of the bin (Naeini et al. 2015; Guo et al. 2017); 0 is
@@ -389,7 +389,7 @@ def matrix(
     names: Sequence[MetricName] = (),
     left_out: Sequence[str] = (),
 ) -> CorrelationMatrix:
-    """``r`` and ``n`` as symmetric lists of lists; columns hold NaN where there is no score.
+    """``r`` and ``n`` as symmetric lists of lists; columns have NaN where there is no score.
 
     r lies in [-1, 1] and is None with fewer than 3 pairs or when one side is constant among them;
     n counts the pairs; on the diagonal a metric meets itself. Spearman's is Pearson's of the ranks,
@@ -450,7 +450,7 @@ ORDER = {definition: METRICS.index(metric) for definition, metric in BY_DEFINITI
 _CUT_OFF = re.compile(r"@(\d+)$")
 
 FEW, SLICED = 6, 2
-"""Metrics that stand for a section in charts, and in the tables of slices."""
+"""Number of a section's main metrics in charts, and in the tables of slices."""
 
 
 def sections_in_order(sections: Mapping[str, Any]) -> list[str]:
@@ -476,7 +476,7 @@ def metrics_in_order(section: Mapping[str, Any]) -> list[str]:
 
 
 def summary_of(section: str, names: Sequence[str]) -> list[str]:
-    """The metrics that stand for a section: its headline, else the first few."""
+    """The main metrics of a section: its headline, else the first few."""
     return headline(section, names) or list(names[:FEW])
 
 
@@ -491,7 +491,7 @@ MOST_DISAGREEMENTS, JUDGE_QUOTE = 10, 600
 
 
 def calibration(stored: Mapping[str, Any]) -> CalibrationPart:
-    """What a stored calibration holds, in the order in which a report tells it."""
+    """The content of a stored calibration, in the order of the report."""
     prompt, labels, words = stored["prompt"], stored.get("labels") or {}, words_of(stored)
     figures, corrected = stored.get("figures") or {}, stored.get("corrected") or {}
     shares = []

@@ -88,7 +88,7 @@ class ReportMetric(ReportPart, frozen=True):
         return self.measure.n / total if total else None
 
     def to_dict(self) -> dict[str, Any]:
-        """What was measured, with what the catalogue says."""
+        """The measurement, with the metric's entry in the catalogue."""
         data = self.measure.to_dict()
         del data["section"]
         return data | {
@@ -124,7 +124,7 @@ class TargetAim(ReportPart, frozen=True):
     metric: ReportMetric
 
     def to_dict(self) -> dict[str, Any]:
-        """The place, and of the metric what the verdict needs."""
+        """The place, and the metric's fields that the verdict needs."""
         names = ("metric", "words", "mean", "target", "passed", "close", "few")
         data = self.metric.to_dict()
         own = {"place": self.place, "section": self.metric.measure.section}
@@ -208,7 +208,7 @@ class RepeatedSection(ReportPart, frozen=True):
 
 
 class OutcomeRow(ReportPart, frozen=True):
-    """What happened where an outcome was expected; ``cases``: those that ended otherwise."""
+    """The real outcomes of cases by their expected one; ``cases``: those that ended otherwise."""
 
     expected: str
     counts: Sequence[int]
@@ -223,7 +223,7 @@ class OutcomeTable(ReportPart, frozen=True):
 
 
 class RankGroup(ReportPart, frozen=True):
-    """Answers whose first relevant passage stood at some ranks, and how many of these succeeded."""
+    """Answers whose first relevant passage had one of some ranks, and the number that succeeded."""
 
     from_: int
     to: int
@@ -435,7 +435,7 @@ class TrendLine(ReportPart, frozen=True):
 
 
 class TrendChange(ReportPart, frozen=True):
-    """What changed at a point besides the numbers."""
+    """The changes at a point besides the numbers."""
 
     point: int
     text: str

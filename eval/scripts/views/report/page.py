@@ -198,7 +198,7 @@ def _unbroken(text: str) -> str:
 
 
 ROW_BYTES = 250
-"""What a row of the list takes at most, with its line end."""
+"""Largest size of a row of the list, with its line end."""
 
 MOST_ID, MOST_CATEGORY, MOST_WHY = 40, 20, 30
 MOST_SCORE = 12

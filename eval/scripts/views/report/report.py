@@ -52,7 +52,7 @@ class UnsupportedClaim(ReportPart, frozen=True):
 
 
 class ShownVerdict(ReportPart, frozen=True):
-    """What the judge said of a claim, a fact or a nugget."""
+    """The judge's verdict on a claim, a fact or a nugget."""
 
     kind: str
     verdict: str
@@ -121,7 +121,7 @@ class ShownSearches(ReportPart, frozen=True):
 
 
 class ShownCall(ReportPart, frozen=True):
-    """A call of a tool, its result or error, and what the score says of it."""
+    """A call of a tool, its result or error, and its score."""
 
     call: CutText
     result: CutText | None
@@ -148,7 +148,7 @@ class CaseChange(ReportPart, frozen=True):
 
 
 class AnswerSide(ReportPart, frozen=True):
-    """What a run answered and retrieved in a case."""
+    """A run's answer and passages in a case."""
 
     answer: CutText | None
     error: str | None
@@ -211,7 +211,7 @@ class ComparedMetric(ReportPart, frozen=True):
     says: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The row, and what the catalogue says of its metric."""
+        """The row, with its metric's entry in the catalogue."""
         metric = self.catalogued
         return self.row.to_dict() | {
             "cells": compare_words.row_cells(self.row)[1:],
@@ -233,7 +233,7 @@ class ComparedMetric(ReportPart, frozen=True):
 
 
 class VerdictSentence(ReportPart, frozen=True):
-    """What became of a primary metric."""
+    """The change of a primary metric."""
 
     text: str
     verdict: str
@@ -297,7 +297,7 @@ class DecidedPair(ReportPart, frozen=True):
 
 
 class ComparedPairs(ReportPart, frozen=True):
-    """What a judge said of the answers of both runs together, in both orders."""
+    """A judge's verdicts on the answers of both runs together, in both orders."""
 
     says: str
     verdict: str

@@ -83,7 +83,7 @@ Piece = tuple[str, bool]
 
 
 def word_diff(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
-    """Two foreign texts in pieces, of which every second one differs; joined, each is whole.
+    """Two foreign texts in pieces, every second of them different; joined, each is whole.
 
     The texts are made visible before they are split: a cut could hide what joins two letters.
     """
@@ -134,7 +134,8 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
 def anchor(case_id: str, repeat: int = 0) -> str:
-    """Where an answer stands on the page: ``case-`` and its id, so that a link can be written.
+    """The link target of an answer on the page: ``case-`` and its id, so that a link can be
+    written.
 
     An id with other characters, or a long one, is cut to its plain ones and a hash of the whole.
     """

@@ -108,7 +108,7 @@ def percentile(stage: StageLatency, mark: str) -> str:
 
 
 def largest_text(stages: Sequence[StageLatency]) -> str:
-    """What the stars of the table of times mean; "" where there is none."""
+    """The meaning of the stars in the table of times; "" where there is none."""
     if any(is_largest(mark, stage.n) for stage in stages for mark in MARKS):
         return "* with so few responses the percentile is the longest time."
     return ""
@@ -120,7 +120,7 @@ def interval(measure: Measure) -> str:
 
 
 def mark(measure: Measure) -> tuple[str, str]:
-    """Sign and word for what became of the target; both empty without one."""
+    """Sign and word for the result of the target; both empty without one."""
     if measure.target is None:
         return ("", "")
     return OPEN if measure.passed is None else PASSED[measure.passed]
@@ -156,7 +156,7 @@ def answer_state(answer: AnswerSide) -> str:
 
 
 def ece_text(reliability: Reliability) -> str:
-    """What the reliability says, in a sentence."""
+    """The reliability, in a sentence."""
     bias = reliability.bias or 0.0
     lean = "too sure" if bias > 0 else "too modest"
     return (
@@ -193,7 +193,7 @@ def why_text(answer: ReportAnswer) -> str:
 
 
 def search_times(step: ShownSearch) -> str:
-    """When a search began, and how long it took; "" when it is not told."""
+    """The start and duration of a search; "" when they are unknown."""
     start, took = step.start_ms, step.latency_ms
     parts = [f"at {start:,.0f} ms"] if start is not None else []
     parts += [f"took {took:,.0f} ms"] if took is not None else []
@@ -226,7 +226,7 @@ WITHOUT_SCRIPT = 100
 
 
 def list_text(case_list: CaseTable) -> str:
-    """What the list of cases holds, and what is left out."""
+    """The content of the list of cases, and the part that is left out."""
     shown, left_out = len(case_list.rows), case_list.left_out
     if not shown:
         return NO_SCORES
@@ -237,13 +237,13 @@ def list_text(case_list: CaseTable) -> str:
 
 
 def links_text(links: CaseLinks) -> str:
-    """What stands behind a figure: how many answers, and which."""
+    """The answers behind a figure: how many answers, and which."""
     label = "answer" if links.count == 1 else "answers"
     return f"{links.count:,} {label if links.label is UNSET else links.label}"
 
 
 def change_text(change: CaseChange) -> str:
-    """What became of a score of a case: ``pass 1 → 0``."""
+    """The change of a case's score: ``pass 1 → 0``."""
     return f"{change.metric} {short(change.base)} → {short(change.new)}"
 
 
@@ -278,7 +278,7 @@ def counts(table: Mapping[str, int]) -> str:
 
 
 def head_facts(report: RunReport) -> list[tuple[str, str]]:
-    """What names the run at the top: when it was made, what was asked."""
+    """The facts that name the run at the top: when it was made, what was asked."""
     rows = {
         f"{part.part}.{row.name}": row.value for part in report.configuration for row in part.rows
     }
@@ -302,7 +302,7 @@ def _moment(written: str) -> str:
 
 
 def meanings(perspective: Perspective) -> list[tuple[str, str]]:
-    """Each metric once, without its cut-offs, and what it means."""
+    """Each metric once, without its cut-offs, and its meaning."""
     texts: dict[str, str] = {}
     for metric in perspective.metrics:
         name, text = (
@@ -315,7 +315,7 @@ def meanings(perspective: Perspective) -> list[tuple[str, str]]:
 
 
 def rank_text(ranks: FirstRanks) -> str:
-    """What the table of ranks shows, in sentences."""
+    """The table of ranks, in sentences."""
     text = (
         f"{ranks.n:,} answers with gold; of {ranks.not_found:,} no relevant passage was retrieved."
     )
@@ -354,7 +354,7 @@ def shade(r: float | None) -> str:
 
 
 def no_errors(report: RunReport) -> str:
-    """What is said in place of a table of failed calls."""
+    """The sentence in place of a table of failed calls."""
     failed = report.failed_calls
     return (
         f"Failed calls: {failed:,}. Why is not known without results.jsonl."
@@ -364,14 +364,14 @@ def no_errors(report: RunReport) -> str:
 
 
 def no_judge(report: RunReport) -> str:
-    """What is said in place of the judge's calibration."""
+    """The sentence in place of the judge's calibration."""
     if any(part.name == "judged" for part in report.perspectives):
         return "The judge of this run was not compared with people (calibrate_judge.py does that)."
     return "No judge was asked (judge_answers.py does that)."
 
 
 def nothing_missing(report: RunReport) -> str:
-    """What is said in place of a table of reasons for missing scores."""
+    """The sentence in place of a table of reasons for missing scores."""
     return "Every answer has every score." if report.worst.answers else NO_SCORES
 
 
