@@ -377,9 +377,6 @@ def _console(*, stderr: bool = False, quiet: bool = False) -> Console:
     from rich.console import Console
 
     class TextConsole(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would end the script with 1; see Command.main
-
         def print(self, *objects: Any, sep: str = " ", style: Any = None, **how: Any) -> None:
             if objects and all(isinstance(item, str) for item in objects) and "end" not in how:
                 text = sep.join(objects)

@@ -25,6 +25,7 @@ from typing import Any
 
 import click
 
+from options import streams
 from records.errors import StorageError
 from records.files import read_toml
 from records.runs import HOME, JUDGES, PROFILES, RESULTS_DIR, RUN_ID, SHIPPED_PROFILES
@@ -185,18 +186,6 @@ def _short(param: click.Option, ctx: click.Context) -> tuple[str, str]:
     return names, f"{text}  [{'; '.join(notes)}]" if notes else text
 
 
-def _drop_unwritable() -> None:
-    """Point the streams of a terminal that is gone at the null device.
-
-    Python ends with 120 when it cannot write the rest of a stream.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
 SAME_AGAIN = "Nothing is half-written: start the same command again."
 
 
@@ -313,8 +302,7 @@ class Command(click.Command):
         run: Any = partial(super().main, *args, standalone_mode=False, **extra)
         if not standalone_mode:
             return run()
-        _open_closed_streams()
-        _print_what_can_be_shown()
+        streams.prepare()
         with _signals_interrupt():
             try:
                 result = run()
@@ -331,12 +319,12 @@ class Command(click.Command):
                 sys.exit(Exit.INTERRUPTED)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run; an output that cannot be written ends the script in a sentence or in silence."""
+        """Run; an output that cannot be written ends the script in a sentence."""
         allow_addresses(_named_addresses(ctx))
         try:
             result = super().invoke(ctx)
             if result == Exit.INTERRUPTED:
-                _drop_unwritable()
+                streams.drop_unwritable()
             sys.stdout.flush()
             return result
         except KeyboardInterrupt:
@@ -346,13 +334,10 @@ class Command(click.Command):
                 "a file or an expression in the input is nested too deeply; write it with fewer "
                 "levels."
             ) from None
-        except BrokenPipeError:  # the reader, such as head, has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return Exit.DONE
         except OSError as error:
             if error.filename is not None:
                 raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            streams.lead_nowhere(sys.stdout.fileno())
             raise StorageError(f"the output cannot be written ({error.strerror}).") from None
 
 
@@ -410,26 +395,6 @@ def _signals_interrupt() -> Iterator[None]:
     finally:
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _open_closed_streams() -> None:
-    """A standard stream that the caller closed (``>&-``) leads to nowhere, as /dev/null does.
-
-    Python has None in its place, and the next file that is opened would take its number.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
-
-
-def _print_what_can_be_shown() -> None:
-    """A character that stdout's encoding lacks becomes ``?``: no script ends for a ✗.
-
-    What Python lets through by itself (any bytes of a path, in the C locale) stays so.
-    """
-    out = sys.stdout
-    if isinstance(out, io.TextIOWrapper) and (out.errors == "strict" or out.encoding != "utf-8"):
-        out.reconfigure(errors="replace")
 
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]

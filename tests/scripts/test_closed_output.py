@@ -1,0 +1,150 @@
+"""The exit code of a verdict does not depend on who reads the output, or how much of it.
+
+Each script runs as a process whose reader has left, as in ``gate_run.py … | head -1``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.watching.conftest import otlp, trace
+
+import storage
+from storage import ResultsWriter, RetrievedChunk, TestResult
+
+SCRIPTS = Path(storage.__file__).parent
+OPTIONS = SCRIPTS / "options"
+CASES = 12
+
+
+def end(name: str, *words: object, both: bool = False, **more: str) -> tuple[int, str]:
+    """The exit code and stderr of a script whose stdout nobody reads any more; with ``both`` its
+    stderr is the same closed pipe, as behind ``2>&1``."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAG_EVAL_")}
+    try:
+        done = subprocess.run(
+            [sys.executable, SCRIPTS / f"{name}.py", *map(str, words)],
+            stdout=writer,
+            stderr=writer if both else subprocess.PIPE,
+            env=kept | {"RAG_EVAL_CONFIG": os.devnull} | more,
+            timeout=120,
+        )
+    finally:
+        os.close(writer)
+    return done.returncode, (done.stderr or b"").decode()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two scored runs of twelve cases, of which the second finds no document; rules that it does
+    not pass; and a trace of production."""
+    folder = tmp_path_factory.mktemp("closed")
+    rows = [{"id": f"q{n}", "question": "?", "relevant_docs": [f"{n}.md"]} for n in range(CASES)]
+    (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    sha = storage.sha256_file(folder / "set.jsonl")
+    words = ("--eval-set", folder / "set.jsonl", "--results-dir", folder / "results")
+    for day, (run, finds) in enumerate((("base", True), ("new", False)), 1):
+        writer = ResultsWriter(folder / "results", run)
+        config = storage.RunConfig(run, dataset={"sha256": sha}, run={"selected": CASES})
+        config.started = f"2026-03-{day:02d}T00:00:00+00:00"
+        writer.write_config(config)
+        for n in range(CASES):
+            path = f"{n}.md" if finds else "other.md"
+            chunk = RetrievedChunk("c", path, path, rank=1)
+            writer.write_result(TestResult(f"q{n}", "?", answer="Yes.", retrieved=[chunk]))
+        writer.finish(f"q{n}" for n in range(CASES))
+        done = subprocess.run(
+            [sys.executable, SCRIPTS / "score_retrieval.py", "--run", run, "-q", *words],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    (folder / "gates.toml").write_text('[retrieval]\n"recall@5" = ">= 0.9"\n')
+    (folder / "traces").mkdir()
+    (folder / "traces" / "a.jsonl").write_text(otlp(*trace("t")))
+    return folder
+
+
+Words = Callable[[Path], list[Any]]
+
+
+def of_runs(folder: Path) -> list[Any]:
+    return ["--results-dir", folder / "results"]
+
+
+def with_set(folder: Path) -> list[Any]:
+    return [*of_runs(folder), "--eval-set", folder / "set.jsonl"]
+
+
+def rules(folder: Path) -> list[Any]:
+    return ["--run", "new", "--gates", folder / "gates.toml", *with_set(folder)]
+
+
+FAILING: dict[str, tuple[str, Words]] = {
+    "gate": ("gate_run", rules),
+    "gate as JSON": ("gate_run", lambda folder: [*rules(folder), "--json"]),
+    "gate with a baseline": ("gate_run", lambda folder: [*rules(folder), "--baseline", "base"]),
+    "compare": (
+        "compare_runs",
+        lambda folder: ["base", "new", "--fail-on", "any-worse", *with_set(folder)],
+    ),
+    "suite with gates": (
+        "eval_suite",
+        lambda folder: [*rules(folder), "--sections", "retrieval"],
+    ),
+    "suite with a baseline": (
+        "eval_suite",
+        lambda folder: [
+            *("--run", "new", "--sections", "retrieval", "--brief"),
+            *("--baseline", folder / "results" / "base", *with_set(folder)),
+        ],
+    ),
+    "track": (
+        "track_metrics",
+        lambda folder: [
+            *("--source", "runs", "--fail-on", "any", "--drop", 10, *of_runs(folder)),
+        ],
+    ),
+    "watch": (
+        "watch_traces",
+        lambda folder: [
+            *(folder / "traces", "--index", folder / "index.sqlite", "--check-share", 0),
+            *("--fail-on", "alarm", "--canaries", folder / "results"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["stdout", "stdout and stderr"])
+@pytest.mark.parametrize("name", FAILING)
+def test_a_verdict_stands_when_its_reader_has_left(folder: Path, name: str, both: bool) -> None:
+    script, words = FAILING[name]
+    code, errors = end(script, *words(folder), both=both)
+    assert "Traceback" not in errors
+    assert code == 1, errors
+
+
+def test_bad_input_and_success_keep_their_codes(folder: Path) -> None:
+    assert end("gate_run", "--run", "none", *of_runs(folder), both=True) == (2, "")
+    words = ("base", "base", *with_set(folder))
+    assert end("compare_runs", *words, "-q") == (0, "")
+    assert end("compare_runs", *words, both=True, PYTHONUNBUFFERED="1") == (0, "")
+
+
+def test_unbuffered_output_is_written_at_once(folder: Path) -> None:
+    """Where PYTHONUNBUFFERED asks for it, as in a container, no layer of ours keeps text back."""
+    code = "import streams, sys, os; streams.prepare(); print('now', end=''); os._exit(0)"
+    words = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(OPTIONS)!r}); {code}"]
+    for unbuffered, text in (("1", "now"), ("", "")):
+        environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(words, capture_output=True, text=True, env=environment)
+        assert (done.returncode, done.stdout, done.stderr) == (0, text, "")
