@@ -11,17 +11,14 @@ markup. `display` is idempotent, so composed lines may be passed through it agai
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from rich.cells import cell_len, get_character_cell_size
 
-from terminal.joiners import mark_lone_joiners
+from terminal.hidden import REPLACED, mark_hidden
 
 SHOWN_LIMIT: Final = 64 * 1024
 """Characters of one text that are shown before the reader asks for all of it."""
-
-_REPLACED: Final = "\ufffd"
 
 
 class DisplayText(str):
@@ -30,47 +27,18 @@ class DisplayText(str):
     __slots__ = ()
 
 
-def _table() -> dict[int, str]:
-    """C0 and DEL to control pictures, tab and CRLF's CR to space, line separators to newline."""
-    table = {code: chr(0x2400 + code) for code in range(0x20)}
-    table |= {0x09: " ", 0x0A: "\n", 0x7F: "\u2421", 0x2028: "\n", 0x2029: "\n"}
-    hidden = [
-        *range(0x80, 0xA0),  # C1: 8-bit CSI, OSC, DCS, NEL
-        0xAD,  # soft hyphen
-        0x61C,  # Arabic letter mark
-        0x180E,
-        0x200B,  # zero-width space
-        *range(0x200E, 0x2010),  # left-to-right and right-to-left mark
-        *range(0x202A, 0x202F),  # embeddings and overrides
-        *range(0x2060, 0x2070),  # word joiner, isolates, deprecated format characters
-        0xFEFF,
-        *range(0xFFF9, 0xFFFC),  # interlinear annotation
-        *range(0xD800, 0xE000),  # lone surrogates: counted as one cell, cannot be encoded
-        *range(0xE0000, 0xE0080),  # tag characters: invisible text
-        0xFFFE,
-        0xFFFF,
-    ]
-    return table | dict.fromkeys(hidden, _REPLACED)
-
-
-_TABLE: Final = _table()
-
-_UNSAFE: Final = re.compile(
-    "["
-    "\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e"
-    "\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\ud800-\\udfff\\U000e0000-\\U000e007f"
-    "]"
-)
+def _mark(char: str) -> str:
+    """C0 and DEL become control pictures, everything else U+FFFD."""
+    return chr(0x2400 + ord(char)) if char < " " else "\u2421" if char == "\x7f" else REPLACED
 
 
 def display(text: str, limit: int = SHOWN_LIMIT) -> DisplayText:
     """The shown form of the first `limit` characters: as long as they, newline kept, harmless."""
-    text = mark_lone_joiners(text[:limit])
-    if _UNSAFE.search(text) is None:
+    text = text[:limit]
+    if text.isascii() and text.isprintable():
         return DisplayText(text)
-    if "\r\n" in text:
-        text = text.replace("\r\n", " \n")
-    return DisplayText(text.translate(_TABLE))
+    lines = text.replace("\r\n", " \n").replace("\u2028", "\n").replace("\u2029", "\n")
+    return DisplayText(mark_hidden(lines.replace("\t", " "), _mark))
 
 
 def one_line(text: str, limit: int = 4096) -> DisplayText:

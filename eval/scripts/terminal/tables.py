@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from terminal.joiners import mark_lone_joiners
+from terminal.hidden import mark_hidden
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,14 +18,6 @@ PICTURE = 21
 ROOMY = 100
 """Columns of a terminal from which tables have pictures."""
 
-CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
-
-CONTROL |= {ord("\n"): " ", ord("\t"): " ", ord("\r"): " "}
-
-CONTROL |= dict.fromkeys((*range(8206, 8208), *range(8234, 8239), *range(8294, 8298)), "")
-
-CONTROL |= dict.fromkeys((0x200B, *range(0x2060, 0x2065), 0xFEFF), "�")  # of no width
-
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: ``1 case``, ``2,000 cases``."""
@@ -34,7 +26,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 def harmless(text: str) -> str:
     """Foreign text on one line: no control or direction characters, nothing that hides in it."""
-    return mark_lone_joiners(text).translate(CONTROL)
+    return mark_hidden(text.replace("\n", " ").replace("\t", " ").replace("\r", " "))
 
 
 def harmless_lines(text: str) -> str:

@@ -8,28 +8,9 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
-from terminal.joiners import mark_lone_joiners
+from terminal.hidden import mark_hidden
 from views.report.model import CutText, ReportPart
 from views.word_changes import Spans, word_changes
-
-_HIDDEN = (
-    *(code for code in range(32) if code not in (9, 10)),
-    *range(0x7F, 0xA0),
-    0xAD,  # soft hyphen
-    0x061C,
-    *(0x115F, 0x1160, 0x180E, 0x3164, 0xFFA0),  # fillers without a shape
-    0x200B,  # zero width space; of the joiners, 200C and 200D, those that join nothing
-    *range(0x200E, 0x2010),
-    *range(0x2028, 0x202F),
-    *range(0x2060, 0x2070),
-    0xFEFF,
-    *range(0xFFF9, 0xFFFC),
-    *range(0xE0000, 0xE0080),  # tags
-    *range(0xE0100, 0xE01F0),  # variation selectors, a place to hide text in
-    *range(0xD800, 0xE000),  # lone surrogates, which UTF-8 cannot hold
-)
-
-VISIBLE = {code: f"⟨U+{code:04X}⟩" for code in _HIDDEN}
 
 
 def visible(text: str) -> str:
@@ -38,8 +19,7 @@ def visible(text: str) -> str:
     Line feeds and tabs stay; a carriage return before a line feed goes. Nothing that is left can
     move the cursor, turn the direction of reading, or hide.
     """
-    shown = mark_lone_joiners(text, lambda joiner: f"⟨U+{ord(joiner):04X}⟩")
-    return shown.replace("\r\n", "\n").translate(VISIBLE)
+    return mark_hidden(text.replace("\r\n", "\n"), lambda char: f"⟨U+{ord(char):04X}⟩")
 
 
 def one_line(text: str, limit: int = 200) -> str:
