@@ -137,6 +137,8 @@ def main(verbose: bool, **values: Any) -> int:
     values |= {"run": run, "also_run": tuple(others)}
     own = {name: value for name, value in values.items() if name in names}
     screen = options.screen_settings(filter(options.is_of_screen, values["set"]))
+    source = click.get_current_context().get_parameter_source("judge")
+    own |= {"judge_is_named": source is click.core.ParameterSource.COMMANDLINE}
     calibrate_options = CalibrateOptions(**own | {"judge": judge, "screen": screen})
     calibrated = calibrate(calibrate_options, talk=options.say)
     if isinstance(calibrated, int):

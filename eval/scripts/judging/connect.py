@@ -25,11 +25,11 @@ from judging.cost import (
     read_prices,
     summed,
 )
-from judging.identity import Alias, JudgeError, JudgePin
+from judging.identity import Alias, JudgeError, JudgePin, file_name
 from judging.judge_files import LOCAL
 from judging.kinds import CLAIMS, FACTS
 from judging.local import LocalJudge
-from judging.panel import Panel
+from judging.panel import PANEL, Panel
 from judging.protocols import Sampling, ServerCapabilities, endpoint
 from judging.schema_limits import SchemaLimits, StoringJudge
 from judging.server import HttpJudge, key_headers
@@ -103,6 +103,23 @@ class JudgeOptions:
             chosen["members"] = members
             chosen["concurrency"] = sum(member.concurrency for member in members)
         return cls(**chosen)
+
+    def may_be(self, identity: JudgeIdentity) -> bool:
+        """Return True if the options name the judge of an identity; names alone decide.
+
+        No server is asked. Raises JudgeError for a model without a server.
+        """
+        if self.members or identity.provider == PANEL:
+            names = [str(member.model) for member in self.members]
+            return identity.provider == PANEL and identity.model == "+".join(names)
+        if self.by_rules or identity.provider == LOCAL:
+            return identity.provider == LOCAL and self.by_rules
+        if self.model is not None:
+            model = identity.model
+            asked = {self.model, f"{self.model}:latest", file_name(self.model)}
+            if not asked & {model, f"{identity.provider}/{model}"}:
+                return False
+        return self.revision in (None, identity.revision)
 
     def refuse_panel(self, what: str) -> None:
         """Raises JudgeError for a panel where only a single judge will do."""

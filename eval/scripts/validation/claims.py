@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.errors import StorageError
 from records.histories import earlier_by_id, messages_of_result
-from records.judgements import Judgement, Verdicts, read_verdicts
+from records.judgements import Judgement, Verdicts, gather
 from records.results import TestResult, iter_results
 from records.rubrics import Rubric, of_prompt
 from records.runs import VERDICTS, results_file
 from records.verdict_lines import text_sha256
+from records.verdicts import JudgeIdentity, VerdictLine, identity_of, of_judge, read_lines
 
 VALUE = {"supported": 1, "not_supported": 0, "present": 1, "missing": 0, "contradicted": 0}
 """The value of each label of a claim or fact. "cannot tell" has none."""
@@ -138,22 +139,23 @@ class JudgedRun:
     """The judge's settings (temperature, seed); None when the run does not report them."""
 
 
-def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> JudgedRun:
-    """The claims of a run that its present judge decided, in the order of the file.
+IsJudge = Callable[[JudgeIdentity], bool]
 
-    What counts is what the scores are counted from: the last line for the same thing, of the judge
-    that config.json names, on the answer and labels as they are now. An answer of which any part
+
+def read_judged(
+    run: Path, metric: str, cases: Mapping[str, TestCase], is_judge: IsJudge | None = None
+) -> JudgedRun:
+    """The claims of a run that a judge decided, in the order of the file.
+
+    ``is_judge``: whether a judge is the one that the user names, of several the last one. Without
+    it the judge counts that config.json names, by which the run is scored. Of its lines the last
+    for the same thing counts, on the answer and labels as they are now. An answer of which any part
     failed or is missing gives no claims, and claims that were decided by code (no passages) are not
     the judge's: both are counted. Raises StorageError, also when the run was not judged.
     """
-    path = run / VERDICTS
-    judge = records_verdicts.judge_of(run)
-    verdicts = read_verdicts(run, judge, keep=lambda line: bool(line["metric"] == metric))
-    if not verdicts.by_answer:
-        raise StorageError(
-            f"{path}: has no verdicts of {metric} by the judge in config.json; judge the run with "
-            "judge_answers.py."
-        )
+    lines = list(read_lines(run / VERDICTS, lambda line: bool(line["metric"] == metric)))
+    judge = _judge_of(run, metric, lines, is_judge)
+    verdicts = gather(lines, judge)
     answers = _answers(run, verdicts, metric, cases, judge.get("k"))
     claims: list[JudgedClaim] = []
     decided: list[Mapping[str, Any]] = []
@@ -185,6 +187,44 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
         counts["changed"],
         judge.get("parameters"),
     )
+
+
+def _judge_of(
+    run: Path, metric: str, lines: Sequence[VerdictLine], is_judge: IsJudge | None
+) -> Mapping[str, Any]:
+    """The judge whose lines count, as config.json names a judge."""
+    path = run / VERDICTS
+    if not lines:
+        raise StorageError(
+            f"{path}: has no verdicts of {metric}; judge the run with judge_answers.py."
+        )
+    present, judges = records_verdicts.judge_of(run), _judges_of(lines)
+    if any(map(of_judge(present), lines)) and (
+        is_judge is None or is_judge(identity_of(present["identity"]))
+    ):
+        return present
+    named = [one for one in judges if is_judge and is_judge(identity_of(one["identity"]))]
+    if not named:
+        names = ", ".join(str(identity_of(judge["identity"])) for judge in judges)
+        raise StorageError(
+            f"{path}: has no verdicts of {metric} by the judge "
+            f"{'in config.json' if is_judge is None else 'that --judge names'}, but by {names}; "
+            "name that one with --judge, or judge the run again with judge_answers.py."
+        )
+    return named[-1] | {"k": present.get("k")}
+
+
+def _judges_of(lines: Iterable[VerdictLine]) -> list[dict[str, Any]]:
+    """The judges that wrote some lines, the one of the last line at the end, each as config.json
+    would name it: with the prompts and parameters of its last lines."""
+    judges: dict[JudgeIdentity, dict[str, Any]] = {}
+    for line in lines:
+        who, prompt = line["judge"], line["prompt"]
+        judge = judges.pop(identity_of(who), None) or {"prompts": {}}
+        judge |= {"identity": who, "parameters": line.get("parameters", {})}
+        judge["prompts"][prompt["name"]] = {key: prompt[key] for key in ("version", "sha256")}
+        judges[identity_of(who)] = judge
+    return list(judges.values())
 
 
 def together(judged: JudgedRun, others: Mapping[str, JudgedRun]) -> JudgedRun:

@@ -30,7 +30,7 @@ from records.judgements import STALE
 from records.labels import read_cases
 from records.pairs import PAIRS
 from records.runs import find_run
-from records.verdicts import KINDS
+from records.verdicts import KINDS, judge_of
 from validation import judge as validation_judge
 from validation import labels, pairs, show
 from validation.claims import JudgedClaim, JudgedRun, Key, items_of, read_judged, together
@@ -52,6 +52,8 @@ class CalibrateOptions:
     claims, ``also_run`` others by the same judge whose claims are labelled and compared with them;
     ``labels_file`` names files of labels, or one of the known sets below the folder that
     RAG_EVAL_DATA names; ``judge`` is the one that is asked about those, and that is attacked.
+    ``judge_is_named``: the user named it, so the run's verdicts by it are looked at, though another
+    judge was asked later.
     """
 
     run: str
@@ -77,6 +79,7 @@ class CalibrateOptions:
     as_json: bool
     quiet: bool
     judge: JudgeOptions
+    judge_is_named: bool = False
 
     def check(self) -> None:
         """Raise StorageError for options that contradict each other."""
@@ -247,7 +250,15 @@ def _with_others(options: CalibrateOptions, judged: JudgedRun, talk: Talk) -> Ju
 
 def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> JudgedRun:
     cases = read_cases(options.eval_set, options.labels_dir)
-    judged = read_judged(options.folder, metric, {case.id: case for case in cases})
+    is_judge = options.judge.may_be if options.judge_is_named else None
+    judged = read_judged(options.folder, metric, {case.id: case for case in cases}, is_judge)
+    present = judge_of(options.folder).get("identity")
+    if present and judged.judges and present not in judged.judges:
+        names = ", ".join(judge_calibration.judge_name(judge) for judge in judged.judges)
+        talk(
+            f"Note: these are the verdicts of {names}; the run was judged last by "
+            f"{judge_calibration.judge_name(present)}, which its scores are of."
+        )
     if judged.changed:
         talk(
             f"Note: the verdicts on {judged.changed} answers are ignored: {STALE}. Judge the run "

@@ -69,7 +69,13 @@ def test_attacks_reach_the_runs_own_judge(
     attack += ["--gate", "--cache-dir", str(tmp_path / "cache"), "--set", "min_kappa=0.5"]
     other = calibrate(labelled, *attack)
     assert other.returncode == 2
-    assert "the run was judged by ollama/tiny@sha256:1234" in other.stderr
+    assert "by the judge that --judge names, but by ollama/tiny@sha256:1234" in other.stderr
+    for line in labelled.verdicts:
+        line["judge"] = line["judge"] | {"model": fake_judge.model}
+    labelled.save()
+    other = calibrate(labelled, *attack)  # of that name, and not the same
+    assert other.returncode == 2
+    assert f"the run was judged by ollama/{fake_judge.model}@sha256:1234" in other.stderr
     identity = re.search(r"--judge is (\S+);", other.stderr)
     assert identity is not None
     provider, _, model = identity[1].partition("/")

@@ -242,3 +242,76 @@ def test_weighted_kappa_with_times_is_that_of_scikit_learn(weights: Any) -> None
         assert own == pytest.approx(theirs, abs=1e-12)
         plain = sklearn.cohen_kappa_score(a, b, labels=list(labels), weights=weights)
         assert weighted_kappa(a, b, labels, weights) == pytest.approx(plain, abs=1e-12)
+
+
+@pytest.fixture
+def two_judges(run: JudgedRun, server: Server) -> JudgedRun:
+    """The same run, judged by rules afterwards: config.json names the rules now."""
+    label_by_file(run, drawn_words(40))
+    first = json.loads(calibrate(run, "--json").stdout)
+    assert run.call("--judge", "local", "--metrics", "groundedness").exit_code == 0
+    config = json.loads((run.finished.run / "config.json").read_text())
+    assert config["judge"]["identity"]["provider"] == "local"
+    (run.finished.folder / "first.json").write_text(json.dumps(first))
+    return run
+
+
+def report_of(done: Any) -> Any:
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_verdicts_of_a_judge_count_after_another_one_was_asked(
+    two_judges: JudgedRun, server: Server
+) -> None:
+    """The report is what it was before the other judge was asked."""
+    server.shutdown()  # nothing is asked
+    first = json.loads((two_judges.finished.folder / "first.json").read_text())
+    named = ("--judge", server.url, "--model", server.model, "--set", "revision=r1")
+    for words in (named, named[:4], named[:2]):
+        done = calibrate(two_judges, *words, "--json")
+        report = report_of(done)
+        for part in ("judge", "prompt", "parameters", "figures", "scale", "corrected", "labels"):
+            assert report.get(part) == first.get(part), (words, part)
+        assert "Note: these are the verdicts of unknown/judge-2025-01-01@r1" in done.stderr
+        assert "the run was judged last by local/" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "who"),
+    [
+        ((), "in config.json"),
+        (("--judge", "local"), "that --judge names"),
+        (
+            ("--judge", "http://localhost:9/v1", "--model", "another-2025-01-01"),
+            "that --judge names",
+        ),
+        (("--judge", "http://localhost:9/v1", "--set", "revision=r2"), "that --judge names"),
+    ],
+)
+def test_of_a_judge_without_verdicts_it_is_said_who_has_some(
+    two_judges: JudgedRun, words: tuple[str, ...], who: str
+) -> None:
+    done = calibrate(two_judges, *words)
+    assert done.exit_code == 2
+    said = f"no verdicts of rubrics.helpful by the judge {who}, but by unknown/judge-2025-01-01@r1;"
+    assert f"{said} name that one with --judge" in done.stderr
+
+
+def test_a_metric_of_the_present_judge_is_still_its_own(
+    two_judges: JudgedRun, server: Server
+) -> None:
+    """Groundedness was judged by both: by the rules last, and by the server when it is named."""
+    folder = two_judges.finished.folder / "labels" / "verdicts"
+    server.reply = Server.support
+    words = two_judges.call(*server.words())
+    assert words.exit_code == 0, words.output
+    assert two_judges.call("--judge", "local", "--metrics", "groundedness").exit_code == 0
+    texts = {}
+    for given in ((), ("--judge", "local"), ("--judge", server.url)):
+        claims = json.dumps({"case_id": "case00", "claim_id": "1", "label": "supported"})
+        (folder / "ann.jsonl").write_text(claims + "\n")
+        done = calibrate(two_judges, "--metric", "groundedness", *given, "--json")
+        texts[given] = report_of(done)["judge"]["provider"]
+        assert ("Note: these are the verdicts" in done.stderr) == (given[1:] == (server.url,))
+    assert list(texts.values()) == ["local", "local", "unknown"]
