@@ -125,12 +125,14 @@ def set_values(pairs: Sequence[str], api_url: str | None) -> tuple[dict[str, Any
     return {key: value for key, value in values.items() if key in BOT_LIMITS}, demo_args
 
 
-def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
+def prompts_of(labels_dir: Path, eval_set: Path) -> list[SafetyPrompt]:
     """The prompts of the label file that a bot can be asked."""
     from clients.safety_prompts import SafetyPrompt
+    from records.labels import SAFETY_LABELS, labelled_texts
     from scorers.safety import read_safety_labels
 
-    labels = read_safety_labels(labels_dir / "safety_labels.jsonl")
+    path = labelled_texts(labels_dir, eval_set)
+    labels = read_safety_labels(path or labels_dir / SAFETY_LABELS)
     return [
         SafetyPrompt(label.case_id, label.text)
         for label in labels
@@ -251,7 +253,7 @@ def main(ctx: click.Context, /, labels: bool, **values: Any) -> None:
     )
     pace = pace_of(run_options, asked, auto=auto)
     console = options.stderr_console(quiet=run_options.quiet)
-    prompts = prompts_of(run_options.labels_dir) if labels else ()
+    prompts = prompts_of(run_options.labels_dir, run_options.eval_set) if labels else ()
     folder, tally = run(run_options, console, prompts, pace, read_answers)
     summary = tally.to_dict()
     console.print(table(summary, f"Run {folder.name}"))

@@ -17,10 +17,10 @@ from decisions.case_verdict import (
     CaseVerdict,
     Ruling,
     RunVerdicts,
-    VerdictCounts,
     judge_case,
     read_verdicts,
 )
+from decisions.verdict_counts import VerdictCounts
 from ragmetrics.catalogue.cases import RULES
 from ragmetrics.pipeline import Expected, ScoredResponse, score_case
 from records.errors import StorageError

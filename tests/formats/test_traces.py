@@ -265,9 +265,10 @@ def test_a_trace_without_its_root_is_incomplete(desk: Any) -> None:
 def test_an_answer_that_is_not_certain_is_counted_and_no_answer(desk: Any) -> None:
     report = desk.take("otel", desk.file("s.json", json.dumps(otlp(agent("__end__")))))
     (result,) = desk.results("s")
-    assert (result["status"], result["answer"]) == ("error", None)
-    assert result["error"]["message"].startswith("unknown")
-    assert report["left_out"]["answers that are not certain (unknown)"] == 1
+    assert (result["status"], result["answer"], result["error"]) == ("unreadable", None, None)
+    assert result["absent"] == {"answer": "no span says for certain which text is the answer"}
+    unread = "answers that could not be read (no span says for certain which text is the answer)"
+    assert report["left_out"][unread] == 1
 
 
 @pytest.mark.parametrize(

@@ -235,3 +235,56 @@ def test_a_passages_place_is_the_uri_that_mlflow_documents(desk: Any) -> None:
     )
     row = read(desk, chain({"question": QUESTION}, {"answer": ANSWER}), search)[2]
     assert [chunk["rel_path"] for chunk in row["retrieved"]] == ["shop/returns.md"]
+
+
+def failing(span: dict[str, Any]) -> dict[str, Any]:
+    return span | {"status": {"code": 2, "message": "timed out"}}
+
+
+UNREAD = (SEARCH, chat("answer", PROMPT, ANSWER), chat("later", *LATER["a judge in words"]))
+
+
+def test_an_answer_that_cannot_be_read_is_no_failed_call_and_keeps_its_passages(desk: Any) -> None:
+    _, answer, row = read(desk, SERVER, *UNREAD)
+    assert (row["status"], answer, row["error"]) == ("unreadable", None, None)
+    assert row["absent"]["answer"] == "no span says for certain which text is the answer"
+    assert [chunk["text"] for chunk in row["retrieved"]] == [PASSAGE]
+    assert row["latency_ms"]["total"] > 0
+
+
+def test_a_search_that_failed_on_the_way_makes_no_failed_call_of_it(desk: Any) -> None:
+    """The model or the whole request that failed does: no answer came then."""
+    search, answer, later = UNREAD
+    assert read(desk, SERVER, failing(search), answer, later)[2]["status"] == "unreadable"
+    for spans in ((failing(SERVER), *UNREAD), (SERVER, search, failing(answer), later)):
+        row = read(desk, *spans)[2]
+        assert (row["status"], row["error"]["message"]) == ("error", "timed out")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "status"),
+    [({"verdict": 3}, "unreadable"), ({"answer": ANSWER}, "ok"), ({}, "error"), ("", "error")],
+)
+def test_an_experiment_whose_outputs_name_no_answer_is_not_read(
+    desk: Any, outputs: Any, status: str
+) -> None:
+    row = {"id": "a", "inputs": {"question": QUESTION}, "outputs": outputs}
+    row |= {"reference_outputs": {"answer": "60 days"}, "execution_time": 0.5}
+    desk.take("langsmith", desk.rows("runs.jsonl", [row]))
+    assert [line["status"] for line in desk.results("runs")] == [status]
+
+
+@pytest.mark.parametrize("kind", ["deepeval", "ragas", "csv"])
+def test_an_export_says_that_an_answer_could_not_be_read(desk: Any, kind: str) -> None:
+    read(desk, SERVER, *UNREAD)
+    out = {"deepeval": "out.json", "ragas": "out.jsonl", "csv": "out.csv"}[kind]
+    report = desk.give(kind, out, run="trace")
+    text = (desk.folder / out).read_text("utf-8-sig")
+    if kind == "ragas":
+        assert report["left_out"]["answers that could not be read"] == 1
+        return
+    assert "unreadable" in text
+    if kind == "deepeval":
+        desk.take("deepeval", str(desk.folder / out), out="again", more=["--run-id", "r"])
+        (row,) = desk.results("r", out="again")
+        assert (row["status"], row["absent"]["answer"][:7]) == ("unreadable", "no span")

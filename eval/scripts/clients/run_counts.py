@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.pipeline import percentile
-from records.results import RetrievedChunk, TestResult
+from records.results import UNREADABLE, RetrievedChunk, TestResult
 from terminal.tables import counted, printable
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class RunTally:
     """Adds up results one at a time; memory is a number a stage and result."""
 
     def __init__(self, results: Iterable[TestResult] = ()) -> None:
-        self.answered = self.abstained = 0
+        self.answered = self.abstained = self.unreadable = 0
         self.says_abstained = False
         """Whether an answer has a field that says if the bot abstained."""
         self.errors: Counter[str] = Counter()
@@ -41,6 +41,9 @@ class RunTally:
     def add(self, result: TestResult) -> None:
         if result.status == "error":
             self.errors[result.error.kind if result.error else "unknown"] += 1
+            return
+        if result.status == UNREADABLE:
+            self.unreadable += 1
             return
         self.absent += "retrieved" in (result.absent or {})
         self.says_abstained |= result.abstained is not None
@@ -75,7 +78,7 @@ class RunTally:
 
     @property
     def total(self) -> int:
-        return self.answered + self.abstained + self.failed
+        return self.answered + self.abstained + self.failed + self.unreadable
 
     def latency(self) -> dict[str, dict[str, float]]:
         """p50 and p95 (nearest rank) in ms of each stage, known stages first."""
@@ -94,6 +97,7 @@ class RunTally:
             "answered": self.answered,
             "abstained": self.abstained if self.says_abstained or not self.answered else None,
             "errors": dict(sorted(self.errors.items())),
+            **({UNREADABLE: self.unreadable} if self.unreadable else {}),
             "latency_ms": self.latency(),
             "usage": dict(sorted(self.tokens.items())),
             "cost_usd": self.cost,
@@ -115,6 +119,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("errors", f"{sum(summary['errors'].values()):,}"),
     ]
     pairs += [(f"  {kind}", f"{count:,}") for kind, count in summary["errors"].items()]
+    if unreadable := summary.get(UNREADABLE):
+        pairs.append(("answers that could not be read", f"{unreadable:,}"))
     pairs += [
         (f"{stage}, p50 / p95", f"{times['p50']:,.1f} / {times['p95']:,.1f} ms")
         for stage, times in summary["latency_ms"].items()

@@ -151,7 +151,7 @@ class RunOptions:
                 "path": _shown_path(self.eval_set),
                 "sha256": sha256_file(self.eval_set),
                 "git_commit": git_commit(self.eval_set),
-                "labels_sha256": labels_sha256(self.labels_dir),
+                "labels_sha256": labels_sha256(self.labels_dir, self.eval_set),
                 "cases": cases,
             },
             retriever={"requested": self._requested(profile, turns or {})} if profile else {},

@@ -36,11 +36,12 @@ from ragmetrics.stats.control import (
     lag_correlation,
     relative_drop,
 )
-from records.asked import asked_set
+from records.asked import asked_set, unreadable_remark
 from records.clusters import AUTO, ClusterLabels, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import read_metrics
+from records.results import UNREADABLE
 from records.run_table import RunTable
 from records.runs import EVAL_SET
 from records.targets import TARGETS, declared_documents
@@ -287,6 +288,9 @@ def changes(points: Sequence[HistoryPoint], lines: Sequence[MetricCourse]) -> li
             history_changes.append(
                 HistoryChange(position, f"{_cases(before, point)} of the same eval set")
             )
+        unreadable = unreadable_remark({UNREADABLE: point.unreadable})
+        if unreadable and (before is None or before.unreadable != point.unreadable):
+            history_changes.append(HistoryChange(position, unreadable))
         if (
             before
             and None not in (label_hashes := {before.labels, point.labels})

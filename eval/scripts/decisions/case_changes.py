@@ -16,6 +16,7 @@ from decisions.case_rules import CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import CaseVerdict, Key, Ruling, RunVerdicts, read_verdicts
 from decisions.pairing import places_of
 from ragmetrics.catalogue.cases import CaseRule
+from records.results import UNREADABLE
 from records.run_table import RunTable, RunTables
 from records.runs import METRICS, scored_sections
 from records.scores import ScoreLine
@@ -37,13 +38,15 @@ def ways_of(before: Mapping[Any, bool], after: Mapping[Any, bool]) -> dict[Any, 
     return {case: WAYS[before[case], fails] for case, fails in after.items() if case in before}
 
 
+_UNREAD = "in one of the runs no answer could be read"
+
 CHANGES: tuple[Ways, ...] = ("broke", "fixed")
 
 _WORDS = tuple(WAYS.values())
 
 _CODES = {key: code for code, key in enumerate(WAYS)}
 
-_ALONE = len(_WORDS)
+_ALONE, _NOT_MEASURED = len(_WORDS), len(_WORDS) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class CaseChanges:
 
     ``depth``: the passages in which gold counted; None where no run tells. ``unmeasured``: what
     could not count, in words. ``unknown``: why nothing can be told, then all counts are 0.
+    ``unreadable``: shared cases without a readable answer in one of the runs; no count has them.
     """
 
     counts: Mapping[Ways, int]
@@ -70,6 +74,7 @@ class CaseChanges:
     depth: int | None = None
     unmeasured: tuple[str, ...] = ()
     unknown: str = ""
+    unreadable: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
@@ -78,6 +83,7 @@ class CaseChanges:
         return {
             **{way.replace(" ", "_"): count for way, count in self.counts.items()},
             "depth": self.depth,
+            **({UNREADABLE: self.unreadable} if self.unreadable else {}),
             "unmeasured": list(self.unmeasured),
             "changed": [asdict(case) for case in self.changed],
         }
@@ -88,11 +94,17 @@ class CaseChanges:
             return f"Which cases broke is unknown: {self.unknown}."
         broke, fixed, fails, fine = (self.counts[way] for way in WAYS.values())
         total = counted(sum(self.counts.values()), "case")
+        if self.unreadable and not any(self.counts.values()):
+            return f"No case is compared: {_UNREAD}."
         text = f"Of {total} {broke:,} broke and {fixed:,} {'was' if fixed == 1 else 'were'} fixed"
         text += f"; {fails:,} still {'fails' if fails == 1 else 'fail'}, {fine:,} still ok"
         notes = [] if self.depth is None else [f"gold counts within the first {self.depth}"]
         notes += self.unmeasured
-        return f"{text} ({'; '.join(notes)})." if notes else f"{text}."
+        text += f" ({'; '.join(notes)})." if notes else "."
+        if not self.unreadable:
+            return text
+        verb = "is" if self.unreadable == 1 else "are"
+        return f"{text} {counted(self.unreadable, 'case')} {verb} not compared: {_UNREAD}."
 
 
 class PairVerdicts:
@@ -118,11 +130,13 @@ class PairVerdicts:
 
     @cached_property
     def _codes(self) -> bytearray:
-        """For each case of the new run the place in ``WAYS``; ``_ALONE`` where base lacks it."""
+        """For each case of the new run the place in ``WAYS``; ``_ALONE`` where base lacks it,
+        ``_NOT_MEASURED`` where a run has no answer to it that could be read."""
         import numpy as np
 
         runs = self.base, self.new
         before, now = (np.fromiter((v.fails for v in run.verdicts()), bool) for run in runs)
+        read = [np.fromiter((v.measured for v in run.verdicts()), bool) for run in runs]
         known, ids = (np.array(run.case_hashes, np.int64) for run in runs)
         places = places_of(ids, known)
         codes = np.full(len(ids), _ALONE, np.uint8)
@@ -130,6 +144,7 @@ class PairVerdicts:
             codes[(places >= 0) & (np.append(before, False)[places] == failed) & (now == fails)] = (
                 code
             )
+        codes[(places >= 0) & ~(np.append(read[0], False)[places] & read[1])] = _NOT_MEASURED
         return bytearray(codes)
 
     def __bool__(self) -> bool:
@@ -137,10 +152,10 @@ class PairVerdicts:
         return len(self._codes) > self._codes.count(_ALONE)
 
     def way(self, case_id: str) -> Ways | None:
-        """The way a case changed; None where a run lacks it."""
+        """The way a case changed; None where a run lacks it or could not be read there."""
         case = self.new.find_case(hash(case_id))
         code = _ALONE if case is None else self._codes[case]
-        return None if code == _ALONE else _WORDS[code]
+        return None if code >= _ALONE else _WORDS[code]
 
     def few_words(self, case_id: str) -> str:
         """Why a case fails now, or failed before it was fixed, for a column: ``no gold``; where the
@@ -172,12 +187,17 @@ class PairVerdicts:
         """How many answers to a case both runs have; 0 where a run lacks it, or where there is one
         verdict on several answers."""
         sides = [run.verdict(case_id) for run in (self.base, self.new)]
-        counts = [0 if side is None else side.answers for side in sides]
+        counts = [0 if side is None else side.answers + side.unreadable for side in sides]
         return 0 if self.committed and counts[1] > 1 else min(counts)
 
     def counts(self) -> dict[Ways, int]:
         """How many cases broke, were fixed, fail still and are ok still."""
         return {way: self._codes.count(code) for code, way in enumerate(_WORDS)}
+
+    @property
+    def unreadable(self) -> int:
+        """The shared cases without a readable answer in one of the runs."""
+        return self._codes.count(_NOT_MEASURED)
 
     def within(self) -> str:
         """``within the first 3``, where the depth is known; else empty."""
@@ -234,7 +254,13 @@ def changes_of(pair: PairVerdicts, most: int) -> CaseChanges | None:
         return None
     changed = list(_changed(pair, most))
     changed.sort(key=lambda case: CHANGES.index(case.way))
-    return CaseChanges(pair.counts(), tuple(changed), pair.ruling.depth, pair.ruling.unmeasured)
+    return CaseChanges(
+        pair.counts(),
+        tuple(changed),
+        pair.ruling.depth,
+        pair.ruling.unmeasured,
+        unreadable=pair.unreadable,
+    )
 
 
 def _changed(pair: PairVerdicts, most: int) -> Iterator[ChangedCase]:
@@ -284,7 +310,7 @@ def _ids(table: RunTable, ruling: Ruling, wanted: Collection[int]) -> Iterator[s
 
 def failing_answer(run: RunVerdicts, case_id: str, verdict: CaseVerdict) -> Key:
     """The first answer of a case that fails."""
-    keys = ((case_id, repeat) for repeat in range(verdict.answers))
+    keys = ((case_id, repeat) for repeat in range(verdict.answers + verdict.unreadable))
     return next((key for key in keys if run.ruling.settle(run.broken_of(key))[0]), (case_id, 0))
 
 

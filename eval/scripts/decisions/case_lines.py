@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from decisions.case_rules import Basis, CaseRules, basis_of_sections, read_case_rules
-from decisions.case_verdict import Ruling, RunVerdicts, read_verdicts
+from decisions.case_verdict import UNREADABLE_BIT, Ruling, RunVerdicts, read_verdicts
 from decisions.primary import MOST_CASES, read_primary
 from records.asked import asked_ids
 from records.errors import StorageError
@@ -23,6 +23,7 @@ from records.metrics import (
     read_summary,
     update_primary,
 )
+from records.results import UNREADABLE
 from records.run_table import RunTable
 from records.runs import METRICS, read_config
 
@@ -73,6 +74,8 @@ def _stored(run: RunVerdicts, case_ids: Iterable[str]) -> StoredVerdicts:
     for case_id in case_ids:
         if (verdict := run.verdict(case_id)) is not None:
             ends[case_id] = (FAILS, verdict.reasons[0].name) if verdict.fails else (OK,)
+            if not verdict.measured:
+                ends[case_id] = (UNREADABLE,)
     return StoredVerdicts({SHA256: run.ruling.sha256, DEPTH: run.ruling.depth}, ends)
 
 
@@ -121,6 +124,8 @@ class CommittedVerdicts:
         for case_id, end in self._ends.items() if not self.differs(basis) else ():
             run.number(hash(case_id), 0)
             run.broken[-1] = bits.get(end[1], 0) if end[0] == FAILS and len(end) > 1 else 0
+            if end[0] == UNREADABLE:
+                run.broken[-1] = UNREADABLE_BIT
         return run
 
 

@@ -1,8 +1,9 @@
 """Does a case fail, and why? The one answer for every screen and file.
 
 An answer fails by the first rule that it breaks (``decisions/case_rules.py``); a case fails when at
-least half of its answers do. What was not measured gives no reason. Two runs are compared by the
-rules that both were measured for, within the smaller of their depths.
+least half of those that could be read do. What was not measured gives no reason; a case of which no
+answer could be read is neither ok nor fails. Two runs are compared by the rules that both were
+measured for, within the smaller of their depths.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ import operator
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
+from decisions.verdict_counts import VerdictCounts
 from ragmetrics.catalogue.cases import OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule
 from records.columns import AnswerNumbers
 from records.run_table import RunTable, SectionTable
 from records.runs import scored_sections
 from records.targets import Target
-from terminal.tables import counted
 
 if TYPE_CHECKING:
     from records.run_table import Ints
@@ -34,7 +35,13 @@ _BREAKS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.ge,
 }
 
+UNREADABLE_BIT = 1 << 63
+"""Set in what an answer breaks when it could not be read: nothing else counts then."""
+
 _JUDGED_BIT, _UNCERTAIN_BIT = 1 << 62, 1 << 61
+
+NOT_MEASURED = "not measured"
+"""The word for a case of which no answer could be read."""
 
 
 class _Check(NamedTuple):
@@ -199,7 +206,9 @@ class Ruling:
         return bits
 
     def settle(self, broken: int) -> tuple[int, int]:
-        """The bits that fail an answer, and those that warn."""
+        """The bits that fail an answer, and those that warn; none of one that was not read."""
+        if broken & UNREADABLE_BIT:
+            return 0, 0
         if (settled := self._settled.get(broken)) is None:
             silent = sum(others for flag, others in self._overruled.items() if broken & flag)
             counted = broken & ~silent
@@ -289,12 +298,19 @@ def _details(rule: CaseRule, evidence: Mapping[str, Any]) -> str:
 @dataclass(frozen=True, slots=True)
 class CaseVerdict:
     """Whether a case fails, and why. ``reasons``: the rules that fail its first failing answer, the
-    most harmful first; ``warnings``: those that only warn. ``unstable``: its answers differ."""
+    most harmful first; ``warnings``: those that only warn. ``unstable``: its answers differ.
+    ``answers``: those that could be read; ``unreadable``: the others."""
 
     answers: int
     failing: int
     reasons: tuple[CaseRule, ...] = ()
     warnings: tuple[CaseRule, ...] = ()
+    unreadable: int = 0
+
+    @property
+    def measured(self) -> bool:
+        """False when none of its answers could be read."""
+        return bool(self.answers)
 
     @property
     def fails(self) -> bool:
@@ -307,7 +323,9 @@ class CaseVerdict:
 
     @property
     def word(self) -> str:
-        """``ok``, ``fails: no gold``, or with ``unstable`` behind it."""
+        """``ok``, ``fails: no gold``, or with ``unstable`` behind it; ``not measured``."""
+        if not self.measured:
+            return NOT_MEASURED
         text = f"fails: {self.reasons[0].word}" if self.fails else "ok"
         return f"{text}, unstable" if self.unstable else text
 
@@ -344,57 +362,21 @@ def no_response(ruling: Ruling) -> int:
 
 
 def _verdict(broken: Sequence[int], ruling: Ruling) -> CaseVerdict:
-    settled = [ruling.settle(bits) for bits in broken]
+    settled = [ruling.settle(bits) for bits in broken if not bits & UNREADABLE_BIT]
     failing = [fails for fails, _ in settled if fails]
     warns = 0
     for _, bits in settled:
         warns |= bits
     return CaseVerdict(
-        len(broken),
+        len(settled),
         len(failing),
         ruling.rules_of(failing[0]) if failing else (),
         ruling.rules_of(warns),
+        len(broken) - len(settled),
     )
 
 
 # -- a run --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class VerdictCounts:
-    """How many cases fail, and by which first reason; how many have a warning but do not fail."""
-
-    cases: int = 0
-    failing: int = 0
-    warned: int = 0
-    unstable: int = 0
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    warnings: Mapping[str, int] = field(default_factory=dict)
-    unmeasured: tuple[str, ...] = ()
-    depth: int | None = None
-    words: Mapping[str, str] = field(default_factory=dict)
-    """The words behind a number of cases, by rule."""
-
-    def says(self) -> str:
-        """All of it in words: ``78 of 146 cases fail: 33 with another outcome, …``."""
-        verb = "fails" if 1 in (self.failing, self.cases) else "fail"
-        text = f"{self.failing:,} of {counted(self.cases, 'case')} {verb}"
-        parts = [f"{n:,} {self.words.get(name, name)}" for name, n in self.reasons.items()]
-        text += f": {', '.join(parts)}." if parts else "."
-        if self.warned:
-            text += f" {self.warned:,} {'has' if self.warned == 1 else 'have'} a warning only."
-        if self.unstable:
-            text += f" The answers to {counted(self.unstable, 'case')} differ."
-        if self.unmeasured:
-            missing = ", ".join(self.unmeasured)
-            text += f" {missing[0].upper()}{missing[1:]}: those checks are left out."
-        return text
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON data."""
-        data = asdict(self) | {"unmeasured": list(self.unmeasured)}
-        del data["words"]
-        return data
 
 
 class RunVerdicts:
@@ -454,6 +436,7 @@ class RunVerdicts:
         bits = np.zeros(len(failed), "Q")
         bits[:] = self.ruling.broken_of_codes(table) or 0
         bits[failed] = self._failed_bit
+        bits[np.fromiter(table.of_codes(operator.attrgetter("unreadable")), bool)] = UNREADABLE_BIT
         answers = self._answers_of(table)
         broken = np.frombuffer(self.broken, "Q")
         if isinstance(answers, slice):
@@ -499,9 +482,12 @@ class RunVerdicts:
         return 0 if answer is None else self.broken[answer]
 
     def fails(self, key: Key) -> bool | None:
-        """Whether one answer fails; None for one that the run does not have."""
+        """Whether one answer fails; None for one that the run does not have or that could not be
+        read."""
         answer = self.find(key)
-        return None if answer is None else bool(self.ruling.settle(self.broken[answer])[0])
+        if answer is None or self.broken[answer] & UNREADABLE_BIT:
+            return None
+        return bool(self.ruling.settle(self.broken[answer])[0])
 
     def by_case(self) -> Iterator[Sequence[int]]:
         """The rules that the answers of each case break, case by case in their order."""
@@ -523,6 +509,11 @@ class RunVerdicts:
             broken: _verdict(broken, self.ruling) for broken in set(map(tuple, self.by_case()))
         }
         return (known[tuple(broken)] for broken in self.by_case())
+
+    def measured(self) -> Iterator[tuple[int, CaseVerdict]]:
+        """The hash of the id and the verdict of each case that has a readable answer."""
+        cases = zip(self.case_hashes, self.verdicts(), strict=True)
+        return ((digest, verdict) for digest, verdict in cases if verdict.measured)
 
     def verdict(self, case_id: str) -> CaseVerdict | None:
         """The verdict on one case; None for one that the run has no score line of."""
@@ -555,6 +546,7 @@ class RunVerdicts:
             self.ruling.unmeasured,
             self.ruling.depth,
             {rule.name: rule.counted for rule in self.ruling.rules},
+            sum(n for verdict, n in times.items() if not verdict.measured),
         )
 
 

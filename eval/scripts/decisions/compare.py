@@ -561,7 +561,7 @@ def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, Slices
     Raises StorageError with every problem of the set and its labels.
     """
     problems: list[Problem] = []
-    labels, _ = read_labels(labels_dir, problems.append)
+    labels, _ = read_labels(labels_dir, problems.append, eval_set)
     slices = {
         case.id: slices_of(facets_of(case))
         for case in iter_cases(eval_set, problems.append, labels)

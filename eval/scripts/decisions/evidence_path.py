@@ -160,7 +160,9 @@ def _answers(
 def _groups(eval_set: Path, labels_dir: Path | None) -> dict[int, Sequence[Sequence[int]]]:
     """The supports that are enough together, by the hash of the case's id; of other cases all
     supports are needed."""
-    labels, _ = read_labels(labels_dir, ignore)  # faults of both files are reported by scoring
+    labels, _ = read_labels(
+        labels_dir, ignore, eval_set
+    )  # faults of both files are reported by scoring
     found: dict[int, Sequence[Sequence[int]]] = {}
     for case in iter_cases(eval_set, ignore, labels):
         gold = gold_of(case, "auto") if case.required_support_groups else None

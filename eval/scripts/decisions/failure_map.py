@@ -111,9 +111,11 @@ def read_failure_map(run: RunVerdicts, eval_set: Path, labels_dir: Path | None) 
         return FailureMap()
     reasons = {
         digest: verdict.reasons[0].word if verdict.fails else ""
-        for digest, verdict in zip(run.case_hashes, run.verdicts(), strict=True)
+        for digest, verdict in run.measured()
     }
-    labels, _ = read_labels(labels_dir, ignore)  # faults of both files are reported by scoring
+    labels, _ = read_labels(
+        labels_dir, ignore, eval_set
+    )  # faults of both files are reported by scoring
     return failure_map(
         (slices_of(facets_of(case)), reasons[hash(case.id)])
         for case in iter_cases(eval_set, ignore, labels)

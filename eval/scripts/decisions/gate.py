@@ -21,6 +21,7 @@ from decisions.gate_checks import (
     must_pass,
     nothing,
     shares,
+    unreadable_answers,
 )
 from decisions.gate_rules import Calibrated, GateRules
 from decisions.invariants import config_of, refuse_enriched
@@ -63,6 +64,7 @@ def evaluate(
         complete(rules, evidence),
         *finished(rules, evidence),
         *failed_calls(rules, evidence),
+        *unreadable_answers(rules, evidence),
         *floors(rules, evidence),
         *shares(rules, evidence),
         *limits(rules, evidence),

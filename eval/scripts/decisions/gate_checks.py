@@ -14,20 +14,20 @@ from decisions.case_changes import failing_answer, lines_of, reasons_in_words
 from decisions.case_rules import read_case_rules
 from decisions.case_verdict import read_verdicts
 from decisions.effects import ALPHA
-from decisions.gate_rules import GateRules, MustPass
+from decisions.gate_rules import OF_RUN, GateRules, MustPass
 from decisions.invariants import Run, config_of, judge_of, left_out, run_controls, scored_otherwise
 from decisions.measures import Measure, known_metrics, measures
 from decisions.primary import read_primary
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric
 from ragmetrics.stats.arrays import np
-from records.asked import asked_ids, asked_of, missing_remark, stopped
+from records.asked import asked_ids, asked_of, missing_remark, stopped, unreadable_remark
 from records.errors import StorageError
 from records.files import sha256_file
 from records.gate_verdict import Check
-from records.labels import has_labelled_texts, read_cases
+from records.labels import labelled_texts, read_cases
 from records.metrics import MeasuredSection, load_metrics
-from records.results import RunConfig
+from records.results import UNREADABLE, RunConfig
 from records.run_table import RunTables
 from records.runs import METRICS, SCORES, find_run, scored_sections
 from records.scores import ALL_BUT_EVIDENCE
@@ -46,6 +46,7 @@ HEAD = (
     "cases",
     "missing",
     "errors",
+    UNREADABLE,
 )
 """The numbers in metrics.json about the run itself."""
 
@@ -247,7 +248,7 @@ def unlabelled(evidence: GateEvidence, section: str, metric: str) -> bool:
     return (
         row is not None
         and "labelled texts" in row.needs
-        and not has_labelled_texts(evidence.labels_dir)
+        and not labelled_texts(evidence.labels_dir, evidence.eval_set)
     )
 
 
@@ -380,8 +381,7 @@ def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
         reason = "metrics.json does not say how many calls failed; score the run again"
         yield Check("failed calls", "run", "failed_calls", "skipped", must, reason=reason)
         return
-    repeats = asked_of(config_of(folder)) if folder else None
-    calls = int(cases) * (repeats.repeats if repeats else 1)
+    calls = _calls(cases, folder)
     chance = 1.0
     if errors:
         from scipy.special import bdtrc
@@ -395,6 +395,33 @@ def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
             "--retry-errors"
         )
     yield Check.of("failed calls", "run", "failed_calls", must, reason, value=errors, n=calls)
+
+
+def unreadable_answers(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
+    """Built in: answers that could not be read are in no score. They fail a gate when they are more
+    than half of all, for then the scores are not those of the run; else they are said."""
+    header, folder = evidence.new.header, evidence.new.folder
+    unreadable, cases = header.get(UNREADABLE) or 0, _number(header.get("cases"))
+    if not unreadable or cases is None or UNREADABLE in rules.run:
+        return
+    calls = _calls(cases, folder)
+    status: Any = "failed" if 2 * unreadable > calls else "skipped"
+    yield Check(
+        "unreadable",
+        "run",
+        UNREADABLE,
+        status,
+        "at most half of the answers",
+        value=unreadable,
+        n=calls,
+        reason=unreadable_remark(header),
+    )
+
+
+def _calls(cases: float, folder: Path | None) -> int:
+    """How often the bot was asked."""
+    asked = asked_of(config_of(folder)) if folder else None
+    return int(cases) * (asked.repeats if asked else 1)
 
 
 def limits(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
@@ -416,7 +443,7 @@ def amount(value: float) -> str:
 
 
 def _remedy(name: str) -> str:
-    if name in ("cases", "errors", "error_share"):
+    if name in OF_RUN:
         return "metrics.json does not say; score the run again"
     return "run score_pipeline.py; the bot must send it"
 
@@ -436,6 +463,7 @@ def run_number(side: RunNumbers, name: str) -> float | None:
         "cases": cases,
         "errors": errors,
         "error_share": errors / cases if cases and errors is not None else None,
+        UNREADABLE: None if cases is None else float(side.header.get(UNREADABLE) or 0),
         "cost_usd": cost,
         "cost_per_case_usd": cost / cases if cases and cost is not None else None,
         "tokens": tokens,
@@ -505,6 +533,8 @@ def _verdict_checks(evidence: GateEvidence, ids: Iterable[str]) -> Iterator[Chec
         reasons: tuple[str, ...] = ()
         if verdict is None or run is None:
             reasons = ("the run has no score of this case",)
+        elif not verdict.measured:
+            reasons = ("no answer to it could be read",)
         elif verdict.fails:
             key = failing_answer(run, case_id, verdict)
             reasons = reasons_in_words(run.ruling, verdict, lines_of(table, run.ruling, key))

@@ -48,16 +48,16 @@ FILES = "files"
 STAGES = "retrieve|generate|guardrail_input|guardrail_output|total"
 
 RUN = re.compile(
-    rf"cases|errors|error_share|cost_usd|cost_per_case_usd|tokens|tokens_per_case"
+    rf"cases|errors|error_share|unreadable|cost_usd|cost_per_case_usd|tokens|tokens_per_case"
     rf"|latency_(({STAGES})_)?(p50|p95|p99|max)_ms"
 )
 
-OF_RUN = ("cases", "errors", "error_share")
+OF_RUN = ("cases", "errors", "error_share", "unreadable")
 """Numbers in the head of metrics.json."""
 
 RUN_NAMES = (
-    "cases, errors, error_share, cost_usd, cost_per_case_usd, tokens, tokens_per_case, "
-    "latency_p95_ms, latency_generate_p95_ms"
+    "cases, errors, error_share, unreadable, cost_usd, cost_per_case_usd, tokens, "
+    "tokens_per_case, latency_p95_ms, latency_generate_p95_ms"
 )
 
 WILD = set("*?[")

@@ -22,7 +22,7 @@ from records.errors import StorageError
 from records.files import read_whole
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS, SCHEMAS, parse_metrics
-from records.results import RunConfig
+from records.results import UNREADABLE, RunConfig
 from records.runs import METRICS, read_config, results_file
 
 Source = Literal["both", "git", "runs"]
@@ -298,6 +298,7 @@ class HistoryPoint:
     case_scores: CaseScores = field(default_factory=dict)
     missing: int = 0
     asked: int = 0
+    unreadable: int = 0
 
     @property
     def label(self) -> str:
@@ -357,6 +358,7 @@ def _read_point(
         case_scores=case_scores,
         missing=_count(raw.get("missing")) or 0,
         asked=_count(raw.get("asked")) or 0,
+        unreadable=_count(raw.get(UNREADABLE)) or 0,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from decisions.alerts import Alert, HistoryChange, MetricCourse
 from decisions.history import HistoryPoint, MetricHistory
 from ragmetrics.stats.control import LevelShift, relative_drop
-from records.results import SCHEMA
+from records.results import SCHEMA, UNREADABLE
 from terminal.page import (
     Block,
     Conclusion,
@@ -341,7 +341,9 @@ def as_dict(
 ) -> dict[str, Any]:
     """Points, lines with their alerts, changes and notes. No clock time enters."""
     points = [
-        {**_origin(point), "cases": point.cases, "errors": point.errors} for point in history.points
+        {**_origin(point), "cases": point.cases, "errors": point.errors}
+        | ({UNREADABLE: point.unreadable} if point.unreadable else {})
+        for point in history.points
     ]
     return {
         "schema": SCHEMA,

@@ -19,7 +19,7 @@ from decisions.rows import Difference
 from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
-from records.results import RunConfig
+from records.results import UNREADABLE, RunConfig
 from records.run_table import SectionTable
 from records.runs import (
     CONFIG,
@@ -333,6 +333,12 @@ def remarks(
                 f"{run.id}: {remark}; 0 in answered and pass if the run says which they are, "
                 "else in no mean."
             )
+    unread = [run.metrics.get(UNREADABLE) or 0 for run in (base, new)]
+    if any(unread):
+        notes.append(
+            f"Answers that could not be read: {unread[0]} in {base.id}, {unread[1]} in {new.id}: "
+            "they count in no score, as its coverage shows."
+        )
     failed = [run.metrics.get("errors") or 0 for run in (base, new)]
     if any(failed):
         notes.append(

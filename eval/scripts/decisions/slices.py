@@ -185,10 +185,7 @@ def common_slices(
     run = of if isinstance(of, RunVerdicts) else of.new
     marks: dict[int, bool] = {}
     if isinstance(of, RunVerdicts):
-        marks = {
-            digest: verdict.fails
-            for digest, verdict in zip(run.case_hashes, run.verdicts(), strict=True)
-        }
+        marks = {digest: verdict.fails for digest, verdict in run.measured()}
     elif of and not of.unknown:
         marks |= dict.fromkeys(of.hashes("ok still", run.cases), False)
         marks |= dict.fromkeys(of.hashes("broke", run.cases), True)
@@ -204,7 +201,9 @@ def marked_slices(
     step = -(-len(marks) // MOST_CASES) or 1
     if not any(marks.values()) or not eval_set.exists():
         return Slices()
-    labels, _ = read_labels(labels_dir, ignore)  # faults of both files are reported by scoring
+    labels, _ = read_labels(
+        labels_dir, ignore, eval_set
+    )  # faults of both files are reported by scoring
     cases = sliced(list(islice(iter_cases(eval_set, ignore, labels), 0, None, step)))
     return replace(find_slices(cases, marks, embed), step=step)
 

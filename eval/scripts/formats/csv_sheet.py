@@ -11,7 +11,7 @@ from formats.shared.item import Notes
 from formats.shared.stored import Stored, StoredCase
 from records.columns import AnswerNumbers
 from records.exports import harmless_cell
-from records.results import TestResult
+from records.results import UNREADABLE, TestResult, why_unreadable
 from records.run_table import SectionTable
 from records.runs import scored_sections
 
@@ -64,6 +64,7 @@ def _cells(stored_case: StoredCase, result: TestResult | None) -> Iterator[Any]:
         yield from (None,) * len(OF_RESULT)
     else:
         error = f"{result.error.kind}: {result.error.message}" if result.error else None
+        error = why_unreadable(result) if result.status == UNREADABLE else error
         yield from (result.repeat, result.status, error, result.answer)
 
 

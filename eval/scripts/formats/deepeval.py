@@ -147,9 +147,10 @@ def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> Imp
 
 
 def _failed(record: dict[str, Any] | None) -> bool:
-    """Whether an export of ours wrote a call that had failed, which has no answer."""
+    """Whether an export of ours wrote a call that had failed or could not be read: it has no
+    answer."""
     result = record.get("result") if record else None
-    return isinstance(result, dict) and result.get("status") == "error"
+    return isinstance(result, dict) and result.get("status", "ok") != "ok"
 
 
 def _retrieved(fields: Fields, delimiter: str) -> list[RetrievedChunk] | None:

@@ -33,7 +33,7 @@ from formats.shared.rows import (
 from formats.shared.stored import Stored, StoredCase, own_names
 from formats.shared.texts import parsed
 from records.cases import CATEGORIES, TestCase
-from records.results import ErrorInfo, Reference, RetrievedChunk, TestResult
+from records.results import ErrorInfo, Reference, RetrievedChunk, TestResult, without_answer
 
 NAME = "json"
 
@@ -264,7 +264,7 @@ def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
             row["id"] = f"{stored_case.case.id}-repeat-{result.repeat}"
             notes.changed["ids of further repeats, with -repeat-N at the end"] += 1
         if result.status != "ok":
-            notes.left_out["failed calls"] += 1
+            notes.left_out[without_answer(result)] += 1
         elif result.answer is not None:
             row["answer"] = result.answer
         contexts = [chunk.text or "" for chunk in result.chunks()]

@@ -35,7 +35,7 @@ from formats.traces.feedback import Ratings, rating_in
 from formats.traces.private import mask_case
 from formats.traces.products import runs_within, span_of_run
 from formats.traces.values import rest_of, structured, words_in
-from records.results import ErrorInfo, TestResult
+from records.results import UNREADABLE, ErrorInfo, TestResult
 
 NAME = "langsmith"
 
@@ -165,7 +165,11 @@ def _example(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> 
             item.case.setdefault("metadata", {})["outputs"] = extra
         if seconds is not None:
             result.latency_ms = {"total": seconds * 1000}
-        if result.answer is None:
+        if result.answer is None and answered and not error:
+            result.status = UNREADABLE
+            result.absent = {"answer": "no field of the outputs is known as the answer"}
+            notes.left_out["answers that could not be read (no field is known as the answer)"] += 1
+        elif result.answer is None:
             result.status, result.retrieved = "error", []
             result.error = ErrorInfo("imported", error or "the row has no answer")
         item.answers.append(SystemAnswer(row.path.stem, result))

@@ -15,7 +15,7 @@ from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_res
 from formats.shared.stored import Stored, StoredCase, own_names
 from formats.shared.texts import parsed
 from records.errors import StorageError
-from records.results import TestResult
+from records.results import TestResult, without_answer
 
 NAME = "ragas"
 
@@ -152,7 +152,7 @@ def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
 
 def _answer(result: TestResult, has_retrieved: bool, notes: Notes) -> dict[str, Any]:
     if result.status != "ok":
-        notes.left_out["failed calls"] += 1
+        notes.left_out[without_answer(result)] += 1
         return {}
     chunks = result.chunks()
     row: dict[str, Any] = {"response": result.answer}

@@ -19,9 +19,9 @@ from options.commands import command as command
 from options.commands import config_file
 from options.commands import say as say
 from records.errors import StorageError
-from records.runs import CACHE_DIR, EVAL_SET, LABELS_DIR, RESULTS_DIR
+from records.runs import CACHE_DIR, EVAL_SET, RESULTS_DIR
 from records.settings import KeyRule, check_table, from_pairs, text_of
-from terminal.tables import folded
+from terminal.tables import folded, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,9 +75,15 @@ def set_of_run(
 
 
 def _own_labels(eval_set: Path) -> Path:
-    """Labels name the cases of one set: eval/labels those of the usual set, ``labels`` beside any
-    other set those of that one."""
-    return LABELS_DIR if eval_set.resolve() == EVAL_SET.resolve() else eval_set.parent / "labels"
+    """The folder of labels that belongs to a set; says which label files beside the set do not
+    count."""
+    from records.labels import own_labels, passed_over
+
+    context = click.get_current_context(silent=True)
+    if context is not None and not context.params.get("quiet"):
+        for sentence in passed_over(eval_set):
+            click.echo(f"Note: {printable(sentence)}", err=True)
+    return own_labels(eval_set)
 
 
 def _labels_of_the_set(
@@ -85,10 +91,13 @@ def _labels_of_the_set(
 ) -> Path | None:
     """The folder asked for, else the one that belongs to the eval set; None until the run says
     which set that is."""
+    from records.labels import own_labels
+
     chosen = ctx.params.get("eval_set", EVAL_SET)
-    own = _own_labels(chosen) if chosen else None
-    if value is None or (own and value.resolve() == own.resolve()):
-        return own  # which need not be there: labels are optional
+    if chosen and (value is None or value.resolve() == own_labels(chosen).resolve()):
+        return _own_labels(chosen)  # which need not be there: labels are optional
+    if value is None:
+        return None
     if not value.is_dir():
         raise click.BadParameter(f"{value}: no such folder.", ctx, param)
     return value

@@ -21,7 +21,7 @@ from records.cases import TestCase, ignore, iter_cases
 from records.conversations import conversations_of
 from records.errors import StorageError
 from records.files import sha256_file
-from records.results import ErrorInfo, RunConfig, TestResult
+from records.results import UNREADABLE, ErrorInfo, RunConfig, TestResult
 from records.runs import EVAL_SET, HOME, PARTIAL, ROOT, known_config
 from records.shards import open_lines
 
@@ -176,6 +176,21 @@ def missing_remark(header: Mapping[str, Any], repeats: int = 1) -> str:
     verb = "has" if missing == 1 else "have"
     text = f"{missing:,} of {asked:,} asked cases {verb} no result"
     return text if repeats == 1 else f"{text}, or fewer than the {repeats} asked for"
+
+
+def unreadable_remark(header: Mapping[str, Any]) -> str:
+    """``3 answers could not be read and count in no score``; "" when all could be read.
+
+    ``header``: the head of metrics.json, or a report's.
+    """
+    count = header.get(UNREADABLE) or 0
+    if not count:
+        return ""
+    return (
+        "1 answer could not be read and counts in no score"
+        if count == 1
+        else f"{count:,} answers could not be read and count in no score"
+    )
 
 
 def patterns_of(filters: Iterable[str]) -> dict[str, list[str]]:

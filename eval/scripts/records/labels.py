@@ -13,6 +13,7 @@ import msgspec
 from records.cases import SET_ONLY, Labels, TestCase, case_from_dict, ignore, iter_cases
 from records.errors import Problem, StorageError
 from records.lines import Report, iter_lines, parse_object
+from records.runs import EVAL_SET, LABELS_DIR
 from records.shards import open_lines
 
 LABEL_FILES = (
@@ -30,18 +31,59 @@ SAFETY_LABELS = "safety_labels.jsonl"
 LABEL_FIELDS = frozenset(TestCase.__struct_fields__) - {"id", "question", *SET_ONLY}
 
 
-def read_labels(folder: Path | None, report: Report) -> tuple[Labels, dict[str, tuple[Path, int]]]:
-    """All label files of a folder by case id, and where each id was first labelled.
+def own_labels(eval_set: Path) -> Path:
+    """The folder of labels that belongs to a set: eval/labels for the usual set, ``labels`` beside
+    any other."""
+    return LABELS_DIR if eval_set.resolve() == EVAL_SET.resolve() else eval_set.parent / "labels"
+
+
+def label_files(folder: Path | None, eval_set: Path | None = None) -> dict[str, Path]:
+    """The label files of a set, by name: those in a folder of labels.
+
+    If the folder is the set's own, a file ``*_labels.jsonl`` beside the set counts, too, where the
+    folder has none of that name. The set itself, which may be in the folder, is no label file.
+    """
+    if folder is None:
+        return {}
+    own = eval_set is not None and folder.resolve() == own_labels(eval_set).resolve()
+    found: dict[str, Path] = {}
+    for name in LABEL_FILES:
+        places = [folder / f"{name}.jsonl", *(_beside(eval_set, name) if own and eval_set else ())]
+        there = (path for path in places if path.exists())
+        path = next(there, None)
+        if path is not None and not (eval_set and path.resolve() == eval_set.resolve()):
+            found[name] = path
+    return found
+
+
+def _beside(eval_set: Path, name: str) -> list[Path]:
+    """Where a label file beside a set would be; nowhere for ``cases``, which is a set there."""
+    return [eval_set.parent / f"{name}.jsonl"] if name.endswith("_labels") else []
+
+
+def passed_over(eval_set: Path) -> list[str]:
+    """A sentence for each label file beside a set that does not count, since the set's own folder
+    of labels has one of its name."""
+    folder = own_labels(eval_set)
+    pairs = [(folder / path.name, path) for name in LABEL_FILES for path in _beside(eval_set, name)]
+    return [
+        f"{path} counts, and {beside} does not: merge them and remove one."
+        for path, beside in pairs
+        if path.exists() and beside.exists()
+    ]
+
+
+def read_labels(
+    folder: Path | None, report: Report, eval_set: Path | None = None
+) -> tuple[Labels, dict[str, tuple[Path, int]]]:
+    """All labels of a set by case id, and where each id was first labelled; see ``label_files``.
 
     A case may have one line in each file; a field may come from one file only. Lines of
     safety_labels.jsonl that bring a ``text`` of their own are prompts, not labels of cases.
     """
     labels: Labels = {}
     locations: dict[str, tuple[Path, int]] = {}
-    for name in LABEL_FILES if folder is not None else ():
-        path = Path(folder or ".") / f"{name}.jsonl"
-        if not path.exists():
-            continue
+    for name, path in label_files(folder, eval_set).items():
         in_file: dict[str, int] = {}
         for number, line in iter_lines(path, report):
             raw = parse_object(path, number, line, report)
@@ -109,7 +151,7 @@ def check_set(
     """The kept fields of each case, and the labels that are joined to them. Raises as
     ``read_cases`` does."""
     problems: list[Problem] = []
-    labels, locations = read_labels(labels_dir, problems.append)
+    labels, locations = read_labels(labels_dir, problems.append, path)
     before = len(problems)
     labelled: set[str] = set()
     kept: list[Kept] = []
@@ -141,17 +183,15 @@ def unknown_labels(
         yield Problem(str(path), line, "case_id", message)
 
 
-def labels_sha256(folder: Path | None) -> str | None:
-    """SHA-256 over the bytes of the joined label files, one behind the other in the order of
+def labels_sha256(folder: Path | None, eval_set: Path | None = None) -> str | None:
+    """SHA-256 over the bytes of the label files of a set, one behind the other in the order of
     LABEL_FILES; None when there are none.
 
     It says which labels a run had and is no part of ``config_hash``: labels grow with every
     session of labelling, and runs stay comparable. What of them reaches a request (``user_roles``,
     ``vaults``, ``folders``) is best written into the set itself, whose SHA-256 counts.
     """
-    if folder is None:
-        return None
-    paths = [path for name in LABEL_FILES if (path := folder / f"{name}.jsonl").exists()]
+    paths = label_files(folder, eval_set).values()
     digest = hashlib.sha256()
     for path in paths:
         digest.update(path.read_bytes())
@@ -178,6 +218,6 @@ def has_turns(eval_set: Path) -> bool:
     return False
 
 
-def has_labelled_texts(labels_dir: Path | None) -> bool:
-    """True when there is a file of labelled texts."""
-    return labels_dir is not None and (labels_dir / SAFETY_LABELS).exists()
+def labelled_texts(labels_dir: Path | None, eval_set: Path | None = None) -> Path | None:
+    """The file of labelled texts of a set; None where there is none."""
+    return label_files(labels_dir, eval_set).get("safety_labels")

@@ -17,6 +17,7 @@ from records.errors import Problem, StorageError
 from records.files import clear_leftovers, locked, read_json, replace_bytes, sha256_file
 from records.lines import parse_json
 from records.metric_lines import PRIMARY, MetricLine, metrics_bytes
+from records.results import UNREADABLE
 from records.runs import METRICS, SLICES
 
 ROUND = 6
@@ -38,7 +39,7 @@ CASE_VERDICTS = "case_verdicts"
 OF_CASES = (PRIMARY_METRICS, PRIMARY, CASE_RULE)
 """Members about single cases."""
 
-OF_RESULTS = frozenset({"cases", "errors", "asked", "missing"})
+OF_RESULTS = frozenset({"cases", "errors", "asked", "missing", UNREADABLE})
 """Counts in the head that all sections share: where one changes, results.jsonl has changed."""
 
 
@@ -63,9 +64,9 @@ def update_metrics(
     with locked(path):
         clear_leftovers(path)
         metrics, slices = _written(path) if path.exists() else ({}, {})
-        if any(
-            name in metrics and metrics[name] != header[name] for name in OF_RESULTS & header.keys()
-        ):
+        counts = {name: header[name] for name in OF_RESULTS & header.keys()}
+        before = {UNREADABLE: 0} | metrics
+        if any(name in before and before[name] != count for name, count in counts.items()):
             metrics, slices = {}, {}
         values = rounded(values)
         written = metric_lines.written_section(values)
@@ -73,7 +74,8 @@ def update_metrics(
         sections = metrics.get("sections", {}) | {section: written}
         for name in () if case_lines else OF_CASES:
             metrics.pop(name, None)
-        _replace(path, metrics | rounded(header) | {"sections": sections}, slices)
+        head = {name: value for name, value in header.items() if value or name != UNREADABLE}
+        _replace(path, metrics | rounded(head) | {"sections": sections}, slices)
     return path
 
 
@@ -84,7 +86,7 @@ class StoredVerdicts(msgspec.Struct, frozen=True):
     """Which cases of a run fail, as decisions/case_verdict.py says it and a line of a case ends.
 
     ``rule``: hash of the rule, the depth to which passages counted, and the like. ``by_case``: by
-    case id ``("ok",)`` or ``("fails", reason)``, the first reason alone.
+    case id ``("ok",)``, ``("unreadable",)`` or ``("fails", reason)``, the first reason alone.
     """
 
     rule: Mapping[str, Any]
@@ -410,6 +412,7 @@ class _MetricsHead(msgspec.Struct):
     cases: int | None = None
     missing: int | None = None
     errors: int | None = None
+    unreadable: int = 0
     primary_metrics: list[str] | None = None
     primary: dict[str, list[float | None]] | None = None
     case_rule: dict[str, Any] | None = None
@@ -436,6 +439,7 @@ class MetricsSummary(msgspec.Struct):
     cases: int | None = None
     missing: int | None = None
     errors: int | None = None
+    unreadable: int = 0
     sections: dict[str, SectionMeans] = {}
 
 

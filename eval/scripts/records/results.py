@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -25,7 +25,10 @@ SCHEMA = 1
 TEXT_LIMIT = 200
 """Characters of a chunk's text that are kept unless the run stores full texts."""
 
-Status = Literal["ok", "error"]
+UNREADABLE: Final = "unreadable"
+"""The status of an answer that an import could not read: neither an answer nor a failed call."""
+
+Status = Literal["ok", "error", "unreadable"]
 
 EARLIER_TURN_FAILED = "earlier_turn_failed"
 """The kind of error of a turn that was not asked, because a turn before it has no answer."""
@@ -120,6 +123,9 @@ class ErrorInfo(msgspec.Struct, gc=False):
 
 class TestResult(msgspec.Struct):
     """The bot's answer to one case, or the error that ended it. Times in milliseconds.
+
+    ``status`` ``unreadable``: the bot gave something back, and it is not known which text is the
+    answer (``absent["answer"]`` says why). No score counts such a result, for or against the bot.
 
     ``retrieved`` is what the answer saw: an empty list says that nothing was found, null that it is
     unknown (not mapped, or ``absent`` says why); so it is with ``references``. ``absent``: fields
@@ -262,6 +268,16 @@ def passages_unknown(result: TestResult) -> str:
     if result.retrieved is not None:
         return ""
     return (result.absent or {}).get("retrieved") or NOT_MAPPED
+
+
+def why_unreadable(result: TestResult) -> str:
+    """Why an answer could not be read, in words."""
+    return (result.absent or {}).get("answer") or "the source does not say which text it is"
+
+
+def without_answer(result: TestResult) -> str:
+    """The name under which a result without an answer is counted: ``failed calls``."""
+    return "answers that could not be read" if result.status == UNREADABLE else "failed calls"
 
 
 def is_root_failure(result: TestResult) -> bool:

@@ -29,7 +29,7 @@ from records.columns import RowBlocks
 from records.errors import Problem, StorageError
 from records.lines import Report
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import TestResult, results_of
+from records.results import UNREADABLE, TestResult, results_of
 from records.runs import results_file, scored_sections, scores_file
 from records.scores import (
     ALL_BUT_EVIDENCE,
@@ -117,13 +117,14 @@ class LineKind(NamedTuple):
     ``failed``: the bot's call failed, not a judge or a plugin. ``fact``: in section ``pipeline``
     how the response ended and how it should have; in an explained table also, in ``retrieval``, the
     rank of the first passage that is gold, 0 where none is, and in ``abstention`` whether the bot
-    abstained. None where the line does not say.
+    abstained. None where the line does not say. ``unreadable``: its answer could not be read.
     ``reasons``: in an explained table why scores are missing, by metric.
     """
 
     failed: bool
     fact: Any = None
     reasons: tuple[tuple[str, str], ...] = ()
+    unreadable: bool = False
 
 
 class SectionTable:
@@ -226,7 +227,7 @@ class SectionTable:
         failed = line.status == "failed" and (
             text == b"{}" or self.section not in ("judged", "rubrics", "custom")
         )
-        key = hash((text, failed, fact, why))
+        key = hash((text, line.status, fact, why))
         code = self._known.get(key)
         if code is None:
             try:
@@ -237,7 +238,8 @@ class SectionTable:
             if self.head is not None:
                 reasons = self.head.reasons(scores, reasons) if why else reasons
                 scores = dict.fromkeys(self.head.metrics) | scores
-            code = self._append(scores, LineKind(failed, fact, tuple(reasons.items())))
+            unread = line.status == UNREADABLE
+            code = self._append(scores, LineKind(failed, fact, tuple(reasons.items()), unread))
             if len(self._known) < _MOST_KNOWN:
                 self._known[key] = code
         return line, code
@@ -363,7 +365,7 @@ class SectionTable:
         values = self.raw_scores(name)
         if self.section == "pipeline" and name in FAILED_IS_ZERO:
             if name == ANSWERED:
-                values[:] = 1.0
+                values[:] = [nan if bad else 1.0 for bad in self.of_codes(attrgetter("unreadable"))]
             values[np.fromiter(self.of_codes(attrgetter("failed")), bool)] = 0.0
         return values
 
@@ -515,8 +517,7 @@ def find_score_line(folder: Path, section: str, case_id: str, repeat: int) -> Sc
 
 
 class RunTable:
-    """A run as columns; each section is read when it is first asked for. ``explained``: as
-    ``SectionTable`` has it."""
+    """A run as columns; a section is read when first asked for. ``explained``: see SectionTable."""
 
     def __init__(self, folder: Path, *, explained: bool = False) -> None:
         self.folder = folder
@@ -570,9 +571,7 @@ class RunTable:
         if not case_ids or not path.exists():
             return []
         answers = results_of(path, case_ids, self._places_of(case_ids))
-        if not read_maps_passages(self.folder):
-            answers = list(map(forget_unmapped, answers))
-        return answers
+        return answers if read_maps_passages(self.folder) else list(map(forget_unmapped, answers))
 
     def _places_of(self, case_ids: Collection[str]) -> dict[int, str]:
         """The case of each score line of some cases, by how many lines stand before it; empty where

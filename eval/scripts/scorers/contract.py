@@ -215,13 +215,14 @@ class ScoreRow(NamedTuple):
     ``reasons``: (metric, why) for metrics without a score, ``name@*`` for one at every cut-off,
     ``*`` for all. ``slices``: slices that the result belongs to besides its case's. A scorer may
     hand out the same row object again for an equal outcome; it is then encoded and counted once.
-    ``failed``: the call failed, although there are scores.
+    ``status``: of the score line, where the values do not tell it: the call failed although there
+    are scores, or the answer could not be read.
     """
 
     values: Values
     reasons: Reasons = ()
     slices: Slices = ()
-    failed: bool = False
+    status: Literal["", "failed", "unreadable"] = ""
 
 
 Evidence = Mapping[str, Any] | bytes

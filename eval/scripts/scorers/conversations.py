@@ -20,7 +20,7 @@ from ragmetrics.stats.arrays import np
 from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
 from records.labels import has_turns
-from records.results import RetrievedChunk, TestResult
+from records.results import UNREADABLE, RetrievedChunk, TestResult
 from records.scores import ScoreLine
 from scorers.abstention import usual_language
 from scorers.common import has_whole_files, in_rank_order, row_of, set_apart, without_passages
@@ -106,7 +106,7 @@ class ConversationsScorer:
         """No score; ``_Totals`` counts a turn without an answer as one that does not pass."""
         del case
         no_score: Value = FAILED
-        return ScoreRow((no_score,) * len(self.metrics), (("*", reason),), failed=True)
+        return ScoreRow((no_score,) * len(self.metrics), (("*", reason),), status="failed")
 
     def _history(
         self,
@@ -200,7 +200,7 @@ class _Totals:
     """Adds up conversations, each repeat of one by itself; lines of one stand beside each other."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.unread = 0
         self.passes: list[float] = []
         self.clusters: list[int] = []
         self._broke: Counter[int] = Counter()
@@ -223,11 +223,13 @@ class _Totals:
     def _take(self, lines: Sequence[ScoreLine]) -> None:
         self.count += 1
         checks = {
-            line.turn: 0.0 if line.status == "failed" else line.evidence.get("pass")
+            line.turn: 0.0 if line.status == "failed" else (line.evidence or {}).get("pass")
             for line in lines
         }
         checked = [value for value in checks.values() if value is not None]
-        if checked:
+        unread = any(line.status == UNREADABLE for line in lines)
+        self.unread += unread
+        if checked and not (unread and all(checked)):  # else the unread turn decides
             self.passes.append(float(all(checked)))
             self.clusters.append(lines[0].cluster_number or lines[0].conversation)
         broken = [line for line in lines if checks[line.turn] == 0.0]
@@ -260,6 +262,7 @@ class _Totals:
                 {"case_id": case_id, "repeat": repeat, "turn": turn}
                 for turn, case_id, repeat in self._first_broken
             ],
+            **({UNREADABLE: self.unread} if self.unread else {}),
             "per_conversation": {
                 name: spread(values) for name, values in sorted(self._sums.items())
             },
@@ -308,9 +311,13 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     broke = summary["broke_at_turn"]
     where = ", ".join(f"{n} at turn {turn}" for turn, n in broke.items())
     checked = section["n"]["conversation_pass"]
+    unread = summary.get(UNREADABLE)
     told = "every turn passes" if checked else "no turn has a pipeline label to check"
+    if unread:
+        told = f"in {unread} a turn could not be read"
     if broke:
-        told = f"in {sum(broke.values())} a turn fails, first: {where}"
+        more = f"; {told}" if unread else ""
+        told = f"in {sum(broke.values())} a turn fails, first: {where}{more}"
     console.print(f"\n{counted(summary['n'], 'conversation')}; {told}.")
     if first := summary["first_broken"]:
         names = ", ".join(plain(row["case_id"], 80) for row in first)

@@ -47,7 +47,7 @@ def answered(
 
     Faulty lines are passed over here: the scoring that follows reports them all.
     """
-    labels, _ = read_labels(labels_dir, ignore)
+    labels, _ = read_labels(labels_dir, ignore, eval_set)
     cases = {case.id: case for case in iter_cases(eval_set, ignore, labels)}
     for result in iter_results(results_file(folder), ignore):
         case = cases.get(result.test_case_id)

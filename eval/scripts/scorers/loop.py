@@ -31,7 +31,7 @@ from records.joining import Absent, OutOfOrderError, Work, join_stream, split
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.profiles import maps_passages
-from records.results import RunConfig
+from records.results import UNREADABLE, RunConfig
 from records.runs import CONFIG, SCORES, VERDICTS, known_config, results_file
 from records.scores import ScoreLine, read_own_scores
 from records.shards import allow_addresses, allowed_addresses, changed_at, size_of
@@ -90,7 +90,7 @@ def score_run(
     """
     results = results_of(folder)
     problems: list[Problem] = []
-    labels, label_places = read_labels(labels_dir, problems.append)
+    labels, label_places = read_labels(labels_dir, problems.append, eval_set)
     whole = Work(results, eval_set)
     scores = folder / SCORES
     config = known_config(folder)
@@ -99,7 +99,7 @@ def score_run(
     if isinstance(scorer, FailureScorer):
         asked_of_run = asked_cases(config, set_sha256, lambda: iter_cases(eval_set, ignore, labels))
         absent = asked_of_run.absent if asked_of_run else None
-    labels_hash = labels_sha256(labels_dir)
+    labels_hash = labels_sha256(labels_dir, eval_set)
     processes = _processes(jobs, whole)
     works = _works(whole, processes, executor)
     with (
@@ -186,6 +186,7 @@ def _header(
         **asked_counts(config, results),
         "cases": results.total(),
         "errors": sum(part.errors for part in parts),
+        UNREADABLE: sum(part.unreadable for part in parts),
     }
 
 
@@ -384,6 +385,7 @@ class _RangeSums(msgspec.Struct):
     slices: list[Slices]
     results: dict[int, int]
     errors: int
+    unreadable: int
     ids: set[str]
     has_turns: bool
     lines: int
@@ -421,6 +423,7 @@ def _scored_range(folder: Path, number: int, width: int) -> ScoredRange:
         _file_of(folder, number, _ROWS),
         Counter(sums.results),
         sums.errors,
+        sums.unreadable,
         sums.ids,
         has_turns=sums.has_turns,
         stored=True,
@@ -467,6 +470,7 @@ def _score_task(folder: Path, number: int, work: Work, shared: bytes | None = No
         slices,
         part.results,
         part.errors,
+        part.unreadable,
         part.ids,
         part.has_turns,
         part.lines,

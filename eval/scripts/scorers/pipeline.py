@@ -21,7 +21,7 @@ from ragmetrics.pipeline import (
 )
 from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
-from records.results import TestResult
+from records.results import UNREADABLE, TestResult
 from records.scores import ScoreLine
 from scorers.common import citation_count, row_of
 from scorers.contract import Evidence, ScoreRow, SectionScorer, add_metric
@@ -56,7 +56,7 @@ class PipelineScorer:
         values: dict[str, Value] = {metric.name: FAILED for metric in self.metrics}
         values |= {"answered": 0.0, "pass": 0.0 if pipeline.is_checked(expected) else FAILED}
         return ScoreRow(
-            tuple(values[metric.name] for metric in self.metrics), (("*", reason),), failed=True
+            tuple(values[metric.name] for metric in self.metrics), (("*", reason),), status="failed"
         )
 
     def aggregate(
@@ -64,13 +64,16 @@ class PipelineScorer:
     ) -> dict[str, Any]:
         """Percentiles of each stage, errors by kind, tokens, cost, outcomes, budgets of the run."""
         totals = ResponseTotals()
-        answered = timed = missing = 0
+        answered = timed = missing = unreadable = 0
         for line in lines:
             if line.status == "failed":
                 reason = line.reasons["*"]
                 if reason.startswith(FAILURE):  # else the result is missing: no kind of error
                     totals.add_error(reason.removeprefix(FAILURE))
                 missing += not reason.startswith(FAILURE)
+                continue
+            if line.status == UNREADABLE:
+                unreadable += 1
                 continue
             evidence = line.evidence
             answered += 1
@@ -91,7 +94,7 @@ class PipelineScorer:
             RUN_ROWS[0],
             share,
             n=timed,
-            not_applicable=answered - timed,
+            not_applicable=answered - timed + unreadable,
             failed=totals.errors.total() + missing,
         )
         table: dict[str, dict[str, int]] = {}

@@ -31,7 +31,7 @@ from records.clusters import cluster_number, conversation_number, label_of, pass
 from records.errors import Problem, StorageError
 from records.joining import Absent, Joined, Work, join_indexed, join_stream
 from records.profiles import forget_unmapped
-from records.results import TestResult, is_root_failure
+from records.results import UNREADABLE, TestResult, is_root_failure
 from records.scores import Reasons, encode_head, encode_lines, encode_scores
 from scorers.contract import (
     NOTHING,
@@ -46,6 +46,7 @@ from scorers.contract import (
 )
 
 _NO_RESULT = "asked, but the run has no result"
+_NOT_READ = "the answer could not be read"
 
 _MOST_ROWS = 4096
 
@@ -87,9 +88,10 @@ class _ScoreLineEncoder:
     ) -> bytes:
         """Count a block, each result with the cluster of its case, and return its score lines.
 
-        ``status``: scored when any metric has a score, failed when the bot's call failed, else
-        not_applicable. A score that is null is explained in ``reasons``. Repeats of a case stand
-        together and have the same case object; it is counted once, with the mean of each metric.
+        ``status``: scored when any metric has a score, failed when the bot's call failed,
+        unreadable when its answer could not be read, else not_applicable. A score that is null is
+        explained in ``reasons``. Repeats of a case stand together and have the same case object; it
+        is counted once, with the mean of each metric.
         """
         number_of = self._number_of
         keys = [id(row) for row, _ in outcomes]
@@ -168,21 +170,30 @@ class _ScoreLineEncoder:
             del column[:]
 
 
-class _Failures:
-    """The outcomes of calls that failed: no score, or what the scorer says of them."""
+class _WithoutAnswer:
+    """The outcomes of results without an answer to score. Of calls that failed: no score, or what
+    the scorer says of them; of answers that could not be read: nothing applies."""
 
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
         self._rows: dict[ScoreRow, ScoreRow] = {}
 
     def outcome(self, case: TestCase, result: TestResult) -> ScoreOutcome:
+        if result.status == UNREADABLE:
+            nothing: Value = None
+            row = ScoreRow(
+                (nothing,) * len(self._scorer.metrics), (("*", _NOT_READ),), status=UNREADABLE
+            )
+            return self._rows.setdefault(row, row), NOTHING
         kind = result.error.kind if result.error else "unknown"
         reason = _NO_RESULT if is_missing(result) else f"call failed: {kind}"
         if isinstance(self._scorer, FailureScorer):
             row = self._scorer.score_failed(case, reason)
         else:
             no_score: Value = FAILED
-            row = ScoreRow((no_score,) * len(self._scorer.metrics), (("*", reason),), failed=True)
+            row = ScoreRow(
+                (no_score,) * len(self._scorer.metrics), (("*", reason),), status="failed"
+            )
         return self._rows.setdefault(row, row), NOTHING
 
 
@@ -192,8 +203,8 @@ def _encode(row: ScoreRow, names: tuple[str, ...], usual: Reasons) -> bytes:
     failed = FAILED in scores
     if failed:
         scores = [None if value == FAILED else value for value in scores]
-    status = "failed" if row.failed else "scored"
-    if not row.failed and scores.count(None) == len(scores):
+    status: str = row.status or "scored"
+    if not row.status and scores.count(None) == len(scores):
         status = "failed" if failed else "not_applicable"
     return encode_scores(status, names, scores, row.reasons, usual)
 
@@ -213,6 +224,8 @@ class ScoredRange:
     results: Counter[int] = field(default_factory=Counter)
     """How many cases have n results, by n."""
     errors: int = 0
+    unreadable: int = 0
+    """Answers that could not be read."""
     ids: set[str] = field(default_factory=set)
     """Ids of the cases that have labels."""
     hashes: array[int] = field(default_factory=partial(array, "q"))
@@ -318,17 +331,18 @@ class _TurnByTurn:
 
 def _outcomes(
     score_all: _ScoreAll,
-    failures: _Failures,
+    others: _WithoutAnswer,
     cases: Sequence[TestCase],
     results: Sequence[TestResult],
 ) -> list[ScoreOutcome]:
-    """The outcome of each result; those that are errors do not reach the scorer."""
+    """The outcome of each result; those without an answer do not reach the
+    scorer."""
     sound = [result.status == "ok" for result in results]
     if all(sound):
         return score_all(cases, results)
     scored = iter(score_all(list(compress(cases, sound)), list(compress(results, sound))))
     return [
-        next(scored) if is_sound else failures.outcome(case, result)
+        next(scored) if is_sound else others.outcome(case, result)
         for is_sound, case, result in zip(sound, cases, results, strict=True)
     ]
 
@@ -360,7 +374,7 @@ def _score_joined(
         joined = join_stream(work, labels, part.problems.append, part.hashes, absent, hash_of)
     else:
         joined = join_indexed(work, labels, part.problems.append, absent)
-    failures = _Failures(scorer)
+    others = _WithoutAnswer(scorer)
     with open(part.rows, "wb") as file:
         for cases, results in joined:
             distinct = len(set(map(id, cases)))
@@ -372,10 +386,11 @@ def _score_joined(
                 part.results.update(Counter(map(id, compress(cases, there))).values())
             clusters = list(map(label_of, cases))
             part.take(cases)
-            outcomes = _outcomes(quick, failures, cases, results)
+            outcomes = _outcomes(quick, others, cases, results)
             file.write(book.enter(cases, results, outcomes, clusters))
-            failed = [result for result in results if result.status != "ok"]
-            part.errors += sum(is_root_failure(r) and not is_missing(r) for r in failed)
+            unscored = [result for result in results if result.status != "ok"]
+            part.unreadable += sum(result.status == UNREADABLE for result in unscored)
+            part.errors += sum(is_root_failure(r) and not is_missing(r) for r in unscored)
             if labels:
                 part.ids.update(case.id for case in cases if case.id in labels)
     book.close()

@@ -26,10 +26,10 @@ from records.cases import ignore, iter_cases
 from records.errors import Problem, StorageError
 from records.files import sha256_file
 from records.jsonl import read_rows
-from records.labels import SAFETY_LABELS, has_labelled_texts
+from records.labels import SAFETY_LABELS, labelled_texts
 from records.labels import read_labels as read_label_files
 from records.metrics import section_names, update_metrics
-from records.results import TestResult, iter_results
+from records.results import UNREADABLE, TestResult, iter_results
 from records.runs import CONFIG, find_run, known_config, results_file
 from records.runs import SAFETY_RESULTS as ANSWERS
 from records.scores import ScoreLine, write_scores
@@ -239,6 +239,8 @@ def _own_score(result: TestResult, own: str) -> float | None:
 def _from_system(label: SafetyLabel, result: TestResult | None, own: str) -> JudgedText:
     if result is None or result.question != label.text:
         return JudgedText(label, {}, {}, "not_applicable", "the bot was not asked this text")
+    if result.status == UNREADABLE:
+        return JudgedText(label, {}, {}, "not_applicable", "the answer could not be read")
     if result.status == "error":
         kind = result.error.kind if result.error else "unknown"
         return JudgedText(label, {}, {}, "failed", f"call failed: {kind}")
@@ -338,16 +340,16 @@ def _score_safety(job: ScoringJob, scorer: SafetyScorer) -> tuple[dict[str, Any]
 
     Raises CannotRun when there are no labelled texts, StorageError when one of them is faulty.
     """
-    folder, labels_file = job.folder, job.labels_dir / SAFETY_LABELS
+    folder, found = job.folder, labelled_texts(job.labels_dir, job.eval_set)
     answers: dict[str, TestResult] | None = None  # the labelled prompts were not asked
     if (folder / ANSWERS).exists():
         answers = {result.test_case_id: result for result in iter_results(folder / ANSWERS)}
-    labels = read_safety_labels(labels_file) if has_labelled_texts(job.labels_dir) else []
+    labels = read_safety_labels(found) if found else []
     if not labels:
-        empty = "holds no labelled texts" if labels_file.exists() else "no such file"
+        empty = "holds no labelled texts" if found else "no such file"
         raise CannotRun(
-            f"{labels_file}: {empty}; write attacks and harmless prompts there, a line "
-            'each: {"case_id", "kind", "text", …}.'
+            f"{found or job.labels_dir / SAFETY_LABELS}: {empty}; write attacks and harmless "
+            'prompts there, a line each: {"case_id", "kind", "text", …}.'
         )
     attacks = list(_attacking_cases(job.eval_set, job.labels_dir))
     if attacks and answers is not None:
@@ -364,7 +366,7 @@ def _score_safety(job: ScoringJob, scorer: SafetyScorer) -> tuple[dict[str, Any]
 
 def _attacking_cases(eval_set: Path, labels_dir: Path) -> Iterator[SafetyLabel]:
     """The cases of the set that are labelled with an attack_category."""
-    labels, _ = read_label_files(labels_dir, ignore)
+    labels, _ = read_label_files(labels_dir, ignore, eval_set)
     for case in iter_cases(eval_set, ignore, labels):
         if case.attack_category is not None:
             category, tags = case.attack_category, tuple(case.tags)

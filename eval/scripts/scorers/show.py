@@ -11,7 +11,7 @@ import msgspec
 
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection
-from records.asked import asked_of, missing_remark
+from records.asked import asked_of, missing_remark, unreadable_remark
 from records.errors import StorageError, did_you_mean
 from records.files import sha256_file
 from records.metrics import load_metrics, section_names
@@ -273,7 +273,7 @@ def _remarks(
 ) -> list[str]:
     """What a reader of the numbers should know, in sentences."""
     config = known_config(folder)
-    texts = [missing_results(folder, config, row)]
+    texts = [missing_results(folder, config, row), unreadable_answers(folder)]
     asked_with = config.dataset.get("sha256")
     if "texts" in row.needs and config.run.get("store_full_text") is False:
         texts.append(
@@ -321,3 +321,9 @@ def missing_results(folder: Path, config: RunConfig, row: MetricSection | None =
     asks = config.api.get("source") == "http"
     remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
     return f"{remark} and {_counting(header['missing'], row)}; {remedy}."
+
+
+def unreadable_answers(folder: Path) -> str:
+    """Report how many answers of a run just scored could not be read; "" when all could."""
+    remark = unreadable_remark(load_metrics(folder / METRICS, slices=False))
+    return f"{remark}." if remark else ""

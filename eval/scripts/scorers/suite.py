@@ -48,7 +48,7 @@ from records.cases import TestCase, ignore, iter_cases
 from records.errors import StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import WORSE, Check
-from records.labels import has_labelled_texts, read_cases, read_labels
+from records.labels import labelled_texts, read_cases, read_labels
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS, MeasuredSection, read_sections
 from records.results import SCHEMA, RunConfig, iter_results
@@ -146,7 +146,7 @@ def _broken(section: str, line: ScoreLine, ruling: Ruling) -> Iterator[dict[str,
 
 
 def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
-    labels, _ = read_labels(job.labels_dir, ignore)
+    labels, _ = read_labels(job.labels_dir, ignore, job.eval_set)
     return {
         case.id: msgspec.to_builtins(case)
         for case in iter_cases(job.eval_set, ignore, labels)
@@ -216,7 +216,7 @@ class SuiteOptions:
         """The options for run_eval.py; labelled prompts are asked where safety is to be scored."""
         words = ["--store-full-text", "--seed", str(self.seed)]
         prompts = any("labelled texts" in catalogue.SECTIONS[name].needs for name in sections)
-        if prompts and has_labelled_texts(self.labels_dir):
+        if prompts and labelled_texts(self.labels_dir, self.eval_set):
             words.append("--labels")
         for name in ("api_url", "profile", "folder_mode", "run_id"):
             if (value := getattr(self, name)) is not None:

@@ -10,14 +10,14 @@ from typing import Any
 
 from decisions.baseline import FAILING, BaselineChange
 from decisions.case_changes import CaseChanges
-from decisions.case_verdict import VerdictCounts
 from decisions.diagnosis import DiagnosisFinding
 from decisions.failure_map import FailureMap, failure_blocks
 from decisions.measures import Measure, targets_met, targets_text
 from decisions.primary import primary_names
 from decisions.slices import Slices, slice_blocks
+from decisions.verdict_counts import VerdictCounts
 from ragmetrics import catalogue
-from records.asked import missing_remark
+from records.asked import missing_remark, unreadable_remark
 from records.errors import StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import Check
@@ -88,13 +88,12 @@ class SuiteReport:
 
     @property
     def incomplete(self) -> str:
-        """One sentence on how many asked cases have no result; "" for none."""
-        remark = missing_remark(self.header)
-        return (
-            f"{remark}; 0 in answered and pass if the run says which they are, else in no mean."
-            if remark
-            else ""
-        )
+        """How many asked cases have no result, and how many answers could not be read, a sentence
+        each; "" for none."""
+        remark, unreadable = missing_remark(self.header), unreadable_remark(self.header)
+        missing = "0 in answered and pass if the run says which they are, else in no mean."
+        parts = [f"{remark}; {missing}"] if remark else []
+        return " ".join(parts + [f"{unreadable}."] * bool(unreadable))
 
     def of(self, section: str) -> dict[str, Measure]:
         return {
@@ -276,10 +275,9 @@ _FINDINGS = 3
 
 def brief_page(report: SuiteReport) -> Page:
     """The short page: the run, the primary metrics in words, and the first three findings."""
-    errors = report.header.get("errors", 0)
-    asked = (
-        f"{questions}, {counted(errors, 'failed call')}: " if (questions := _asked(report)) else ""
-    )
+    errors, unreadable = report.header.get("errors", 0), unreadable_remark(report.header)
+    calls = ", ".join(filter(None, (counted(errors, "failed call"), unreadable)))
+    asked = f"{questions}, {calls}: " if (questions := _asked(report)) else ""
     rows = []
     for name in primary_names():
         section, _, metric = name.partition(".")

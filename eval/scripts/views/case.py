@@ -15,12 +15,19 @@ import msgspec
 import orjson
 
 from decisions.case_changes import rules_in_words, scores_of
-from decisions.case_verdict import Ruling
+from decisions.case_verdict import NOT_MEASURED, UNREADABLE_BIT, Ruling
 from ragmetrics.gold import Match, gold_names, gold_of
 from ragmetrics.judged import blame_claims
 from records.cases import ChatMessage, TestCase
 from records.judgements import OTHERS, STALE, Judgement, Opinions, Verdicts
-from records.results import Reference, RetrievedChunk, TestResult, passages_unknown
+from records.results import (
+    UNREADABLE,
+    Reference,
+    RetrievedChunk,
+    TestResult,
+    passages_unknown,
+    why_unreadable,
+)
 from records.rubrics import Rubric, of_prompt
 from records.scores import (
     EVIDENCE,
@@ -145,6 +152,7 @@ class Case:
     question: str
     status: str
     error: str = ""
+    """Why there is no answer, ``kind: message``."""
     answer: str | None = None
     abstained: bool | None = None
     claims: tuple[Claim, ...] = ()
@@ -174,6 +182,13 @@ class Case:
     asked: TestCase | None = None
     lines: Mapping[str, ScoreLine] = field(default_factory=dict)
 
+    @property
+    def no_answer(self) -> str:
+        """A sentence in place of an answer that failed or could not be read; else ""."""
+        if self.status == UNREADABLE:
+            return f"The answer could not be read: {self.error.partition(': ')[2]}"
+        return f"The call failed: {self.error}" if self.status == "error" else ""
+
     def values(self) -> dict[str, float | None]:
         """All scores by metric; of metrics with one name, the first."""
         values: dict[str, float | None] = {}
@@ -200,7 +215,8 @@ class Case:
             rules_in_words(ruling, ruling.rules_of(bits), self.lines, old)
             for bits in ruling.settle(broken)
         )
-        return Said("fails" if reasons else "ok", reasons, warnings)
+        fine = NOT_MEASURED if broken & UNREADABLE_BIT else "ok"
+        return Said("fails" if reasons else fine, reasons, warnings)
 
 
 def _evidence(lines: Mapping[str, ScoreLine], kind: type[E]) -> E:
@@ -237,13 +253,13 @@ def case_of(
         repeat=result.repeat,
         question=result.question or (asked.question if asked else ""),
         status=result.status,
-        error=f"{result.error.kind}: {result.error.message}" if result.error else "",
+        error=_without_answer(result),
         answer=result.answer,
         abstained=result.abstained,
         claims=claims,
         claims_by=by,
         passages=_passages(result, retrieval.hits),
-        passages_unknown="" if result.status == "error" else passages_unknown(result),
+        passages_unknown="" if result.status != "ok" else passages_unknown(result),
         hits=None if retrieval.hits is None else tuple(retrieval.hits),
         match=retrieval.match,
         gold=_gold(asked, retrieval.match, retrieval.found),
@@ -266,6 +282,13 @@ def case_of(
         asked=asked,
         lines=lines,
     )
+
+
+def _without_answer(result: TestResult) -> str:
+    """Why there is no answer to show; "" where the call gave one."""
+    if result.status == UNREADABLE:
+        return f"{UNREADABLE}: {why_unreadable(result)}"
+    return f"{result.error.kind}: {result.error.message}" if result.error else ""
 
 
 NO_CASE = (

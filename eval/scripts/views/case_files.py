@@ -138,6 +138,6 @@ def read_asked(
     eval_set: Path, labels_dir: Path | None, ids: Collection[str]
 ) -> dict[str, TestCase]:
     """The cases with these ids. Faulty lines were reported when the run was scored."""
-    labels, _ = read_labels(labels_dir, lambda problem: None)
+    labels, _ = read_labels(labels_dir, lambda problem: None, eval_set)
     cases = iter_cases(eval_set, lambda problem: None, labels)
     return {case.id: case for case in cases if case.id in ids}

@@ -114,7 +114,7 @@ class RunLibrary:
     def _labels(self) -> Labels:
         """Label files of the set; what is wrong in them label_eval.py --validate tells."""
         try:
-            return read_labels(self._labels_dir, lambda problem: None)[0]
+            return read_labels(self._labels_dir, lambda problem: None, self._eval_set)[0]
         except StorageError:
             return {}
 

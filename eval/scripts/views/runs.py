@@ -11,10 +11,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from records import jsonl
-from records.asked import asked_counts, asked_of, count_results, missing_remark
+from records.asked import (
+    asked_counts,
+    asked_of,
+    count_results,
+    missing_remark,
+    unreadable_remark,
+)
 from records.errors import StorageError
 from records.metrics import MetricsSummary, read_summary
-from records.results import RunConfig
+from records.results import UNREADABLE, RunConfig
 from records.runs import CONFIG, METRICS, PARTIAL, results_file
 from records.shards import changed_at, open_lines
 from views.browser.model import RunInfo, State
@@ -78,6 +84,7 @@ def run_info(folder: Path, *, count: bool = True) -> RunInfo:
     elif done is None and state == "complete" and count:
         done = _count_lines(results_file(folder))
     head = {"asked": metrics.asked, "missing": metrics.missing}
+    unreadable = unreadable_remark({UNREADABLE: metrics.unreadable})
     scored = bool(metrics.sections) or state != "complete"
     if not scored and done is not None and planned is not None and done < planned:
         with contextlib.suppress(OSError):  # gone since its lines were counted
@@ -89,7 +96,9 @@ def run_info(folder: Path, *, count: bool = True) -> RunInfo:
         done=done,
         planned=planned,
         errors=metrics.errors,
-        missing=missing_remark(head, asked.repeats if asked else 1),
+        missing="; ".join(
+            filter(None, (missing_remark(head, asked.repeats if asked else 1), unreadable))
+        ),
         sections={
             name: {
                 metric: (mean, section.n.get(metric, 0)) for metric, mean in section.mean.items()

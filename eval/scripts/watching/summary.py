@@ -239,7 +239,10 @@ def trace_numbers(
     ordered = sorted(spans, key=lambda span: (span.start, span.end))
     roots = [span for span in ordered if span.flags & ROOT]
     length, refuses, state = _answer(roots, trace)
-    failed = any(span.flags & FAILED for span in (roots if state == "read" else ordered))
+    looked_at = roots if state == "read" else ordered
+    if state == "unknown":  # what came is no failure because a step failed on the way to it
+        looked_at = [span for span in ordered if span.kind not in STEPS]
+    failed = any(span.flags & FAILED for span in looked_at)
     applies, bad = ERRORS, ERRORS if failed else 0
     if state == "read" and not failed:
         applies |= REFUSALS | ANSWERS

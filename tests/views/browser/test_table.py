@@ -78,7 +78,7 @@ def words(failing: Failing, table: AnswerTable) -> list[str]:
 def test_the_first_broken_rule_is_named(table: AnswerTable) -> None:
     # b: outcome_match=0; c: mrr=0 (no gold); d: the call failed
     assert words(Failing(), table) == ["", "outcome", "no gold", "error", ""]
-    assert Failing().counts(table) == (5, 3, 0)
+    assert Failing().counts(table) == (5, 3, 0, 0)
 
 
 def test_rules_on_metrics_that_do_not_count_say_nothing(table: AnswerTable) -> None:
@@ -129,9 +129,9 @@ def test_repeats_of_a_case_count_as_one_case() -> None:
     put(made, "b", 0)
     set_scores(made, "retrieval", {"mrr": (1.0, 0.0, 0.0, 1.0)})
     failing = Failing()
-    assert failing.counts(made) == (2, 1, 0)  # two of the three answers to a have no gold
+    assert failing.counts(made) == (2, 1, 0, 0)  # two of the three answers to a have no gold
     set_scores(made, "retrieval", {"mrr": (1.0, 1.0, 0.0, 1.0)})
-    assert failing.counts(made) == (2, 0, 0)
+    assert failing.counts(made) == (2, 0, 0, 0)
 
 
 def test_cases_are_counted_while_another_thread_adds_answers() -> None:
@@ -145,11 +145,36 @@ def test_cases_are_counted_while_another_thread_adds_answers() -> None:
     try:
         writer.start()
         while writer.is_alive():
-            cases, failed, _ = failing.counts(made)
+            cases, failed, *_ = failing.counts(made)
             assert failed == cases // 2
             shown = made.count
             assert len(failing.codes(made)) >= shown, "what is kept is not of fewer rows"
     finally:
         sys.setswitchinterval(interval)
         writer.join()
-    assert failing.counts(made) == (20_000, 10_000, 0)
+    assert failing.counts(made) == (20_000, 10_000, 0, 0)
+
+
+def test_an_answer_that_could_not_be_read_neither_fails_nor_passes() -> None:
+    """a has no gold, b could not be read, c is fine; of d's repeats the one that was read fails."""
+    made = AnswerTable()
+    for key in ("a0", "b0 unreadable", "c0", "d0", "d1 unreadable"):
+        put(made, key[0], int(key[1]), status=key[3:] or "ok")
+    set_scores(made, "retrieval", {"mrr": (0.0, None, 1.0, 0.0, None)})
+    failing = Failing()
+    assert words(failing, made) == ["no gold", "", "", "no gold", ""]
+    assert failing.counts(made) == (4, 2, 0, 1)
+    detail = Case("b", 0, "", "unreadable")
+    unread = (False, "not measured: the answer could not be read")
+    assert failing.state(made, ("b", 0), detail) == unread
+    assert Failing(condition=parse("mrr>0", made.metrics)).state(made, ("b", 0), detail) == unread
+    found = {
+        text: "".join(made.ids[row] for row in parse(text, ()).select(made, range(5), failing))
+        for text in ("failing", "passing", "failed", "unreadable")
+    }
+    assert found == {"failing": "ad", "passing": "c", "failed": "", "unreadable": "bd"}
+    before = AnswerTable()
+    for case_id in "abcd":
+        put(before, case_id)
+    set_scores(before, "retrieval", {"mrr": (1.0, 0.0, 1.0, 1.0)})
+    assert failing.ways(before, made) == {"a": "broke", "c": "ok still", "d": "broke"}

@@ -8,6 +8,7 @@ A line is a line of results.jsonl, or an object with
 - ``retrieved``: passages as objects or ids, or ``contexts`` (``retrieved_contexts``): as texts;
 - any other field of a result;
 - ``error``: a text or ``{kind, message}``, for an answer that failed;
+- ``status``: ``unreadable`` for an answer that came and that is not known;
 - ``repeat``: 0, 1, … when the cases were asked several times.
 """
 
@@ -17,11 +18,13 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
+
 from formats.shared.item import Notes
 from formats.shared.rows import SourceRow, jsonl_rows
 from records.cases import TestCase
 from records.checked_results import RESULT_FIELDS, ResultFault, checked_result
-from records.results import ErrorInfo, TestResult
+from records.results import UNREADABLE, ErrorInfo, TestResult
 
 IDS = ("id", "test_case_id", "case_id")
 
@@ -102,6 +105,11 @@ class _AnswerReader:
         if raw.get("error") or raw.get("status") == "error":
             error = self._error(raw.get("error"))
             result = TestResult(case.id, case.question, "error", error=error, repeat=repeat)
+        elif raw.get("status") == UNREADABLE:
+            result = TestResult(case.id, case.question, UNREADABLE, repeat=repeat)
+            absent = raw.get("absent")
+            why = absent.get("answer") if isinstance(absent, dict) else None
+            result.absent = {"answer": str(why)} if why else UNSET
         else:
             result = checked_result(_fields(raw), case.id, case.question, repeat)
         if first != row.line:

@@ -358,7 +358,7 @@ class _ConversionOutput:
                 "path": "eval_set.jsonl",
                 "sha256": sha256_file(eval_set),
                 "git_commit": None,
-                "labels_sha256": labels_sha256(self._output / "labels"),
+                "labels_sha256": labels_sha256(self._output / "labels", eval_set),
                 "cases": len(self._ids),
             },
             answerer={"imported_sha256": sha256_file(results)},

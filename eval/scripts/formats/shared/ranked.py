@@ -20,7 +20,7 @@ from ragmetrics.matching import DEFAULT_GRADE
 from records.cases import TestCase
 from records.files import read_whole
 from records.lines import BOM
-from records.results import RetrievedChunk, TestResult
+from records.results import RetrievedChunk, TestResult, without_answer
 
 MOST_GRADE = 1_000_000
 """The highest grade of relevance: TREC has none above 10."""
@@ -215,7 +215,7 @@ class Exporter:
             return []
         result = stored_case.results[0]
         if result.status != "ok":
-            self._notes.left_out["failed calls"] += 1
+            self._notes.left_out[without_answer(result)] += 1
             return []
         rows: dict[str, float | None] = {}
         for chunk in result.chunks():

@@ -83,7 +83,7 @@ class Stored:
         corpus = eval_set.parent / "corpus.jsonl"
         self.corpus = corpus if corpus.is_file() else None
         self._notes = notes
-        self._labels, self._label_places = read_labels(labels_dir, notes.report)
+        self._labels, self._label_places = read_labels(labels_dir, notes.report, eval_set)
         self._results = results_file(run) if run else None
         self._index = self._offsets()
 

@@ -14,6 +14,7 @@ from formats.shared.item import CONTEXTS, ImportedCase, Notes, SystemAnswer, chu
 from formats.traces.ids import Key, hashed, hidden
 from formats.traces.private import mask_case
 from formats.traces.reading import (
+    HIDDEN,
     Trace,
     TracedSearch,
     message_in_prompt,
@@ -39,10 +40,18 @@ from formats.traces.spans import (
     messages_of,
 )
 from formats.traces.values import structured, tokens_in
-from records.results import ErrorInfo, RetrievedChunk, Search, SearchedChunk, TestResult, union_of
+from records.results import (
+    UNREADABLE,
+    ErrorInfo,
+    RetrievedChunk,
+    Search,
+    SearchedChunk,
+    TestResult,
+    union_of,
+)
 from records.tool_calls import ToolCall, calls_beside_passages, is_of_passages
 
-UNCERTAIN = "answers that are not certain (unknown)"
+UNREAD = "answers that could not be read (no span says for certain which text is the answer)"
 INCOMPLETE = "traces without their outermost span, or not ended yet (incomplete)"
 NO_QUESTION = "traces without a question (content capture off?)"
 REFERRED = "traces whose contents are kept elsewhere (…messages_ref)"
@@ -263,16 +272,19 @@ def _take_errors(result: TestResult, trace: Trace, notes: Notes) -> None:
     if result.answer is not None:
         notes.left_out["errors of spans in traces that have an answer"] += len(failed)
         return
-    is_uncertain = trace.state == "unknown" and not failed
-    if is_uncertain:
-        notes.left_out[UNCERTAIN] += 1
-    if failed or is_uncertain or not result.retrieved:
+    if trace.state == "unknown":
+        # A tool or a search that failed is no failure of the answer, which came all the same.
+        failed = [span for span in failed if trace.kinds[id(span)] not in HIDDEN]
+        if not failed:
+            notes.left_out[UNREAD] += 1
+            result.status = UNREADABLE
+            result.absent = {"answer": "no span says for certain which text is the answer"}
+            return
+    if failed or not result.retrieved:
         failure = failed[0].failed or failed[0].name if failed else "the spans have no answer"
-        if is_uncertain:
-            failure = "unknown: no span says for certain which text is the answer"
         result.status = "error"
         result.error = ErrorInfo("imported", failure)
-        result.retrieved = None if is_uncertain else []
+        result.retrieved = []
         result.retrieved_from_search = result.seen = result.seen_tools = msgspec.UNSET
 
 

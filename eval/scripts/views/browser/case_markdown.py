@@ -26,8 +26,9 @@ def _lines(run_id: str, detail: Case, state: str, notes: Sequence[CaseNote]) -> 
     yield f"## {markdown_line(detail.case_id)}{repeat}, run {markdown_line(run_id)}"
     yield from ("", f"**{markdown_line(state)}**", "", "Question:")
     yield from markdown_fence(detail.question)
-    if detail.status == "error":
-        yield from ("The call failed:", *markdown_fence(detail.error))
+    if detail.no_answer:
+        what, _, why = detail.no_answer.partition(": ")
+        yield from (f"{what}:", *markdown_fence(why))
     else:
         yield "The bot abstained:" if detail.abstained else "Answer:"
         yield from markdown_fence(detail.answer or "(no answer)")

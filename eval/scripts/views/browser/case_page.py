@@ -45,8 +45,8 @@ def _answer_part(
     """The answer with its claims coloured and ``changed`` words marked, or why there is none."""
     whose = f"claims by {detail.claims_by}" if detail.claims_by else ""
     doc.part(title, " · ".join(part for part in (note, whose) if part))
-    if detail.status == "error":
-        doc.line(f"The call failed: {detail.error}", "bad")
+    if detail.no_answer:
+        doc.line(detail.no_answer, "bad" if detail.status == "error" else "warn")
     elif not detail.answer:
         doc.line("(empty)" if detail.answer == "" else "(no answer)", "dim")
     else:
@@ -245,8 +245,8 @@ def conversation_doc(blank: Blank, turns: Sequence[tuple[Case, str, bool]], curr
         doc.line(state, "bad" if fails else "good")
         for problem in detail.problems:
             doc.line(f"! {problem}", "warn")
-        if detail.status == "error":
-            doc.line(f"The call failed: {detail.error}", "bad")
+        if detail.no_answer:
+            doc.line(detail.no_answer, "bad" if detail.status == "error" else "warn")
         else:
             doc.answer(detail.answer or "(no answer)", detail.claims)
         if detail.tools is not None:

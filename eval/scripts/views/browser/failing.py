@@ -11,8 +11,9 @@ from itertools import repeat
 
 from decisions.case_changes import Ways, ways_of
 from decisions.case_rules import Basis, CaseRules
-from decisions.case_verdict import Key, Ruling, no_response
+from decisions.case_verdict import UNREADABLE_BIT, Key, Ruling, no_response
 from records.answer_table import AnswerTable
+from records.results import UNREADABLE
 from views.browser.query import FAILS, Query
 from views.case import Case
 
@@ -27,10 +28,12 @@ class Failing:
         """The code of a case that does not meet the condition."""
         self._cached: dict[int, tuple[AnswerTable, int, bytearray, Sequence[int]]] = {}
         """By table, at one version of it: the code of each row, and what it breaks."""
-        self._counts: tuple[AnswerTable | None, int, tuple[int, int, int]] = (None, -1, (0, 0, 0))
+        self._counts: tuple[AnswerTable | None, int, tuple[int, int, int, int]]
+        self._counts = (None, -1, (0, 0, 0, 0))
 
     def codes(self, table: AnswerTable) -> bytearray:
-        """For each row 0, or 1 + the place of the rule by which it fails."""
+        """For each row 0, or 1 + the place of the rule by which it fails. An answer that could not
+        be read has 0, too: it does not fail."""
         return self._current(table)[2]
 
     def _current(self, table: AnswerTable) -> tuple[AnswerTable, int, bytearray, Sequence[int]]:
@@ -56,8 +59,10 @@ class Failing:
             for row in rows:
                 if column is None or column[row] != column[row]:
                     codes[row] = 0  # not scored: nobody knows
-        for row in _errors(table, len(codes)):
+        for row in _with_status("error", table, len(codes)):
             codes[row] = 1
+        for row in _with_status(UNREADABLE, table, len(codes)):
+            codes[row] = 0
         return codes
 
     def _by_rules(self, broken: Sequence[int]) -> bytearray:
@@ -75,8 +80,10 @@ class Failing:
             if any(bits):
                 bits.append(0)  # for UNKNOWN
                 broken = array("Q", map(operator.or_, broken, map(bits.__getitem__, codes)))
-        for row in _errors(table, len(broken)):
+        for row in _with_status("error", table, len(broken)):
             broken[row] = no_response(self.ruling)
+        for row in _with_status(UNREADABLE, table, len(broken)):
+            broken[row] = UNREADABLE_BIT
         return broken
 
     def word(self, code: int) -> str:
@@ -99,6 +106,8 @@ class Failing:
         row = table.row_of(*key)
         _, _, codes, broken = self._current(table)
         fails = row is not None and row < len(codes) and bool(codes[row])
+        if row is not None and table.words["status"][row] == UNREADABLE:
+            return False, "not measured: the answer could not be read"
         if self.condition is not None:
             if not fails:
                 return False, f"ok: {self.condition.text}"
@@ -114,11 +123,13 @@ class Failing:
         return bool(said.reasons), text + warning
 
     def case_fails(self, table: AnswerTable) -> Iterator[tuple[Sequence[int], bool]]:
-        """The rows of each case, and whether at least half of them fail."""
+        """The rows of each case that could be read, and whether at least half of them fail."""
         return _case_fails(table, self.codes(table))
 
-    def counts(self, table: AnswerTable) -> tuple[int, int, int]:
-        """The cases of a table, how many of them fail, and how many only have a warning."""
+    def counts(self, table: AnswerTable) -> tuple[int, int, int, int]:
+        """Count all cases, those that fail, those with only a warning, and those not measured.
+
+        Not measured are cases without a readable answer."""
         if self._counts[0] is not table or self._counts[1] != table.version:
             _, version, codes, broken = self._current(table)
             settled = {bits: self.ruling.settle(bits) for bits in set(broken)}
@@ -128,11 +139,13 @@ class Failing:
                 failing = sum(fails for _, fails in by_case)
                 fine = (rows for rows, fails in by_case if broken and not fails)
                 warned = sum(any(broken[row] in warns for row in rows) for rows in fine)
-                counts = len(by_case), failing, warned
+                cases = sum(min(rows) < len(codes) for rows in table.case_rows())
+                counts = cases, failing, warned, cases - len(by_case)
             else:
                 times = Counter(broken)
                 warned = sum(times[bits] for bits in warns if not settled[bits][0])
-                counts = len(codes), len(codes) - codes.count(0), warned
+                unread = len(_with_status(UNREADABLE, table, len(codes)))
+                counts = len(codes), len(codes) - codes.count(0), warned, unread
             self._counts = (table, version, counts)
         return self._counts[2]
 
@@ -159,12 +172,13 @@ class Failing:
 
 def _case_fails(table: AnswerTable, codes: Sequence[int]) -> Iterator[tuple[Sequence[int], bool]]:
     """The same by the codes of one moment: another thread adds rows meanwhile."""
+    status = table.words["status"]
     for rows in table.case_rows():
-        known = [row for row in rows if row < len(codes)]
+        known = [row for row in rows if row < len(codes) and status[row] != UNREADABLE]
         if known:
             yield known, 2 * sum(codes[row] > 0 for row in known) >= len(known)
 
 
-def _errors(table: AnswerTable, count: int) -> list[int]:
-    """The first rows whose calls failed."""
-    return [row for row, word in enumerate(table.words["status"][:count]) if word == "error"]
+def _with_status(status: str, table: AnswerTable, count: int) -> list[int]:
+    """Those of the first rows that have a status."""
+    return [row for row, word in enumerate(table.words["status"][:count]) if word == status]

@@ -306,7 +306,7 @@ class CaseList:
     def title(self, look: Look) -> list[Span]:
         """The run, its state, and the counts."""
         info, table = self.run.info, self.table
-        cases, failing, warned = self.failing.counts(table)
+        cases, failing, warned, unread = self.failing.counts(table)
         spans: list[Span] = [("term", one_line(f" {self.run.run_id}", 60))]
         if progress := rows.progress(info, table.count):
             spans.append(("key", display(f"  {progress}")))
@@ -315,6 +315,8 @@ class CaseList:
         spans.append(("bad" if failing else "good", display(f"{failing} {verb}")))
         if warned:
             spans.append(("warn", display(f", {warned} with a warning")))
+        if unread:
+            spans.append(("warn", display(f", {unread} not measured")))
         if not table.metrics:
             spans.append(("warn", display("  not scored yet")))
         if len(self.listed) != table.count:

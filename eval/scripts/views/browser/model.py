@@ -37,7 +37,8 @@ class RunInfo:
     planned: int | None = None
     errors: int | None = None
     missing: str = ""
-    """How many of the asked cases have no result, in words; "" for none."""
+    """How many of the asked cases have no result, and how many answers could not be read, in words;
+    "" for none."""
     sections: Mapping[str, Mapping[str, tuple[float | None, int]]] = field(default_factory=dict)
     config: tuple[tuple[str, str], ...] = ()
     problem: str = ""

@@ -17,11 +17,13 @@ from typing import Protocol
 
 from ragmetrics.catalogue.cases import RULES
 from records.answer_table import PLAIN, SETS, WORDS, AnswerTable
+from records.results import UNREADABLE
 
 KEYWORDS: Mapping[str, str] = {
     "failing": "cases that fail, by the rules below",
     "passing": "cases that do not fail",
     "failed": "calls that ended with an error",
+    UNREADABLE: "answers that could not be read: they neither fail nor pass",
     "broke": "two runs: succeeded before, fails now",
     "fixed": "two runs: failed before, succeeds now",
     "noted": "it has a note (c) or a flag (f)",
@@ -130,9 +132,10 @@ class QueryTerm:
     def _by_keyword(
         self, table: AnswerTable, rows: Rows, failing: Reasons | None, flips: Flips
     ) -> Rows:
-        if self.name == "failed":
-            statuses = table.words["status"]
-            return [row for row in rows if statuses[row] == "error"]
+        statuses = table.words["status"]
+        if self.name in ("failed", UNREADABLE):
+            status = "error" if self.name == "failed" else UNREADABLE
+            return [row for row in rows if statuses[row] == status]
         if self.name in ("noted", "flagged"):
             ids, only_flags = table.ids, self.name == "flagged"
             noted = {
@@ -144,8 +147,10 @@ class QueryTerm:
         if self.name in ("broke", "fixed"):
             return [row for row in rows if flips.get(row) == self.name]
         codes = failing.codes(table) if failing is not None else bytes(table.count)
-        want_failing = self.name == "failing"
-        return [row for row in rows if row < len(codes) and bool(codes[row]) == want_failing]
+        if self.name == "failing":
+            return [row for row in rows if row < len(codes) and codes[row]]
+        rows_known = (row for row in rows if row < len(codes) and statuses[row] != UNREADABLE)
+        return [row for row in rows_known if not codes[row]]
 
     def _by_number(self, table: AnswerTable, rows: Rows) -> Rows:
         column = table.column(self.name)

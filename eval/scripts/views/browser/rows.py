@@ -13,6 +13,7 @@ from itertools import accumulate
 from decisions.failure_map import loudness
 from ragmetrics.catalogue import METRICS, overview
 from records.answer_table import AnswerTable
+from records.results import UNREADABLE
 from terminal.lists import Line, Span
 from terminal.plot import SHADES
 from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
@@ -213,7 +214,9 @@ def case_row(
         if column.name == "id":
             text = one_line(table.ids[row], 200)
         elif column.name == "why":
-            text = display(failing.word(code) or ("ok" if table.metrics else "-"))
+            fine = "ok" if table.metrics else "-"
+            fine = "not read" if table.words["status"][row] == UNREADABLE else fine
+            text = display(failing.word(code) or fine)
             style = "bad" if code else "dim"
         elif column.name == "question":
             text = one_line(table.questions[row], 600)

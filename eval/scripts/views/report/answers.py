@@ -21,7 +21,7 @@ from records import calibration
 from records.cases import TestCase, ignore, iter_cases
 from records.labels import read_labels
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import ErrorInfo, TestResult, iter_results
+from records.results import UNREADABLE, ErrorInfo, TestResult, iter_results
 from records.run_table import LineKind, RunTable
 from records.runs import CONFIG, RESULTS, read_config, results_file, scored_sections
 from records.scores import OWN_TEXTS, ScoreLine
@@ -238,7 +238,7 @@ class ResultsRead:
     confidences: array[float] = field(default_factory=lambda: array("d"))
     """By the number of an answer; NaN where the bot reported none."""
     answered: bytearray = field(default_factory=bytearray)
-    """By the number of an answer: 1 when results.jsonl holds it, and it is no error."""
+    """By the number of an answer: 1 when results.jsonl holds it, and it could be read."""
     errors: list[CallErrors] = field(default_factory=list)
     configuration: list[ConfigPart] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -282,7 +282,7 @@ def read_results(
                 examples.setdefault(error.kind, error.message[:300])
             if failed[error.kind] <= MOST_IDS:
                 ids.setdefault(error.kind, []).append(result.test_case_id)
-        elif row is not None:
+        elif row is not None and result.status != UNREADABLE:
             back.answered[row] = 1
             if result.confidence is not None:
                 back.confidences[row] = result.confidence
@@ -359,7 +359,7 @@ def read_cases(
     read = CasesRead()
     if not (ids or listed) or not eval_set.exists():
         return read
-    labels, _ = read_labels(labels_dir, ignore)
+    labels, _ = read_labels(labels_dir, ignore, eval_set)
     for case in iter_cases(eval_set, ignore, labels):
         if case.id in ids:
             read.cases[case.id] = case

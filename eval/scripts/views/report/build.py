@@ -24,14 +24,14 @@ from decisions.primary import primary_names, usable_names
 from decisions.rows import Comparison
 from decisions.slices import Embed, common_slices
 from ragmetrics.catalogue import right_metrics
-from records.asked import missing_remark
+from records.asked import missing_remark, unreadable_remark
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import sha256_file
 from records.judgements import Verdicts, read_verdicts
 from records.metrics import ReportSection, read_metrics, sections_without_slices
 from records.notes import read_notes
-from records.results import SCHEMA
+from records.results import SCHEMA, UNREADABLE
 from records.run_table import RunTable, RunTables
 from records.runs import METRICS, SLICES, VERDICTS, VERSION
 from records.scores import OWN_TEXTS
@@ -173,6 +173,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         cases=metrics.get("cases", 0),
         missing=metrics.get("missing"),
         failed_calls=metrics.get("errors", 0),
+        unreadable=metrics.get(UNREADABLE) or UNSET,
         headline=_headline(sections, primary, baseline),
         in_common=in_common.sentences(),
         verdict=figures.verdict(
@@ -180,6 +181,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
             metrics.get("cases", 0),
             metrics.get("errors", 0),
             missing_remark(metrics),
+            unreadable_remark(metrics),
         ),
         comparison=explain_changes(baseline.part, in_full.listed) if baseline else None,
         trend=history_part(folder, options.eval_set, options.targets_file, primary)

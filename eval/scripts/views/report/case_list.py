@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, UnsetType
 
 from decisions.case_changes import CHANGES, PairVerdicts, Ways
-from decisions.case_verdict import Key, RunVerdicts
+from decisions.case_verdict import UNREADABLE_BIT, Key, RunVerdicts
 from decisions.headline import catalogue_row
 from ragmetrics.stats.tally import Slices
 from records.metrics import ROUND
+from records.results import UNREADABLE
 from views.report.answers import MOST_ROWS, FigureRows, Name, RunAnswers
 from views.report.figures import SliceLinks
 from views.report.model import CaseLinks, CaseRow, CaseTable, ReportMetric
@@ -30,7 +31,7 @@ MOST_LISTED, FEWER_LISTED = 10_000, 5_000
 """Rows of the list. A run with more answers than that lists fewer, those that come first in its
 order: its memory goes into their number."""
 
-STATES = ("broke", "fails", "fixed", "warns", "ok")
+STATES = ("broke", "fails", "fixed", "warns", UNREADABLE, "ok")
 """The states of an answer, the worst first."""
 
 Changes = Mapping[str, Sequence[CaseChange]]
@@ -131,6 +132,8 @@ class CaseListing:
         """What became of the answer, one of ``STATES``, and why in a few words."""
         ruling, broken = self.answers.verdicts.ruling, self.answers.verdicts.broken[row]
         way = self.pair.way(case_id) if self.pair else self.ways.get(case_id)
+        if broken & UNREADABLE_BIT:
+            return UNREADABLE, ""
         rule, warns = ruling.first(broken), ruling.rules_of(ruling.settle(broken)[1])
         word = rule.word if rule else warns[0].word if warns else ""
         if way in CHANGES:

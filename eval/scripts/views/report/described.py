@@ -288,7 +288,7 @@ def answer_blocks(answer: ReportAnswer) -> Iterator[Block]:
     yield Heading(f"{one_line(answer.case_id, 80)}{repeat}", 3)
     yield _text("Question", answer.question)
     if answer.error:
-        yield Prose(f"The call failed: {one_line(answer.error, 400)}")
+        yield Prose(words.no_answer_text(one_line(answer.error, 400)))
     state = words.answer_state(answer)
     yield _text(f"Answer{f' ({state})' if state else ''}", answer.answer)
     if answer.reference_answer:

@@ -125,11 +125,16 @@ def _notes(section: Mapping[str, Any]) -> list[str]:
 
 
 def verdict(
-    perspectives: Sequence[Perspective], answers: int, failed_calls: int, missing: str = ""
+    perspectives: Sequence[Perspective],
+    answers: int,
+    failed_calls: int,
+    missing: str = "",
+    unreadable: str = "",
 ) -> TargetsVerdict:
     """Targets met, missed and not measured over all sections, in a sentence and by name.
 
-    ``missing``: the remark on asked cases without a result, if any is.
+    ``missing``: the remark on asked cases without a result, if any is; ``unreadable``: that on
+    answers that could not be read.
     """
     aimed = [
         TargetAim(number, metric)
@@ -151,7 +156,7 @@ def verdict(
         measured=len(decided),
         kept=len(decided) - len(missed),
         says=f"{text}.",
-        doubts=list(_doubts(decided, answers, failed_calls, missing)),
+        doubts=list(_doubts(decided, answers, failed_calls, missing, unreadable)),
         missed=missed,
         unsure=[aim for aim in decided if aim.metric.measure.passed and aim.metric.close],
         open=[aim for aim in unknown if aim.metric.measure.section in measured],
@@ -159,10 +164,12 @@ def verdict(
 
 
 def _doubts(
-    decided: Sequence[TargetAim], answers: int, failed_calls: int, missing: str
+    decided: Sequence[TargetAim], answers: int, failed_calls: int, missing: str, unreadable: str
 ) -> Iterator[str]:
     if missing:
         yield f"{missing}. They count as 0 in answered and pass, and in no other mean."
+    if unreadable:
+        yield f"{unreadable}."
     if failed_calls:
         yield (
             f"Failed calls: {failed_calls:,} of {answers:,}. They count as 0 in answered and pass, "

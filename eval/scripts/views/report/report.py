@@ -384,3 +384,5 @@ class RunReport(ReportPart, frozen=True):
     latency_before: Sequence[StageLatency] = ()
     conversations: Sequence[ReportConversation] | UnsetType = UNSET
     sweep: SweepTable | UnsetType = UNSET
+    unreadable: int | UnsetType = UNSET
+    """Answers that could not be read."""

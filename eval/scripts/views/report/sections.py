@@ -127,7 +127,9 @@ def _answers(report: RunReport) -> Iterator[Block]:
 
 def _head(report: RunReport) -> Iterator[Block]:
     facts = [("cases", words.count(report.cases))]
-    facts += [("failed calls", words.count(report.failed_calls)), *words.head_facts(report)]
+    facts += [("failed calls", words.count(report.failed_calls))]
+    facts += [("unreadable answers", words.count(report.unreadable))] if report.unreadable else []
+    facts += words.head_facts(report)
     yield Prose(", ".join(f"{name}: {one_line(value)}" for name, value in facts))
     if report.comparison:
         yield Conclusion(report.comparison.says[0])

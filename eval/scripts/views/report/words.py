@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from decisions.measures import Measure
 from ragmetrics.pipeline import is_largest
+from records.results import UNREADABLE
 from terminal.page import between, number
 from terminal.tables import counted
 from views.report.model import (
@@ -144,6 +145,18 @@ def not_met(verdict: TargetsVerdict) -> Iterator[tuple[str, str, Sequence[Target
             yield key, title, aims
 
 
+def no_answer_tag(error: str) -> str:
+    """The word for an answer that is not there: it failed, or could not be read."""
+    return UNREADABLE if error.startswith(f"{UNREADABLE}: ") else "failed"
+
+
+def no_answer_text(error: str) -> str:
+    """Why an answer is not there, in a sentence."""
+    if no_answer_tag(error) == UNREADABLE:
+        return f"The answer could not be read: {error.removeprefix(f'{UNREADABLE}: ')}"
+    return f"The call failed: {error}"
+
+
 def answer_state(answer: AnswerSide) -> str:
     """Whether the bot abstained, and how sure it was."""
     parts = []
@@ -230,7 +243,9 @@ def list_text(case_list: CaseTable) -> str:
     shown, left_out = len(case_list.rows), case_list.left_out
     if not shown:
         return NO_SCORES
-    text = f"{shown:,} answers, the worst first: broke, fails, fixed, warns, ok."
+    states = {row.state for row in case_list.rows}
+    unread = f" {UNREADABLE}," if UNREADABLE in states else ""
+    text = f"{shown:,} answers, the worst first: broke, fails, fixed, warns,{unread} ok."
     if left_out:
         text += f" {left_out:,} more are left out; browse_runs.py shows all of them."
     return text
