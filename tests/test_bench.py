@@ -26,11 +26,7 @@ PEERS = {
     "ranx fisher_randomization_test": "bench_compare",
 }
 """Contestants that are not among the test tools, and where they are measured."""
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.thorough,
-    pytest.mark.timeout(900),  # ranx compiles itself at its first use
-]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 _done: dict[str, subprocess.CompletedProcess[str]] = {}
 
 

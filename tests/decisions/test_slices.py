@@ -16,6 +16,7 @@ from decisions.slices import (
     sliced,
 )
 from records.cases import GoldSupport, TestCase
+from records.clusters import cluster_number
 
 
 def made(count: int, question: Callable[[int], str]) -> list[SlicedCase]:
@@ -80,13 +81,60 @@ def test_of_a_slice_that_is_found_the_worse_part_is_named() -> None:
     assert spanish.within == "", "13 of 20 with code and 13 of 20 without: no part is worse"
 
 
+def of_five(at: int, kind: str) -> int:
+    return cluster_number(f"{kind}: {at // 5}")
+
+
 def test_one_conversation_is_no_slice() -> None:
     """Its five questions have one label and all fail: that is one piece of luck, not five."""
     labels = [("with tag t",) if at < 5 else () for at in range(50)]
-    cases = [SlicedCase(f"c{at}", "why", labels[at], cluster=1 + at // 5) for at in range(50)]
-    assert search(cases, lambda at: at < 5).significant == []
+    cases = [
+        SlicedCase(f"c{at}", "why", labels[at], cluster=of_five(at, "conversation"))
+        for at in range(50)
+    ]
+    assert search(cases, lambda at: at < 5).tried == ()
     alone = [case._replace(cluster=0) for case in cases]
     assert search(alone, lambda at: at < 5).significant != []
+
+
+def test_a_label_of_two_documents_says_something_about_these_alone() -> None:
+    """With three documents it says something about others, too."""
+    for documents, start in ((2, "In these documents, questions with"), (3, "Questions with")):
+        cases = [
+            SlicedCase(
+                f"c{at}",
+                "why",
+                ("with tag t",) if at < 5 * documents else (),
+                cluster=of_five(at, "document"),
+            )
+            for at in range(60)
+        ]
+        marks = {hash(case.case_id): bool(case.labels) for case in cases} | {hash("c40"): True}
+        (sentence,) = find_slices(cases, marks).sentences()
+        assert sentence.startswith(f"{start} tag t fail: {5 * documents} of {5 * documents}, ")
+    # 6 documents of 5 have it, but of those without it there is one alone
+    rest = [
+        case._replace(labels=("with tag t",) * (at >= 30), cluster=case.cluster if at >= 30 else 1)
+        for at, case in enumerate(cases)
+    ]
+    (sentence,) = search(rest, lambda at: at >= 30 or at == 3).sentences()
+    assert sentence.startswith("In these documents, questions with tag t fail: 30 of 30, ")
+
+
+def test_a_language_is_found_though_its_documents_have_more_questions() -> None:
+    """5 German documents of 6 questions fail whole; of the 90 questions of 45 others 4 fail."""
+    documents = [at // 6 if at < 30 else 5 + (at - 30) // 2 for at in range(120)]
+    cases = [
+        SlicedCase(
+            f"c{at}",
+            "why",
+            ("with tag de",) if at < 30 else (),
+            cluster=cluster_number(f"document: {documents[at]}"),
+        )
+        for at in range(120)
+    ]
+    (sentence,) = search(cases, lambda at: at < 30 or at % 25 == 5).sentences()
+    assert sentence == "Questions with tag de fail: 30 of 30, others 4 of 90 (p < .001)."
 
 
 def test_foreign_labels_are_shown_as_data() -> None:

@@ -2,9 +2,10 @@
 elsewhere.
 
 Two families of slices share the level of 5 % evenly. What a case is (labels, words, language,
-length, topic) is tested by permuting clusters of equal size; where it is (turn, gold folder, gold
-document) by permuting cases, so that says something about these documents alone. Pairs of slices
-are tried inside a slice that was found, and nowhere else.
+length, topic) is tested by permuting the effects of clusters; where it is (turn, gold folder, gold
+document) by permuting cases, so that says something about these documents alone, as it does of a
+label that too few clusters have. Pairs of slices are tried inside a slice that was found, and
+nowhere else.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decisions.case_changes import PairVerdicts
 from decisions.case_verdict import RunVerdicts
-from ragmetrics.stats.subsets import MarkedItems, adjusted_p
+from ragmetrics.stats.subsets import MarkedItems, adjusted_p, clustered_p
 from ragmetrics.text.language import guess
 from ragmetrics.text.topics import telling_words, topics, word_sets
 from ragmetrics.text.words import fold, words
@@ -43,6 +44,9 @@ ALPHA = 0.05
 
 FEWEST, FEWEST_MARKED = 5, 3
 """Cases of a slice, and failing ones among them, from which on it is tried and reported."""
+
+FEWEST_CLUSTERS = 3
+"""Clusters that a slice has, and clusters of its rest, where it says something about others."""
 
 MOST_CASES = 5_000
 """Of larger sets every second, third … case is looked at."""
@@ -298,6 +302,8 @@ def _search(
     both = [*cases, *reference]
     vectors = embed([case.question for case in both]) if embed and n >= 2 * FEWEST else None
     families = _families(both, n, vectors)
+    if not reference:
+        families = _by_clusters(families, cases)
     used = sum(bool(family) for family in families)
     tried: list[CaseSlice] = []
     for is_place, family in enumerate(families):
@@ -306,12 +312,15 @@ def _search(
             continue
         members = np.array([mask for _, _, mask in family])
         weights = np.array([_WEIGHTS[kind] for kind, _, _ in family])
-        items = MarkedItems(members[:, :n], marked, clusters, whole=not is_place)
-        old = None
+        rng, old = np.random.default_rng(is_place), None
         if reference:
-            clusters = _clusters(reference, without_documents=bool(is_place))
-            old = MarkedItems(members[:, n:], earlier, clusters, whole=not is_place)
-        p = adjusted_p(items, weights, np.random.default_rng(is_place), before=old)
+            before_by = _clusters(reference, without_documents=bool(is_place))
+            old = MarkedItems(members[:, n:], earlier, before_by, whole=not is_place)
+        if is_place or old:
+            items = MarkedItems(members[:, :n], marked, clusters, whole=not is_place)
+            p = adjusted_p(items, weights, rng, before=old)
+        else:
+            p = clustered_p(members, marked.astype(float), clusters, weights, rng)
         for (_, phrase, mask), value in zip(family, p.tolist(), strict=True):
             found = _slice(cases, marked, phrase, bool(is_place), mask[:n], min(1.0, value * used))
             if found.inside[0] < FEWEST_MARKED:
@@ -405,6 +414,35 @@ def _families(cases: Sequence[SlicedCase], n: int, vectors: Vectors | None) -> t
                 distinct.setdefault(mask[:n].tobytes(), (kind, phrase, mask))
         families.append(list(distinct.values()))
     return tuple(families)
+
+
+def _by_clusters(families: tuple[Family, ...], cases: Sequence[SlicedCase]) -> tuple[Family, ...]:
+    """The same slices; what a case is counts as a place where too few clusters have it or lack it.
+
+    A slice that too few conversations or groups have is left out: it tells of their luck alone.
+    """
+    kinds, places = families
+    spread = _spread_over(_clusters(cases))
+    spread_within = _spread_over(_clusters(cases, without_documents=True))
+    tried = {mask.tobytes() for _, _, mask in places}
+    moved = [
+        part
+        for part in kinds
+        if not spread(part[2]) and spread_within(part[2]) and part[2].tobytes() not in tried
+    ]
+    return [part for part in kinds if spread(part[2])], [*places, *moved]
+
+
+def _spread_over(clusters: Sequence[int]) -> Callable[[Bools], bool]:
+    """Whether enough clusters have cases in a slice, and enough have cases outside of it."""
+    import numpy as np
+
+    _, number = np.unique(clusters, return_inverse=True)
+
+    def spread(mask: Bools) -> bool:
+        return all(len(np.unique(number[side])) >= FEWEST_CLUSTERS for side in (mask, ~mask))
+
+    return spread
 
 
 Masks = Iterator[tuple[str, str, "Sequence[bool] | Bools"]]
