@@ -1,10 +1,10 @@
 """Write the parts of the documents that repeat the code, or check that they are up to date.
 
-In: the catalogue of metrics, the labeller's table of actions, and docstring and options of every
-script. Out: the tables of metrics in docs/metrics.md, of keys in docs/labelling.md and of known
-products in docs/products.md (between the line `<!-- generated: metrics -->`, `keys` or `products`,
-and `<!-- end -->`; all else there is left alone), a page a script in docs/, and docs/README.md,
-which lists them and explains the options that many of them share.
+In: the catalogue of metrics, the tables of actions of labeller and browser, and docstring and
+options of every script. Out: the tables of metrics in docs/metrics.md, of keys in docs/labelling.md
+and of known products in docs/products.md (between the line `<!-- generated: metrics -->`, `keys` or
+`products`, and `<!-- end -->`; all else there is left alone), a page a script in docs/, and
+docs/README.md, which lists them and explains the options that many of them share.
 
 \b
 Examples:
@@ -41,6 +41,8 @@ from ragmetrics import catalogue
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue.metric import Metric
 from terminal.actions import Action, keymap_id, shown_key
+from views.browser.actions import ACTIONS as SCREENS
+from views.browser.actions import PARTS
 
 SCRIPTS = storage.ROOT / "eval" / "scripts"
 GUIDES = (
@@ -62,6 +64,9 @@ GUIDES = (
 )
 """The documents written by hand: file, name, what is in it."""
 SHARED_LINE = "[Options of many scripts](README.md#options-of-many-scripts)\n"
+ABOUT_SCREENS = """\
+Screens: *runs* lists runs, *cases* the cases of a run, *flips* the cases that two runs answer
+differently, *groups* their counts; *case* and *pair* show one case, of one run or of both."""
 GUARD = 'if __name__ == "__main__":'
 MARK = "<!-- Made by make_docs.py from the script's docstring and options: run `make docs`. -->"
 END = "<!-- end -->"
@@ -70,6 +75,8 @@ SHARED = (
     *("--json", "-q, --quiet", "-v, --verbose", "-h, --help"),
 )
 """Options that many scripts share: docs/README.md explains them once."""
+TERM = re.compile(r"  (\S{1,9}) {2,}(\S.*)")
+"""A line of a list: a word, and what it means."""
 COLUMNS = ("metric", "what it says", "range", "unit", "better", "needs", "source", "definition")
 
 
@@ -124,11 +131,27 @@ def key_tables(actions: Iterable[Action]) -> str:
 
 def key_row(action: Action) -> tuple[str, str, str]:
     """One action: its name in a keymap file, its keys as a person reads them, and its help."""
+    return f"`{keymap_id(action)}`", keys_in_words(action), action.help.replace("<", "&lt;")
+
+
+def keys_in_words(action: Action) -> str:
+    """The keys of an action as a person reads them."""
     names = dict.fromkeys(f"`{shown_key(key)}`" for key in action.keys)
     keys = " ".join(names) or "none: by name, from `:`"
-    if action.then:
-        keys += f", then one of `{' '.join(action.then)}`"
-    return f"`{keymap_id(action)}`", keys, action.help.replace("<", "&lt;")
+    return f"{keys}, then one of `{' '.join(action.then)}`" if action.then else keys
+
+
+def browser_keys(screens: Mapping[str, Mapping[str, Action]]) -> str:
+    """A Markdown table of the browser's keys by what they are for: keys, what they do, where."""
+    rows: dict[tuple[int, str, str], list[str]] = {}
+    for screen, actions in screens.items():
+        for action in actions.values():
+            row = (PARTS.index(action.part), keys_in_words(action), action.help)
+            rows.setdefault(row, []).append(screen)
+    cells = [("keys", "what they do", "on the screens"), ("---",) * 3]
+    for (_, keys, text), names in sorted(rows.items(), key=lambda row: row[0][0]):
+        cells.append((keys, text, "all" if len(names) == len(screens) else ", ".join(names)))
+    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in cells) + "\n"
 
 
 def product_table(recipes: Iterable[Recipe]) -> str:
@@ -236,15 +259,20 @@ def page(script: Path, tables: str) -> str:
 
 
 def _as_markdown(about: str) -> list[str]:
-    """The paragraphs of a docstring; commands and other indented lines as code."""
+    """The paragraphs of a docstring; indented lines as a list of terms, or as code."""
     parts = []
     for block in about.split("\n\n"):
-        lines = block.splitlines()
-        text = [line for line in lines if not line.startswith("  ")]
-        code = textwrap.dedent("\n".join(line for line in lines if line.startswith("  ")))
-        code = re.sub(r"(?<=\S) {4,}", " \\\\\n    ", code)  # a call that Python joined
-        parts += ["\n".join(text).replace("``", "`")] if text else []
-        parts += [f"```sh\n{code}\n```"] if code else []
+        for indented, run in groupby(block.splitlines(), key=lambda line: line.startswith("  ")):
+            lines = list(run)
+            terms = [TERM.fullmatch(line) for line in lines]
+            if not indented:
+                parts.append("\n".join(lines).replace("``", "`"))
+            elif all(terms):
+                parts.append("\n".join(f"- `{term[1]}`: {term[2]}" for term in terms if term))
+            else:
+                code = textwrap.dedent("\n".join(lines))
+                code = re.sub(r"(?<=\S) {4,}", " \\\\\n    ", code)  # a call that Python joined
+                parts.append(f"```{'json' if code.startswith('{') else 'sh'}\n{code}\n```")
     return parts
 
 
@@ -299,6 +327,8 @@ def wanted_files(root: Path) -> dict[Path, str | None]:
     texts |= {
         docs / f"{script.stem}.md": page(script, option_tables(script)) for script in runnable
     }
+    browser = docs / "browse_runs.md"
+    texts[browser] = f"{texts[browser]}\n## Keys\n\n{ABOUT_SCREENS}\n\n{browser_keys(SCREENS)}"
     for path in sorted(docs.glob("*.md")):
         if path not in texts and (_read(path) or "").startswith(MARK):
             texts[path] = None

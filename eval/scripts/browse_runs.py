@@ -6,16 +6,8 @@ the list of runs, with one run its cases. With two (BASE NEW) you see the cases 
 and fail in the other. A run in progress grows as you look.
 
 Enter opens and Esc goes back; in a case, left and right (h l) go to the case before and after it.
-
-\b
-/        list: filters, such as failing category=factual recall@5=0 words;
-         counts by reason and means follow; page: searches, n N next hit
-n        shows what failing cases have in common A        counts the shown cases by reason,
-category, tag, document, ... S C F !  order, columns, failing cases only, what counts as success c f
-note and flag a case, which the report shows; u undoes y Y      copy the id, copy the case as
-Markdown X        exports what is shown: CSV, JSONL, or a new eval set T D L    scores of a case
-over all runs, compare two runs, label the case ?        all keys; they do the same as in
-label_eval.py
+/ filters a list, such as `failing category=factual recall@5=0 words`, and searches in a case. ?
+shows all keys of a screen. A key does the same in label_eval.py.
 
 \b
 Examples:

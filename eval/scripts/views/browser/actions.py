@@ -280,8 +280,9 @@ def label_case(screen: ActionScreen[Any], browser: Browser, run_id: str, case_id
 
 def key_names(action: Action) -> str:
     """The keys of an action as a person reads them."""
-    shown = map(shown_key, action.keys)
-    return " ".join(f"{key} {action.then}" if action.then else key for key in shown)
+    shown = dict.fromkeys(map(shown_key, action.keys))
+    keys = " ".join(f"{key} {action.then}" if action.then else key for key in shown)
+    return keys or "by : name"
 
 
 def _guide() -> HelpPage:
