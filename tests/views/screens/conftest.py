@@ -63,6 +63,7 @@ class FakeRun:
     tell: Callable[[], None] = lambda: None
     exported: Any = None
     answer: str = "Thirty days. For ever."
+    verdict: tuple[str, ...] = ()
     rules: CaseRules = CaseRules()  # noqa: RUF009 - it is frozen
     basis: Basis = Basis()  # noqa: RUF009
 
@@ -87,7 +88,7 @@ class FakeRun:
         self.reading = "closed"
 
     def first_lines(self, base: Any) -> Sequence[str]:
-        return ()
+        return self.verdict
 
     def slices(self, marks: Mapping[int, bool]) -> Slices:
         """The slices by tag: case numbers begin at 0, the odd ones have the tag `odd`."""

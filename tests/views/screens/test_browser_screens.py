@@ -119,6 +119,18 @@ async def test_flips_of_two_runs(fakes: Any) -> None:
         assert "0 broke  1 fixed" in fakes.shown(app)
 
 
+async def test_two_runs_begin_with_the_verdict(fakes: Any) -> None:
+    """As from the list of runs: the first line of the comparison, in place of what counts as ok."""
+    made = fakes.library()
+    made.runs["new"].verdict = ("WORSE: finds less.", "Next: look.")
+    for keys, runs in (((), ["base", "new"]), (("space", "j", "D"), [])):
+        app = BrowseApp(made, runs)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press(*keys)
+            while "WORSE: finds less." not in fakes.shown(app):  # another thread reads it
+                await pilot.pause(0.02)
+
+
 async def test_tab_goes_through_what_a_prompt_could_become(fakes: Any) -> None:
     """Values come with their numbers of cases; letters typed before Tab are not overtaken."""
     app = BrowseApp(fakes.library(), ["new"])

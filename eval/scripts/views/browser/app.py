@@ -100,6 +100,8 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
     def _start_reading(self) -> None:
         for run in self._opened.values():
             run.start(self._post_change)
+        if isinstance(self.first, CasesScreen) and isinstance(self.first.cases, PairList):
+            self._compare(self.first.cases)
 
     def _post_change(self) -> None:
         """Called in a reading thread."""
@@ -144,13 +146,17 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         except ValueError as error:
             self._warn(str(error))
         else:
-            Thread(target=self._compare, args=(cases,), name="compare", daemon=True).start()
+            self._compare(cases)
             self.push_screen(CasesScreen(self, cases, ascii_only=self.ascii_only))
 
     def _compare(self, cases: PairList) -> None:
-        """In a thread: what the comparison of two runs says."""
-        cases.says = cases.run.first_lines(cases.base)
-        self._post_change()
+        """Find out in a thread what the comparison of two runs says."""
+
+        def compare() -> None:
+            cases.says = cases.run.first_lines(cases.base)
+            self._post_change()
+
+        Thread(target=compare, name="compare", daemon=True).start()
 
     def ask_base(self, new: str) -> None:
         """Ask which run `new` is compared with."""
