@@ -294,7 +294,7 @@ def sized(shape: str, least: int, simulation: int) -> list[SlicedCase]:
 def print_sizes(lost: int, simulations: int) -> bool:
     """A slice lost whole of documents of several sizes, and how often chance alone names any."""
     rows, shares, kept = [], [], True
-    for shape, title in SHAPES.items():
+    for number, (shape, title) in enumerate(SHAPES.items()):
         named = 0
         for simulation in range(lost):
             cases = sized(shape, 0, simulation)
@@ -307,8 +307,8 @@ def print_sizes(lost: int, simulations: int) -> bool:
         for icc in ICCS:
             found = 0
             for simulation in range(simulations):
-                cases = sized(shape, 0, simulation)
-                rng = np.random.default_rng([33, simulation])
+                rng = np.random.default_rng([33, number, int(10 * icc), simulation])
+                cases = sized(shape, 0, int(rng.integers(1 << 32)))
                 luck = [case.cluster for case in cases]
                 fails = failing(np.full(len(cases), 0.2), luck, icc, rng)
                 found += bool(search(cases, fails).significant)
@@ -334,7 +334,7 @@ def run(*, tiny: bool = False, parts: Sequence[str] = PARTS) -> bool:
     many = 4 if tiny else 200
     tables: dict[str, Callable[[], bool]] = {
         "cost": lambda: print_cost(demo),
-        "sizes": lambda: print_sizes(4 if tiny else 20, 2 * many),
+        "sizes": lambda: print_sizes(4 if tiny else 20, 5 * many),
         "power": lambda: print_power(demo, many),
         "false": lambda: print_false(demo, 2 * many),
         "rise": lambda: print_rise(demo, many),
