@@ -7,9 +7,9 @@
 Power at the printed MDE, false verdicts and EVALSIG beside (decisions_compare.py),
 coverage of the intervals (decisions_coverage.py), few documents and scores in between
 (decisions_few.py), the default gate (decisions_gate.py), the history's alerts
-(decisions_history.py), what failing cases have in common (decisions_slices.py), turns of
-conversations (decisions_turns.py), unjudged passages (decisions_unjudged.py). Each is a script of
-its own with more options.
+(decisions_history.py), lost scores, refusals and leads (decisions_lost.py), what failing cases
+have in common (decisions_slices.py), turns of conversations (decisions_turns.py), unjudged passages
+(decisions_unjudged.py). Each is a script of its own with more options.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-PARTS = ("compare", "coverage", "few", "gate", "history", "slices", "turns", "unjudged")
+PARTS = ("compare", "coverage", "few", "gate", "history", "lost", "slices", "turns", "unjudged")
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -228,7 +228,7 @@ def json_bytes(report: Report) -> bytes:
     "--margin",
     type=options.FiniteRange(min=0, min_open=True),
     metavar="SIZE",
-    help="Report a metric as equal when its whole interval is within this difference.",
+    help="The share of a metric's range that does not matter: an interval within it is SAME.",
 )
 @click.option(
     "--fail-on",

@@ -98,6 +98,7 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **va
     )
     from decisions.history import read_history
     from decisions.primary import lead_of, primary_names
+    from records.targets import declared_matters
 
     if values["as_json"] and _is_dash(values["csv_file"]):
         raise StorageError("--csv - and --json both write to stdout; give --csv a file.")
@@ -115,7 +116,7 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **va
     drop = values["drop"]
     rule = AlertRule(primary, None if drop is None else drop / 100)
     clusters = clusters_of_points(history, eval_set)
-    pairs = PointPairs(history.points, primary, clusters, lead_of(primary))
+    pairs = PointPairs(history.points, primary, clusters, lead_of(primary), declared_matters())
     lines = make_lines(history.points, keys, rule, pairs)
     newest = len(history.points) - 1
     says = pairs.says(newest - 1, newest) if newest else ()

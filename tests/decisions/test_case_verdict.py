@@ -240,9 +240,9 @@ def test_reasons_are_sentences_with_the_facts() -> None:
     assert says("no_gold", 0.0) == "no gold passage within the first 3"
     assert says("no_gold", 0.25) == "no gold passage within the first 3, the first one is at rank 4"
     gone = ruling.sentence(rule["no_gold"], {}, before={"retrieval.mrr": 0.25})
-    assert gone == "the gold passage was at rank 4, is gone"
+    assert gone == "the right passage was at rank 4 and is now missing"
     lower = ruling.sentence(rule["no_gold"], {"retrieval.mrr": 0.2}, before={"retrieval.mrr": 0.5})
-    assert lower == "the gold passage was at rank 2, is at rank 5"
+    assert lower == "the right passage was at rank 2 and is now at rank 5"
     assert says("wrong", 1.5) == "the judge gives 1.5 of 5 points for correctness"
     assert says("number", 2.0, {"numbers": {"fabricated": ["42", 7]}}) == (
         "2 numbers in no passage: 42, 7"

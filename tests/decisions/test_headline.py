@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
+from decisions.coverage import Coverage
 from decisions.effects import Effect, Spread, minimum_detectable_effect
-from decisions.engine import Headline, PrimaryTable, decide
+from decisions.engine import Headline, PrimaryRow, PrimaryTable, decide, headline_of
 from decisions.headline import (
     cases_needed,
-    of_hundred,
     repeat_advice,
     repeated_mde,
     sweep_line,
     with_headline,
 )
+from decisions.metric_words import amounts, finding
 from decisions.primary import lead_of
 from decisions.row_tests import bot_noise
 from decisions.rows import Comparison, MetricRow
@@ -35,6 +36,7 @@ def row(name: str, base: float, new: float, verdict: Any, **more: Any) -> Metric
     section, _, metric = name.partition(".")
     values: dict[str, Any] = {"primary": True, "n": 100, "units": 100, "p_joint": 0.01} | more
     effect = Effect(100, 100, 100, 100, 100, base, new, new - base, spread=SPREAD)
+    effect = replace(effect, ones=(round(100 * base), round(100 * new)))
     fixed: dict[str, Any] = {"effect": effect, "mde": 0.08, "critical": 2.4}
     values = fixed | values
     return MetricRow(
@@ -54,7 +56,8 @@ FELL = row("pipeline.pass", 0.6, 0.48, "worse")
 
 def price(name: str, ratio: float, verdict: str) -> MetricRow:
     section, _, metric = name.partition(".")
-    return MetricRow(section, metric, False, ratio=ratio, verdict=verdict, n=100)  # type: ignore
+    effect = Effect(100, 100, 100, 100, 100, medians=(58.8, 58.8 * ratio))
+    return MetricRow(section, metric, False, ratio=ratio, verdict=verdict, n=100, effect=effect)  # type: ignore
 
 
 def test_a_win_says_what_the_others_could_have_shown_and_what_it_costs() -> None:
@@ -62,9 +65,10 @@ def test_a_win_says_what_the_others_could_have_shown_and_what_it_costs() -> None
     slower = price("pipeline.latency_ms", 2.4, "worse")
     cheaper = price("pipeline.cost_usd", 0.59, "better")
     assert said("BETTER", RECALL, QUIET, redundancy, slower, cheaper) == [
-        "BETTER: finds the needed evidence for 81 of 100 questions (68 before).",
+        "BETTER: finds 81 % of the needed evidence (68 % before).",
         "No fall is shown in 1 other primary metric: a fall of 8 points or more would show.",
-        "Calls take 2.4 times as long and cost 41 % less.",
+        "Calls cost 41 % less.",
+        "The median call takes 141 ms (58.8 before), if the load was the same.",
         "Look at: redundancy_tfidf misses its target (0.186 → 0.206, target < 0.2).",
         "Next: gate_run.py --run new --baseline old.",
     ]
@@ -74,26 +78,26 @@ def test_a_win_beside_a_suspected_fall_names_it_first() -> None:
     suspect = row("abstention.decision_right", 0.79, 0.74, "no evidence", look=True)
     first, second = said("BETTER", RECALL, suspect)
     assert first == (
-        "BETTER, but right decision to answer or to decline may have fallen: 79 → 74 of 100. It "
-        "finds the needed evidence for 81 of 100 questions (68 before)."
+        "BETTER, but right decisions to answer or to decline may have fallen: 79 → 74 of 100. It "
+        "finds 81 % of the needed evidence (68 % before)."
     )
     assert second.startswith("Next:"), "nothing is left that could not have fallen unseen"
 
 
 def test_a_loss_a_trade_off_and_their_next_steps() -> None:
     assert said("WORSE", FELL) == [
-        "WORSE: answers 48 of 100 questions as expected (60 before).",
+        "WORSE: passes every check on 48 of 100 questions (60 before).",
         "Next: see which cases broke: browse_runs.py old new.",
     ]
     first, *_, last = said("MIXED", RECALL, FELL)
     assert first == (
-        "MIXED: finds the needed evidence for 81 of 100 questions (68 before), but answers 48 of "
-        "100 questions as expected (60 before)."
+        "MIXED: finds 81 % of the needed evidence (68 % before), but passes every check on 48 of "
+        "100 questions (60 before)."
     )
     assert last == (
-        "Next: browse_runs.py old new shows what broke; then write which metric counts most, such "
-        'as lead = "retrieval.evidence_recall@5", under [decide] of eval/targets.toml.'
-    )
+        "Next: see which cases broke: browse_runs.py old new; before the next comparison, write "
+        "which metric counts most as lead under [decide] of eval/targets.toml."
+    ), "the winner is never proposed"
 
 
 def test_nothing_clear_says_what_would_show_it() -> None:
@@ -101,7 +105,9 @@ def test_nothing_clear_says_what_would_show_it() -> None:
     needed = cases_needed(QUIET, 0.04)
     assert needed is not None
     first, then = said("NO CLEAR DIFFERENCE", QUIET)
-    assert first == "NO CLEAR DIFFERENCE: with 100 cases a change of 8 points or more would show."
+    assert first == (
+        "NO CLEAR DIFFERENCE: 100 cases could miss ±8 points of responses that pass every check."
+    )
     assert then == f"To see 4 points, about {-(-needed // 10) * 10} cases are needed."
     *_, last = said("NO CLEAR DIFFERENCE", replace(QUIET, noise=None))
     assert last == (
@@ -128,29 +134,45 @@ def test_the_same_within_a_margin_leaves_the_choice_to_the_reader() -> None:
     slower = price("pipeline.latency_ms", 1.4, "worse")
     cheaper = price("pipeline.cost_usd", 0.59, "better")
     assert said("SAME", equal, slower, cheaper, margin=0.05) == [
-        "SAME within 5 points; calls of the new run take 1.4 times as long and cost 41 % less: "
-        "you choose."
+        "SAME within 5 points; calls of the new run cost 41 % less: you choose.",
+        "The median call takes 82.3 ms (58.8 before), if the load was the same.",
     ]
 
 
 def test_a_partial_run_and_a_metric_of_one_run_alone_are_incomplete() -> None:
     lost = {"missing": (0, 40), "asked": (146, 146), "compared": 106}
-    first, then = said("WORSE", FELL, rest="NO CLEAR DIFFERENCE", **lost)
+    rest = {"rest": "NO CLEAR DIFFERENCE", "rest_rows": (replace(QUIET, mde=0.121),)}
+    first, then = said("WORSE", FELL, **rest, **lost)
     assert first == (
         "INCOMPLETE: 40 of 146 cases have no result in new (run_eval.py --resume --run-id new); on "
-        "the other 106 no difference is clear."
+        "the other 106 no difference is clear (could miss ±13 points of responses that pass every "
+        "check)."
     )
     assert then == "Next: get these results, score them (eval_suite.py), and compare again."
-    first, _ = said("WORSE", FELL, rest="NO CLEAR DIFFERENCE", rest_mde=0.121, **lost)
-    assert first.endswith("no difference is clear (a change of 13 points or more would show).")
     (first,) = said("BETTER", RECALL, half=(("pipeline.pass", True),), rest="BETTER")
     assert first == (
-        "INCOMPLETE: in the metrics that both runs have it is better: finds the needed evidence "
-        "for 81 of 100 questions (68 before); pipeline.pass is scored in old, not in new."
+        "INCOMPLETE: pipeline.pass is scored in old, not in new; in the others it is better: finds "
+        "81 % of the needed evidence (68 % before)."
     )
-    (first,) = said("WORSE", FELL, half=(("pipeline.pass", True),), rest="WORSE")
-    assert first.startswith("INCOMPLETE: in the metrics that both runs have it is worse: ")
-    assert first.endswith("; pipeline.pass is scored in old, not in new.")
+
+
+def test_what_is_missing_hides_nothing_that_is_worse() -> None:
+    half = (("groundedness.claim_support_rate", True),)
+    first, last = said("WORSE", FELL, half=half, rest="WORSE")
+    assert first == (
+        "WORSE: passes every check on 48 of 100 questions (60 before); "
+        "groundedness.claim_support_rate is scored in old, not in new."
+    )
+    assert last == "Next: see which cases broke: browse_runs.py old new."
+    first = said("MIXED", RECALL, FELL, half=half, rest="MIXED")[0]
+    assert first.startswith("MIXED: finds 81 % of the needed evidence")
+    lost = {"missing": (0, 40), "asked": (146, 146), "compared": 106}
+    first = said("WORSE", FELL, rest="WORSE", rest_rows=(FELL,), **lost)[0]
+    assert first == (
+        "WORSE: passes every check on 48 of 100 questions (60 before), on the 106 cases that both "
+        "runs have results of; 40 of 146 cases have no result in new (run_eval.py --resume "
+        "--run-id new)."
+    )
 
 
 def test_few_cases_and_fixed_documents_are_said() -> None:
@@ -158,13 +180,119 @@ def test_few_cases_and_fixed_documents_are_said() -> None:
     assert said("TOO FEW", few) == ["TOO FEW: 4 cases to compare; 6 are needed."]
     scope = "on these 3 documents; other documents may differ"
     first = said("BETTER", RECALL, scope=scope)[0]
-    assert first.endswith(f"(68 before), {scope}.")
+    assert first.endswith(f"(68 % before), {scope}.")
 
 
-def test_cases_of_a_hundred_show_that_they_differ() -> None:
-    assert of_hundred(row("pipeline.pass", 0.501, 0.504, "no evidence")) == ("50.1", "50.4")
-    assert of_hundred(row("pipeline.pass", 0.5, 0.5, "no evidence")) == ("50", "50")
-    assert of_hundred(row("judged.correctness", 3.25, 4.0, "better")) == ("3.250", "4.000")
+def test_a_count_is_said_of_cases_that_were_counted() -> None:
+    """146 cases of 0 and 1 are counted; with repeats, and of what is shared out, it is a share; a
+    rank is neither."""
+
+    def words(name: str, base: float, new: float, ones: Any = None) -> tuple[Any, str]:
+        section, _, metric = name.partition(".")
+        effect = Effect(146, 146, 146, 146, 146, base, new, new - base, ones=ones)
+        found = MetricRow(section, metric, True, base=base, new=new, n=146, effect=effect)
+        return amounts(found), finding(found)
+
+    passed = "passes every check on 61 of 146 questions (70 before)"
+    assert words("pipeline.pass", 70 / 146, 61 / 146, (70, 61)) == (("70", "61", " of 146"), passed)
+    shared = "passes every check on 41.8 % of questions (42.3 % before)"
+    assert words("pipeline.pass", 0.423, 0.418) == (("42.3", "41.8", " %"), shared)
+    evidence = "finds 79 % of the needed evidence (72 % before)"
+    assert words("retrieval.evidence_recall@5", 0.72, 0.79, (105, 115))[1] == evidence
+    claims = "supports in an average answer 99.5 % of claims with passages (99 % before)"
+    assert words("groundedness.claim_support_rate", 0.989, 0.995)[1] == claims
+    early = "how early the first right passage comes: 0.333 (0.500 before)"
+    assert words("retrieval.mrr", 0.5, 1 / 3)[1] == early
+    assert words("pipeline.pass", 0.5, 0.5)[0] == ("50", "50", " %")
+    assert words("judged.correctness", 3.25, 4.0)[0] == ("3.250", "4.000", "")
+
+
+def test_many_cases_that_changed_both_ways_are_the_news() -> None:
+    moved = replace(QUIET, rose=30, fell=30, n=140, mde=0.29)
+    assert said("NO CLEAR DIFFERENCE", moved)[0] == (
+        "NO CLEAR DIFFERENCE: 60 of 140 cases changed, 30 each way; they could miss ±29 points of "
+        "responses that pass every check."
+    )
+    few = replace(moved, rose=14, fell=13)  # 27 of 140 are under a fifth
+    assert "each way" not in said("NO CLEAR DIFFERENCE", few)[0]
+    uneven = said("NO CLEAR DIFFERENCE", replace(moved, rose=26, fell=34))[0]
+    assert "60 of 140 cases changed, 26 for the better;" in uneven
+
+
+def test_the_size_of_what_is_proven() -> None:
+    """An interval of 1 to 6 points where 5 matter; without a margin, less than a point."""
+    small = replace(RECALL, interval=(0.01, 0.06), delta=0.035)
+    assert said("BETTER", small, margin=0.05)[0].startswith(
+        "BETTER, by 1 to 6 points (5 matter): finds 81 % "
+    )
+    assert said("BETTER", small)[0].startswith("BETTER: ")
+    tiny = replace(RECALL, interval=(0.002, 0.008), delta=0.005)
+    assert said("BETTER", tiny)[0].startswith("BETTER, by less than a point: ")
+    large = replace(RECALL, interval=(0.06, 0.2), delta=0.13)
+    assert said("BETTER", small, large, margin=0.05)[0].startswith("BETTER: "), "one matters"
+    within = replace(RECALL, verdict="equal", interval=(0.001, 0.009), delta=0.005)
+    assert said("SAME", within, margin=0.05) == [
+        "SAME within 5 points (needed evidence in the first 5 passages .5 points higher, not by "
+        "chance)."
+    ]
+
+
+LEAD = "retrieval.evidence_recall@5"
+
+
+def test_the_lead_decides_the_word() -> None:
+    first, *_, last = said("BETTER", RECALL, FELL, lead=LEAD)
+    assert first == (
+        "BETTER in what you lead by: finds 81 % of the needed evidence (68 % before); worse: "
+        "passes every check on 48 of 100 questions (60 before)."
+    )
+    assert last == "Next: see which cases broke: browse_runs.py old new."
+    better = row("pipeline.pass", 0.5, 0.6, "better")
+    fell = row(LEAD, 0.81, 0.68, "worse")
+    assert said("WORSE", fell, better, lead=LEAD)[0] == (
+        "WORSE in what you lead by: finds 68 % of the needed evidence (81 % before); better: "
+        "passes every check on 60 of 100 questions (50 before)."
+    )
+    open_lead = row(LEAD, 0.8, 0.79, "no evidence")
+    start = "NO CLEAR DIFFERENCE in what you lead by "
+    others = "; better: passes every check on 60 of 100 questions (50 before)."
+    assert said("NO CLEAR DIFFERENCE", open_lead, better, lead=LEAD)[0] == (
+        f"{start}(a fall of 8 points would have been seen){others}"
+    )
+    suspect = replace(open_lead, look=True)
+    assert said("NO CLEAR DIFFERENCE", suspect, better, lead=LEAD)[0] == (
+        f"{start}(needed evidence in the first 5 passages may have fallen: 80 → 79 %){others}"
+    )
+    assert said("WORSE", open_lead, FELL, lead=LEAD)[0].startswith("WORSE: passes every check")
+    gone = said("INCOMPLETE", better, lead=LEAD, rest="INCOMPLETE")[0]
+    assert gone == (
+        f"INCOMPLETE: {LEAD}, which you lead by, has no score in either run; in the others it is "
+        "better: passes every check on 60 of 100 questions (50 before)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("lead", "others", "word"),
+    [
+        ("better", ("worse",), "BETTER"),
+        ("worse", ("better", "better"), "WORSE"),
+        ("no evidence", ("better", "no evidence"), "NO CLEAR DIFFERENCE"),
+        ("equal", ("better",), "NO CLEAR DIFFERENCE"),
+        ("no evidence", ("worse",), "WORSE"),
+        ("equal", ("better", "worse"), "MIXED"),
+        ("no verdict", ("better",), "INCOMPLETE"),
+        ("no verdict", ("worse",), "WORSE"),
+        ("equal", ("equal",), "SAME"),
+    ],
+)
+def test_the_word_with_a_lead(lead: Any, others: tuple[Any, ...], word: Headline) -> None:
+    effect, coverage = Effect(9, 9, 9, 9, 9), Coverage(9)
+    rows = [
+        PrimaryRow(f"x.{at}", True, effect, verdict=verdict, coverage=coverage)
+        for at, verdict in enumerate((lead, *others))
+    ]
+    assert headline_of(rows, "x.0") == word
+    assert headline_of(rows[::-1], "x.0") == word
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from records.errors import StorageError
-from records.run_table import find_score_line
 from records.scores import (
     Reasons,
     encode_head,
     encode_lines,
     encode_scores,
+    find_score_line,
     metric_names,
     read_scores,
     read_whole_scores,

@@ -169,7 +169,7 @@ def test_one_number_of_broken_and_fixed_cases(home: Path) -> None:
         states = {row[0] for row in report["case_list"]["rows"] if row[2].startswith(way)}
         assert states == ids
         assert {case_id for case_id, own in shown.items() if own == way} == ids, "the browser"
-    assert "the gold passage was at rank 1, is gone" in printed
+    assert "the right passage was at rank 1 and is now missing" in printed
     for run in runs:
         run.close()
 

@@ -107,7 +107,7 @@ def test_a_rubric_declared_in_targets_decides_and_is_marked(
 ) -> None:
     shown = compared_page(runs, tmp_path / "home")
     assert "! Not calibrated by labels of people: helpful, helpful_rank." in shown
-    assert "BETTER: helpful: 75 of 100 (25 before)." in shown
+    assert "BETTER: helpful: 30 of 40 (10 before)." in shown
 
 
 def change_section(runs: JudgedRun, change: Any) -> None:

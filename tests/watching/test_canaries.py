@@ -45,7 +45,7 @@ def test_quiet_days_are_no_alarm(runs: Path) -> None:
     assert (look.newest, look.baseline, look.runs) == ("canaries-09", "canaries-00", 10)
     assert (look.passed, look.alarms) == (True, ())
     (said,) = look.notes
-    assert said.startswith("NO CLEAR DIFFERENCE: with 40 cases a change of ")
+    assert said.startswith("NO CLEAR DIFFERENCE: 40 cases could miss ±")
     assert sentence(look) == (
         "Canaries: canaries-09 passes the gate against canaries-00; no alarm in 10 runs."
     )
@@ -58,7 +58,7 @@ def test_a_bot_that_got_worse_is_an_alarm_with_its_day(runs: Path) -> None:
     assert not look.passed
     (alarm,) = look.alarms
     assert alarm.startswith("retrieval.evidence_recall@5 is worse since canaries-10 of 2026-03-11")
-    assert look.notes[0].startswith("WORSE: finds the needed evidence for 50 of 100 questions")
+    assert look.notes[0].startswith("WORSE: finds 50 % of the needed evidence (80 % before)")
     assert "as on 1 of 20 quiet days" in look.notes[1]
 
 

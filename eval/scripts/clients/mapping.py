@@ -16,7 +16,7 @@ from ragmetrics.abstention import detect
 from ragmetrics.matching import SEPARATOR, heading_segments
 from ragmetrics.paths import PathCut
 from records.checked_results import SEARCH_TIMES, ResultFault, checked_result
-from records.results import Reference, RetrievedChunk, Search, TestResult
+from records.results import NO_LIST, Reference, RetrievedChunk, Search, TestResult
 from records.tool_calls import TOOL_FIELDS
 
 CHUNK_FIELDS = RetrievedChunk.__struct_fields__
@@ -219,7 +219,7 @@ class AnswerMap:
         )
         if abstains or self.absent == "empty" or fields.get("searches"):
             return {} if fields.get("searches") else {"retrieved": []}
-        return {"absent": {"retrieved": f"no list at {self.paths.get('retrieved', 'retrieved')}"}}
+        return {"absent": {"retrieved": f"{NO_LIST}{self.paths.get('retrieved', 'retrieved')}"}}
 
     def _item(self, item: Any, getters: Mapping[str, Getter], reads_text: bool) -> Any:
         if type(item) is int or (isinstance(item, str) and not (getters and reads_text)):

@@ -326,14 +326,16 @@ class PointPairs:
         names: Sequence[str],
         clusters: Mapping[str, LabelsById],
         lead: str = "",
+        margin: float | None = None,
     ) -> None:
-        """``names``: the primary metrics; ``lead``: the one of them that is tested first.
+        """``names``: the primary metrics; ``lead``: the one of them that is tested first;
+        ``margin``: the share of a metric's range that does not matter.
         ``clusters``: by the SHA-256 of an eval set, the label of each case's cluster; cases of
         another set are taken one by one."""
         self._points = points
         self._names = names
         self._clusters = clusters
-        self._lead = lead
+        self._lead, self._margin = lead, margin
         self._decision = lru_cache(None)(self._decided)
 
     def __call__(self, before: int, now: int, key: Key) -> PairVerdict | None:
@@ -355,7 +357,7 @@ class PointPairs:
         scores = _scores(a, self._names), _scores(b, self._names)
         comparison = comparison_of((a.label, b.label), decision, scores, (heads[0], heads[1]))
         scope = labels.scope if isinstance(labels, ClusterLabels) else ""
-        comparison = replace(comparison, scope=scope)
+        comparison = replace(comparison, scope=scope, margin=self._margin)
         return with_headline(comparison, {}).says
 
     def _decided(self, before: int, now: int) -> Decision | None:
@@ -364,7 +366,9 @@ class PointPairs:
         table = paired_table(
             _scores(a, self._names), _scores(b, self._names), self._clusters.get(b.eval_set or "")
         )
-        return decide(table, lead=self._lead) if table.names and table.case_ids else None
+        if not (table.names and table.case_ids):
+            return None
+        return decide(table, margin=self._margin, lead=self._lead)
 
 
 def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:

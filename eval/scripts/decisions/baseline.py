@@ -149,7 +149,7 @@ def verdict_of(
     """The verdict on a change."""
     if max_drop is not None and worse_by > max_drop + EPSILON:
         return "regression"
-    if test.p is not None and test.p <= ALPHA:
+    if test.p is not None and test.p <= ALPHA and test.verdict != "equal":
         return "regression"
     if abs(delta) <= EPSILON:
         return "same"

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -21,6 +21,9 @@ from records.run_table import RunTable, RunTables
 from records.runs import METRICS, scored_sections
 from records.scores import ScoreLine
 from terminal.tables import counted
+
+if TYPE_CHECKING:
+    from records.run_table import Ints
 
 Ways = Literal["broke", "fixed", "fails still", "ok still"]
 
@@ -127,6 +130,8 @@ class PairVerdicts:
         self.base_table, self.new_table = tables
         self.committed, self.unknown = committed, unknown
         self.ruling = new.ruling
+        self.lacking = 0
+        """Cases that are compared by fewer rules, known once they are."""
 
     @cached_property
     def _codes(self) -> bytearray:
@@ -139,6 +144,9 @@ class PairVerdicts:
         read = [np.fromiter((v.measured for v in run.verdicts()), bool) for run in runs]
         known, ids = (np.array(run.case_hashes, np.int64) for run in runs)
         places = places_of(ids, known)
+        for case, (old, rules) in self._unknown(places).items():
+            before[old] = self.base.verdict_without(old, rules).fails
+            now[case] = self.new.verdict_without(case, rules).fails
         codes = np.full(len(ids), _ALONE, np.uint8)
         for (failed, fails), code in _CODES.items():
             codes[(places >= 0) & (np.append(before, False)[places] == failed) & (now == fails)] = (
@@ -146,6 +154,17 @@ class PairVerdicts:
             )
         codes[(places >= 0) & ~(np.append(read[0], False)[places] & read[1])] = _NOT_MEASURED
         return bytearray(codes)
+
+    def _unknown(self, places: Ints) -> dict[int, tuple[int, int]]:
+        """By the number of a case in the new run, its number in base, and the bits of the rules on
+        fields that its answers lack in one of the two."""
+        rules = {case: bits for case, bits in self.new.unknown.items() if places[case] >= 0}
+        if self.base.unknown:
+            for case, old in enumerate(places.tolist()):
+                if bits := self.base.unknown.get(old, 0):
+                    rules[case] = rules.get(case, 0) | bits
+        self.lacking = len(rules)
+        return {case: (int(places[case]), bits) for case, bits in rules.items()}
 
     def __bool__(self) -> bool:
         """Whether the runs have any case in common."""
@@ -254,11 +273,15 @@ def changes_of(pair: PairVerdicts, most: int) -> CaseChanges | None:
         return None
     changed = list(_changed(pair, most))
     changed.sort(key=lambda case: CHANGES.index(case.way))
+    unmeasured = list(pair.ruling.unmeasured)
+    if pair.lacking:
+        fewer = counted(pair.lacking, "case")
+        unmeasured.append(f"{fewer} by fewer rules, since one run lacks what the others read")
     return CaseChanges(
         pair.counts(),
         tuple(changed),
         pair.ruling.depth,
-        pair.ruling.unmeasured,
+        tuple(unmeasured),
         unreadable=pair.unreadable,
     )
 

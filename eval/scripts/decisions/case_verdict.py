@@ -3,7 +3,7 @@
 An answer fails by the first rule that it breaks (``decisions/case_rules.py``); a case fails when at
 least half of those that could be read do. What was not measured gives no reason; a case of which no
 answer could be read is neither ok nor fails. Two runs are compared by the rules that both were
-measured for, within the smaller of their depths.
+measured for, of each case, within the smaller of their depths.
 """
 
 from __future__ import annotations
@@ -163,6 +163,10 @@ class Ruling:
         """The sections whose score lines it reads."""
         return tuple(self._sections)
 
+    def bits_of(self, section: str) -> int:
+        """The bits of the rules on the values of a section."""
+        return sum(check.bit for check in self._sections.get(section, ((), ()))[1])
+
     def names(self, section: str) -> tuple[str, ...]:
         """The metrics of a section whose values ``broken_by`` takes, in this order."""
         return self._sections.get(section, ((), ()))[0]
@@ -249,8 +253,8 @@ class Ruling:
         if rule.of is not None and value is not None and given[1] is not None:
             value = rule.of(value, given[1])
         if rule.ranked and (old := (before or {}).get(rule.metric)):
-            now = f"is at rank {round(1 / value)}" if value else "is gone"
-            return f"the gold passage was at rank {round(1 / old)}, {now}"
+            now = f"is now at rank {round(1 / value)}" if value else "is now missing"
+            return f"the right passage was at rank {round(1 / old)} and {now}"
         text = rule.says
         if value is None:
             text = text.replace("{value} ", "a ")
@@ -392,6 +396,8 @@ class RunVerdicts:
         self.answers, self._cases = AnswerNumbers(), AnswerNumbers()
         self._case_of = array("i")
         self._failed_bit = no_response(ruling)
+        self.unknown: dict[int, int] = {}
+        """By the number of a case, the bits of the rules on fields that its answers lack."""
         self._reads_outcome = ruling.reads_outcome
         self._last: int | None = None
         self._begun = 0
@@ -438,6 +444,11 @@ class RunVerdicts:
         bits[failed] = self._failed_bit
         bits[np.fromiter(table.of_codes(operator.attrgetter("unreadable")), bool)] = UNREADABLE_BIT
         answers = self._answers_of(table)
+        lacking = np.fromiter(table.of_codes(operator.attrgetter("unknown")), bool)
+        if own := self.ruling.bits_of(table.section) if lacking.any() else 0:
+            numbers = np.arange(len(self.broken))[answers][lacking[table.codes]]
+            for case in (self._case_of[number] for number in numbers.tolist()):
+                self.unknown[case] = self.unknown.get(case, 0) | own
         broken = np.frombuffer(self.broken, "Q")
         if isinstance(answers, slice):
             broken[answers] |= bits[table.codes]
@@ -518,10 +529,13 @@ class RunVerdicts:
     def verdict(self, case_id: str) -> CaseVerdict | None:
         """The verdict on one case; None for one that the run has no score line of."""
         case = self.find_case(hash(case_id))
-        if case is None:
-            return None
+        return None if case is None else self.verdict_without(case, 0)
+
+    def verdict_without(self, case: int, rules: int) -> CaseVerdict:
+        """The verdict on one case, by its number, as if some rules did not exist."""
         single = len(self._cases) == len(self.broken)
-        return _verdict((self.broken[case],) if single else self._groups[case], self.ruling)
+        broken = (self.broken[case],) if single else self._groups[case]
+        return _verdict([bits & ~rules for bits in broken], self.ruling)
 
     def counts(self) -> VerdictCounts:
         """How many cases fail, and why."""

@@ -26,7 +26,7 @@ from records.clusters import AUTO, Clustering
 from records.errors import StorageError
 from records.run_table import RunTables
 from records.runs import METRICS, scored_sections
-from records.targets import TARGETS, read_targets
+from records.targets import TARGETS, declared_matters, read_targets
 
 
 def is_committed_alone(folder: Path) -> bool:
@@ -69,7 +69,8 @@ def compare_committed(
     labels = clusters.labels if clusters else None
     table = paired_table(a, b, labels)
     lead = lead_of(names, options.targets)
-    decision = decide(table, margin=options.margin, seed=options.seed, lead=lead)
+    margin = declared_matters(options.targets) if options.margin is None else options.margin
+    decision = decide(table, margin=margin, seed=options.seed, lead=lead)
     clustered = (clusters.sentence, clusters.scope) if clusters else ("", "")
     heads = old.metrics, now.metrics
     comparison = comparison_of((old.id, now.id), decision, (a, b), heads, options.targets)
@@ -96,7 +97,7 @@ def compare_committed(
         cases=len(table.case_ids),
         only_base=len(a.case_ids) - len(table.case_ids),
         only_new=len(b.case_ids) - len(table.case_ids),
-        margin=options.margin,
+        margin=margin,
     )
     return with_headline(comparison, read_targets(options.targets))
 
@@ -146,17 +147,17 @@ def comparison_of(
             primary=True,
             base_mean=old.get("mean", {}).get(metric),
             new_mean=now.get("mean", {}).get(metric),
-            base_n=old.get("n", {}).get(metric) or found.effect.n_a,
-            new_n=now.get("n", {}).get(metric) or found.effect.n_b,
+            base_n=found.effect.n_a,
+            new_n=found.effect.n_b,
             base_cases=cases[0],
             new_cases=cases[1],
             noise=bot_noise(old, now, metric),
         )
         if found.effect.n:
-            row = decided(with_effect(row, found.effect), found)
-        elif not (row.base_n and row.new_n):
+            row = with_effect(row, found.effect)
+        elif bool(row.base_n) != bool(row.new_n):
             row = one_sided(row)
-        rows.append(row)
+        rows.append(decided(row, found) if found.coverage.cases else row)
     for name in sorted({*scores[0].names} ^ {*scores[1].names}):
         section, _, metric = name.partition(".")
         row = MetricRow(section, metric, direction(name), True)
@@ -173,5 +174,6 @@ def comparison_of(
         asked=(asked[0], asked[1]),
         rest=decision.headline if whole else None,
         rest_mde=decision.largest_mde,
+        lead=decision.lead,
         half=half_measured(rows, [row.name for row in rows], targets),
     )

@@ -12,12 +12,10 @@ from typing import Any
 
 from decisions.effects import compact
 from decisions.engine import (
-    FEWEST_CLUSTERS,
     Decision,
-    Evidence,
     Headline,
+    PrimaryTable,
     direction,
-    evidence_of,
     headline_of,
     settle,
 )
@@ -32,13 +30,14 @@ from decisions.invariants import (
     shared_sections,
     varied,
 )
+from decisions.joint import PrimaryColumn, all_ids, cluster_notes, table_of, usual_reason
 from decisions.pairing import ClusterCodes, SideBySide, places_of, side_by_side
 from decisions.primary import as_stored, clusters_of_run, lead_of, primary_names, usable_names
-from decisions.row_tests import bot_noise, decided, half_measured, one_sided, tested
+from decisions.row_tests import bot_noise, decided, half_measured, one_sided, rows_of, tested
 from decisions.rows import Comparison, Difference, MetricRow, explored
 from decisions.stopping import Decided, decided_of, stopped_note, with_looks
 from ragmetrics import catalogue
-from ragmetrics.stats.arrays import Floats, Ints, np
+from ragmetrics.stats.arrays import Ints, np
 from ragmetrics.stats.tally import Slices, facets_of, slices_of
 from records.asked import asked_ids, asked_of
 from records.cases import iter_cases
@@ -50,7 +49,7 @@ from records.metrics import load_metrics
 from records.run_table import MEASURED, RunTables, SectionTable
 from records.runs import METRICS
 from records.scores import OWN_TEXTS
-from records.targets import TARGETS, read_targets
+from records.targets import TARGETS, declared_matters, read_targets
 from terminal.tables import counted
 
 Parts = Mapping[str, Slices]
@@ -61,15 +60,18 @@ TOO_FEW = 10
 
 SHOWN_IDS = 3
 
+_ONE_SIDED = ("only in base", "only in new", "not tested")
+
 
 @dataclass(frozen=True)
 class CompareOptions:
     """The runs and metrics to compare, and the settings. ``metrics``: those that decide; without
     any, the primary metrics of ``targets``. ``sections``: those alone; without any, all that both
-    runs have. ``by``: dimensions whose slices are tested too. ``margin``: differences up to it
-    count as equal. ``eval_set``: the set that the runs were asked, to know which cases have no
-    result. ``override``: the option with which the running script sets ``ignore_invariants``; ""
-    where it has none. ``every``: all metrics, not one a family at its main cut-off."""
+    runs have. ``by``: dimensions whose slices are tested too. ``margin``: the share of a metric's
+    range that does not matter; without one, what ``targets`` declares. ``eval_set``: the set that
+    the runs were asked, to know which cases have no result. ``override``: the option with which the
+    running script sets ``ignore_invariants``; "" where it has none. ``every``: all metrics, not one
+    a family at its main cut-off."""
 
     metrics: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
@@ -86,15 +88,13 @@ class CompareOptions:
 
 @dataclass
 class _Draft:
-    """A comparison in the making: rows without corrected p, and the evidence of primary ones."""
+    """A comparison in the making: rows without corrected p, and the scores of primary ones."""
 
     base: Run
     new: Run
     rows: list[MetricRow] = field(default_factory=list)
     slices: list[MetricRow] = field(default_factory=list)
-    evidence: list[tuple[Evidence, Ints]] = field(default_factory=list)
-    rest: list[tuple[Evidence, Ints]] = field(default_factory=list)
-    """The same without the cases that a run lacks a result of."""
+    columns: list[PrimaryColumn] = field(default_factory=list)
     problems: list[Difference] = field(default_factory=list)
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Sections that were scored differently, each with a sentence."""
@@ -108,6 +108,8 @@ class _Draft:
     aimed: frozenset[str] = frozenset()
     """Metrics with a target."""
     untested: int = 0
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """By primary metric, why most of its lost cases have no score."""
     ids: Ints | None = None
     """The cases of the first section that has the run's own cases."""
 
@@ -131,6 +133,7 @@ def _metric_rows(
     chosen = set(names if options.every else catalogue.main_names(section, names))
     chosen |= {name for name in names if f"{section}.{name}" in {*primary, *draft.aimed}}
     draft.untested += len(names) - len(chosen)
+    asked = pairs.asked_in_both
     for name in names:
         if name not in chosen:
             continue
@@ -149,35 +152,23 @@ def _metric_rows(
             row = replace(row, base_cases=cases[0], new_cases=cases[1])
             a, b = pairs.pair(name)
             if row.primary:
+                row = replace(row, noise=bot_noise(old, now, name))
                 a, b = (None if side is None else as_stored(side) for side in (a, b))
-            row, evidence = tested(row, a, b, codes, options.seed)
-            yield replace(row, noise=bot_noise(old, now, name)) if row.primary else row
-            if evidence is not None and row.primary:
-                draft.evidence.append((evidence, pairs.ids))
-                rest = _without_missing(evidence, pairs, a, b, codes, options)
-                draft.rest.append((rest, pairs.ids))
+            if a is None or b is None:
+                yield one_sided(row)
+                continue
+            yield tested(row, a, b, codes, options.seed, asked)
+            if row.primary:
+                if not asked.all():
+                    a, b = (np.where(asked, side, np.nan) for side in (a, b))
+                missing = pairs.missing_base | pairs.missing_new
+                draft.columns.append(PrimaryColumn(full, pairs.ids, a, b, missing))
         elif row.base_mean is None or row.new_mean is None:
             yield one_sided(row)
         else:
             yield replace(
                 row, base=row.base_mean, new=row.new_mean, delta=row.new_mean - row.base_mean
             )
-
-
-def _without_missing(
-    evidence: Evidence,
-    pairs: SideBySide,
-    a: Floats | None,
-    b: Floats | None,
-    codes: Ints | None,
-    options: CompareOptions,
-) -> Evidence:
-    """The evidence of the cases that no run lacks a result of."""
-    lost = pairs.missing_base | pairs.missing_new
-    if a is None or b is None or not np.isfinite(a[lost] + b[lost]).any():
-        return evidence
-    own = np.where(lost, np.nan, a)
-    return evidence_of(evidence.name, own, b, codes, options.seed)
 
 
 def _slice_rows(
@@ -188,6 +179,7 @@ def _slice_rows(
     seed: int,
 ) -> Iterator[MetricRow]:
     """The primary metrics within each slice. They are explored, so none decides."""
+    asked = pairs.asked_in_both
     for row in rows:
         if not row.primary:
             continue
@@ -206,7 +198,7 @@ def _slice_rows(
                 new_cases=len(at),
             )
             own = None if codes is None else compact(codes[at])
-            part, _ = tested(part, a[at], b[at], own, seed)
+            part = tested(part, a[at], b[at], own, seed, asked[at])
             if part.n < TOO_FEW:
                 part = replace(part, p=None, interval=None, ratio_interval=None)
             yield part
@@ -275,7 +267,7 @@ def compare_many(
                 del own, pairs
         if not keep:
             tables[old.folder].forget(section)
-    return _settled(drafts, primary, options, codes)
+    return _settled(drafts, primary, options, codes, tables)
 
 
 def read_pairs(
@@ -340,6 +332,7 @@ def _settled(
     primary: Sequence[str],
     options: CompareOptions,
     codes: ClusterCodes,
+    tables: RunTables,
 ) -> list[Comparison]:
     """Correct all runs together, and say what each comparison amounts to."""
     tested = iter(explored([row for d in drafts for row in d.rows if not row.primary]))
@@ -348,43 +341,38 @@ def _settled(
     slices = iter(explored([row for draft in drafts for row in draft.slices]))
     for draft in drafts:
         draft.slices = [next(slices) for _ in draft.slices]
-    ids = _all_ids(drafts)
-    lead, own = lead_of(primary, options.targets), codes.of(ids)
+    ids = all_ids([column for draft in drafts for column in draft.columns])
+    own = codes.of(ids)
+    clusters = np.arange(len(ids)) if own is None else own
+    scores, missing = zip(*(table_of(d.columns, ids, clusters) for d in drafts), strict=True)
+    lead = _lead(drafts, primary, options)
+    margin = declared_matters(options.targets) if options.margin is None else options.margin
 
-    def decided_on(evidence: Sequence[Sequence[tuple[Evidence, Ints]]]) -> list[Decision]:
-        aligned = [[_aligned(*item, ids) for item in items] for items in evidence]
-        return settle(aligned, own, margin=options.margin, seed=options.seed, lead=lead)
+    def decided_on(tables: Sequence[PrimaryTable]) -> list[Decision]:
+        return settle(tables, margin=margin, seed=options.seed, lead=lead)
 
-    decisions = decided_on([draft.evidence for draft in drafts])
-    rest = decisions
-    if any(any(draft.missing) for draft in drafts):
-        rest = decided_on([draft.rest for draft in drafts])
+    decisions = rest = decided_on(scores)
+    if any(lost.any() for lost in missing):
+        rest = decided_on([t.without(lost) for t, lost in zip(scores, missing, strict=True)])
+    for draft, decision, table in zip(drafts, decisions, scores, strict=True):
+        draft.notes[:0] = cluster_notes(decision, table, ids, codes)
+        folders = draft.base.folder, draft.new.folder
+        draft.reasons = {
+            row.name: usual_reason(row, table, ids, folders, tables) for row in decision.rows
+        }
+    options = replace(options, margin=margin)
     return [
         _comparison(draft, decision, others, primary, options, codes)
         for draft, decision, others in zip(drafts, decisions, rest, strict=True)
     ]
 
 
-def _all_ids(drafts: Sequence[_Draft]) -> Ints:
-    """The cases of every primary metric."""
-    arrays = [ids for draft in drafts for _, ids in draft.evidence]
-    if not arrays:
-        return np.zeros(0, np.int64)
-    if all(ids is arrays[0] or np.array_equal(ids, arrays[0]) for ids in arrays):
-        return arrays[0]
-    together = np.concatenate(arrays)
-    _, first = np.unique(together, return_index=True)
-    ids: Ints = together[np.sort(first)]  # hashes have another order in each process
-    return ids
-
-
-def _aligned(evidence: Evidence, own: Ints, ids: Ints) -> Evidence:
-    """The evidence with a row for each of ``ids``."""
-    if own is ids or np.array_equal(own, ids):
-        return evidence
-    values = np.full(len(ids), np.nan)
-    values[places_of(own, ids)] = evidence.values
-    return replace(evidence, values=values)
+def _lead(drafts: Sequence[_Draft], primary: Sequence[str], options: CompareOptions) -> str:
+    """The lead of the metrics that are compared; "" without one."""
+    lead = lead_of(primary, options.targets)
+    chosen = options.metrics or any(map(_looked_at, drafts))
+    asked = not options.sections or lead.partition(".")[0] in options.sections
+    return lead if asked and (lead in primary or not chosen) else ""
 
 
 def _comparison(
@@ -396,7 +384,10 @@ def _comparison(
     codes: ClusterCodes,
 ) -> Comparison:
     base, new, notes = draft.base, draft.new, list(draft.notes)
-    rows = [decided(row, found) if (found := decision.row(row.name)) else row for row in draft.rows]
+    rows = [
+        decided(row, found, draft.reasons[row.name]) if (found := decision.row(row.name)) else row
+        for row in draft.rows
+    ]
     headline = decision.headline
     if looked := _looked_at(draft):
         rows = [with_looks(row, looked) if row.name == looked.metric else row for row in rows]
@@ -414,7 +405,8 @@ def _comparison(
         if not options.sections or name.partition(".")[0] in options.sections
         if name.partition(".")[0] not in draft.left_out
     ]
-    if absent := [name for name in looked_for if decision.row(name) is None]:
+    scored = {row.name for row in rows if row.verdict not in _ONE_SIDED}
+    if absent := [name for name in looked_for if name not in scored]:
         notes.append(f"Primary, but not scored in both runs: {', '.join(absent)}.")
     comparison = Comparison(
         base.id,
@@ -428,7 +420,7 @@ def _comparison(
         controls=tuple(draft.problems),
         left_out=tuple(draft.left_out.values()),
         varied=tuple(changes),
-        notes=(*_cluster_notes(draft, codes), *notes),
+        notes=tuple(notes),
         cases=draft.cases,
         only_base=draft.only_base,
         only_new=draft.only_new,
@@ -436,6 +428,8 @@ def _comparison(
         asked=draft.asked,
         rest=rest.headline,
         rest_mde=rest.largest_mde,
+        rest_rows=rows_of(rest, rows),
+        lead=decision.lead,
         compared=draft.compared,
         half=half_measured(rows, looked_for, options.targets),
         margin=options.margin,
@@ -475,25 +469,6 @@ def _case_notes(draft: _Draft) -> Iterator[str]:
             f"{draft.only_base} cases are in {draft.base.id} only and {draft.only_new} in "
             f"{draft.new.id} only; they are left out of every difference."
         )
-
-
-def _cluster_notes(draft: _Draft, codes: ClusterCodes) -> Iterator[str]:
-    """Few clusters, or one that outweighs the others, before everything else."""
-    for evidence, ids in draft.evidence:
-        effect = evidence.effect
-        if effect.clusters == effect.n:
-            if 0 < effect.n < FEWEST_CLUSTERS:
-                yield f"{evidence.name}: too few cases ({effect.n}) to tell."
-            continue
-        label, size = codes.largest(ids[~np.isnan(evidence.values)])
-        spread = effect.spread
-        if effect.clusters < FEWEST_CLUSTERS:
-            yield f"{evidence.name}: too few groups of cases ({effect.clusters}) to tell."
-        elif spread is not None and (size > effect.n / 2 or spread.effective < FEWEST_CLUSTERS):
-            yield (
-                f"{evidence.name}: {size} of {effect.n} cases belong to one group ({label}), so "
-                f"they count as much as {spread.effective:.1f} of equal size."
-            )
 
 
 def _asked(run: Run, eval_set: Path | None) -> Ints | None:

@@ -162,8 +162,8 @@ _CHANGES = WhiskerColumn[MetricRow](
     changes=True,
     least=80,
     legend=(
-        "○ before  ● after  ├─┤ 95 % interval  ░ may go unseen (MDE)  │ ◂ ▸ target",
-        "o before  * after  [-] 95 % interval  . may go unseen (MDE)  | < > target",
+        "○ before  ● after  ├─┤ 95 % interval  ░ could be missed  │ ◂ ▸ target",
+        "o before  * after  [-] 95 % interval  . could be missed  | < > target",
     ),
 )
 

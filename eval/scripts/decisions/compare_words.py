@@ -9,6 +9,7 @@ from decisions.case_changes import ChangedCase
 from decisions.compare import TOO_FEW
 from decisions.effects import ALPHA
 from decisions.flips import Flip, Flips, Ranks
+from decisions.metric_words import unseen_size
 from decisions.rows import SIGNS, Comparison, MetricRow, RowVerdict
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from terminal.page import (
@@ -74,9 +75,9 @@ def legend(comparison: Comparison) -> list[str]:
     ]
     if any(row.mde for row in rows if row.verdict == "no evidence"):
         lines.append(
-            "“No evidence” is not “no change”: a change smaller than the metric's MDE is missed "
-            "more than 1 time in 5. The first line names the largest MDE. The gate tests only for "
-            "falls, so it can find slightly smaller ones."
+            "“No clear change (±9 points)” is not “no change”: these cases could miss a change "
+            "smaller than 9 points, more than 1 time in 5. The first line names the metric that "
+            "could miss most. The gate only checks for drops, so it can detect smaller ones."
         )
     if any(row.ratio is not None for row in rows):
         lines.append(
@@ -117,7 +118,7 @@ def _contradiction(row: MetricRow, tested: int) -> str:
             f"{beside}, corrected for {tested} primary metrics{alone}. The interval is not "
             "corrected. A verdict needs both."
         )
-    return f"{beside}. Sign flips assume less than the interval does, and a verdict needs both."
+    return f"{beside}. The two tests disagree, so this is not counted as a change."
 
 
 def row_name(row: MetricRow) -> str:
@@ -175,8 +176,10 @@ def _change(row: MetricRow) -> str:
 
 
 def change_of(row: MetricRow) -> Whisker | None:
-    """The difference of a metric, its interval, its MDE, and how far the target is from base; None
-    for a ratio and without both values."""
+    """The difference of a metric with its interval, for a picture; None for a ratio.
+
+    Also what could be missed, and how far the target is from base. None without both values.
+    """
     if row.ratio is not None or row.base is None or row.new is None or row.delta is None:
         return None
     target = None if row.target is None else row.target - row.base
@@ -188,11 +191,10 @@ def _verdict(row: MetricRow) -> str:
     if row.verdict == "mixed":
         return f"{SIGNS['mixed']} mixed: {times(row.ratio_totals)}× in all"
     if row.verdict == "no evidence":
-        look = "▽ look" if row.look else "no evidence"
-        if row.mde is None:
-            return look
-        size = f"{times(row.mde)}×" if row.ratio is not None else number(row.mde)
-        return f"{look} (MDE {size})"
+        look = "▽ look" if row.look else "no clear change"
+        return look if row.mde is None else f"{look} ({unseen_size(row)})"
+    if row.verdict == "no verdict" and row.coverage is not None:
+        return f"no verdict ({row.coverage.both:,} of {row.coverage.cases:,} left)"
     if row.verdict == "too few":
         return f"too few to tell ({row.units})"
     if row.verdict == "not tested" and row.delta is not None:

@@ -60,9 +60,12 @@ class ConversationChanges:
             f"Of {counted(self.compared, 'conversation')} {len(self.broke):,} broke and "
             f"{len(self.fixed):,} {'was' if len(self.fixed) == 1 else 'were'} fixed"
         )
+        if not (self.broke or self.fixed):
+            text = f"No conversation broke or was fixed ({self.compared:,} compared)"
         moved = [
-            f"{len(changes):,} {'fails' if len(changes) == 1 else 'fail'} at {word} turn"
-            for word, changes in (("an earlier", self.earlier), ("a later", self.later))
+            f"{counted(len(changes), 'conversation')} now "
+            f"{'fails' if len(changes) == 1 else 'fail'} {word}"
+            for word, changes in (("earlier", self.earlier), ("later", self.later))
             if changes
         ]
         return f"{text}; {', '.join(moved)}." if moved else f"{text}."

@@ -120,6 +120,10 @@ class Effect:
     rose: int = 0
     fell: int = 0
     moved: int = 0
+    ones: tuple[int, int] | None = None
+    """Where all n cases score 0 or 1 in both runs, how many score 1."""
+    medians: tuple[float, float] | None = None
+    """Of skewed quantities."""
 
     @property
     def limits(self) -> tuple[float, float] | None:
@@ -227,12 +231,22 @@ def measure(
         ratios = _differences(np.log(before), np.log(after))
         spread = spread_of(ratios, own, None)
         ratio = _ratio(ratios, float(after.sum() / before.sum()), own, seed)
-        return replace(effect, spread=spread, ratio=ratio), _at(both, _signed_ranks(ratios))
+        medians = float(np.median(before)), float(np.median(after))
+        effect = replace(effect, spread=spread, ratio=ratio, medians=medians)
+        return effect, _at(both, _signed_ranks(ratios))
     spread = spread_of(differences, own, largest)
     if largest is not None and worst is not None:
         spread = replace(spread, loss=_loss(np.abs(before - worst), np.abs(after - worst), largest))
-    effect = replace(effect, spread=spread, interval=_interval(effect, spread))
+    ones = _ones(before, after)
+    effect = replace(effect, spread=spread, interval=_interval(effect, spread), ones=ones)
     return effect, _at(both, differences)
+
+
+def _ones(before: Floats, after: Floats) -> tuple[int, int] | None:
+    """See ``Effect.ones``."""
+    if any(bool(((side != 0) & (side != 1)).any()) for side in (before, after)):
+        return None
+    return int(before.sum()), int(after.sum())
 
 
 def _at(both: NDArray[np.bool_], values: Floats) -> Floats:

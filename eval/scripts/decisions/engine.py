@@ -1,6 +1,7 @@
 """Did it get better? One joint test of the primary metrics, and what its verdicts are worth.
 
 Everything that says "better" or "worse" asks here. A difference is run b minus run a, of one case.
+A metric that lost cases has no verdict, or one that must hold against the worst (coverage.py).
 Pure: plain arrays in, numbers out; draws are seeded. Sources: Fisher 1935, Westfall and Young 1993
 (signs flipped in all metrics at once).
 """
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal
 
+from decisions.coverage import NOTHING, Coverage, Unscored, at_worst, coverage_of, unscored_of
 from decisions.effects import (
     ALIKE,
     ALPHA,
@@ -25,7 +27,7 @@ from decisions.effects import (
     one_loss_undoes,
 )
 from ragmetrics import catalogue
-from ragmetrics.stats.arrays import Floats, Ints, np
+from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
 from records.run_table import MEASURED
 
 FEWEST_CLUSTERS = 6
@@ -33,7 +35,8 @@ FEWEST_CLUSTERS = 6
 
 Side = Literal["both", "worse"]
 
-Verdict = Literal["better", "worse", "no evidence", "equal", "too few"]
+Verdict = Literal["better", "worse", "no evidence", "equal", "too few", "no verdict"]
+"""``too few``: clusters; ``no verdict``: most cases lost their score in one run."""
 
 Headline = Literal[
     "BETTER", "WORSE", "MIXED", "NO CLEAR DIFFERENCE", "SAME", "TOO FEW", "INCOMPLETE"
@@ -50,7 +53,8 @@ class PrimaryTable:
     """The primary scores of the same cases in two runs.
 
     ``names``: ``section.metric``. ``clusters``: an integer for each case; cases with the same one
-    are flipped together. ``a``, ``b``: cases x metrics, not a number where a run has no score.
+    are flipped together. ``a``, ``b``: cases x metrics, not a number where a run has no score, and
+    in both for a case that one of them was not asked.
     """
 
     names: tuple[str, ...]
@@ -58,6 +62,16 @@ class PrimaryTable:
     clusters: Ints
     a: Floats
     b: Floats
+
+    def column(self, name: str) -> tuple[Floats, Floats]:
+        """The scores of a metric in both runs."""
+        at = self.names.index(name)
+        return self.a[:, at], self.b[:, at]
+
+    def without(self, cases: NDArray[np.bool_]) -> PrimaryTable:
+        """The same as if some cases had not been asked."""
+        a, b = (np.where(cases[:, None], np.nan, side) for side in (self.a, self.b))
+        return replace(self, a=a, b=b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +98,20 @@ class PrimaryRow:
     verdict: Verdict = "no evidence"
     look: bool = False
     fragile: bool = False
+    coverage: Coverage = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The joint decision on the primary metrics of two runs."""
+    """The joint decision on the primary metrics of two runs. ``lead``: the metric that was tested
+    first; "" without one."""
 
     headline: Headline
     rows: tuple[PrimaryRow, ...]
     alpha: float = ALPHA
     tested: int = 1
     """Metrics in the joint test, of all runs, that changed at all; at least 1."""
+    lead: str = ""
 
     def row(self, name: str) -> PrimaryRow | None:
         return next((row for row in self.rows if row.name == name), None)
@@ -108,12 +125,13 @@ class Decision:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A primary metric as it goes into the joint test: its effect, and what each case adds to it,
-    above 0 for the better."""
+    """A primary metric as it goes into the joint test: its effect, what each case adds to it, above
+    0 for the better, and the cases that are left to compare."""
 
     name: str
     effect: Effect
     values: Floats
+    coverage: Coverage
 
 
 def decide(
@@ -126,30 +144,13 @@ def decide(
 ) -> Decision:
     """Say of each primary metric and of all together whether run b is better than run a.
 
-    ``margin``: differences up to it count as equal; without it nothing is called equal. ``lead``:
-    see ``settle``. Raises ValueError for tables of different shapes.
+    ``margin``, ``lead``: see ``settle``. Raises ValueError for tables of different shapes.
     """
-    if not table.a.shape == table.b.shape == (len(table.clusters), len(table.names)):
-        raise ValueError("a table's scores are a row for each case, a column for each metric")
-    clusters = compact(table.clusters)
-    evidence = [
-        evidence_of(name, table.a[:, index], table.b[:, index], clusters, seed)
-        for index, name in enumerate(table.names)
-    ]
-    return settle([evidence], clusters, alpha=alpha, margin=margin, seed=seed, lead=lead)[0]
-
-
-def evidence_of(name: str, a: Floats, b: Floats, clusters: Ints | None, seed: int = 0) -> Evidence:
-    """One metric of two runs. ``clusters``: see ``effects.compact``."""
-    largest, skewed = range_of(name), is_skewed(name)
-    worst = None if largest is None else worst_of(name)
-    effect, values = measure(a, b, clusters, skewed=skewed, largest=largest, worst=worst, seed=seed)
-    return Evidence(name, effect, values if higher_is_better(name) else -values)
+    return settle([table], alpha=alpha, margin=margin, seed=seed, lead=lead)[0]
 
 
 def settle(
-    runs: Sequence[Sequence[Evidence]],
-    clusters: Ints | None,
+    tables: Sequence[PrimaryTable],
     *,
     alpha: float = ALPHA,
     margin: float | None = None,
@@ -158,11 +159,124 @@ def settle(
 ) -> list[Decision]:
     """Decide on several runs against the same base: one joint test of all metrics of all runs.
 
-    The evidence of all runs is of the same cases, in the same order. ``lead``: a metric that is
+    The tables are of the same cases, in the same order. ``margin``: the share of a metric's range
+    that does not matter; an interval within it is equal, whatever its p. ``lead``: a metric that is
     tested by itself at 4/5 of alpha; the others together at 1/5 of it, or at alpha where the lead
     is significant (of all runs). A change for the worse alone, the gate's question, stays one joint
-    test of all.
+    test of all. A verdict on cases whose rest was chosen stands only where the same tests find it
+    with the lost cases put at the end of the range that is against it. Raises ValueError for tables
+    of different shapes.
     """
+    for table in tables:
+        if not table.a.shape == table.b.shape == (len(table.clusters), len(table.names)):
+            raise ValueError("a table's scores are a row for each case, a column for each metric")
+    clusters = compact(tables[0].clusters)
+    runs = [[_evidence(table, name, clusters, seed) for name in table.names] for table in tables]
+
+    def rows_of(evidence: Sequence[Sequence[Evidence]]) -> list[tuple[PrimaryRow, ...]]:
+        return _tested_together(evidence, clusters, alpha, margin, seed, lead)
+
+    rows = rows_of(runs)
+    if any(row.coverage.loss == "chosen" for own in rows for row in own):
+        better, worse = (
+            rows_of(
+                [_against(word, *own, clusters, seed) for own in zip(tables, runs, strict=True)]
+            )
+            for word in ("better", "worse")
+        )
+        rows = [tuple(map(_held, *own)) for own in zip(rows, better, worse, strict=True)]
+    changed = sum(bool(e.effect.rose or e.effect.fell) for own in runs for e in own) or 1
+    return [Decision(headline_of(own, lead), own, alpha, changed, lead) for own in rows]
+
+
+def _evidence(table: PrimaryTable, name: str, clusters: Ints | None, seed: int) -> Evidence:
+    """One metric of two runs; where too few cases are left, as if it had not been scored."""
+    a, b = table.column(name)
+    unscored = _unscored(table, name)
+    better = higher_is_better(name)
+    coverage = coverage_of(a, b, clusters, higher=better, unscored=unscored, seed=seed)
+    effect, values = effect_of(name, a, b, clusters, seed)
+    if not coverage.decides:
+        values = np.full(len(values), np.nan)
+    return Evidence(name, effect, values if better else -values, coverage)
+
+
+def _unscored(table: PrimaryTable, name: str) -> tuple[Unscored | None, Unscored | None]:
+    answered, right = (
+        table.column(other) if other in table.names else (None, None)
+        for other in ("pipeline.answered", "abstention.decision_right")
+    )
+    old, now = zip(answered, right, strict=True)
+    return unscored_of(name, *old, right[1]), unscored_of(name, *now, right[0])
+
+
+def effect_of(
+    name: str, a: Floats, b: Floats, clusters: Ints | None, seed: int = 0
+) -> tuple[Effect, Floats]:
+    """The effect of a metric, and the difference (or signed rank) of each case. ``clusters``: see
+    ``effects.compact``."""
+    ends = ends_of(name)
+    return measure(
+        a,
+        b,
+        clusters,
+        skewed=is_skewed(name),
+        largest=range_of(name),
+        worst=None if ends is None else ends[0],
+        seed=seed,
+    )
+
+
+def _against(
+    word: Literal["better", "worse"],
+    table: PrimaryTable,
+    evidence: Sequence[Evidence],
+    clusters: Ints | None,
+    seed: int,
+) -> list[Evidence]:
+    """The evidence with the lost cases of each chosen rest put against a verdict; of a metric
+    without ends, none."""
+    put = []
+    for own in evidence:
+        if own.coverage.loss == "chosen":
+            a, b = table.column(own.name)
+            ends, unscored = ends_of(own.name), _unscored(table, own.name)
+            if ends is None:
+                a = b = np.full(len(a), np.nan)
+            else:
+                a, b = at_worst(a, b, ends, against=word, unscored=unscored)
+            effect, values = effect_of(own.name, a, b, clusters, seed)
+            sign = 1 if higher_is_better(own.name) else -1
+            own = replace(own, effect=effect, values=sign * values)
+        put.append(own)
+    return put
+
+
+def _held(row: PrimaryRow, better: PrimaryRow, worse: PrimaryRow) -> PrimaryRow:
+    """What stands of the verdict on a chosen rest: ``better`` and ``worse`` are the row with the
+    lost cases put against these."""
+    if row.coverage.loss != "chosen" or row.p is None or row.p_worse is None:
+        return row
+    suspect = worse.look or worse.verdict == "worse"
+    row = replace(row, p_worse=max(row.p_worse, worse.p_worse or 1.0), look=row.look and suspect)
+    if row.verdict not in ("better", "worse"):
+        return row
+    against = better if row.verdict == "better" else worse
+    row = replace(row, p=max(row.p or 0.0, against.p or 1.0))
+    if against.verdict == row.verdict:
+        return row
+    return replace(row, verdict="no evidence", look=suspect, fragile=False)
+
+
+def _tested_together(
+    runs: Sequence[Sequence[Evidence]],
+    clusters: Ints | None,
+    alpha: float,
+    margin: float | None,
+    seed: int,
+    lead: str,
+) -> list[tuple[PrimaryRow, ...]]:
+    """The rows of each run by one joint test."""
     every = [evidence for own in runs for evidence in own]
     # By name: the same draws whatever the order in which the metrics come.
     order = sorted(range(len(every)), key=lambda at: every[at].name)
@@ -173,26 +287,26 @@ def settle(
         columns, clusters, ("both", "worse"), seed, DRAWS, alpha=alpha
     )
     asked = [critical[0]] * len(every)
-    leads = [at for at, evidence in enumerate(every) if evidence.name == lead]
+    leads = [at for at, e in enumerate(every) if e.name == lead and e.coverage.decides]
     if leads and len(leads) < len(every):
         both, asked = _with_lead(columns, leads, clusters, seed, alpha)
-    changed = sum(bool(e.effect.rose or e.effect.fell) for e in every) or 1
-    decisions, start = [], 0
+    rows, start = [], 0
     for own in runs:
-        rows = tuple(
-            _row(
-                evidence,
-                float(both[place[at]]),
-                float(below[place[at]]),
-                (asked[place[at]], critical[1]),
-                alpha,
-                margin,
+        rows.append(
+            tuple(
+                _row(
+                    evidence,
+                    float(both[place[at]]),
+                    float(below[place[at]]),
+                    (asked[place[at]], critical[1]),
+                    alpha,
+                    margin,
+                )
+                for at, evidence in enumerate(own, start)
             )
-            for at, evidence in enumerate(own, start)
         )
         start += len(own)
-        decisions.append(Decision(headline_of(rows), rows, alpha, changed))
-    return decisions
+    return rows
 
 
 def _with_lead(
@@ -219,13 +333,25 @@ def _with_lead(
     return p, asked
 
 
-def headline_of(rows: Sequence[PrimaryRow]) -> Headline:
-    """The verdicts of the primary metrics in a word. MIXED: better and worse ones."""
-    verdicts = {row.verdict for row in rows}
+def headline_of(rows: Sequence[PrimaryRow], lead: str = "") -> Headline:
+    """The verdicts of the primary metrics in a word. MIXED: better and worse ones.
+
+    A ``lead`` that is better or worse is the word. Where it is neither, the others can make it
+    worse and not better; where it has no verdict, there is none on the whole unless it is worse.
+    """
+    deciding = [row for row in rows if row.verdict != "no verdict" and row.coverage.cases]
+    verdicts = {row.verdict for row in deciding}
+    leading = next((row.verdict for row in deciding if row.name == lead), None)
+    if leading == "better":
+        return "BETTER"
+    if leading == "worse":
+        return "WORSE"
     if "worse" in verdicts:
         return "MIXED" if "better" in verdicts else "WORSE"
+    if lead and leading is None:
+        return "INCOMPLETE"
     if "better" in verdicts:
-        return "BETTER"
+        return "NO CLEAR DIFFERENCE" if lead else "BETTER"
     if verdicts == {"equal"}:
         return "SAME"
     return "TOO FEW" if verdicts <= {"too few"} else "NO CLEAR DIFFERENCE"
@@ -247,19 +373,22 @@ def higher_is_better(name: str) -> bool:
     return direction(name) is not False
 
 
-def range_of(name: str) -> float | None:
-    """The width of a metric's range; None when it has no ends, or the catalogue lacks it."""
+def ends_of(name: str) -> tuple[float, float] | None:
+    """The bad and the good end of a metric's range; None when it has no ends, or the catalogue
+    lacks it."""
     try:
         row = catalogue.find(name)
     except KeyError:
         return None
-    return None if row.low is None or row.high is None else row.high - row.low
+    if row.low is None or row.high is None:
+        return None
+    return (row.low, row.high) if row.higher_is_better else (row.high, row.low)
 
 
-def worst_of(name: str) -> float | None:
-    """The bad end of the range of a metric that has one."""
-    row = catalogue.find(name)
-    return row.low if row.higher_is_better else row.high
+def range_of(name: str) -> float | None:
+    """The width of a metric's range; None as ``ends_of``."""
+    ends = ends_of(name)
+    return None if ends is None else abs(ends[1] - ends[0])
 
 
 def is_skewed(name: str) -> bool:
@@ -277,14 +406,17 @@ def _row(
 ) -> PrimaryRow:
     """``critical``: the statistics that the verdict and the gate's one-sided test ask for."""
     effect, higher = evidence.effect, higher_is_better(evidence.name)
-    row = PrimaryRow(evidence.name, higher, effect)
+    row = PrimaryRow(evidence.name, higher, effect, coverage=evidence.coverage)
+    if not evidence.coverage.decides:
+        return replace(row, verdict="no verdict")
     if effect.clusters < FEWEST_CLUSTERS:
         return replace(row, verdict="too few")
     mde = least = None
     if effect.spread is not None:
         mde = minimum_detectable_effect(effect.spread, critical[0], alpha)
         least = minimum_detectable_effect(effect.spread, critical[1], 2 * alpha)
-    verdict = verdict_of(effect, higher, p, alpha, margin)
+    size = None if margin is None else margin * (range_of(evidence.name) or 1.0)
+    verdict = verdict_of(effect, higher, p, alpha, size)
     suspect = p_worse <= alpha or side_of(effect, higher) < 0
     look = suspect and verdict == "no evidence"
     fragile = verdict == "better" and one_loss_undoes(effect)
@@ -304,15 +436,16 @@ def side_of(effect: Effect, higher: bool) -> int:
 def verdict_of(
     effect: Effect, higher: bool, p: float, alpha: float = ALPHA, margin: float | None = None
 ) -> Verdict:
-    """better or worse need a p and an interval that say one thing; equal needs a margin."""
+    """equal needs an interval within a margin, whatever p is; better or worse need a p and an
+    interval that say one thing."""
     if effect.clusters < FEWEST_CLUSTERS:
         return "too few"
-    side = side_of(effect, higher)
-    if p <= alpha and side:
-        return "better" if side > 0 else "worse"
     limits = effect.limits
     if margin is not None and limits is not None and -margin <= limits[0] <= limits[1] <= margin:
         return "equal"
+    side = side_of(effect, higher)
+    if p <= alpha and side:
+        return "better" if side > 0 else "worse"
     return "no evidence"
 
 

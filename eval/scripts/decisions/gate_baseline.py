@@ -21,8 +21,8 @@ from decisions.gate_checks import (
     unlike,
 )
 from decisions.gate_rules import AgainstBase, GateRules
-from decisions.headline import would_show
 from decisions.measures import known_metrics
+from decisions.metric_words import points
 from decisions.primary import primary_names
 from decisions.regressions import PAIRED, Regression, Regressions, independent_interval, regressions
 from ragmetrics import catalogue
@@ -67,7 +67,8 @@ def baseline_checks(
     result = regressions(evidence, primary, sections_used if intervals else ())
     sections_used |= {row.name.partition(".")[0] for row in result.rows} | differing.keys()
     decided = {f"{section}.{metric}" for section, metric, *_ in named} | {*primary}
-    measured = list(_measured(rules, evidence, base, decided))
+    excused = {row.name for row in result.rows if row.excused}
+    measured = list(_measured(rules, evidence, base, decided, excused))
     lost = {check.name for check in measured}
     checks = [  # what decides comes first: a lost metric is often only its consequence
         *(check for check in _primary(rules, result) if check.name not in lost),
@@ -93,12 +94,12 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     text = f"{runs}, {counted(len(tested), 'primary metric')} on {counted(most.n, 'case')}."
     shares = [row.least_fall for row in tested if range_of(row.name) == 1 and row.least_fall]
     if shares:
-        text += f" The gate looks for falls alone: {would_show(max(shares), 'fall')}."
+        text += f" The gate only checks for drops; it can detect one of {points(max(shares))}."
     lines = [*result.says[:1], text]
     if any(row.worse for row in tested) and result.headline not in ("WORSE", "MIXED"):
         lines.append(
-            "The gate looks for falls alone, so it finds smaller falls than the comparison, which "
-            "looks for rises, too."
+            "The gate only checks for drops, so it detects smaller ones than the comparison, which "
+            "also looks for rises."
         )
     return [*lines, *([result.advice] if result.advice else [])]
 
@@ -157,8 +158,9 @@ def _primary(rules: GateRules, result: Regressions) -> Iterator[Check]:
         numbers = (row.now, row.before, row.delta, row.interval, row.method, row.n)
         check = Check(WORSE, section, metric, "passed", "no worse", *numbers)
         if row.p is None:
-            status: Status = "skipped" if rules.allow_untested else "failed"
-            remedy = "" if rules.allow_untested else f"; {UNTESTED_REMEDY}"
+            allowed_row = rules.allow_untested or row.excused
+            status: Status = "skipped" if allowed_row else "failed"
+            remedy = "" if allowed_row else f"; {UNTESTED_REMEDY}"
             check = replace(check, status=status, reason=row.reason + remedy)
         elif row.worse:
             check = replace(check, status="failed", reason=_why_worse(row, result))
@@ -218,11 +220,16 @@ def _cases(rules: GateRules, evidence: GateEvidence) -> Check:
 
 
 def _measured(
-    rules: GateRules, evidence: GateEvidence, base: RunNumbers, decided: set[str]
+    rules: GateRules,
+    evidence: GateEvidence,
+    base: RunNumbers,
+    decided: set[str],
+    excused: set[str],
 ) -> Iterator[Check]:
     """Every section of the baseline must be scored, every metric be measured still.
 
-    A metric that no rule looks at may have become not applicable in every case.
+    A metric that no rule looks at may have become not applicable in every case, as may an
+    ``excused`` one: other primary metrics judge that.
     """
     new, lost = evidence.new, 0
     for name in base.sections:
@@ -235,6 +242,8 @@ def _measured(
     floors = {f"{section}.{metric}" for section, table in rules.floors.items() for metric in table}
     for section, metric in base.metrics():
         if section not in new.sections or new.part(section, "mean", metric) is not None:
+            continue
+        if f"{section}.{metric}" in excused:
             continue
         was = base.part(section, "mean", metric)
         n, missing, failed = new.counts(section, metric)

@@ -169,7 +169,10 @@ def read_rules(path: Path) -> GateRules:
     if faults:
         raise StorageError.from_problems(sorted(faults, key=lambda problem: problem.line or 0))
     if rules.empty and GATES not in raw:
-        raise StorageError(f'{path}: holds no gate; write [retrieval] "recall@5" = "> 0.7".')
+        raise StorageError(
+            f'{path}: holds no gate; write [retrieval] "recall@5" = "> 0.7", or [gates] alone for '
+            "the built-in rules."
+        )
     return rules
 
 

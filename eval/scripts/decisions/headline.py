@@ -1,7 +1,7 @@
 """The first line: what two runs amount to, in sentences that every tool prints alike.
 
-The verdict is that of the primary metrics alone, in cases of a hundred. Behind it come what the
-others could not hide, what else to look at, what it costs, and what to do next.
+The verdict is that of the primary metrics alone. Behind it come what the others could not hide,
+what it costs, what else to look at, and what to do next.
 """
 
 from __future__ import annotations
@@ -11,10 +11,22 @@ from dataclasses import replace
 from math import ceil
 
 from decisions.effects import minimum_detectable_effect, power_of
-from decisions.engine import FEWEST_CLUSTERS, Headline, range_of
+from decisions.engine import FEWEST_CLUSTERS, Headline
+from decisions.metric_words import (
+    changed_both_ways,
+    chosen_words,
+    could_miss,
+    finding,
+    left_out_words,
+    lost_words,
+    points,
+    proven_within,
+    shares,
+    size_words,
+    suspicion,
+    would_show,
+)
 from decisions.rows import Comparison, MetricRow, missed_targets, with_targets
-from ragmetrics.catalogue import find
-from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.errors import StorageError
 from records.sweeps import Sweep
 from records.targets import Target
@@ -32,9 +44,6 @@ POWER, MOST_CASES = 0.8, 10_000_000
 REPEATS = 3
 """Answers a case that the advice reckons with."""
 
-SLOW = 1.1
-"""Ratio from which times are given as a multiple."""
-
 TRY_REPEATS = (
     "run_eval.py --repeat 2 --limit 30 tells whether asking each question again would help."
 )
@@ -42,9 +51,6 @@ TRY_REPEATS = (
 CALLS, COST, TOKENS = "pipeline.latency_ms", "pipeline.cost_usd", "pipeline.total_tokens"
 
 _REST: Mapping[Headline, str] = {
-    "BETTER": "it is better",
-    "WORSE": "it is worse",
-    "MIXED": "some metrics are better and some worse",
     "NO CLEAR DIFFERENCE": "no difference is clear",
     "SAME": "it is the same within the margin",
     "TOO FEW": "there are too few to tell",
@@ -55,36 +61,41 @@ def with_headline(
     comparison: Comparison, targets: Mapping[str, Mapping[str, Target]]
 ) -> Comparison:
     """The comparison with its verdict in a word and in sentences, and the targets that were met
-    and are missed."""
+    and are missed.
+
+    Where results or metrics are missing it is INCOMPLETE, unless what both runs have is worse.
+    """
     missed = missed_targets(comparison.rows, targets)
     rows = with_targets(comparison.rows, targets)
     comparison = replace(comparison, rows=rows, missed=missed)
-    if any(comparison.missing) or comparison.half or _apart(comparison):
-        comparison = replace(comparison, headline="INCOMPLETE")
+    word = comparison.rest if any(comparison.missing) else comparison.headline
+    lacks = any(comparison.missing) or comparison.half or _unjudged(comparison)
+    if word is None or (lacks and word not in ("WORSE", "MIXED")):
+        word = "INCOMPLETE"
+    comparison = replace(comparison, headline=word)
     return replace(comparison, says=tuple(_sentences(comparison)))
 
 
-def _apart(comparison: Comparison) -> list[str]:
-    """Primary metrics that both runs have, of other cases each."""
-    rows = [row for row in comparison.rows if row.primary and row.verdict == "not tested"]
-    return [row.name for row in rows if row.base_n and row.new_n and not row.n]
+def _unjudged(comparison: Comparison) -> list[MetricRow]:
+    """Primary metrics without a verdict, but for those that others judge."""
+    rows = [row for row in comparison.rows if row.primary and row.verdict == "no verdict"]
+    return [row for row in rows if row.coverage is None or not row.coverage.left_out]
 
 
 def _sentences(comparison: Comparison) -> Iterator[str]:
     """The verdict first. Each sentence is made to be a line of its own."""
-    scope = f", {comparison.scope}." if comparison.scope else "."
+    scope = f", {comparison.scope}" if comparison.scope else ""
     price = list(_price(comparison))
-    first = verdict_sentence(comparison)
+    parts = [f"{verdict_sentence(comparison)}{scope}", *_behind(comparison)]
     if comparison.headline == "SAME" and price:
-        first = (
-            f"{first.removesuffix('.')}; calls of the new run {' and '.join(price)}: you choose."
-        )
+        parts.append(f"calls of the new run {' and '.join(price)}: you choose")
         price = []
-    yield first.removesuffix(".") + scope
+    yield f"{'; '.join(parts)}."
     yield from _not_shown(comparison)
     yield from _to_see_more(comparison)
     if price:
         yield f"Calls {' and '.join(price)}."
+    yield from _times(comparison)
     if names := list(_look_at(comparison))[:MOST_ADDED]:
         yield f"Look at: {'; '.join(names)}."
     if step := _next(comparison):
@@ -92,41 +103,101 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
 
 
 def verdict_sentence(comparison: Comparison) -> str:
-    """The verdict of the primary metrics, and its basis."""
-    rows = _tested(comparison)
-    word = comparison.headline
+    """The verdict of the primary metrics and its basis, without an end."""
+    rows, word = _tested(comparison), comparison.headline
     better, worse = (_surest(rows, name) for name in ("better", "worse"))
     if word == "INCOMPLETE":
-        return f"INCOMPLETE: {'; '.join(_incomplete(comparison))}."
-    if word == "BETTER":
-        suspects = [row for row in rows if row.look]
-        doubt = f", but {_suspicion(suspects[0])}" if suspects else ""
-        return f"BETTER{doubt}{'. It ' if doubt else ': '}{_named(better)}."
-    if word == "WORSE":
-        return f"WORSE: {_named(worse)}."
-    if word == "MIXED":
-        return f"MIXED: {_named(better)}, but {_named(worse)}."
-    if word == "SAME":
-        margin = comparison.margin or 0.0
-        return f"SAME within {points(margin)}."
-    if word == "TOO FEW":
-        if not rows:
-            return "TOO FEW: no case has a primary metric in both runs."
-        most = max(row.units for row in rows)
-        unit = "case" if most == max(row.n for row in rows) else "group"
-        fewest = f"{FEWEST_CLUSTERS} are needed"
-        return (
-            f"TOO FEW: {counted(most, unit)} of cases that count alone; {fewest}."
-            if (unit == "group")
-            else f"TOO FEW: {counted(most, unit)} to compare; {fewest}."
-        )
+        return f"INCOMPLETE: {'; '.join(_incomplete(comparison))}"
+    lead = next((row for row in rows if row.name == comparison.lead), None)
+    if lead is not None and (text := _led(comparison, lead, better, worse)):
+        return text
+    size = size_words((better or worse or rows)[0], comparison.margin) if rows else ""
+    if any(not size_words(row, comparison.margin) for row in (*better, *worse)):
+        size = ""
     suspects = [row for row in rows if row.look]
-    doubt = f"; {_suspicion(suspects[0])}" if suspects else ""
-    return f"NO CLEAR DIFFERENCE: {_what_would_show(rows)}{doubt}."
+    if word == "BETTER":
+        doubt = f", but {suspicion(suspects[0])}. It " if suspects else ": "
+        return f"BETTER{size}{doubt}{_named(better)}"
+    if word == "WORSE":
+        return f"WORSE{size}: {_named(worse)}{_on_the_rest(comparison)}"
+    if word == "MIXED":
+        return f"MIXED{size}: {_named(better)}, but {_named(worse)}{_on_the_rest(comparison)}"
+    if word == "SAME":
+        proven = [text for row in rows if (text := proven_within(row))]
+        about = f" ({'; '.join(proven)})" if proven else ""
+        return f"SAME within {points(comparison.margin or 0.0)}{about}"
+    if word == "TOO FEW":
+        return f"TOO FEW: {_too_few(rows)}"
+    doubt = f"; {suspicion(suspects[0])}" if suspects else ""
+    return f"NO CLEAR DIFFERENCE: {_what_would_show(rows)}{doubt}"
+
+
+def _led(
+    comparison: Comparison,
+    lead: MetricRow,
+    better: Sequence[MetricRow],
+    worse: Sequence[MetricRow],
+) -> str:
+    """The verdict where the lead gives the word; "" where it is as without one."""
+    word = comparison.headline
+    others = {
+        "worse": [row for row in worse if row is not lead],
+        "better": [row for row in better if row is not lead],
+    }
+    beside = "".join(f"; {way}: {_named(rows)}" for way, rows in others.items() if rows)
+    if lead in (*better, *worse):
+        start = f"{word} in what you lead by{size_words(lead, comparison.margin)}"
+        return f"{start}: {finding(lead)}{_on_the_rest(comparison)}{beside}"
+    if word != "NO CLEAR DIFFERENCE" or not others["better"]:
+        return ""
+    seen = "which is the same within the margin" if lead.verdict == "equal" else ""
+    if lead.verdict == "too few":
+        seen = _too_few([lead])
+    elif lead.look:
+        seen = suspicion(lead)
+    elif not seen and shares([lead]):
+        seen = f"a fall of {points(lead.mde or 0.0)} would have been seen"
+    return f"{word} in what you lead by{f' ({seen})' if seen else ''}{beside}"
+
+
+def _too_few(rows: Sequence[MetricRow]) -> str:
+    if not rows:
+        return "no case has a primary metric in both runs"
+    most = max(row.units for row in rows)
+    if most == max(row.n for row in rows):
+        return f"{counted(most, 'case')} to compare; {FEWEST_CLUSTERS} are needed"
+    return f"{counted(most, 'group')} of cases that count alone; {FEWEST_CLUSTERS} are needed"
+
+
+def _on_the_rest(comparison: Comparison) -> str:
+    """The cases that a verdict is about, where others have no result."""
+    if not any(comparison.missing):
+        return ""
+    return f", on the {comparison.compared:,} cases that both runs have results of"
+
+
+def _behind(comparison: Comparison) -> Iterator[str]:
+    """What the verdict leaves open: differences on a chosen rest, metrics that others judge, and
+    beside what is worse all that is missing."""
+    rows = [row for row in comparison.rows if row.primary]
+    yield from filter(None, map(chosen_words, rows))
+    for row in rows:
+        if row.verdict == "no verdict" and row.coverage is not None and row.coverage.left_out:
+            yield left_out_words(row)
+    if comparison.headline in ("WORSE", "MIXED"):
+        yield from _lacking(comparison)
 
 
 def _tested(comparison: Comparison) -> list[MetricRow]:
-    return [row for row in comparison.rows if row.primary and row.effect is not None]
+    """The primary metrics that have a verdict: on what both runs have results of, where that is
+    known."""
+    rows = comparison.rows
+    if any(comparison.missing) and comparison.rest_rows:
+        rows = comparison.rest_rows
+    return [row for row in rows if row.primary and row.effect is not None and row.verdict in _TOLD]
+
+
+_TOLD = frozenset({"better", "worse", "mixed", "no evidence", "equal", "too few"})
 
 
 def _surest(rows: Iterable[MetricRow], verdict: str) -> list[MetricRow]:
@@ -136,86 +207,9 @@ def _surest(rows: Iterable[MetricRow], verdict: str) -> list[MetricRow]:
 
 
 def _named(rows: Sequence[MetricRow]) -> str:
-    """``finds the needed evidence for 81 of 100 questions (68 before) and …``."""
+    """``finds 81 % of the needed evidence (68 % before) and …``."""
     text = " and ".join(finding(row) for row in rows[:NAMED])
     return text + (f", and {len(rows) - NAMED} more" if len(rows) > NAMED else "")
-
-
-def _suspicion(row: MetricRow) -> str:
-    metric = catalogue_row(row.metric)
-    words = (metric.in_words(row.metric) if metric else "") or plain(row.metric, 80)
-    way = "risen" if row.higher_is_better is False else "fallen"
-    before, now = of_hundred(row)
-    unit = " of 100" if _is_share(metric, row) else ""
-    return f"{words[0].lower()}{words[1:]} may have {way}: {before} → {now}{unit}"
-
-
-def finding(row: MetricRow) -> str:
-    """The value of a metric now and before, in words."""
-    metric = catalogue_row(row.metric)
-    before, now = of_hundred(row)
-    if row.ratio is not None:
-        return f"{plain(row.metric, 80)} is {row.ratio:.2g} times what it was"
-    value = f"{now} of 100" if _is_share(metric, row) else now
-    return f"{sentence(metric, row.metric, value)} ({before} before)"
-
-
-def sentence(metric: Metric | None, name: str, value: str) -> str:
-    """A metric's value as a sentence without a subject and an end: ``finds the needed evidence for
-    81 of 100 questions``; of a metric without one its words and the value."""
-    if metric is not None and metric.says:
-        return at_cutoff(metric.says, name).replace("{value}", value)
-    words = (metric.in_words(name) if metric else "") or plain(name, 80)
-    return f"{words[0].lower()}{words[1:]}: {value}"
-
-
-def value_in_words(metric: Metric | None, value: float) -> str:
-    """A share as cases of a hundred, another number with three digits."""
-    if metric is not None and metric.unit == "share" and 0 <= value <= 1:
-        return f"{_hundredth(value, 0)} of 100"
-    return number(value)
-
-
-def of_hundred(row: MetricRow) -> tuple[str, str]:
-    """Both means over the compared cases, of shares as cases of a hundred, in as many digits as
-    show that they differ."""
-    before, now = row.base or 0.0, row.new or 0.0
-    if not _is_share(catalogue_row(row.metric), row):
-        old, _, new = from_to(before, now).partition(" → ")
-        return old, new
-    digits = 0 if before == now or round(100 * before) != round(100 * now) else 1
-    return _hundredth(before, digits), _hundredth(now, digits)
-
-
-def _hundredth(share: float, digits: int) -> str:
-    """Cases of a hundred; never rounded up to all of them or down to none."""
-    text = f"{100 * share:.{digits}f}"
-    if 0 < share < 1 and float(text) in (0, 100):
-        return f"{min(max(100 * share, 0.1), 99.9):.1f}"
-    return text
-
-
-def points(size: float) -> str:
-    """A difference of shares: ``7 points``; never less than it is."""
-    shown = ceil(100 * size - 1e-9)
-    return counted(shown, "point")
-
-
-def catalogue_row(name: str) -> Metric | None:
-    """The catalogue's row of a metric by its name; None for those of plugins."""
-    try:
-        return find(name)
-    except KeyError:
-        return None
-
-
-def _is_share(metric: Metric | None, row: MetricRow) -> bool:
-    unit = metric.unit == "share" if metric else range_of(row.name) == 1
-    return unit and all(0 <= value <= 1 for value in (row.base or 0.0, row.new or 0.0))
-
-
-def _shares(rows: Iterable[MetricRow]) -> list[MetricRow]:
-    return [row for row in rows if row.mde is not None and range_of(row.name) == 1]
 
 
 def _not_shown(comparison: Comparison) -> Iterator[str]:
@@ -224,7 +218,7 @@ def _not_shown(comparison: Comparison) -> Iterator[str]:
         return
     rows = _tested(comparison)
     quiet = [row for row in rows if row.verdict == "no evidence" and not row.look]
-    if seen := _shares(quiet):
+    if seen := shares(quiet):
         most = max(row.mde or 0.0 for row in seen)
         others = counted(len(seen), "other primary metric")
         yield f"No fall is shown in {others}: {would_show(most, 'fall')}."
@@ -233,23 +227,20 @@ def _not_shown(comparison: Comparison) -> Iterator[str]:
         yield f"Too few cases to tell: {', '.join(few)}."
 
 
-def would_show(size: float, way: str = "change") -> str:
-    """The smallest difference of shares that is found 4 times in 5, in the words of every tool."""
-    return f"a {way} of {points(size)} or more would show"
-
-
 def largest_unseen(rows: Iterable[MetricRow]) -> MetricRow | None:
     """Of the primary metrics that could be tested the one whose change must be largest to show."""
-    shares = _shares(row for row in rows if row.verdict != "too few")
-    return max(shares, key=lambda row: row.mde or 0.0, default=None)
+    tested = shares(row for row in rows if row.verdict != "too few")
+    return max(tested, key=lambda row: row.mde or 0.0, default=None)
 
 
 def _what_would_show(rows: Sequence[MetricRow]) -> str:
-    """How large a change these cases would show."""
+    """How large a change these cases may miss, and whether many changed both ways."""
     row = largest_unseen(rows)
-    if row is None or row.mde is None:
+    if row is None:
         return "no primary metric differs by more than chance"
-    return f"with {counted(row.n, 'case')} {would_show(row.mde)}"
+    if text := changed_both_ways(row):
+        return f"{text}; they {could_miss(row)}"
+    return f"{counted(row.n, 'case')} {could_miss(row)}"
 
 
 def _to_see_more(comparison: Comparison) -> Iterator[str]:
@@ -336,40 +327,50 @@ def _rounded(count: int) -> int:
 
 
 def _incomplete(comparison: Comparison) -> Iterator[str]:
-    """What the rest shows where metrics alone are missing, then what is missing."""
+    """What is missing, then what the rest shows."""
+    yield from _lacking(comparison)
+    rest = comparison.rest
+    if rest is None and any(comparison.missing):
+        yield "the others cannot be compared alone, since only metrics.json of one run is there"
     rows = _tested(comparison)
-    whole = comparison.rest is not None and not any(comparison.missing) and not _apart(comparison)
-    better, worse = (_surest(rows, name) if whole else [] for name in ("better", "worse"))
-    if better or worse:
-        shown = ", but ".join(_named(found) for found in (better, worse) if found)
-        yield f"in the metrics that both runs have {_REST[comparison.rest or 'WORSE']}: {shown}"
-    for run, count, asked in zip(
-        (comparison.base_id, comparison.new_id), comparison.missing, comparison.asked, strict=True
-    ):
+    better = _surest(rows, "better")
+    if not rows or rest is None or (rest not in _REST and not better):
+        return
+    on = f"on the other {comparison.compared:,}" if any(comparison.missing) else "in the others"
+    if better:
+        yield f"{on} it is better: {_named(better)}"
+        return
+    row = largest_unseen(rows) if rest == "NO CLEAR DIFFERENCE" else None
+    yield f"{on} {_REST[rest]}{f' ({could_miss(row)})' if row else ''}"
+
+
+def _lacking(comparison: Comparison) -> Iterator[str]:
+    """Results and metrics that one run lacks, a phrase each."""
+    ids = (comparison.base_id, comparison.new_id)
+    for run, count, asked in zip(ids, comparison.missing, comparison.asked, strict=True):
         if count:
             lost = f"{count:,} of {counted(asked, 'case')} {'has' if count == 1 else 'have'}"
             resume = f"run_eval.py --resume --run-id {plain(run)}"
             yield f"{lost} no result in {plain(run)} ({resume})"
+    rows = {row.name: row for row in comparison.rows}
+    reasons: dict[str, str] = {}  # passages that are not there are the reason of several metrics
+    for row in _unjudged(comparison):
+        reasons.setdefault(*lost_words(row, ids))
     for name, in_base in comparison.half:
-        ids = (comparison.base_id, comparison.new_id)
         there, lacking = ids if in_base else ids[::-1]
-        yield f"{name} is scored in {plain(there)}, not in {plain(lacking)}"
-    for name in _apart(comparison):
-        yield f"{name} has no case that both runs scored"
-    if comparison.rest is None and any(comparison.missing):
-        yield "the others cannot be compared alone, since only metrics.json of one run is there"
-    if comparison.rest is not None and not _apart(comparison) and not (better or worse):
-        on = f"on the other {comparison.compared:,}" if any(comparison.missing) else "in the others"
-        shows = ""
-        if comparison.rest == "NO CLEAR DIFFERENCE" and comparison.rest_mde is not None:
-            shows = f" ({would_show(comparison.rest_mde)})"
-        yield f"{on} {_REST[comparison.rest]}{shows}"
+        text = f"{name} is scored in {plain(there)}, not in {plain(lacking)}"
+        half = rows.get(name)
+        known = half is not None and half.coverage is not None and half.coverage.why
+        reasons.setdefault(*(lost_words(half, ids) if half and known else (text, text)))
+    yield from reasons.values()
+    lead = comparison.lead
+    if lead and (lead not in rows or rows[lead].verdict == "not tested"):
+        yield f"{lead}, which you lead by, has no score in either run"
 
 
 def _price(comparison: Comparison) -> Iterator[str]:
-    """What the new run takes more or less of, where that is no chance."""
+    """What the new run costs more or less of, where that is no chance."""
     for name, more, less in (
-        (CALLS, "take {} more time", "take {} less time"),
         (COST, "cost {} more", "cost {} less"),
         (TOKENS, "use {} more tokens", "use {} fewer tokens"),
     ):
@@ -381,17 +382,29 @@ def _price(comparison: Comparison) -> Iterator[str]:
         change = (more if row.ratio > 1 else less).format(percent(abs(row.ratio - 1)))
         if row.verdict == "mixed":
             yield f"mostly {change} ({row.ratio_totals or 1:.2g} times as much in all)"
-        elif row.ratio >= SLOW and name == CALLS:
-            yield f"take {row.ratio:.2g} times as long"
         else:
             yield change
+
+
+def _times(comparison: Comparison) -> Iterator[str]:
+    """The times of the calls, where they differ by more than chance. Their cause may be the load of
+    the machine, so they are no part of a verdict."""
+    row = comparison.row(CALLS)
+    medians = row.effect.medians if row is not None and row.effect is not None else None
+    if row is None or medians is None or row.verdict not in ("better", "worse", "mixed"):
+        return
+    before, now = map(number, medians)
+    text = f"The median call takes {now} ms ({before} before), if the load was the same"
+    if row.verdict == "mixed":
+        text += f"; all calls together {row.ratio_totals or 1:.2g} times as long"
+    yield f"{text}."
 
 
 def _look_at(comparison: Comparison) -> Iterator[str]:
     """Targets that were met and are missed, then safety metrics that are worse."""
     for name, target in comparison.missed:
         row = comparison.row(name)
-        if row is not None:
+        if row is not None and row.verdict != "no verdict":
             change = from_to(row.base_mean, row.new_mean)
             yield f"{plain(row.metric, 80)} misses its target ({change}, target {target})"
     for row in comparison.rows:
@@ -402,28 +415,21 @@ def _look_at(comparison: Comparison) -> Iterator[str]:
 def _next(comparison: Comparison) -> str:
     """The command or the decision that comes next."""
     base, new = plain(comparison.base_id), plain(comparison.new_id)
+    rows = _tested(comparison)
+    better, worse = (_surest(rows, name) for name in ("better", "worse"))
+    if worse:
+        broke = f"see which cases broke: browse_runs.py {base} {new}"
+        if better and not comparison.lead:
+            return (
+                f"{broke}; before the next comparison, write which metric counts most as lead "
+                "under [decide] of eval/targets.toml"
+            )
+        return broke
     if comparison.headline == "BETTER":
         return f"gate_run.py --run {new} --baseline {base}"
-    if comparison.headline == "WORSE":
-        return f"see which cases broke: browse_runs.py {base} {new}"
-    if comparison.headline == "MIXED":
-        rows = _tested(comparison)
-        lead = (_surest(rows, "better") or rows)[0].name
-        return (
-            f"browse_runs.py {base} {new} shows what broke; then write which metric counts most, "
-            f'such as lead = "{plain(lead)}", under [decide] of eval/targets.toml'
-        )
     if comparison.headline == "INCOMPLETE" and any(comparison.missing):
         return "get these results, score them (eval_suite.py), and compare again"
     return ""
-
-
-def outcome_of(row: MetricRow) -> str:
-    """A primary metric in a sentence of its own: what it says, and its verdict."""
-    said = finding(row)
-    verdicts = {"no evidence": "may be worse" if row.look else "no clear difference"}
-    verdicts |= {"equal": "the same within the margin", "too few": f"too few to tell ({row.units})"}
-    return f"{said[0].upper()}{said[1:]}: {verdicts.get(row.verdict, row.verdict)}."
 
 
 def sweep_line(sweep: Sweep) -> str:
@@ -454,7 +460,8 @@ FAIL_RULES = (WORSE, TARGET, SAFETY, COSTS, ANY_WORSE)
 def failures(comparisons: Sequence[Comparison], rules: Sequence[str]) -> list[str]:
     """Why the comparison fails, a sentence each; empty when it passes.
 
-    ``worse``: a primary metric got worse or one run alone has it; ``target``: a target was met and
+    ``worse``: a primary metric got worse, one run alone has it, or it lost most of its cases, but
+    for failed calls and declined answers that other metrics judge; ``target``: a target was met and
     is missed; ``safety``: a safety metric got worse; ``cost``: times, costs or tokens did;
     ``any-worse``: any metric that was compared; a metric's name: that one. A section that was left
     out fails, too. Raises StorageError for a name that no row has.
@@ -497,6 +504,9 @@ def _reasons(comparison: Comparison, rows: Iterable[MetricRow]) -> Iterator[str]
     for row in rows:
         if row.verdict == "only in base":
             yield f"{row.name} is measured in {comparison.base_id} but not in {run}."
+        elif row.verdict == "no verdict" and not (row.coverage and row.coverage.left_out):
+            _, words = lost_words(row, (comparison.base_id, comparison.new_id))
+            yield f"{row.name} has no verdict: {words}."
         elif row.bad and row.delta is not None:
             yield (
                 f"{row.name} is {row.verdict} in {run}: {row.delta:+.4f} over {row.n} cases, "

@@ -318,8 +318,8 @@ def remarks(
     if len(things) > 1 and undeclared:
         more = f" and {len(things) - 2} more" if len(things) > 2 else ""
         notes.append(
-            f"{len(things)} things changed at once ({', '.join(things[:2])}{more}), so no "
-            "difference can be attributed to one of them (--varied NAME: what was meant to change)."
+            f"{len(things)} settings changed together ({', '.join(things[:2])}{more}), so none can "
+            "be credited alone (--varied NAME: what was meant to change)."
         )
     if unchanged:
         notes.append(f"Declared as varied, but the same in both: {', '.join(unchanged)}.")

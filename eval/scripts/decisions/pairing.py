@@ -154,13 +154,11 @@ class SideBySide:
             values[zero] = 0.0
         return values
 
-    def answered(self) -> Mask:
-        """Cases with an answer in both runs."""
-        base, new = np.zeros(len(self.ids), bool), np.zeros(len(self.ids), bool)
-        base[: self.base.cases] = ~self.base.failed
-        new[self._new_places] = ~self.new.failed
-        answered: Mask = base & new
-        return answered
+    @property
+    def asked_in_both(self) -> Mask:
+        """Cases that both runs were asked."""
+        both: Mask = (self._in_base | self.missing_base) & (self._in_new | self.missing_new)
+        return both
 
     def changed_gold(self) -> list[str]:
         """Cases whose gold supports are not the same in both runs."""

@@ -15,8 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from decisions.effects import ALPHA, compact
-from decisions.engine import Verdict, evidence_of, settle
+from decisions.effects import ALPHA
+from decisions.engine import PrimaryTable, Verdict, settle
 from decisions.pairing import ClusterCodes
 from ragmetrics.stats.arrays import Floats, np
 from ragmetrics.stats.significance import mcnemar
@@ -169,18 +169,14 @@ def decide_pairs(
     The runs are tested together, so p is corrected for their number. The interval is that of the
     mean outcome, over the share of cases that were decided, so it excludes 1/2 as the p does.
     """
-    groups = compact(clusters)
-    zero = [np.where(np.isnan(values), np.nan, 0.0) for values in outcomes]
-    evidence = [
-        [evidence_of("pairs.won", none, values, groups, seed)]
-        for none, values in zip(zero, outcomes, strict=True)
-    ]
-    return [
-        _decision(values, decided.rows[0])
-        for values, decided in zip(
-            outcomes, settle(evidence, groups, alpha=alpha, seed=seed), strict=True
-        )
-    ]
+    groups = np.arange(len(outcomes[0])) if clusters is None else clusters
+    tables = []
+    for values in outcomes:
+        zero = np.where(np.isnan(values), np.nan, 0.0)
+        table = PrimaryTable(("pairs.won",), (), groups, zero[:, None], values[:, None])
+        tables.append(table)
+    decisions = settle(tables, alpha=alpha, seed=seed)
+    return [_decision(own, found.rows[0]) for own, found in zip(outcomes, decisions, strict=True)]
 
 
 def _decision(values: Floats, row: Any) -> PairDecision:

@@ -19,6 +19,7 @@ from decisions.effects import ALPHA, POWER, Effect
 from decisions.engine import FEWEST_CLUSTERS, decide, direction, range_of
 from decisions.gate_checks import GateEvidence, RunNumbers, left_out_of
 from decisions.headline import repeat_advice, with_headline
+from decisions.metric_words import no_verdict_words
 from decisions.primary import (
     PrimaryScores,
     clusters_of_run,
@@ -31,6 +32,7 @@ from decisions.rows import MetricRow
 from ragmetrics.stats.significance import holm
 from records.clusters import AUTO, DOCUMENT, NONE, SECTION, Clustering
 from records.runs import scored_sections
+from records.targets import declared_matters
 from terminal.tables import counted
 
 PAIRED, UNPAIRED = "paired cases, joint test", "two independent samples"
@@ -62,10 +64,13 @@ class Regression:
     verdict: ChangeVerdict = "no evidence"
     least_fall: float | None = None
     """The smallest fall that this test would find 4 times in 5."""
+    excused: bool = False
+    """No verdict for the sake of failed calls and declined answers, which other metrics judge."""
 
     @property
     def worse(self) -> bool:
-        return self.p is not None and self.p <= ALPHA
+        """Whether it is worse by more than chance, and by more than does not matter."""
+        return self.p is not None and self.p <= ALPHA and self.verdict != "equal"
 
     @property
     def worse_by(self) -> float:
@@ -148,15 +153,18 @@ def regressions(
         old, now = (read_primary(path, declared) if path else None for path in sources)
         if old is None or now is None:
             return _unpaired(base, new, [name for name in declared if name in names])
-        lead = lead_of(declared, evidence.targets)
-        decision = decide(paired_table(old, now, labels), seed=evidence.seed, lead=lead)
+        lead, margin = lead_of(declared, evidence.targets), declared_matters(evidence.targets)
+        table = paired_table(old, now, labels)
+        decision = decide(table, margin=margin, seed=evidence.seed, lead=lead)
         heads = _head(base), _head(new)
         ids = base.label, new.label
         comparison = comparison_of(ids, decision, (old, now), heads, evidence.targets)
-        comparison = replace(comparison, scope=clustering.scope if clustering else "")
+        scope = clustering.scope if clustering else ""
+        comparison = replace(comparison, scope=scope, margin=margin)
         comparison = with_headline(comparison, {})
         effects = {row.name: row.effect for row in decision.rows}
         scored = [_scored(old), _scored(now)]
+    excused = {row.name for row in comparison.rows if row.coverage and row.coverage.left_out}
     redefined = _redefined(base, new, [name for name in names if name in scored[0] & scored[1]])
     unit = _UNITS.get(clustering.by, "group") if clustering else "group"
     scope = clustering.scope if clustering else ""
@@ -166,14 +174,14 @@ def regressions(
     found = [
         _regression(row, unit)
         for row in tests
-        if row.name not in redefined and row.name in scored[0] & scored[1]
+        if row.name not in redefined and row.name in (scored[0] & scored[1]) | excused
     ]
     gained = tuple(name for name, in_base in comparison.half if not in_base and name in names)
     return Regressions(
         tuple(found),
-        tuple(name for name in names if name in scored[0] - scored[1]),
+        tuple(name for name in names if name in scored[0] - scored[1] - excused),
         redefined,
-        tuple(name for name in names if name not in {*scored[0], *gained}),
+        tuple(name for name in names if name not in {*scored[0], *gained, *excused}),
         gained,
         clustering.sentence if clustering and (scope or clustering.by != NONE) else "",
         comparison.headline,
@@ -194,7 +202,14 @@ _UNITS = {AUTO: "document", DOCUMENT: "document", SECTION: "section"}
 
 def _regression(row: MetricRow, unit: str) -> Regression:
     """``unit``: what the cases are counted together by, in a word."""
-    effect, reason = row.effect, ""
+    effect, coverage, reason = row.effect, row.coverage, ""
+    if row.verdict == "no verdict" and coverage is not None:
+        means = row.base_mean, row.new_mean
+        reason = f"no verdict: {no_verdict_words(row)}"
+        excused = coverage.left_out
+        return Regression(
+            row.name, *means, None, None, coverage.both, PAIRED, reason=reason, excused=excused
+        )
     if effect is None or not effect.n:
         reason = "no verdict: no case has a score in both runs"
         means = row.base_mean, row.new_mean

@@ -6,15 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from decisions.effects import Effect, measure, plain_p
-from decisions.engine import FEWEST_CLUSTERS, Evidence, PrimaryRow, evidence_of, is_skewed, range_of
+from decisions.coverage import Coverage, too_many
+from decisions.effects import Effect, plain_p
+from decisions.engine import FEWEST_CLUSTERS, Decision, PrimaryRow, effect_of
 from decisions.headline import REPEATS
 from decisions.rows import MetricRow
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Floats, Ints, np
 from records.targets import TARGETS, declared_primary
+
+if TYPE_CHECKING:
+    from records.run_table import Mask
 
 
 def is_binary(name: str) -> bool:
@@ -26,18 +30,25 @@ def is_binary(name: str) -> bool:
 
 
 def one_sided(row: MetricRow) -> MetricRow:
-    if row.base_mean is not None:
+    """The row of a metric that one run alone has."""
+    if row.base_n or row.base_mean is not None:
         return replace(row, verdict="only in base")
-    return replace(row, verdict="only in new") if row.new_mean is not None else row
+    in_new = row.new_n or row.new_mean is not None
+    return replace(row, verdict="only in new") if in_new else row
 
 
 def tested(
-    row: MetricRow, base: Floats | None, new: Floats | None, codes: Ints | None, seed: int
-) -> tuple[MetricRow, Evidence | None]:
-    """The row with means and its own test over the cases that both runs scored, and its evidence
-    for the joint test."""
-    if base is None or new is None:
-        return one_sided(row), None
+    row: MetricRow,
+    base: Floats,
+    new: Floats,
+    codes: Ints | None,
+    seed: int,
+    asked: Mask,
+) -> MetricRow:
+    """Add the means of a metric and its own test, over the cases that both runs scored.
+
+    Without a test where most cases are lost in one run. ``asked``: cases that both were asked.
+    """
     old, now = ~np.isnan(base), ~np.isnan(new)
     row = replace(
         row,
@@ -49,20 +60,18 @@ def tested(
         new_mean=float(new[now].mean()) if now.any() else None,
     )
     if not (row.base_n and row.new_n):
-        return one_sided(row), None
-    if row.primary:
-        evidence = evidence_of(row.name, base, new, codes, seed)
-        effect, values = evidence.effect, evidence.values
-    else:
-        evidence = None
-        effect, values = measure(
-            base, new, codes, skewed=is_skewed(row.name), largest=range_of(row.name), seed=seed
-        )
+        return one_sided(row)
+    effect, values = effect_of(row.name, base, new, codes, seed)
     if not effect.n:
-        return row, None
+        return row
+    gone = int((now & ~old & asked).sum()), int((old & ~now & asked).sum())
+    if too_many(effect.n, sum(gone)):
+        few = with_effect(row, effect)
+        coverage = Coverage(effect.n, gone, loss="too many")
+        return replace(few, verdict="no verdict", interval=None, coverage=coverage)
     name = f"{row.name} {row.slice or ''}"
     p, test = plain_p(effect, values, codes, binary=is_binary(row.name), name=name, seed=seed)
-    return replace(with_effect(row, effect), p=p, test=test), evidence
+    return replace(with_effect(row, effect), p=p, test=test)
 
 
 def with_effect(row: MetricRow, effect: Effect) -> MetricRow:
@@ -85,8 +94,17 @@ def with_effect(row: MetricRow, effect: Effect) -> MetricRow:
     )
 
 
-def decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
-    """A primary row with the result of the joint test."""
+def decided(row: MetricRow, found: PrimaryRow, why: str = "") -> MetricRow:
+    """Add the result of the joint test to a primary row.
+
+    A metric that one run has no score of stays so, unless other metrics count why. ``why``: the
+    usual reason of a lost score.
+    """
+    coverage = replace(found.coverage, why=why)
+    if row.verdict in ("only in base", "only in new") and not coverage.left_out:
+        return replace(row, coverage=coverage)
+    if found.verdict == "no verdict":
+        return replace(row, verdict="no verdict", interval=None, p=None, coverage=coverage)
     ratio = found.effect.ratio
     verdict: Any = found.verdict
     if verdict in ("better", "worse") and ratio is not None and ratio.opposed:
@@ -102,6 +120,17 @@ def decided(row: MetricRow, found: PrimaryRow) -> MetricRow:
         verdict=verdict,
         look=found.look,
         fragile=found.fragile,
+        coverage=coverage,
+    )
+
+
+def rows_of(decision: Decision, rows: Sequence[MetricRow]) -> tuple[MetricRow, ...]:
+    """The primary rows as another decision has them, such as one on fewer cases."""
+    by_name = {row.name: row for row in rows}
+    return tuple(
+        decided(with_effect(replace(by_name[found.name], n=0), found.effect), found)
+        for found in decision.rows
+        if found.name in by_name
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from decisions.coverage import Coverage
 from decisions.effects import ALPHA, Effect
 from decisions.engine import FEWEST_CLUSTERS, Headline, side_of
 from ragmetrics.stats.significance import benjamini_hochberg
@@ -19,13 +20,14 @@ RowVerdict = Literal[
     "no evidence",
     "equal",
     "too few",
+    "no verdict",
     "not tested",
     "only in base",
     "only in new",
 ]
 """``mixed``: a ratio whose totals point the other way. ``differs``: there is evidence, but no
-catalogue row says which direction is the good one. ``not tested``: no case has the metric in both
-runs, or a number of the whole run."""
+catalogue row says which direction is the good one. ``no verdict``: most cases lost their score in
+one run. ``not tested``: no case has the metric in both runs, or a number of the whole run."""
 
 SIGNS: dict[str, str] = {
     "better": "▲",
@@ -98,6 +100,8 @@ class MetricRow:
     """Better by small gains, which one large loss would undo."""
     slice: str | None = None
     """``category=factual`` for a row of a slice, else None."""
+    coverage: Coverage | None = None
+    """The cases that are left, of a primary metric and of one without a verdict; else None."""
     effect: Effect | None = None
     """The source of the numbers; not in the JSON data."""
 
@@ -183,6 +187,10 @@ class Comparison:
     rest: Headline | None = None
     rest_mde: float | None = None
     """The smallest change of a share that these others would show, in any primary metric."""
+    rest_rows: tuple[MetricRow, ...] = ()
+    """The primary metrics of these others; not in the JSON data."""
+    lead: str = ""
+    """The metric that counts most; "" without one."""
     compared: int = 0
     half: tuple[tuple[str, bool], ...] = ()
     missed: tuple[tuple[str, str], ...] = ()
@@ -196,8 +204,9 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
         rows = [row.to_dict() for row in self.rows]
-        bare = replace(self, rows=(), slices=())
-        return asdict(bare) | {"rows": rows, "slices": [row.to_dict() for row in self.slices]}
+        data = asdict(replace(self, rows=(), slices=(), rest_rows=()))
+        del data["rest_rows"]
+        return data | {"rows": rows, "slices": [row.to_dict() for row in self.slices]}
 
 
 def shown(value: Any) -> str:

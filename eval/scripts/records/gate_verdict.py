@@ -116,7 +116,12 @@ class Verdict:
 
     def summary(self) -> str:
         """The verdict in one line."""
-        counts = ", ".join(f"{count} {name}" for name, count in self.counts().items() if count)
+        order = ORDER if not self.passed else ("passed", *ORDER[:-1])
+        parts = [(self.counts()[name], name) for name in order if self.counts()[name]]
+        first = [
+            f"{count} {'check' if count == 1 else 'checks'} {name}" for count, name in parts[:1]
+        ]
+        counts = ", ".join([*first, *(f"{count} {name}" for count, name in parts[1:])])
         return f"{self.title}{'. ' if self.doubt else ': '}{counts or 'no checks'}."
 
     def to_dict(self) -> dict[str, Any]:

@@ -259,7 +259,8 @@ def union_of(lists: Sequence[Sequence[RetrievedChunk]]) -> list[RetrievedChunk]:
     return list(once.values())
 
 
-NOT_MAPPED = "passages are not mapped"
+NOT_MAPPED, NO_LIST = "passages are not mapped", "no list at "
+"""Why passages are unknown: of the whole run, and of an answer that lacks them, with the path."""
 
 
 def passages_unknown(result: TestResult) -> str:
@@ -268,6 +269,11 @@ def passages_unknown(result: TestResult) -> str:
     if result.retrieved is not None:
         return ""
     return (result.absent or {}).get("retrieved") or NOT_MAPPED
+
+
+def passages_are_unknown(reason: str) -> bool:
+    """Whether the reason of a missing score is that no one knows which passages there were."""
+    return reason == NOT_MAPPED or reason.startswith(NO_LIST)
 
 
 def why_unreadable(result: TestResult) -> str:

@@ -15,13 +15,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from itertools import chain, groupby, tee
 from math import nan
-from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
-import orjson
 
 from records import jsonl
 from records.clusters import AUTO, Clustering, clustering_of
@@ -32,11 +30,11 @@ from records.profiles import forget_unmapped, read_maps_passages
 from records.results import UNREADABLE, TestResult, results_of
 from records.runs import results_file, scored_sections, scores_file
 from records.scores import (
-    ALL_BUT_EVIDENCE,
     OWN_TEXTS,
     PipelineEvidence,
     RetrievalEvidence,
     ScoreLine,
+    failed_otherwise,
     line_type,
     raw_line,
     read_head,
@@ -114,7 +112,8 @@ _decode_reasons = msgspec.json.Decoder(dict[str, str]).decode
 class LineKind(NamedTuple):
     """The state of a score line beside its scores.
 
-    ``failed``: the bot's call failed, not a judge or a plugin. ``fact``: in section ``pipeline``
+    ``failed``: the bot's call failed, not a judge or a plugin. ``unknown``: there are no scores for
+    another failure, such as a field that the answer lacks. ``fact``: in section ``pipeline``
     how the response ended and how it should have; in an explained table also, in ``retrieval``, the
     rank of the first passage that is gold, 0 where none is, and in ``abstention`` whether the bot
     abstained. None where the line does not say. ``unreadable``: its answer could not be read.
@@ -125,6 +124,7 @@ class LineKind(NamedTuple):
     fact: Any = None
     reasons: tuple[tuple[str, str], ...] = ()
     unreadable: bool = False
+    unknown: bool = False
 
 
 class SectionTable:
@@ -170,7 +170,7 @@ class SectionTable:
         if not scores_only:
             fields += ("cluster", *_EVIDENCE.get(section, ()))
         raw: tuple[tuple[str, Any, Any], ...] = (("repeat", int, 0),)
-        raw += (("reasons", msgspec.Raw, msgspec.Raw(b"{}")),) * explained
+        raw += (("reasons", msgspec.Raw, msgspec.Raw(b"{}")),)
         checked = (*fields, "scores", *(("reasons",) * explained))
         self._explained = explained
         self._decode_line = msgspec.json.Decoder(raw_line(line_type(section, fields), *raw)).decode
@@ -227,7 +227,9 @@ class SectionTable:
         failed = line.status == "failed" and (
             text == b"{}" or self.section not in ("judged", "rubrics", "custom")
         )
-        key = hash((text, line.status, fact, why))
+        unknown = failed and failed_otherwise(bytes(line.reasons))
+        failed = failed and not unknown
+        key = hash((text, line.status, unknown, fact, why))
         code = self._known.get(key)
         if code is None:
             try:
@@ -238,8 +240,8 @@ class SectionTable:
             if self.head is not None:
                 reasons = self.head.reasons(scores, reasons) if why else reasons
                 scores = dict.fromkeys(self.head.metrics) | scores
-            unread = line.status == UNREADABLE
-            code = self._append(scores, LineKind(failed, fact, tuple(reasons.items()), unread))
+            about = tuple(reasons.items()), line.status == UNREADABLE, unknown
+            code = self._append(scores, LineKind(failed, fact, *about))
             if len(self._known) < _MOST_KNOWN:
                 self._known[key] = code
         return line, code
@@ -489,31 +491,6 @@ def _array(values: array[Any]) -> Any:
     import numpy as np
 
     return np.frombuffer(values, values.typecode) if values else np.zeros(0, values.typecode)
-
-
-_decode_bare = msgspec.json.Decoder(line_type("", ALL_BUT_EVIDENCE)).decode
-
-
-def find_score_line(folder: Path, section: str, case_id: str, repeat: int) -> ScoreLine | None:
-    """The score line of one result, without its evidence; None where the section has none.
-
-    The id is looked for in the bytes, so that a large file costs no decoding. Raises OSError.
-    """
-    path, needle = scores_file(folder, section), orjson.dumps(case_id)
-    if not path.stat().st_size:
-        return None
-    with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        at = data.find(needle)
-        while at >= 0:
-            file.seek(data.rfind(b"\n", 0, at) + 1)
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                line = _decode_bare(file.readline())  # else the words stand inside a text
-                if (line.case_id, line.repeat) == (case_id, repeat):
-                    if head := read_head(path):
-                        head.complete(line)
-                    return line
-            at = data.find(needle, file.tell())
-    return None
 
 
 class RunTable:

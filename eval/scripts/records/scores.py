@@ -13,9 +13,11 @@ is of schema 1: its lines are complete.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, repeat
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,6 +40,19 @@ SCHEMA = 2
 
 Reasons = tuple[tuple[str, str], ...]
 """Metrics without a score, and why; ``name@*``: at every cut-off, ``*``: all."""
+
+
+CALL_FAILED, NO_RESULT = "call failed: ", "asked, but the run has no result"
+"""Why a line of a failed call has no scores: with the kind of failure, or without any result."""
+
+
+def failed_otherwise(reasons: bytes) -> bool:
+    """Whether the reasons of a failed line blame a judge, or a field that the answer lacks, and not
+    the bot's call. Older lines do not say."""
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        why = msgspec.json.decode(reasons, type=dict[str, str]).get("*", CALL_FAILED)
+        return why != NO_RESULT and not why.startswith(CALL_FAILED.rstrip(": "))
+    return False
 
 
 class RetrievalEvidence(msgspec.Struct):
@@ -557,3 +572,28 @@ def _encode_evidence(evidence: Mapping[str, Any] | bytes) -> bytes:
         return b"}\n"
     text = evidence if isinstance(evidence, bytes) else orjson.dumps(evidence)
     return b',"evidence":' + text + b"}\n"
+
+
+_decode_bare = msgspec.json.Decoder(line_type("", ALL_BUT_EVIDENCE)).decode
+
+
+def find_score_line(folder: Path, section: str, case_id: str, repeat: int) -> ScoreLine | None:
+    """The score line of one result, without its evidence; None where the section has none.
+
+    The id is looked for in the bytes, so that a large file costs no decoding. Raises OSError.
+    """
+    path, needle = scores_file(folder, section), orjson.dumps(case_id)
+    if not path.stat().st_size:
+        return None
+    with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        at = data.find(needle)
+        while at >= 0:
+            file.seek(data.rfind(b"\n", 0, at) + 1)
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                line = _decode_bare(file.readline())  # else the words stand inside a text
+                if (line.case_id, line.repeat) == (case_id, repeat):
+                    if head := read_head(path):
+                        head.complete(line)
+                    return line
+            at = data.find(needle, file.tell())
+    return None

@@ -173,6 +173,19 @@ def declared_lead(path: Path = TARGETS) -> str:
     raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] lead", message)])
 
 
+def declared_matters(path: Path = TARGETS) -> float | None:
+    """The share of a metric's range that matters (``[decide] matters``); None without one.
+
+    Raises StorageError for anything but a number above 0 and below 1.
+    """
+    table = _decide(path)
+    value = table.get("matters") if isinstance(table, dict) else None
+    if value is None or (isinstance(value, float) and 0 < value < 1):
+        return value
+    message = f"{value!r}: write the share of a metric's range that matters, such as 0.02"
+    raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] matters", message)])
+
+
 def _decide(path: Path) -> Any:
     try:
         return read_toml(path).get(DECIDE, {})
@@ -202,9 +215,9 @@ def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
     if message:
         raise StorageError.from_problems([Problem(str(path), None, field, message)])
     if isinstance(table, dict) and (
-        unknown := sorted(table.keys() - {"primary", "documents", "lead"})
+        unknown := sorted(table.keys() - {"primary", "documents", "lead", "matters"})
     ):
-        message = "is unknown; the table has primary, lead and documents"
+        message = "is unknown; the table has primary, lead, matters and documents"
         raise StorageError.from_problems(
             Problem(str(path), None, f"[{DECIDE}] {name}", message) for name in unknown
         )

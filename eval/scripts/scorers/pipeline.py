@@ -22,14 +22,12 @@ from ragmetrics.pipeline import (
 from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
 from records.results import UNREADABLE, TestResult
-from records.scores import ScoreLine
+from records.scores import CALL_FAILED, ScoreLine
 from scorers.common import citation_count, row_of
 from scorers.contract import Evidence, ScoreRow, SectionScorer, add_metric
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-FAILURE = "call failed: "
 
 
 @dataclass(frozen=True)
@@ -68,9 +66,9 @@ class PipelineScorer:
         for line in lines:
             if line.status == "failed":
                 reason = line.reasons["*"]
-                if reason.startswith(FAILURE):  # else the result is missing: no kind of error
-                    totals.add_error(reason.removeprefix(FAILURE))
-                missing += not reason.startswith(FAILURE)
+                if reason.startswith(CALL_FAILED):  # else the result is missing: no kind of error
+                    totals.add_error(reason.removeprefix(CALL_FAILED))
+                missing += not reason.startswith(CALL_FAILED)
                 continue
             if line.status == UNREADABLE:
                 unreadable += 1

@@ -32,7 +32,14 @@ from records.errors import Problem, StorageError
 from records.joining import Absent, Joined, Work, join_indexed, join_stream
 from records.profiles import forget_unmapped
 from records.results import UNREADABLE, TestResult, is_root_failure
-from records.scores import Reasons, encode_head, encode_lines, encode_scores
+from records.scores import (
+    CALL_FAILED,
+    NO_RESULT,
+    Reasons,
+    encode_head,
+    encode_lines,
+    encode_scores,
+)
 from scorers.contract import (
     NOTHING,
     BlockScorer,
@@ -45,7 +52,6 @@ from scorers.contract import (
     TurnScorer,
 )
 
-_NO_RESULT = "asked, but the run has no result"
 _NOT_READ = "the answer could not be read"
 
 _MOST_ROWS = 4096
@@ -186,7 +192,7 @@ class _WithoutAnswer:
             )
             return self._rows.setdefault(row, row), NOTHING
         kind = result.error.kind if result.error else "unknown"
-        reason = _NO_RESULT if is_missing(result) else f"call failed: {kind}"
+        reason = NO_RESULT if is_missing(result) else f"{CALL_FAILED}{kind}"
         if isinstance(self._scorer, FailureScorer):
             row = self._scorer.score_failed(case, reason)
         else:

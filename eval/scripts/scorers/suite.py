@@ -367,7 +367,8 @@ def _compare(
     gone |= {o.name: "" if o.status == "scored" else o.reason for o in report.outcomes}
     names = [n for n in primary_names(evidence.targets) if n.partition(".")[0] in compared]
     result = regressions(evidence, names)
-    tests = {row.name: EngineVerdict(row.p, row.verdict) for row in result.rows}
+    judged = [row for row in result.rows if not row.excused]
+    tests = {row.name: EngineVerdict(row.p, row.verdict) for row in judged}
     tests |= dict.fromkeys(result.lost, EngineVerdict())
     report.baseline = str(plan.baseline)
     changes = compare(baseline, report.measures, compared, tests, plan.max_drop, gone)

@@ -26,8 +26,8 @@ from records.labels import read_labels
 from records.metrics import read_summary
 from records.notes import CaseNote
 from records.profiles import read_maps_passages
-from records.run_table import find_score_line
 from records.runs import CONFIG, METRICS, PARTIAL, RESULTS, VERDICTS, results_file, scored_sections
+from records.scores import find_score_line
 from records.verdicts import judge_of
 from views.browser.model import MetricTrend, OpenRun, RunInfo, Trend
 from views.case import Case

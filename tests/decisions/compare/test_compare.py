@@ -234,10 +234,8 @@ def test_calls_that_failed_or_have_no_line_are_not_answered(runs: Runs) -> None:
             assert row.new == pytest.approx(79 / 90)
         assert found.headline == ("INCOMPLETE" if run == gone else "WORSE")
         lost = "INCOMPLETE: 11 of 90 cases have no result in gone (run_eval.py --resume --run-id "
-        lost += (
-            "gone); on the other 79 no difference is clear (a change of 11 points or more would "
-        )
-        lost += "show)."
+        lost += "gone); on the other 79 no difference is clear (could miss ±11 points of responses "
+        lost += "that pass every check)."
         assert (found.says[0] == lost) == (run == gone)
     assert any(
         "11 cases that gone was asked have no result" in n for n in compare(base, gone).notes

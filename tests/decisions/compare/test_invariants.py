@@ -253,13 +253,13 @@ def test_one_change_is_shown_and_no_cause_for_a_warning(runs: Runs) -> None:
         "retriever.k: 5 → 9",
         "retriever.requested.k: 5 → 9",
     ]
-    assert not any("changed at once" in note for note in found.notes)
+    assert not any("changed together" in note for note in found.notes)
 
 
 def test_a_hash_follows_from_the_setting_that_changed(runs: Runs) -> None:
     found = varied(runs, ONE, ONE | {"index": {"chunk_size": 400, "hash": "b"}})
     assert len(found.varied) == 2
-    assert not any("changed at once" in note for note in found.notes)
+    assert not any("changed together" in note for note in found.notes)
 
 
 TWO = {"retriever": {"k": 9, "requested": {"k": 9}}, "index": {"chunk_size": 400, "hash": "b"}}
@@ -267,12 +267,12 @@ TWO = {"retriever": {"k": 9, "requested": {"k": 9}}, "index": {"chunk_size": 400
 
 def test_two_changes_are_warned_of_until_they_are_declared(runs: Runs) -> None:
     found = varied(runs, ONE, TWO)
-    (warning,) = (note for note in found.notes if "changed at once" in note)
-    assert "2 things changed at once (index.chunk_size, retriever.k)" in warning
+    (warning,) = (note for note in found.notes if "changed together" in note)
+    assert "2 settings changed together (index.chunk_size, retriever.k)" in warning
     for declared in (("index", "retriever"), ("chunk_size", "retriever.k")):
         notes = varied(runs, ONE, TWO, *declared).notes
-        assert not any("changed at once" in note for note in notes)
-    assert any("changed at once" in note for note in varied(runs, ONE, TWO, "index").notes)
+        assert not any("changed together" in note for note in notes)
+    assert any("changed together" in note for note in varied(runs, ONE, TWO, "index").notes)
 
 
 def test_what_was_declared_but_did_not_change_is_said(runs: Runs) -> None:
@@ -283,7 +283,7 @@ def test_what_was_declared_but_did_not_change_is_said(runs: Runs) -> None:
 def test_what_was_asked_for_counts_when_the_bot_tells_nothing(runs: Runs) -> None:
     base = {"retriever": {"requested": {"k": 5, "folder_mode": None}}}
     new = {"retriever": {"requested": {"k": 9, "folder_mode": "on"}}}
-    assert any("2 things changed at once" in note for note in varied(runs, base, new).notes)
+    assert any("2 settings changed together" in note for note in varied(runs, base, new).notes)
 
 
 def test_the_history_that_turns_were_asked_with_is_a_change_of_its_own(runs: Runs) -> None:
@@ -294,13 +294,13 @@ def test_the_history_that_turns_were_asked_with_is_a_change_of_its_own(runs: Run
 
     notes = varied(runs, asked(5, "alone"), asked(9, "replay")).notes
     assert any(
-        "2 things changed at once (retriever.k, retriever.requested.history)" in n for n in notes
+        "2 settings changed together (retriever.k, retriever.requested.history)" in n for n in notes
     )
     found = varied(runs, asked(5, "alone"), asked(5, "replay"))
     assert [str(change) for change in found.varied] == [
         "retriever.requested.history: alone → replay"
     ]
-    assert not any("changed at once" in note for note in found.notes)
+    assert not any("changed together" in note for note in found.notes)
 
 
 def test_runs_scored_with_other_labels_are_refused(runs: Runs) -> None:

@@ -146,7 +146,7 @@ def test_outside_a_terminal_every_metric_has_its_whole_line() -> None:
     print_page(console, compare_page(comparison(*rows)), every=True)
     lines = [line for line in text.getvalue().splitlines() if line.startswith("context_relevance ")]
     assert len(lines) == 1
-    assert "no evidence" in lines[0]
+    assert "no clear change" in lines[0]
 
 
 def test_means_and_coverage_are_of_the_same_cases() -> None:

@@ -216,7 +216,7 @@ def test_the_whole_chain(tmp_path: Path) -> None:
     (tmp_path / "strict.toml").write_text(RULE.replace("0.6", "0.99"))
     assert "never compared" in call("gate_run.py", "--gates", "g.toml", code=1)
     call("calibrate_judge.py", "--labels-file", "labels.jsonl")
-    assert "Gate passed: 2 skipped, 2 passed" in call("gate_run.py", "--gates", "g.toml")
+    assert "Gate passed: 2 checks passed, 2 skipped" in call("gate_run.py", "--gates", "g.toml")
     assert "the whole interval must be >= 0.99" in call(
         "gate_run.py", "--gates", "strict.toml", code=1
     )

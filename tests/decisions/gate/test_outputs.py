@@ -127,7 +127,7 @@ def test_the_levels_of_annotations() -> None:
     assert [line.partition(" ")[0] for line in lines] == [
         "::error", "::warning", "::notice", "::notice", "::notice",
     ]  # fmt: skip
-    assert "Gate FAILED: 1 failed, 1 accepted, 1 skipped, 2 passed." in lines[2]
+    assert "Gate FAILED: 1 check failed, 1 accepted, 1 skipped, 2 passed." in lines[2]
 
 
 def test_more_failures_than_github_shows_are_told_together() -> None:
@@ -140,7 +140,7 @@ def test_more_failures_than_github_shows_are_told_together() -> None:
 
 def test_markdown_is_inert() -> None:
     text = markdown(WHOLE)
-    assert text.startswith(f"{MARKER}\n## ❌ Gate FAILED: 1 failed, 1 accepted, 1 skipped")
+    assert text.startswith(f"{MARKER}\n## ❌ Gate FAILED: 1 check failed, 1 accepted, 1 skipped")
     assert "\x1b" not in text
     assert "\x00" not in text
     tokens = (
@@ -188,8 +188,8 @@ def test_a_comment_keeps_the_limit() -> None:
 
 def test_a_passed_gate() -> None:
     good = verdict(check("passed"))
-    assert "✅ Gate passed: 1 passed." in markdown(good)
-    assert workflow_commands(good, "g") == ["::notice title=Gate::Gate passed: 1 passed."]
+    assert "✅ Gate passed: 1 check passed." in markdown(good)
+    assert workflow_commands(good, "g") == ["::notice title=Gate::Gate passed: 1 check passed."]
     assert good.passed
 
 
@@ -234,7 +234,7 @@ def test_the_verdict_comes_first_and_no_number_is_cut_on_a_narrow_terminal() -> 
     assert lines[0] == "Gate FAILED: run run, rules of gates.toml"
     assert "0.100" in screen.getvalue()
     assert "must be" in lines[1]
-    assert lines[-1] == "Gate FAILED: 1 failed."
+    assert lines[-1] == "Gate FAILED: 1 check failed."
 
 
 def test_an_annotation_holds_no_escape_sequence() -> None:

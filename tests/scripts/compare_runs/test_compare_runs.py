@@ -40,12 +40,12 @@ def test_the_answer_stands_last(compare: Compare) -> None:
     lines = compare("good", "bad", *words[:2], columns=80).stdout.splitlines()
     assert lines[-len(found["says"]) :] == found["says"]
     assert found["says"][0] == (
-        "WORSE: right passages found in the first 5: 67 of 100 (100 before) and how early the "
-        "first right passage comes: 33 of 100 (50 before)."
+        "WORSE: right passages found in the first 5: 67 % (100 % before) and how early the first "
+        "right passage comes: 0.333 (0.500 before)."
     )
     assert found["says"][-1] == "Next: see which cases broke: browse_runs.py good bad."
     same = compare("good", "same", "--metrics", "recall@5").stdout.splitlines()
-    assert same[-3].startswith("NO CLEAR DIFFERENCE: with 24 cases a change of ")
+    assert same[-3].startswith("NO CLEAR DIFFERENCE: 24 cases could miss ±")
 
 
 def set_score(lines: list[ScoreLine], number: int, metric: str, value: float) -> None:

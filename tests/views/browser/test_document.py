@@ -68,12 +68,14 @@ def test_a_pair_says_what_changed() -> None:
     left, right = pair_docs(
         Doc,
         CaseInRun("k10", base, "ok (warning: of the base)"),
-        CaseInRun("k5", new, "FAILS: the gold passage was at rank 2, is gone"),
+        CaseInRun("k5", new, "FAILS: the right passage was at rank 2 and is now missing"),
         ("BROKE", "bad"),
         two=False,
     )
     assert right is None
-    assert "BROKE  k10: ok; k5: FAILS: the gold passage was at rank 2, is gone" in left.text
+    assert (
+        "BROKE  k10: ok; k5: FAILS: the right passage was at rank 2 and is now missing" in left.text
+    )
     assert left.text.count("of the base") == 1, "a warning stands over its answer alone"
     assert left.text.index("Base: k10") < left.text.index("New: k5")
     assert "1 → none  a.md > A" in left.text

@@ -12,8 +12,8 @@ from tests.score_lines import write_lines
 from decisions.case_changes import Ways
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling
-from decisions.headline import sentence, value_in_words
 from decisions.measures import Measure
+from decisions.metric_words import sentence, value_in_words
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.cases import CaseRule
 from ragmetrics.catalogue.metric import Metric
@@ -146,8 +146,22 @@ def test_every_metric_of_the_catalogue_has_words() -> None:
     assert {row.name for row in METRICS if row.primary} <= {row.name for row in METRICS if row.says}
     recall = next(row for row in METRICS if row.name == "evidence_recall")
     assert recall.in_words("evidence_recall@1") == "Needed evidence in the first passage"
-    value = value_in_words(recall, 0.754)
-    text = "finds the needed evidence for 75 of 100 questions"
-    assert sentence(recall, "evidence_recall@10", value) == text
-    assert value_in_words(recall, 0.996) == "99.6 of 100"
-    assert sentence(None, "mine", value_in_words(None, 0.5)) == "mine: 0.500"
+    value = value_in_words(recall, 0.754, 126)
+    assert sentence(recall, "evidence_recall@10", value) == "finds 75 % of the needed evidence"
+    assert value_in_words(recall, 0.996, 126) == "99.6 %"
+    assert sentence(None, "mine", value_in_words(None, 0.5, 2)) == "mine: 0.500"
+    passed = next(row for row in METRICS if row.name == "pass")
+    text = sentence(passed, "pass", value_in_words(passed, 61 / 146, 146))
+    assert text == "passes every check on 61 of 146 questions"
+    text = sentence(passed, "pass", value_in_words(passed, 61 / 146, 146, repeated=True))
+    assert text == "passes every check on 42 % of questions", "a case may pass one time of three"
+
+
+def test_the_catalogue_says_of_what_a_mean_is() -> None:
+    """0 or 1: cases; partial credit: a share; a rank, a cosine, a harmonic mean: a number."""
+    kinds = {row.name: row.counted for row in METRICS}
+    assert {row.name for row in METRICS if row.binary} == {
+        n for n, k in kinds.items() if k == "case"
+    }
+    assert (kinds["evidence_recall"], kinds["claim_support_rate"]) == ("share", "share")
+    assert {kinds[name] for name in ("mrr", "ndcg", "f1", "auc", "correctness")} == {"number"}

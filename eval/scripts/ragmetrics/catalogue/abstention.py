@@ -51,8 +51,8 @@ ROWS: tuple[Metric, ...] = (
         version=2,
         headline=5,
         primary=True,
-        words="Right decision to answer or to decline",
-        says="decides rightly for {value} questions",
+        words="Right decisions to answer or to decline",
+        says="answers or declines correctly on {value} questions",
     ),
 )
 
@@ -64,6 +64,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         needs="cases labelled answerable and decided; an unanswerable case or an abstention",
         headline=1,
         words="Balance of declining only questions that should be declined",
+        counted="number",
     ),
 )
 """Numbers of the whole run, not of a case."""

@@ -26,6 +26,7 @@ ROWS: tuple[Metric, ...] = (
         headline=1,
         target="redundancy_ngram",
         words="Repetition among passages, by word sequences",
+        counted="number",
     ),
     _row(
         "redundancy_tfidf",
@@ -37,6 +38,7 @@ ROWS: tuple[Metric, ...] = (
         target="redundancy_tfidf",
         short="redund",
         words="Repetition among passages, by words",
+        counted="number",
     ),
     _row(
         "redundant_chunks_ngram",
@@ -78,11 +80,13 @@ ROWS: tuple[Metric, ...] = (
         headline=5,
         target="mattr",
         words="Variety of words in the passages",
+        counted="number",
     ),
     _row(
         "unique_token_ratio",
         "distinct words / words of all chunks together; more text always lowers it",
         words="Distinct words in the passages",
+        counted="number",
     ),
     _row(
         "diversity_ok",

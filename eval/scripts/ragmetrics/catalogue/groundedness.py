@@ -43,7 +43,7 @@ ROWS: tuple[Metric, ...] = (
         target="claim_support_rate",
         version=5,
         words="Claims that the passages support",
-        says="supports {value} claims with passages",
+        says="supports in an average answer {value} of claims with passages",
     ),
     _row(
         "mean_claim_support",
@@ -54,6 +54,7 @@ ROWS: tuple[Metric, ...] = (
         headline=2,
         version=5,
         words="How far the passages cover a claim",
+        counted="number",
     ),
     _count(
         "unsupported_claims",
@@ -198,6 +199,7 @@ ROWS: tuple[Metric, ...] = (
         "SQuAD token F1 (Rajpurkar et al. 2016), on stemmed content words",
         headline=6,
         words="Words shared with the reference answer",
+        counted="number",
     ),
     _row(
         "answer_word_recall",
@@ -287,6 +289,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         higher_is_better=False,
         version=1,
         words="Distance from the texts used to set the threshold",
+        counted="number",
     ),
 )
 """Numbers of the whole run, not of a case."""

@@ -90,6 +90,7 @@ ROWS: tuple[Metric, ...] = (
         "RAGAS and DeepEval context precision, without RAGAS' epsilon",
         calls=("context_precision",),
         words="Useful passages before useless ones",
+        counted="number",
     ),
     _row(
         "context_recall",
@@ -111,6 +112,7 @@ ROWS: tuple[Metric, ...] = (
         target="answer_relevancy",
         calls=("answer_relevancy",),
         words="Answers that fit their question",
+        counted="number",
     ),
     _row(
         "answer_correctness_judged",
@@ -122,6 +124,7 @@ ROWS: tuple[Metric, ...] = (
         target="answer_correctness_judged",
         calls=("correctness", "answer_correctness"),
         words="Answers that agree with the reference",
+        counted="number",
     ),
     _row(
         "claim_hallucination",

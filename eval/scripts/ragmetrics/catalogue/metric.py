@@ -27,12 +27,19 @@ report their searches, a set with conversations, results that report their tool 
 rubrics of the user's own."""
 
 
+Counted = Literal["case", "share", "number"]
+"""What a mean may be called in a sentence. ``case``: a case scores 0 or 1, so it is a count of
+cases. ``share``: cases may score in between, so it is a share of what is measured. ``number``: of
+nothing that could be counted, such as a rank, a cosine or a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A metric's meaning, its range and how it is shown.
 
     ``low``, ``high``: the ends of its range (None: unbounded). ``binary``: a case scores 0 or 1,
-    so the mean is a proportion. ``at_k``: computed at each cut-off, named ``name@k``. ``needs``:
+    so the mean is a proportion, and it is ``counted`` by cases; what has another unit than a share
+    is a number. ``at_k``: computed at each cut-off, named ``name@k``. ``needs``:
     what a case must bring, else it is not applicable. ``function``: for metrics of one Ranking,
     and those of a plugin.
 
@@ -46,7 +53,7 @@ class Metric:
     say whether an answer is right (0: it does not). ``calls``: the kinds of judgement that it is
     counted from. ``words``: what it measures, for a reader who does not know its name; ``says``: a
     sentence without its subject that tells its value, of metrics that may decide. ``{k}`` in them
-    is the cut-off, ``{value}`` the number with its unit (``81 of 100``).
+    is the cut-off, ``{value}`` the number (``115 of 146``, ``79 %``).
     """
 
     name: str
@@ -59,6 +66,7 @@ class Metric:
     unit: str = "share"
     higher_is_better: bool = True
     binary: bool = False
+    counted: Counted = "share"
     at_k: bool = False
     version: int | str = 1
     function: Callable[..., float | None] | None = None
@@ -74,6 +82,12 @@ class Metric:
     calls: tuple[str, ...] = ()
     words: str = ""
     says: str = ""
+
+    def __post_init__(self) -> None:
+        if self.binary:
+            object.__setattr__(self, "counted", "case")
+        elif self.unit != "share":
+            object.__setattr__(self, "counted", "number")
 
     def in_words(self, name: str) -> str:
         """Describe in plain words the metric that is computed as ``name``."""

@@ -20,7 +20,7 @@ ROWS: tuple[Metric, ...] = (
         headline=2,
         primary=True,
         words="Calls that gave a response",
-        says="gives a response to {value} calls",
+        says="returns an answer to {value} calls",
     ),
     _row(
         "outcome_match",
@@ -69,7 +69,7 @@ ROWS: tuple[Metric, ...] = (
         primary=True,
         target="pass",
         words="Responses that pass every check",
-        says="answers {value} questions as expected",
+        says="passes every check on {value} questions",
     ),
 )
 

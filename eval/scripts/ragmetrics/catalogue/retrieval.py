@@ -36,7 +36,7 @@ ROWS: tuple[Metric, ...] = (
         target="evidence_recall@5",
         short="evidence",
         words="Needed evidence in the first {k} passages",
-        says="finds the needed evidence for {value} questions",
+        says="finds {value} of the needed evidence",
     ),
     _row(
         "recall_any",
@@ -80,6 +80,7 @@ ROWS: tuple[Metric, ...] = (
         retrieval.f1,
         compared=True,
         words="Balance of precision and recall in the first {k}",
+        counted="number",
     ),
     _row(
         "ndcg",
@@ -91,6 +92,7 @@ ROWS: tuple[Metric, ...] = (
         overview=3,
         target="ndcg@5",
         words="Right passages near the top of the first {k}",
+        counted="number",
     ),
     _row(
         "map",
@@ -99,6 +101,7 @@ ROWS: tuple[Metric, ...] = (
         f"{TREC} map_cut, where a chunk matches one support at most",
         retrieval.average_precision,
         words="Right passages before wrong ones in the first {k}",
+        counted="number",
     ),
     _row(
         "mrr",
@@ -108,6 +111,7 @@ ROWS: tuple[Metric, ...] = (
         headline=5,
         shown_k=0,
         words="How early the first right passage comes",
+        counted="number",
     ),
     _row(
         "scope_miss",
@@ -158,6 +162,7 @@ ROWS: tuple[Metric, ...] = (
         at_k=True,
         version=2,
         words="Order of the judged passages in the first {k}",
+        counted="number",
     ),
     _row(
         "bpref",
@@ -167,6 +172,7 @@ ROWS: tuple[Metric, ...] = (
         needs=f"{JUDGEMENTS}, one of them irrelevant",
         version=2,
         words="Right passages above those judged irrelevant",
+        counted="number",
     ),
     _row(
         "recency_rule_ok",

@@ -86,6 +86,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         overview=9,
         target="auc",
         words="Attacks that score above harmless prompts",
+        counted="number",
     ),
     _row(
         "tpr_at_fpr_1",

@@ -26,6 +26,7 @@ ROWS: tuple[Metric, ...] = (
         "Balance of expected tool calls and no others",
         1,
         source="ragas, tool call F1",
+        counted="number",
     ),
     _row(
         "tool_precision",
@@ -40,7 +41,7 @@ ROWS: tuple[Metric, ...] = (
         EXPECTED,
         "Expected tool calls that were made",
         2,
-        says="makes {value} expected tool calls",
+        says="makes in an average answer {value} of the expected tool calls",
     ),
     _row(
         "argument_match",

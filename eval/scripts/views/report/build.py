@@ -18,8 +18,8 @@ from decisions.case_verdict import Key, Ruling
 from decisions.diagnosis import diagnose
 from decisions.evidence_path import read_paths
 from decisions.failure_map import read_failure_map
-from decisions.headline import catalogue_row, sentence, value_in_words
 from decisions.measures import measures
+from decisions.metric_words import catalogue_row, sentence, value_in_words
 from decisions.primary import primary_names, usable_names
 from decisions.rows import Comparison
 from decisions.slices import Embed, common_slices
@@ -251,10 +251,12 @@ def _headline(
     done = {m.row.name for m in baseline.part.primary if m.says} if baseline else set()
     for name in primary:
         section, metric = _split(name)
-        mean = sections[section]["mean"].get(metric)
+        part = sections[section]
+        mean = part["mean"].get(metric)
         if name not in done and mean is not None:
-            row = catalogue_row(metric)
-            said = sentence(row, metric, value_in_words(row, mean))
+            row, n = catalogue_row(name), part["n"].get(metric, 0)
+            value = value_in_words(row, mean, n, repeated=bool(part.get("stability")))
+            said = sentence(row, metric, value)
             lines.append(f"{said[0].upper()}{said[1:]}.")
     return lines
 

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from decisions.case_changes import CHANGES, PairVerdicts, Ways
 from decisions.case_verdict import UNREADABLE_BIT, Key, RunVerdicts
-from decisions.headline import catalogue_row
+from decisions.metric_words import catalogue_row
 from ragmetrics.stats.tally import Slices
 from records.metrics import ROUND
 from records.results import UNREADABLE

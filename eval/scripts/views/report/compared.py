@@ -21,10 +21,11 @@ from decisions.committed import compare_pair, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of
 from decisions.conversations import SHOWN, find_changes
 from decisions.flips import Flips, find_flips
-from decisions.headline import catalogue_row, outcome_of
 from decisions.history import read_history
 from decisions.history_print import as_dict
+from decisions.metric_words import catalogue_row, outcome_of
 from decisions.pairs import decided_runs, habit_lines, quote_of
+from decisions.primary import lead_of
 from decisions.rows import Comparison, MetricRow
 from decisions.slices import Embed, common_slices
 from decisions.sweep_words import COLUMNS as SWEEP_COLUMNS
@@ -35,6 +36,7 @@ from records.pairs import pairs_file
 from records.run_table import RunTable, RunTables
 from records.runs import CONFIG, read_config
 from records.sweeps import read_sweep, sweep_file
+from records.targets import declared_matters
 from terminal.page import (
     AnyColumn,
     Block,
@@ -250,7 +252,9 @@ def _row(row: MetricRow) -> ComparedMetric:
 
 def _sentence(row: MetricRow) -> str | None:
     """What a primary metric says now and said before, and the engine's verdict, in a sentence."""
-    return None if not row.primary or row.new is None or row.base is None else outcome_of(row)
+    if not row.primary or (row.verdict != "no verdict" and None in (row.new, row.base)):
+        return None
+    return outcome_of(row)
 
 
 def _changes(flips: Sequence[Flips], ways: Mapping[str, Ways]) -> dict[str, list[CaseChange]]:
@@ -307,7 +311,9 @@ def history_part(
     scored = {key for point in points for key in point.values}
     names = [(section, metric) for section, _, metric in (n.partition(".") for n in primary)]
     keys = [name for name in names if name in scored]
-    pairs = PointPairs(points, primary, clusters_of_points(history, eval_set, targets))
+    clusters = clusters_of_points(history, eval_set, targets)
+    lead, margin = lead_of(primary, targets), declared_matters(targets)
+    pairs = PointPairs(points, primary, clusters, lead, margin)
     lines = make_lines(points, keys, AlertRule(primary), pairs)
     whole = as_dict(history, lines, changes(points, lines))
     first = max(0, len(points) - MOST_POINTS)

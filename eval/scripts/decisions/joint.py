@@ -1,0 +1,103 @@
+"""Puts the primary metrics of two runs into one table for the joint test, with remarks on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from decisions.engine import FEWEST_CLUSTERS, Decision, PrimaryRow, PrimaryTable
+from decisions.pairing import ClusterCodes, places_of
+from ragmetrics.stats.arrays import Floats, Ints, np
+from records.run_table import RunTables
+from records.scores import ALL_BUT_EVIDENCE, ScoreLine
+
+if TYPE_CHECKING:
+    from records.run_table import Mask
+
+
+class PrimaryColumn(NamedTuple):
+    """A primary metric of two runs, case by case: not a number where a run has no score, and in
+    both for a case that one of them was not asked. ``missing``: asked cases without a result."""
+
+    name: str
+    ids: Ints
+    a: Floats
+    b: Floats
+    missing: Mask
+
+
+def all_ids(columns: Sequence[PrimaryColumn]) -> Ints:
+    """The cases of every column."""
+    arrays = [column.ids for column in columns]
+    if not arrays:
+        return np.zeros(0, np.int64)
+    if all(ids is arrays[0] or np.array_equal(ids, arrays[0]) for ids in arrays):
+        return arrays[0]
+    together = np.concatenate(arrays)
+    _, first = np.unique(together, return_index=True)
+    ids: Ints = together[np.sort(first)]  # hashes have another order in each process
+    return ids
+
+
+def table_of(columns: list[PrimaryColumn], ids: Ints, clusters: Ints) -> tuple[PrimaryTable, Mask]:
+    """The columns, which are given up, with a row for each of ``ids``, and which of these cases
+    have no result in a run."""
+    names = tuple(column.name for column in columns)
+    a, b = (np.full((len(ids), len(names)), np.nan) for _ in range(2))
+    missing = np.zeros(len(ids), bool)
+    for at in reversed(range(len(names))):
+        column = columns.pop()
+        places = places_of(column.ids, ids)
+        a[places, at], b[places, at] = column.a, column.b
+        missing[places] |= column.missing
+    return PrimaryTable(names, (), clusters, a, b), missing
+
+
+def usual_reason(
+    row: PrimaryRow, table: PrimaryTable, ids: Ints, folders: tuple[Path, Path], tables: RunTables
+) -> str:
+    """Return the most frequent reason why the lost cases of a metric have no score.
+
+    It is that of the run that lost more of them, as its lines say; "" where other primary metrics
+    count why. ``folders``: of base and new.
+    """
+    if row.coverage.decides or row.coverage.left_out:
+        return ""
+    a, b = table.column(row.name)
+    by_new = row.coverage.lost[1] >= row.coverage.lost[0]
+    own, other = (b, a) if by_new else (a, b)
+    section, _, metric = row.name.partition(".")
+    lines = tables[folders[by_new]].section(section)
+    lost = ids[np.isnan(own) & ~np.isnan(other)]
+    numbers = map(lines.line_number, lines.rows_with(lost.tolist()))
+    reasons = Counter(_reason(line, metric) for line in lines.lines(numbers, ALL_BUT_EVIDENCE))
+    return max(reasons, key=lambda reason: reasons[reason], default="")
+
+
+def _reason(line: ScoreLine, metric: str) -> str:
+    """Why a line has no score of a metric; "" where it does not say."""
+    names = (metric, f"{metric.partition('@')[0]}@*", "*")
+    return next((line.reasons[name] for name in names if name in line.reasons), "")
+
+
+def cluster_notes(
+    decision: Decision, table: PrimaryTable, ids: Ints, codes: ClusterCodes
+) -> Iterator[str]:
+    """Remarks on few clusters, and on one that outweighs the others."""
+    for row, both in zip(decision.rows, (table.a + table.b).T, strict=True):
+        effect = row.effect
+        if effect.clusters == effect.n or row.verdict == "no verdict":
+            if row.verdict == "too few" and effect.n:
+                yield f"{row.name}: too few cases ({effect.n}) to tell."
+            continue
+        label, size = codes.largest(ids[~np.isnan(both)])
+        spread = effect.spread
+        if effect.clusters < FEWEST_CLUSTERS:
+            yield f"{row.name}: too few groups of cases ({effect.clusters}) to tell."
+        elif spread is not None and (size > effect.n / 2 or spread.effective < FEWEST_CLUSTERS):
+            yield (
+                f"{row.name}: {size} of {effect.n} cases belong to one group ({label}), so they "
+                f"count as much as {spread.effective:.1f} of equal size."
+            )
