@@ -14,7 +14,7 @@ from decisions.primary import BUILT_IN, primary_names, read_primary
 from records.errors import StorageError
 from records.metrics import StoredVerdicts, load_metrics, update_metrics, update_primary
 from records.scores import ScoreLine, write_scores
-from records.targets import read_targets
+from records.targets import declared_matters, read_targets
 
 NAMES = ("retrieval.mrr", "pipeline.pass", "pipeline.answered")
 
@@ -168,9 +168,17 @@ def test_a_set_declares_what_decides(tmp_path: Path) -> None:
         ('primary = ["mrr"]', "'mrr' is not a section.metric"),
         ('primary = ["a.b", "a.b"]', "twice"),
         (f"primary = {[f'a.m{n}' for n in range(7)]}", "names 7 metrics, but at most 6"),
-        ('primery = ["a.b"]', "primery: is unknown"),
+        ('primery = ["a.b"]', "primery: is unknown; the table has primary, lead, matters and"),
     ],
 )
 def test_a_bad_declaration_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(StorageError, match=message):
         primary_names(targets(tmp_path, f"[decide]\n{text}\n"))
+
+
+def test_a_set_declares_what_matters(tmp_path: Path) -> None:
+    assert declared_matters(targets(tmp_path, "[decide]\nmatters = 0.05\n")) == 0.05
+    assert declared_matters(targets(tmp_path, "")) is None
+    for bad in ("5", "0.0", "1.0", '"5 %"', "true"):
+        with pytest.raises(StorageError, match="the share of a metric's range that matters, such"):
+            declared_matters(targets(tmp_path, f"[decide]\nmatters = {bad}\n"))

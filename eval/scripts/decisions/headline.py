@@ -393,7 +393,7 @@ def _times(comparison: Comparison) -> Iterator[str]:
     medians = row.effect.medians if row is not None and row.effect is not None else None
     if row is None or medians is None or row.verdict not in ("better", "worse", "mixed"):
         return
-    before, now = map(number, medians)
+    before, now = (f"{ms:,.{int(ms < 100)}f}" for ms in medians)
     text = f"The median call takes {now} ms ({before} before), if the load was the same"
     if row.verdict == "mixed":
         text += f"; all calls together {row.ratio_totals or 1:.2g} times as long"
