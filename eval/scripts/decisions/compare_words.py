@@ -182,6 +182,8 @@ def change_of(row: MetricRow) -> Whisker | None:
     """
     if row.ratio is not None or row.base is None or row.new is None or row.delta is None:
         return None
+    if row.verdict == "no verdict":  # the few cases that are left are no picture of all
+        return None
     target = None if row.target is None else row.target - row.base
     return Whisker(row.interval, row.delta, target, before=0.0, unseen=row.mde)
 
