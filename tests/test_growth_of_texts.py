@@ -241,6 +241,13 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "matching.matches_place": lambda t: matching.matches_place(
         matching.anchor("a.md", ""), [_KNOWN_TEXT], _passage(t)
     ),
+    "matching.by_heading_only": lambda t: matching.by_heading_only(
+        matching.anchor("a.md", "A"), [t], _passage(t)
+    ),
+    "text.gold_quotes.holds_run": lambda t: [
+        gold_quotes.holds_run(t, _KNOWN_TEXT, [t]),
+        gold_quotes.holds_run(_KNOWN_TEXT, t),
+    ],
     "text.gold_quotes.holds_quote": lambda t: gold_quotes.holds_quote(t, _KNOWN_TEXT),
     "text.gold_quotes.fold_quote": lambda t: gold_quotes.fold_quote.__wrapped__(t),
     # Snippets and facts are the set's own and a sentence long: the cost is theirs times the text's.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from labeller.passages import Chunk, locate
+from labeller.passages import Chunk, anchored, locate
 from labeller.sources import failures
 from records.metrics import read_metrics
 from scorers.loop import score_run
@@ -30,7 +31,9 @@ def _retrieved(heading_path: str, text: str = TEXT) -> list[RetrievedChunk]:
     ("labels", "retrieved", "score"),
     [
         # mrr is 1/2 where rank 2 holds the gold, so the order's score is 1 - 1/2.
-        ({"gold_supports": [SUPPORT]}, _retrieved("A > B > C", "Else."), 0.5),
+        ({"gold_supports": [SUPPORT]}, _retrieved("A > B", "Else."), 0.5),
+        ({"gold_supports": [SUPPORT]}, _retrieved("A > B > C"), 0.5),
+        ({"gold_supports": [SUPPORT]}, _retrieved("A > B > C", "Else."), 1.0),
         ({"gold_supports": [SUPPORT]}, _retrieved("A"), 0.5),
         ({"gold_supports": [SUPPORT]}, _retrieved("A", "Else."), 1.0),
         ({"gold_supports": [SUPPORT]}, _retrieved("Other"), 1.0),
@@ -70,3 +73,22 @@ def test_a_coarser_chunk_with_the_quoted_text_is_no_moved_support() -> None:
     typo = TEXT.replace("rotated", "rotatet")
     assert locate(SUPPORT, [Chunk("n/a.md", "Other", typo)]) == ([0], "fuzzy")
     assert locate(SUPPORT, [Chunk("n/a.md", "Other", "Quite another text.")]) == ([], "absent")
+
+
+LONG = "Keys are rotated on the first day of every month by the operator on duty."
+
+
+def test_a_section_below_is_located_by_the_words_that_count_in_scores() -> None:
+    """8 of the quote's 15 words at its end are enough; the heading alone is not."""
+    support = SUPPORT | {"snippets": [LONG], "quote": {"exact": "Some words that do not count."}}
+    below = Chunk("n/a.md", "A > B > C", f"Intro. {LONG}")
+    assert locate(support, [below]) == ([0], "shown")
+    part = replace(below, text="Intro. Keys are rotated on the first day of")
+    assert locate(support, [part]) == ([0], "fuzzy")
+    assert locate(support, [replace(part, text="Quite another text.")]) == ([], "absent")
+    assert locate(support, [replace(part, text=support["quote"]["exact"])]) == ([0], "moved")
+    cut = replace(part, text="Intro.", cut=True)
+    assert locate(support, [cut]) == ([0], "heading")  # its missing part may have the quote
+    assert not anchored(support, cut)
+    assert locate(support | {"snippets": []}, [part]) == ([], "absent")
+    assert anchored(support | {"snippets": []}, part)  # without snippets the heading counts

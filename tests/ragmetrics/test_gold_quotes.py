@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragmetrics.text.gold_quotes import fold_quote, holds_quote
+from ragmetrics.text.gold_quotes import fold_quote, holds_quote, holds_run
 
 QUOTE = "Goods that were bought on sale are taken back within 30 days of the invoice."
 """76 characters: half of it is 38, and 7 of them may differ."""
@@ -89,3 +89,71 @@ def test_a_near_wording_far_into_a_long_passage_is_found() -> None:
         windows = (text[at : at + 60] for at in range(len(text) - 59))
         best = max(Levenshtein.normalized_similarity(quote, window) for window in windows)
         assert holds_quote(text, quote) is (best >= 0.9)
+
+
+RUN = "The lock file names the tree of packages that was made, so that later runs make it again."
+"""18 words: half of them is 9."""
+_RUN_WORDS = RUN.split()
+
+
+def some(start: int, end: int) -> str:
+    """Some of the 18 words, counted from 0."""
+    return " ".join(_RUN_WORDS[start:end])
+
+
+@pytest.mark.parametrize(
+    ("passage", "holds"),
+    [
+        (f"Purpose. {RUN} Commit it.", True),
+        (f"Purpose. {some(0, 9)}", True),  # it ends within the quote and has half of it
+        (f"Purpose. {some(0, 8)}", False),  # less than half
+        (f"{some(9, 18)} Commit it.", True),  # it begins within the quote
+        (some(4, 14), True),  # it lies within the quote
+        (some(4, 12), False),  # 8 of 18
+        (f"Purpose. {some(0, 16)} do so.", False),  # it goes on otherwise: another sentence
+        (f"Purpose. {some(2, 18)}", False),  # it came otherwise
+        (f"Purpose. {some(0, 9)} wa", True),  # a chunk that ends within "was"
+        (f"hat {some(9, 18)}", True),  # and one that begins within "that"
+        (f"hot {some(9, 18)}", False),
+        (f"Lock files {some(9, 18)}", True),  # behind its own heading
+        (f"Locks {some(9, 18)}", False),  # "Locks" is neither heading nor a part of "that"
+        ("", False),
+        ("Something else entirely, about cranes.", False),
+    ],
+)
+def test_a_passage_holds_words_of_a_quote_in_a_row(passage: str, holds: bool) -> None:
+    assert holds_run(passage, RUN, ["Files", "Lock"]) is holds
+
+
+@pytest.mark.parametrize(
+    ("passage", "quote", "holds"),
+    [
+        # Marks, tags, links and the cells of a table are no words.
+        ("The **exact** [tree](a.md) of `packages`.", "the exact tree of packages", True),
+        ("<p>The exact <em>tree</em></p>", "the exact tree", True),
+        ("Name Depth tree 3", "| Name | Depth |\n|---|---:|\n| tree | 3 |", True),
+        # Fewer than 8 words must be there whole, as words.
+        ("It takes 15 days.", "5 days", False),
+        ("Seven words in a row are few", "Seven words in a row are few indeed", False),
+        ("Returns `true` for a [`Set`][].", "Returns `true` for a [`Map`][].", False),
+        # A quote without a word must be there as it is.
+        ("a → b", "→", True),
+        ("a - b", "→", False),
+        ("anything", "**", False),
+        # Two signs of a script without spaces are a word: 16 pairs of them are 17 signs.
+        ("鍵は毎月担当者が交換し、古い鍵は金庫に保管されます", "鍵は毎月担当者が交換", True),
+        ("窓を交換することができます", "鍵を毎月一度交換することができます", False),
+        (
+            "毎月一度、担当者が鍵を新しいもの",
+            "毎月一度、担当者が鍵を新しいものに交換してください",
+            False,
+        ),
+        (
+            "次の規則です。毎月の終わりに担当者が鍵を新しいものに",
+            "毎月の終わりに担当者が鍵を新しいものに交換してください",
+            True,  # 19 of 27 signs are 18 of 26 pairs
+        ),
+    ],
+)
+def test_words_in_a_row_are_free_of_marks(passage: str, quote: str, holds: bool) -> None:
+    assert holds_run(passage, quote) is holds

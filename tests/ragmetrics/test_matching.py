@@ -12,6 +12,7 @@ from rapidfuzz.distance import Levenshtein
 from ragmetrics.matching import (
     Passage,
     anchor,
+    by_heading_only,
     evidence_rank,
     heading_segments,
     holds,
@@ -170,8 +171,8 @@ def test_scope_miss(chosen: list[str], missed: float) -> None:
 
 COARSER = [
     # chunk's heading, its text, whether it matches a support at One > Two that quotes "ten days"
-    ("One > Two > Three", None, True),  # below: by place alone
     ("One > Two", None, True),
+    ("One > Two", "Twelve.", True),  # its own section: by place alone
     ("One", "You get TEN  days off.", True),  # the text of the section stands in its parent
     ("", "You get ten days off.", True),  # a whole file
     ("One", "You get twelve days off.", False),
@@ -202,4 +203,70 @@ def test_the_least_similarity_holds_for_coarser_chunks_too() -> None:
     # One of eight characters is wrong: 0.875 alike.
     assert matches_place(gold, ["ten days"], place, 0.8)
     assert not matches_place(gold, ["ten days"], place, 0.9)
-    assert not matches_place(gold, ["ten dazs"], place._replace(cut=True))
+
+
+BELOW = [
+    # text of a passage at One > Two > Three, whether it was cut, and whether it matches a support
+    # at One > Two that quotes "ten days"; None: its words cannot tell
+    ("You get TEN *days* off.", False, True),
+    ("You get twelve days off.", False, False),
+    ("", False, True),  # no text at all: by heading only
+    (" \n", False, True),
+    (None, False, True),
+    (None, True, None),  # there is a text, and nothing of it is left
+    ("You get", True, None),
+    ("You get ten days", True, True),
+    ("You get ...", False, None),  # cut by the bot itself
+]
+
+
+@pytest.mark.parametrize(("text", "cut", "matches"), BELOW)
+def test_a_section_below_the_gold_one_matches_by_words_of_a_quote(
+    text: str | None, cut: bool, matches: bool | None
+) -> None:
+    gold, place = anchor("a.md", "One > Two"), anchor("a.md", "One > Two > Three")
+    passage = Passage(place, text, cut)
+    assert matches_place(gold, ["other words", "ten days"], passage) is matches
+    assert matches_place(gold, [], passage) is True
+    assert matches_place(gold, ["ten days"], passage._replace(anchor=gold)) is True
+    by_heading = matches is True and not (text or "").strip()
+    assert by_heading_only(gold, ["ten days"], passage) is by_heading
+    assert not by_heading_only(gold, [], passage)
+    assert not by_heading_only(gold, ["ten days"], passage._replace(anchor=gold))
+    matched = match_anchors([gold], [None, passage], [["ten days"]])
+    assert matched.hits == ([2] if matches else [])
+    assert matched.undecided == ([2] if matches is None else [])
+    assert matched.open is (matches is None)
+    assert matched.by_heading == ([2] if by_heading else [])
+
+
+def test_a_hit_of_another_support_is_not_by_heading_only() -> None:
+    golds, passage = (
+        [anchor("a.md", "A"), anchor("a.md", "A > B")],
+        Passage(anchor("a.md", "A > B")),
+    )
+    assert match_anchors(golds[:1], [passage], [["ten days"]]).by_heading == [1]
+    assert match_anchors(golds, [passage], [["ten days"]] * 2).by_heading == []
+
+
+LONG = "Keys are rotated on the first day of every month by the operator on duty."
+"""15 words: half of them are 8."""
+
+
+@pytest.mark.parametrize(
+    ("text", "cut", "matches"),
+    [
+        ("Intro. Keys are rotated on the first day of", True, True),  # the first 8 of its words
+        ("Intro. Keys are rotated on the first day", True, False),
+        ("Intro. Keys are rotated on the first day of …", False, True),
+        ("Intro. Keys are rotated on the first day of", False, False),  # whole, and no such quote
+        (f"Intro. {LONG} Then", True, True),
+    ],
+)
+def test_a_coarser_chunk_whose_text_is_cut_matches_by_words_of_a_quote(
+    text: str, cut: bool, matches: bool
+) -> None:
+    """Where they are missing it is a miss: the text above a section rarely has its words."""
+    gold = anchor("a.md", "One > Two")
+    assert matches_place(gold, [LONG], Passage(anchor("a.md", "One"), text, cut)) is matches
+    assert matches_place(gold, [LONG], Passage(anchor("a.md", ""), text, cut)) is matches

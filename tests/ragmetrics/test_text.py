@@ -30,6 +30,12 @@ MARKDOWN = st.text(
 )
 
 
+@given(st.text(st.sampled_from(list("abAB12  '.,,_-;!\n")), max_size=40))
+@example("1,234.5 EUR isn't a_b 2.x")
+def test_a_text_in_ascii_has_the_words_that_it_has_beside_another_sign(text: str) -> None:
+    assert [*words(text), "é"] == words(f"{text} é")
+
+
 @pytest.mark.parametrize(
     ("text", "folded"),
     [

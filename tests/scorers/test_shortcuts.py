@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import storage
 from records import lines as records_lines
+from records.cases import GoldSupport
 from scorers.contract import ScoreOutcome
 from scorers.loop import score_run
 from scorers.retrieval import RetrievalScorer, _as_listed
@@ -30,7 +31,24 @@ disordered = st.lists(
     st.builds(RetrievedChunk, names, rank=st.none() | st.integers(1, 9)), max_size=5
 )
 mixed = st.lists(names | st.builds(RetrievedChunk, names), max_size=6)
-lists = st.lists(names, max_size=14) | ranked | disordered | mixed
+placed = st.lists(
+    st.builds(
+        RetrievedChunk,
+        names,
+        rel_path=st.just("a.md"),
+        heading_path=st.sampled_from(["", "A", "A > B", "A > B > C"]),
+        text=st.none() | st.sampled_from(["", "ten days", "The ten days off.", "Others."]),
+        text_length=st.none() | st.just(900),
+    ),
+    max_size=4,
+)
+lists = st.lists(names, max_size=14) | ranked | disordered | mixed | placed
+supports = st.builds(
+    GoldSupport,
+    rel_path=st.just("a.md"),
+    heading_path=st.sampled_from(["", "A", "A > B"]),
+    snippets=st.just([]) | st.just(["ten days"]),
+)
 cases = st.builds(
     TestCase,
     id=st.just("q"),
@@ -39,6 +57,7 @@ cases = st.builds(
     chunk_relevance_grades=grades,
     relevant_chunks=st.lists(names, max_size=1),
     relevant_docs=st.lists(names, max_size=2),
+    gold_supports=st.lists(supports, max_size=2),
 )
 results = st.builds(
     TestResult,

@@ -19,6 +19,7 @@ from ragmetrics.matching import (
     Anchor,
     anchor,
     heading_segments,
+    is_within,
     kind_of,
     matches_place,
     normalise_path,
@@ -59,7 +60,9 @@ class PlaceCheck:
 
     ``headings`` counts those whose heading matches, or whose quote is found where they have none:
     ``quotes`` of them have a quote, of which ``untold`` could not be looked for in cut or missing
-    texts. ``coarse``: the bot's heading is only a part of the labels': whole sections can match.
+    texts. ``below``: further places whose section was retrieved only by parts without the quote:
+    the headings agree. ``coarse``: the bot's heading is only a part of the labels': whole sections
+    can match.
     """
 
     gold: int = 0
@@ -69,6 +72,7 @@ class PlaceCheck:
     coarse: bool = False
     quotes: int = 0
     untold: int = 0
+    below: int = 0
 
     @property
     def places(self) -> str:
@@ -88,7 +92,7 @@ def asked_of(result: TestResult, gold: Sequence[GoldPlace]) -> AskedQuestion:
 
 def check_places(asked: Sequence[AskedQuestion]) -> PlaceCheck:
     """Count the gold places whose file was retrieved, and those whose place was retrieved, too."""
-    gold = paths = headings = quoted = untold = 0
+    gold = paths = headings = quoted = untold = below = 0
     example: tuple[str, str] | None = None
     coarse = False
     for each in asked:
@@ -99,17 +103,22 @@ def check_places(asked: Sequence[AskedQuestion]) -> PlaceCheck:
             same_file = [passage for passage in passages if passage.anchor.path == place.path]
             paths += bool(same_file)
             verdicts = [matches_place(place, quotes, passage) for passage in same_file]
+            named = place.heading and any(
+                is_within(passage.anchor.heading, place.heading) for passage in same_file
+            )
             if any(verdicts):
                 headings += 1
-            elif None in verdicts:
+                continue
+            below += bool(named)
+            if None in verdicts:
                 untold += 1
-            elif same_file and place.heading:
+            elif not named and same_file and place.heading:
                 places = [passage.anchor.heading for passage in same_file]
                 shown = max(places, key=lambda heading: _shared(heading, place.heading))
                 example = example or (" > ".join(place.heading), " > ".join(shown))
                 begins = shown == place.heading[: len(shown)]
                 coarse = coarse or (begins and bool(shown))
-    return PlaceCheck(gold, paths, headings, example, coarse, quoted, untold)
+    return PlaceCheck(gold, paths, headings, example, coarse, quoted, untold, below)
 
 
 def _shared(heading: Sequence[str], other: Sequence[str]) -> int:
@@ -266,6 +275,11 @@ class PlaceVerdict:
             lines.append(
                 f"{counted(after.untold, 'quote')} could not be searched: the passages' text is "
                 "missing or cut. Map it with --set chunk.text=…, or score with --match doc."
+            )
+        if after.below:
+            lines.append(
+                f"Of {counted(after.below, 'labelled section')} only parts without the label's "
+                "quote were retrieved: the headings agree, but these passages do not count."
             )
         if after.example is not None:
             label, bot = after.example

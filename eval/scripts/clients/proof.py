@@ -390,14 +390,15 @@ def _places_doubt(
         return "?", NO_LABELS
     if not check.paths:
         return "?", f"{paths.sentence()[0].upper()}{paths.sentence()[1:]}"
-    if not check.headings and check.untold:
+    if not check.headings and check.untold and not check.below:
         seen = f"{check.paths} of {check.gold} gold files were retrieved"
         return "?", f"{seen}; the texts are cut or missing, so no quote can be looked for."
-    if not check.headings:
+    if not check.headings and not check.below:
         return "?", f"{check.paths} of {check.gold} gold files were retrieved, none at its place."
+    parts = f", {check.below} only in parts of it without the quote" if check.below else ""
     return "✓", (
         f"{check.paths} of {check.gold} gold files were retrieved, {check.headings} of them at "
-        "the labelled place."
+        f"the labelled place{parts}."
     )
 
 

@@ -18,6 +18,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from ragmetrics import matching
+from ragmetrics.gold import quotes_that_count
 from ragmetrics.text.gold_quotes import fold_quote
 from records.judged import heading, norm_path, passage_key, segments
 
@@ -82,11 +83,20 @@ def exact_of(support: dict[str, Any]) -> str:
 
 def anchored(support: dict[str, Any], chunk: Chunk) -> bool:
     """Whether the support points at the chunk: by heading, by quoted text, or by file?"""
-    path, heading_path = str(support.get("rel_path") or ""), heading(support.get("heading_path"))
+    return bool(_verdict(support, chunk))
+
+
+def _verdict(support: dict[str, Any], chunk: Chunk) -> bool | None:
+    """As scores have it; None where a cut text leaves it open."""
+    gold = matching.anchor(str(support.get("rel_path") or ""), heading(support.get("heading_path")))
     place = matching.anchor(chunk.rel_path, chunk.heading_path)
     passage = matching.Passage(place, chunk.text, chunk.cut)
-    gold = matching.anchor(path, heading_path)
-    return bool(_matches_place(gold, tuple(evidence(support)), passage))
+    return _matches_place(gold, _counting_quotes(support), passage)
+
+
+def _counting_quotes(support: dict[str, Any]) -> tuple[str, ...]:
+    snippets = [item for item in support.get("snippets") or () if item.strip()]
+    return (*quotes_that_count(heading(support.get("heading_path")), snippets, exact_of(support)),)
 
 
 def _same_file(support: dict[str, Any], chunk: Chunk) -> bool:
@@ -98,12 +108,13 @@ def locate(support: dict[str, Any], chunks: Sequence[Chunk]) -> tuple[list[int],
     """Which of `chunks` the support points at, as indices, and how that was found.
 
     ``shown``: quoted text under its heading, or in a coarser chunk around it. ``moved``: quoted
-    text under another heading of the file. ``fuzzy``: nearly that text. ``heading``: by heading
-    alone, because the support quotes nothing or the chunks are cut. ``absent``: no chunk here,
-    which may also mean that the retriever missed it.
+    text under another heading of the file. ``fuzzy``: nearly that text, or a part of it that counts
+    in scores. ``heading``: by heading alone, because the support quotes nothing or the chunks are
+    cut. ``absent``: no chunk here, which may also mean that the retriever missed it.
     """
     quotes = evidence(support)
-    near = [i for i, chunk in enumerate(chunks) if anchored(support, chunk)]
+    verdicts = [_verdict(support, chunk) for chunk in chunks]
+    near = [i for i, verdict in enumerate(verdicts) if verdict]
     if not quotes:
         return (near, "heading") if near else ([], "absent")
     filed = [i for i, chunk in enumerate(chunks) if _same_file(support, chunk)]
@@ -112,9 +123,17 @@ def locate(support: dict[str, Any], chunks: Sequence[Chunk]) -> tuple[list[int],
         if matches:
             return matches, name
     matches = [i for i in filed if any(_nearly_holds(chunks[i].text, quote) for quote in quotes)]
+    section = heading(support.get("heading_path"))
+    if not matches and _counting_quotes(support):
+        by_words = (i for i in near if not section or heading(chunks[i].heading_path) != section)
+        matches = [i for i in by_words if chunks[i].text.strip()]
     if matches:
         return matches, "fuzzy"
-    cut = [i for i in near if chunks[i].cut]
+    cut = [
+        i
+        for i, verdict in enumerate(verdicts)
+        if chunks[i].cut and (verdict or (verdict is None and section))
+    ]
     return (cut, "heading") if cut else ([], "absent")
 
 

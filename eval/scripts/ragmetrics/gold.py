@@ -94,10 +94,16 @@ def whole_text(chunk: GoldChunk) -> str | None:
 
 def quotes_of(support: GoldPlace) -> Sequence[str]:
     """The texts that a support quotes: its snippets, and without a heading its exact quote, too."""
-    exact = "" if support.quote is None else str(support.quote.get("exact") or "").strip()
-    if not exact or exact in support.snippets or matching.heading_segments(support.heading_path):
-        return support.snippets
-    return [*support.snippets, exact]
+    exact = "" if support.quote is None else str(support.quote.get("exact") or "")
+    return quotes_that_count(support.heading_path, support.snippets, exact)
+
+
+def quotes_that_count(heading_path: str, snippets: Sequence[str], exact: str) -> Sequence[str]:
+    """The snippets and, where no heading says the place, the exact part of a support's quote."""
+    exact = exact.strip()
+    if not exact or exact in snippets or matching.heading_segments(heading_path):
+        return snippets
+    return [*snippets, exact]
 
 
 class _ModeKey(NamedTuple):

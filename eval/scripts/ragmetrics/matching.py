@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from ragmetrics.text.gold_quotes import holds_quote
+from ragmetrics.text.gold_quotes import holds_quote, holds_run
 
 Mode = Literal["chunk", "anchor", "document", "doc", "page", "text"]
 DEFAULT_GRADE = 3.0
@@ -41,13 +41,15 @@ class Matches(NamedTuple):
     """``first[i]``: rank of the first chunk that matches support i; ``hits``: ranks of all.
 
     ``undecided``: ranks of chunks that match nothing as far as their text is there. ``open``: a
-    support that nothing matches may stand in the missing part of such a text.
+    support that nothing matches may stand in the missing part of such a text. ``by_heading``: ranks
+    of hits that lack the text in which the quote would be looked for (``by_heading_only``).
     """
 
     first: list[int | None]
     hits: list[int]
     undecided: Sequence[int] = ()
     open: bool = False
+    by_heading: Sequence[int] = ()
 
 
 def same_form(name: str) -> str:
@@ -111,6 +113,23 @@ class Passage(NamedTuple):
     cut: bool = False
 
 
+def is_within(heading: tuple[str, ...], section: tuple[str, ...]) -> bool:
+    """Return whether a heading is that of a section or of a part of it, segment by segment."""
+    return heading[: len(section)] == section
+
+
+def by_heading_only(gold: Anchor, quotes: Sequence[str], passage: Passage) -> bool:
+    """Return whether a passage below a quoted section has no text in which to look for a quote.
+
+    Its heading alone then decides. A text that was cut, though nothing of it is left, is another
+    matter: it can be asked for.
+    """
+    if passage.cut or not quotes or not gold.heading or (passage.text or "").strip():
+        return False
+    heading = passage.anchor.heading
+    return heading != gold.heading and is_within(heading, gold.heading)
+
+
 def matches_place(
     gold: Anchor,
     quotes: Sequence[str],
@@ -120,28 +139,38 @@ def matches_place(
     """Return whether a passage is the one that a gold support points to. None when only its text
     could decide and that is cut or missing. The one answer for scores, screens and checks.
 
-    Always in the same file. A *heading*: gold's heading is a segment prefix of the passage's
-    (``Intro`` is no prefix of ``Introduction``), or the passage's is a proper prefix of gold's (an
-    empty one is) and its whole text has one of the quotes: a coarser chunk. No heading and
-    *quotes*: the passage holds one of them (``holds_quote``); a text that ends in an ellipsis is
-    a cut one. Neither: any passage of the *document*.
+    Always in the same file. A *heading*: the passage has the same one. Or its heading is deeper
+    (gold's is a segment prefix; ``Intro`` is none of ``Introduction``) and it contains words of a
+    quote in a row (``holds_run``); without quotes, or without any text, the heading is enough. Or
+    it is coarser (its heading is a proper prefix of gold's; an empty one is) and contains a whole
+    quote, or words of it in a row where its text is cut. No heading and *quotes*: the passage holds
+    one of them (``holds_quote``). Neither: any passage of the *document*. A text that ends in an
+    ellipsis is a cut one.
     """
     if gold.path != passage.anchor.path:
         return False
-    kind, heading = kind_of(gold, quotes), passage.anchor.heading
+    kind, heading, text = kind_of(gold, quotes), passage.anchor.heading, passage.text or ""
     if kind == "document":
         return True
+    cut = passage.cut or ends_cut(text)
     if kind == "quote":
-        if passage.text and any(holds_quote(passage.text, quote) for quote in quotes):
+        if text and any(holds_quote(text, quote) for quote in quotes):
             return True
-        untold = passage.cut or ends_cut(passage.text) or not (passage.text or "").strip()
-        return None if untold else False
-    if heading[: len(gold.heading)] == gold.heading:
-        return True
-    if not passage.text or passage.cut or gold.heading[: len(heading)] != heading:
+        return None if cut or not text.strip() else False
+    if is_within(heading, gold.heading):
+        if heading == gold.heading or not quotes or by_heading_only(gold, quotes, passage):
+            return True
+        return _holds_run(passage, quotes) or (None if cut else False)
+    if not text or not is_within(gold.heading, heading):
         return False
-    folded = fold(passage.text)
+    if cut and _holds_run(passage, quotes):
+        return True
+    folded = fold(text)
     return any(_holds(folded, fold(quote), min_similarity) for quote in quotes)
+
+
+def _holds_run(passage: Passage, quotes: Sequence[str]) -> bool:
+    return any(holds_run(passage.text or "", quote, passage.anchor.heading) for quote in quotes)
 
 
 def match_anchors(
@@ -155,7 +184,7 @@ def match_anchors(
     """
     paths = {support.path for support in gold}
     first: list[int | None] = [None] * len(gold)
-    hits, undecided = [], []
+    hits, undecided, by_heading = [], [], []
     waiting: set[int] = set()
     words = quotes or [()] * len(gold)
     for rank, passage in enumerate(passages, 1):
@@ -166,14 +195,18 @@ def match_anchors(
             for index, support in enumerate(gold)
         ]
         waiting.update(index for index, verdict in enumerate(verdicts) if verdict is None)
-        if True in verdicts:
+        matched = [index for index, verdict in enumerate(verdicts) if verdict]
+        if matched:
             hits.append(rank)
+            if all(by_heading_only(gold[index], words[index], passage) for index in matched):
+                by_heading.append(rank)
         elif None in verdicts:
             undecided.append(rank)
-        for index, verdict in enumerate(verdicts):
-            if verdict and first[index] is None:
+        for index in matched:
+            if first[index] is None:
                 first[index] = rank
-    return Matches(first, hits, undecided, any(first[index] is None for index in waiting))
+    is_open = any(first[index] is None for index in waiting)
+    return Matches(first, hits, undecided, is_open, by_heading)
 
 
 def match_texts(
@@ -203,7 +236,7 @@ def match_texts(
 
 def fold(text: str) -> str:
     """Casefolded and whitespace-collapsed (NFC): what texts are compared as."""
-    return _SPACE.sub(" ", unicodedata.normalize("NFC", text)).strip().casefold()
+    return " ".join(unicodedata.normalize("NFC", text).split()).casefold()
 
 
 def holds(text: str, snippet: str, min_similarity: float = MIN_SIMILARITY) -> bool:

@@ -97,7 +97,7 @@ def set_apart(scores: Collector, metrics: Iterable[Metric], gold: CaseGold | Non
 
 def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> RetrievedChunk:
     """Return a cited source as a chunk: the retrieved chunk of its id, else the only one of its
-    place, else the reference itself."""
+    place, else the reference itself, whose text counts as cut where the passages have texts."""
     for chunk in chunks:
         if reference.chunk_id and chunk.chunk_id == reference.chunk_id:
             return chunk
@@ -108,6 +108,7 @@ def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> Retrieved
         doc_id=reference.doc_id,
         rel_path=reference.rel_path,
         heading_path=reference.heading_path,
+        text_length=1 if any(chunk.text for chunk in chunks) else None,
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -46,18 +46,16 @@ from scorers.retrieval_pool import (
     NO_JUDGEMENTS,
     NO_NEGATIVES,
     NO_TEXTS,
-    RANGED,
     JudgedPool,
     MisplacedCases,
+    MissingTexts,
     UnjudgedRanges,
     ends_of,
     places_found,
     pool_of,
+    show_more,
     unseen_files,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 Missing = tuple[str, str, str, str, str, str]
 """The reasons that six metrics lack a score, else "". They are scope_miss, attribution_hit,
@@ -152,6 +150,10 @@ class RetrievalScorer:
         )
         evidence: dict[str, Any] = {"match": gold.mode, "found": matches.first}
         evidence["hits"] = matches.hits
+        if matches.by_heading:
+            evidence["by_heading"] = len(matches.by_heading)
+        if 0 < undecided <= self.ks[-1]:
+            evidence["undecided"] = len(matches.undecided)
         if gold.mode in ("anchor", "document"):
             evidence |= places_found(gold.keys, matches, chunks)
         if isinstance(pool, JudgedPool):
@@ -190,26 +192,29 @@ class RetrievalScorer:
             reasons=(*row.reasons, *lost.items()),
             slices=(*row.slices, _SEVERAL_SLICE),
         )
-        return row, {"match": gold.mode, "found": first, "searches": len(lists)}
+        evidence: dict[str, Any] = {"match": gold.mode, "found": first, "searches": len(lists)}
+        if by_heading := sum(len(own.by_heading) for own in matches):
+            evidence["by_heading"] = by_heading
+        return row, evidence
 
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """The section, with remarks on headings and paths that never match where they are due, and
         with ``ranges`` where passages were judged. ``per_search``: how many answers saw several
-        searches, where any did."""
-        seen = MisplacedCases() if "anchor" in section["by"].get("match", {}) else None
+        searches, where any did; ``by_heading_only``, ``text_cut``: how many lack a text."""
+        modes = section["by"].get("match", {}).keys()
+        places = modes & {"anchor", "document"}
+        misplaced = MisplacedCases() if "anchor" in modes else None
+        texts = MissingTexts() if places or not modes else None
         judged = any(section["n"][f"unjudged@{k}"] for k in self.ks)
         ranges = UnjudgedRanges(self.ks) if judged else None
-        for line in lines if seen or ranges else ():
-            if seen is not None and not seen.take(line):
-                seen = None
-            if ranges is not None:
-                ranges.take(line)
-            elif seen is None:
-                break
-        more: dict[str, Any] = {}
-        if seen is not None and (noted := seen.noted()):
+        gathering = [each for each in (misplaced, texts, ranges) if each is not None]
+        for line in lines if gathering else ():
+            for each in gathering:
+                each.take(line)
+        more: dict[str, Any] = texts.noted() if texts is not None else {}
+        if misplaced is not None and (noted := misplaced.noted()):
             more["place_mismatch"] = noted
         if ranges is not None:
             more["ranges"] = ranges.means()
@@ -219,7 +224,6 @@ class RetrievalScorer:
             own = retrieval.per_search_definitions(self.metrics)
             more["definitions"] = section["definitions"] | own
         recall = section["mean"].get(f"evidence_recall@{self.ks[-1]}")
-        places = {"anchor", "document"} & section["by"].get("match", {}).keys()
         low = places and recall is not None and recall < FEW_FOUND
         if low and self.run_files and (unseen := unseen_files(*self.run_files)):
             more["path_mismatch"] = unseen
@@ -552,38 +556,6 @@ def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
     return ranks
 
 
-SHOWN_RANGE = 5
-"""The cut-off whose ranges are shown, or the nearest one."""
-
-
-def _show_ranges(console: Console, section: Mapping[str, Any]) -> None:
-    """What the unjudged passages leave open, and that most were never judged where it is so."""
-    ranges = section.get("ranges")
-    if not ranges:
-        return
-    k = catalogue_metric.nearest_cutoff(SHOWN_RANGE, section["options"]["k"])
-    share = section["mean"][f"unjudged@{k}"]
-    parts = [
-        f"{name}@{k} {low:.3f} … {high:.3f}"
-        for name in RANGED
-        for low, high in [ranges[f"{name}@{k}"]]
-    ]
-    console.print(
-        f"{share:.0%} of the top {k} have no human judgement. Over the "
-        f"{section['n'][f'unjudged@{k}']} cases with judgements the worst and best possible means "
-        f"are: {', '.join(parts)}."
-    )
-    if share > MOSTLY:
-        console.print(
-            "Most of it is unjudged: passages that were chunked anew are, since a judgement holds "
-            "for a text. Label this run (label_eval.py) before you trust its precision."
-        )
-
-
-MOSTLY = 0.5
-"""Share of unjudged passages from which a warning is due."""
-
-
 def _make(job: ScoringJob, options: RetrievalScorer) -> RetrievalScorer:
     judged, sha256 = read_judged(job.eval_set, job.labels_dir)
     return replace(
@@ -595,4 +567,4 @@ def _make(job: ScoringJob, options: RetrievalScorer) -> RetrievalScorer:
     )
 
 
-SECTION = SectionScorer(options=RetrievalScorer, scorer=_make, show_more=_show_ranges)
+SECTION = SectionScorer(options=RetrievalScorer, scorer=_make, show_more=show_more)

@@ -1,15 +1,16 @@
-"""The judgements of a retrieved list, and whether headings ever match."""
+"""The judgements of a retrieved list, whether headings ever match, and texts that are missing."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragmetrics import matching
 from ragmetrics import retrieval as ragmetrics_retrieval
+from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.gold import CUT, CaseGold, doc_of, place_of, whole_text
 from ragmetrics.matching import Anchor, Matches, Passage
 from ragmetrics.paths import MOST_PASSAGES, examine_paths
@@ -19,6 +20,10 @@ from records.judged import JudgedRow, JudgedRows, key_of_passage
 from records.results import RetrievedChunk, read_results
 from records.runs import results_file
 from records.scores import ScoreLine
+from terminal.tables import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 NO_JUDGEMENTS, NO_NEGATIVES = "no judgements", "nothing judged irrelevant"
 
@@ -33,14 +38,23 @@ def places_found(
 ) -> dict[str, Any]:
     """Return whether a gold heading was found where its file was; if not, the headings found there.
 
-    {} when no file of a support that has a heading was retrieved.
+    A part of the section has its heading, too, whether or not it contains the quote. {} when no
+    file of a support that has a heading was retrieved.
     """
     headed = [index for index, support in enumerate(gold) if support.heading]
     if any(matches.first[index] is not None for index in headed):
         return {"heading_found": True}
     wanted = {gold[index].path: gold[index] for index in reversed(headed)}
-    for chunk in chunks:
-        place = place_of(chunk)
+    places = [place_of(chunk) for chunk in chunks]
+    if any(
+        place is not None
+        and place.path == gold[index].path
+        and matching.is_within(place.heading, gold[index].heading)
+        for place in places
+        for index in headed
+    ):
+        return {"heading_found": True}
+    for chunk, place in zip(chunks, places, strict=True):
         if place is not None and place.path in wanted:
             support = wanted[place.path]
             heading = matching.SEPARATOR.join(support.heading)
@@ -59,23 +73,45 @@ class MisplacedCases:
     def __init__(self) -> None:
         self._cases: set[str] = set()
         self._instead: dict[str, Sequence[str]] = {}
+        self._is_due = True
 
-    def take(self, line: ScoreLine) -> bool:
-        """Count a score line; False when a heading matched, so that no remark is due."""
+    def take(self, line: ScoreLine) -> None:
+        """Count a score line; where a heading matched, no remark is due."""
         evidence = line.evidence or {}
         if evidence.get("match") == "anchor":
             self._cases.add(line.case_id)
             if "instead" in evidence:
                 self._instead.setdefault(line.case_id, evidence["instead"])
-        return not evidence.get("heading_found")
+        if evidence.get("heading_found"):
+            self._is_due = False
 
     def noted(self) -> dict[str, Any] | None:
         """The remark, if there are enough of them."""
-        if len(self._instead) < max(LEAST_MISPLACED, MISPLACED_SHARE * len(self._cases)):
+        least = max(LEAST_MISPLACED, MISPLACED_SHARE * len(self._cases))
+        if not self._is_due or len(self._instead) < least:
             return None
         path, wanted, got = next(iter(self._instead.values()))
         counts = {"cases": len(self._cases), "path_found": len(self._instead)}
         return counts | {"path": path, "wanted": wanted, "got": got}
+
+
+class MissingTexts:
+    """Counts the answers whose passages lack the text in which a gold quote would be looked for."""
+
+    def __init__(self) -> None:
+        self._by_heading = self._not_scored = self._without_precision = 0
+
+    def take(self, line: ScoreLine) -> None:
+        evidence = line.evidence or {}
+        self._by_heading += "by_heading" in evidence
+        self._not_scored += line.reasons.get("*") == CUT
+        self._without_precision += "undecided" in evidence
+
+    def noted(self) -> dict[str, Any]:
+        """The counts as a section has them; {} where every quote could be looked for."""
+        cut = {"not_scored": self._not_scored, "without_precision": self._without_precision}
+        counts = {"by_heading_only": self._by_heading, "text_cut": cut if any(cut.values()) else 0}
+        return {name: count for name, count in counts.items() if count}
 
 
 def unseen_files(eval_set: Path, folder: Path) -> dict[str, Any] | None:
@@ -247,11 +283,65 @@ def _graded_pool(
 def _is_gold(row: JudgedRow, gold: CaseGold) -> bool:
     """True when a judged passage is a gold support by its place: its mark came later than its row.
 
-    By its words it is recognised only where it was retrieved: a row keeps no text."""
+    By its words it is recognised only where it was retrieved: a row keeps no text. Its text counts
+    as cut, since there was one."""
     if gold.mode not in ("anchor", "document"):
         return False
-    passage = Passage(matching.anchor(row.rel_path, row.heading_path))
+    passage = Passage(matching.anchor(row.rel_path, row.heading_path), cut=True)
     return any(
         matching.matches_place(support, quotes, passage)
         for support, quotes in zip(gold.keys, gold.quotes, strict=True)
     )
+
+
+SHOWN_RANGE = 5
+"""The cut-off whose ranges are shown, or the nearest one."""
+
+MOSTLY = 0.5
+"""Share of unjudged passages from which a warning is due."""
+
+
+def show_more(console: Console, section: Mapping[str, Any]) -> None:
+    """Print counts of answers that lack texts, and the ranges due to unjudged passages."""
+    for sentence in (*_about_texts(section), *_about_ranges(section)):
+        console.print(sentence)
+
+
+def _about_texts(section: Mapping[str, Any]) -> Iterator[str]:
+    if answers := section.get("by_heading_only"):
+        yield (
+            f"By heading only: in {counted(answers, 'answer')} a passage below the labelled "
+            "heading has no text, so its heading alone decides that it counts. Map the passages' "
+            "text (chunk.text in the profile), and the labels' quotes decide."
+        )
+    if cut := section.get("text_cut"):
+        yield (
+            "Text was truncated before a quote was found: "
+            f"{counted(cut['not_scored'], 'answer')} not scored, and "
+            f"{cut['without_precision']} without precision, F1 and MAP. Ask again with run_eval.py "
+            "--store-full-text."
+        )
+
+
+def _about_ranges(section: Mapping[str, Any]) -> Iterator[str]:
+    """What the unjudged passages leave open, and that most were never judged where it is so."""
+    ranges = section.get("ranges")
+    if not ranges:
+        return
+    k = catalogue_metric.nearest_cutoff(SHOWN_RANGE, section["options"]["k"])
+    share = section["mean"][f"unjudged@{k}"]
+    parts = [
+        f"{name}@{k} {low:.3f} … {high:.3f}"
+        for name in RANGED
+        for low, high in [ranges[f"{name}@{k}"]]
+    ]
+    yield (
+        f"{share:.0%} of the top {k} have no human judgement. Over the "
+        f"{section['n'][f'unjudged@{k}']} cases with judgements the worst and best possible means "
+        f"are: {', '.join(parts)}."
+    )
+    if share > MOSTLY:
+        yield (
+            "Most of it is unjudged: passages that were chunked anew are, since a judgement holds "
+            "for a text. Label this run (label_eval.py) before you trust its precision."
+        )

@@ -13,7 +13,9 @@ from clients.place_check import (
     measurable,
     suggest,
 )
+from clients.proof import ProvenPlaces, _places_doubt
 from ragmetrics.matching import anchor
+from ragmetrics.paths import PathVerdict
 from records.cases import GoldSupport
 from records.results import RetrievedChunk, TestResult
 
@@ -92,6 +94,28 @@ def test_places_without_headings_are_compared_by_their_quotes() -> None:
     assert "1 quote could not be searched: the passages' text is missing or cut" in text
     chunks[0] = RetrievedChunk("1", rel_path="a.pdf", text="Dogs may come in.")
     assert check_places([asked_of(TestResult("q", retrieved=chunks), gold)]).headings == 0
+
+
+def test_a_part_of_the_section_without_the_quote_is_no_heading_that_differs() -> None:
+    """The bot's headings are the labels' own, so nothing is wrong with the mapping."""
+    gold = [GoldSupport("a.md", "Description", ["Keys are handed out at the gate."])]
+    chunk = RetrievedChunk("1", rel_path="a.md", heading_path="Description > name", text="A name.")
+    check = check_places([asked_of(TestResult("q", retrieved=[chunk]), gold)])
+    assert (check.paths, check.headings, check.below, check.example) == (1, 0, 1, None)
+    text = " ".join(PlaceVerdict(check, check).sentences())
+    assert "Of 1 labelled section only parts without the label's quote were retrieved" in text
+    assert "does not match" not in text
+    mark, says = _places_doubt("path", (), None, ProvenPlaces(check, PathVerdict(gold=1, seen=1)))
+    assert mark == "✓"
+    assert says.endswith(
+        "0 of them at the labelled place, 1 only in parts of it without the quote."
+    )
+    chunk.text = "Keys are handed out at the gate."
+    found = check_places([asked_of(TestResult("q", retrieved=[chunk]), gold)])
+    assert (found.headings, found.below) == (1, 0)
+    chunk.text, chunk.text_length = "Keys are", 400
+    cut = check_places([asked_of(TestResult("q", retrieved=[chunk]), gold)])
+    assert (cut.headings, cut.below, cut.untold) == (0, 1, 1)
 
 
 def test_what_reads_texts_is_measured_where_there_are_texts() -> None:

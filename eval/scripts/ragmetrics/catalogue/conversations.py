@@ -13,6 +13,10 @@ def _row(name: str, meaning: str, needs: str, **more: Any) -> Metric:
     return Metric(name, "conversations", meaning, needs, **row)
 
 
+MATCHING = 3
+"""Version of all that depends on matching: since 2 a support without a heading is a quote, since 3
+a section below the gold heading matches only with words of a quote."""
+
 LATER = "turn 2 or later, asked live; gold supports, and not all of them in this turn's passages"
 
 ROWS: tuple[Metric, ...] = (
@@ -21,7 +25,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the passages of this and the earlier turns together contain all the needed "
         "evidence, whole lists",
         LATER,
-        version=2,  # a support without a heading is a quote
+        version=MATCHING,
         headline=2,
         words="Missing evidence that earlier turns had found",
     ),
@@ -29,7 +33,7 @@ ROWS: tuple[Metric, ...] = (
         "answered_from_history",
         "1 when evidence_in_history is 1 and the turn passes",
         f"{LATER}; any pipeline label",
-        version=2,  # a support without a heading is a quote
+        version=MATCHING,
         headline=3,
         words="Turns that pass with evidence of earlier turns",
     ),

@@ -8,10 +8,11 @@ from typing import Any
 from ragmetrics import retrieval
 from ragmetrics.catalogue.metric import Metric, MetricSection, stem_of
 
-MATCHING = 4
+MATCHING = 5
 """Version of every definition that depends on matching. Since 2 a text that is exactly as similar
 as asked matches; since 3 a coarser chunk matches a support whose snippet it holds, and groups count
-in ``doc``; since 4 a support without a heading is a quote, or a whole file where it has none."""
+in ``doc``; since 4 a support without a heading is a quote, or a whole file where it has none; since
+5 a section below the gold heading matches only with words of a quote."""
 
 
 def _row(name: str, meaning: str, source: str, function: Any = None, **more: Any) -> Metric:
@@ -30,7 +31,7 @@ ROWS: tuple[Metric, ...] = (
         "groups, recall",
         "this toolkit, after multi-hop retrieval (HotpotQA, Yang et al. 2018)",
         retrieval.evidence_recall,
-        version=2,
+        version=3,
         headline=1,
         overview=2,
         target="evidence_recall@5",
@@ -150,7 +151,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit; 1 - judged@k of ir_measures where k chunks were retrieved",
         needs=JUDGEMENTS,
         at_k=True,
-        version=2,
+        version=3,
         higher_is_better=False,
         words="Share of unjudged passages in the first {k}",
     ),
@@ -160,7 +161,7 @@ ROWS: tuple[Metric, ...] = (
         "Sakai 2007",
         needs=JUDGEMENTS,
         at_k=True,
-        version=2,
+        version=3,
         words="Order of the judged passages in the first {k}",
         counted="number",
     ),
@@ -170,7 +171,7 @@ ROWS: tuple[Metric, ...] = (
         "irrelevant rank above it; R supports; 0 for a support that was not retrieved",
         f"Buckley and Voorhees 2004; {TREC} bpref",
         needs=f"{JUDGEMENTS}, one of them irrelevant",
-        version=2,
+        version=3,
         words="Right passages above those judged irrelevant",
         counted="number",
     ),
@@ -180,7 +181,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit",
         binary=True,
         needs="recency_conflict_rule; an answer",
-        version=3,
+        version=4,
         compared=True,
         words="Conflicts answered by the recency rule",
     ),

@@ -22,8 +22,9 @@ SEARCHES = "searches in the result"
 
 GOLD = f"gold supports; {SEARCHES}"
 
-MATCHING = 2
-"""Version of all that depends on matching: since 2 a support without a heading is a quote."""
+MATCHING = 3
+"""Version of all that depends on matching: since 2 a support without a heading is a quote, since 3
+a section below the gold heading matches only with words of a quote."""
 
 ROWS: tuple[Metric, ...] = (
     _row(

@@ -1,9 +1,13 @@
-"""Decides whether a passage contains a gold quote, for places that have no heading.
+"""Decides whether a passage contains a gold quote, where a heading does not say enough.
 
 Where nothing but the words says which passage is meant, nearly the same words are not enough: "90
 days" is a passage of its own beside "30 days". Four ways hold, both texts folded: the quote stands
 in the passage; the passage begins or ends within it; the passage lies within it; or the wording is
 nearly the same, with every number and the same negations.
+
+For sections below the labelled heading, words in a row decide (``holds_run``), however the passage
+is marked up. What ends within the passage must end as the quote does: pages that describe many
+things alike share half of a sentence.
 """
 
 from __future__ import annotations
@@ -11,8 +15,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 QUOTE_LENGTH = 20
 """Characters under which a quote must be in the passage word for word, as whole words."""
@@ -25,6 +30,10 @@ FUZZY_LENGTH = 40
 
 NEARLY = 0.9
 """Least similarity of a slightly different wording."""
+
+LEAST_RUN = 8
+"""Least words of a quote inside a passage that begins or ends within it. In a script that is
+written without spaces two signs count as a word."""
 
 _LINE_END_HYPHEN = re.compile(r"(?<=\w)[-\u2010]\n\s*(?=\w)")
 
@@ -41,12 +50,17 @@ _MARKS = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
-_PLAIN = str.maketrans(
-    dict.fromkeys("‘’‚‛′`´", "'")
-    | dict.fromkeys("“”„‟″«»", '"')
-    | dict.fromkeys("‐‑‒–—―−", "-")
-    | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff")
-)
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+
+_PLAIN = {
+    **dict.fromkeys("‘’‚‛′`´", "'"),
+    **dict.fromkeys("“”„‟″«»", '"'),
+    **dict.fromkeys("‐‑‒–—―−", "-"),
+    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
+}
+
+_SIGNS = re.compile(f"[{''.join(_PLAIN)}]")
+"""A search for the few signs of a text is quicker than a look at each of its characters."""
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
@@ -64,10 +78,19 @@ def fold_quote(text: str) -> str:
     >>> fold_quote("**[Refunds](https://x.org/a)** \\u2013 \\u201cwithin\\u201d 30 work-\\ning")
     'refunds - "within" 30 working'
     """
-    text = _LINE_END_HYPHEN.sub("", text.replace("\r\n", "\n").replace("\u00ad\n", ""))
-    text = _MARKS.sub("", _LINK.sub(r"\1", _LINK.sub(r"\1", text)))
-    text = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
+    text = text.replace("\r\n", "\n").replace("\u00ad\n", "")
+    if "-\n" in text or "\u2010\n" in text:
+        text = _LINE_END_HYPHEN.sub("", text)
+    if "](" in text or "][" in text:
+        text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))
+    text = _MARKS.sub("", text)
+    if not text.isascii():
+        text = _plain(unicodedata.normalize("NFKC", _plain(text)))
     return " ".join(text.split()).casefold()
+
+
+def _plain(text: str) -> str:
+    return _SIGNS.sub(lambda sign: _PLAIN[sign[0]], text)
 
 
 def holds_quote(passage: str, quote: str) -> bool:
@@ -83,6 +106,63 @@ def holds_quote(passage: str, quote: str) -> bool:
         or _is_cut_off(words, text)
         or _is_nearly_worded(words, text)
     )
+
+
+def holds_run(passage: str, quote: str, heading: Sequence[str] = ()) -> bool:
+    """Return True when the passage contains the quote's words in a row, or begins or ends in them.
+
+    Then it has half of them, at least LEAST_RUN; a quote of fewer words must be there whole. Tags
+    and the marks between words do not count, so that cells of a table are words in a row. A word
+    that is cut at an end of the passage, and its ``heading`` before its text, are passed over. A
+    quote of marks alone must be there as it is.
+    """
+    from ragmetrics.text.words import fold, is_unspaced, words  # most runs need no words
+
+    wording, text = _words_of(quote), _words_of(passage)
+    if not wording:
+        folded = fold_quote(quote)
+        return bool(folded) and folded in fold_quote(passage)
+    if f" {' '.join(wording)} " in f" {' '.join(text)} ":
+        return True
+    least = LEAST_RUN * (2 if is_unspaced(quote) else 1)
+    if len(wording) <= least:
+        return False
+    size = max(least, (len(wording) + 1) // 2)
+    title = {word for segment in heading for word in words(fold(segment))}
+    titled = sum(1 for _ in takewhile(title.__contains__, text))
+    return _begins_within(wording, text, size, titled) or _begins_within(
+        wording[::-1], text[::-1], size, 0
+    )
+
+
+@lru_cache(maxsize=4096)
+def _words_of(text: str) -> list[str]:
+    from ragmetrics.text.words import words
+
+    return words(fold_quote(_TAG.sub(" ", text)))
+
+
+def _begins_within(wording: list[str], text: list[str], size: int, titled: int) -> bool:
+    """Whether the text, behind so many words at most, is ``size`` words or more of the wording, up
+    to the end of either."""
+    for start in range(min(titled + 1, len(text) - size) + 1):
+        for at in range(len(wording) - size + 1):
+            if wording[at] != text[start] or wording[at : at + size] != text[start : start + size]:
+                continue
+            if start > titled and not (at and _is_cut(text[start - 1], wording[at - 1])):
+                continue
+            pairs = zip(wording[at:], text[start:], strict=False)
+            length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            rest = text[start + length :]
+            if at + length == len(wording) or not rest:
+                return True
+            if len(rest) == 1 and _is_cut(rest[0], wording[at + length]):
+                return True
+    return False
+
+
+def _is_cut(piece: str, word: str) -> bool:
+    return word.startswith(piece) or word.endswith(piece)
 
 
 def _stands_alone(words: str, text: str, part: Callable[[str], bool]) -> bool:

@@ -65,6 +65,9 @@ _WORD = re.compile(
     re.UNICODE,
 )
 
+_ASCII_WORD = re.compile(r"\d+(?:[.,]\d+)+|[A-Za-z0-9]+(?:'[A-Za-z]+)*", re.ASCII)
+"""The same words of a text in ASCII, twice as fast."""
+
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 
 
@@ -160,6 +163,9 @@ def words(folded: str, signs: int = 2) -> list[str]:
 
     Scripts that are written without spaces are cut into overlapping groups of so many ``signs``.
     """
+    if folded.isascii():
+        listed = _ASCII_WORD.findall(folded)
+        return [word.replace(",", "") for word in listed] if "," in folded else listed
     result: list[str] = []
     for word in _WORD.findall(folded):
         if word[0] > "\u0dff" and _IS_UNSPACED.match(word):
@@ -180,6 +186,11 @@ def has_fewer_words(folded: str, number: int) -> bool:
 def has_word(text: str) -> bool:
     """Whether ``words`` would find any."""
     return _WORD.search(text) is not None
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether a text has any sign of a script that is written without spaces."""
+    return _IS_UNSPACED.search(text) is not None
 
 
 def word_spans(folded: str) -> list[tuple[str, int, int]]:
