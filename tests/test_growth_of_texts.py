@@ -301,7 +301,7 @@ CALLS: dict[str, Callable[[str], Any]] = {
 NO_TEXT = re.compile(
     r"ragmetrics\.(?:catalogue|stats|judged|case_scores|safety|retrieval)\b"
     r"|ragmetrics\.pipeline\.(?:ResponseTotals|is_largest|run_budgets|stage_budgets)"
-    r"|ragmetrics\.(?:claims\.has_threshold|text\.language\.is_covered|matching\.(?:scope_miss|kind_of))"
+    r"|ragmetrics\.(?:claims\.has_threshold|text\.language\.is_covered|matching\.(?:scope_miss|kind_of|is_within))"
     r"|ragmetrics\.groundedness\.share|guardrails\.pii\.luhn_valid|guardrails\.linear\.LinearModel\.(?:to|from)_json"
     r"|guardrails\.fitting\.fit$"
 )

@@ -80,13 +80,14 @@ LONG = "Keys are rotated on the first day of every month by the operator on duty
 
 def test_a_section_below_is_located_by_the_words_that_count_in_scores() -> None:
     """8 of the quote's 15 words at its end are enough; the heading alone is not."""
-    support = SUPPORT | {"snippets": [LONG], "quote": {"exact": "Some words that do not count."}}
+    uncounted = "Some words that do not count."
+    support: dict[str, Any] = {**SUPPORT, "snippets": [LONG], "quote": {"exact": uncounted}}
     below = Chunk("n/a.md", "A > B > C", f"Intro. {LONG}")
     assert locate(support, [below]) == ([0], "shown")
     part = replace(below, text="Intro. Keys are rotated on the first day of")
     assert locate(support, [part]) == ([0], "fuzzy")
     assert locate(support, [replace(part, text="Quite another text.")]) == ([], "absent")
-    assert locate(support, [replace(part, text=support["quote"]["exact"])]) == ([0], "moved")
+    assert locate(support, [replace(part, text=uncounted)]) == ([0], "moved")
     cut = replace(part, text="Intro.", cut=True)
     assert locate(support, [cut]) == ([0], "heading")  # its missing part may have the quote
     assert not anchored(support, cut)
