@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from guardrails.facts import TextFacts
+from guardrails.injection import weigh
 from guardrails.leakage import score_leakage
 from guardrails.linear import Featurizer, LinearModel
 from guardrails.patterns import rule_book
@@ -282,6 +283,7 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "guardrails.leakage.score_leakage": lambda t: score_leakage(
         t, [t, "a " + t], system_prompt=t, internal_ids=["c1"]
     ),
+    "guardrails.injection.weigh": lambda t: weigh(t, (), 0.0, 0.9),
     "guardrails.facts.TextFacts.has": lambda t: TextFacts(t).has("password", "secret"),
     "guardrails.facts.TextFacts.matches": lambda t: [
         *TextFacts(t).matches(re.compile("[a-z]{1,4}"), "a", "p")

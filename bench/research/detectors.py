@@ -23,10 +23,9 @@ from guardrails.injection import (
     BLOCK,
     WARN,
     InjectionReport,
-    combined,
-    only_talked_about,
     score_injection,
     trained_on,
+    weigh,
 )
 from guardrails.linear import sigmoid
 from guardrails.pii import find_pii
@@ -176,6 +175,9 @@ def fingerprint(prompt: LabelledPrompt) -> str:
 
 FOLDS = 5
 
+# harmless texts that look like attacks
+HARD_BENIGN = ("benign_notinject", "benign_roles", "benign_security_docs")
+
 # the sets made for this purpose, without the everyday questions and pages, which are easier
 _PROMPT_SETS = ("injection", "jailbreak", "benign")
 
@@ -196,12 +198,12 @@ def measure(prompts: Sequence[LabelledPrompt], *, retrain: bool = True) -> dict[
     }
     if retrain and {prompt.label for prompt in prompts} == {0, 1}:
         features = fitting.featurize([prompt.text for prompt in prompts])
-        for name, splits in (
-            ("cross_validated", _folds(prompts)),
-            ("leave_one_set_out", _left_out(prompts)),
-        ):
-            scores = _retrained(prompts, verdicts, features, splits)
-            report[name] = _numbers(prompts, scores)
+        folds = list(_folds(prompts))
+        known = _probabilities(prompts, features, folds)
+        left_out = _probabilities(prompts, features, _left_out(prompts))
+        report["cross_validated"] = _numbers(prompts, _weighed(prompts, verdicts, known))
+        report["leave_one_set_out"] = _numbers(prompts, _weighed(prompts, verdicts, left_out))
+        report["kinds"] = _kinds(prompts, verdicts, features, folds, known)
     return report
 
 
@@ -238,14 +240,14 @@ def measure_everyday() -> dict[str, dict[str, Any]]:
     }
 
 
-def _retrained(
+def _probabilities(
     prompts: Sequence[LabelledPrompt],
-    reports: Sequence[InjectionReport],
     features: Sequence[dict[int, float]],
     splits: Iterable[Split],
 ) -> list[float]:
+    """What a model trained on the one part of each split says of the other; 0 where none does."""
     allowed = trainable_sets()
-    scores = [0.0] * len(prompts)
+    probabilities = [0.0] * len(prompts)
     for train, test in splits:
         train = [i for i in train if prompts[i].set in allowed]
         model = fitting.fit(
@@ -254,10 +256,79 @@ def _retrained(
             [prompts[i].set for i in train],
         )
         for i in test:
-            guess = sigmoid(model.logit(features[i])) if features[i] else 0.0
-            about = only_talked_about(reports[i].evidence)
-            scores[i] = combined(reports[i].rule_score, guess, talked_about=about)
-    return scores
+            probabilities[i] = sigmoid(model.logit(features[i])) if features[i] else 0.0
+    return probabilities
+
+
+def _weighed(
+    prompts: Sequence[LabelledPrompt],
+    reports: Sequence[InjectionReport],
+    probabilities: Sequence[float],
+) -> list[float]:
+    """The detector's scores with these probabilities in place of its own model's."""
+    return [
+        weigh(prompt.text, report.evidence, report.rule_score, probability)
+        for prompt, report, probability in zip(prompts, reports, probabilities, strict=True)
+    ]
+
+
+def _kinds(
+    prompts: Sequence[LabelledPrompt],
+    reports: Sequence[InjectionReport],
+    features: Sequence[dict[int, float]],
+    folds: Sequence[Split],
+    known: Sequence[float],
+) -> dict[str, Any]:
+    """The share of each set's attacks that is found at 1 % false alarms on the hard benign sets.
+
+    By rules, model and both. No tested text is in training. Of a known kind, other texts of the
+    set are (None where the set may not be); of an unknown kind, none is. {} without hard texts, or
+    without two attack sets to train on.
+    """
+    allowed = trainable_sets()
+    hard = [i for i, prompt in enumerate(prompts) if prompt.set in HARD_BENIGN]
+    attacks: dict[str, list[int]] = {}
+    for i, prompt in enumerate(prompts):
+        if prompt.label:
+            attacks.setdefault(prompt.set, []).append(i)
+    if not hard or len(attacks.keys() & allowed) < 2:
+        return {}
+
+    def share(scores: Sequence[float], own: Sequence[int]) -> float:
+        point = safety.tpr_at_fpr([scores[i] for i in own], [scores[i] for i in hard], 0.01)
+        return point.tpr if point else 0.0
+
+    rules = [report.rule_score for report in reports]
+    both_known = _weighed(prompts, reports, known)
+    sets: dict[str, dict[str, float | None]] = {}
+    for name, own in attacks.items():
+        trained = name in allowed
+        unknown = known
+        if trained:
+            without = [
+                ([i for i in train if prompts[i].set != name], test) for train, test in folds
+            ]
+            unknown = _probabilities(prompts, features, without)
+        sets[name] = {
+            "attacks": len(own),
+            "rules": share(rules, own),
+            "model_known": share(known, own) if trained else None,
+            "both_known": share(both_known, own) if trained else None,
+            "model_unknown": share(unknown, own),
+            "both_unknown": share(_weighed(prompts, reports, unknown), own),
+        }
+    return {"benign": len(hard), "all": _pooled(list(sets.values())), "sets": sets}
+
+
+def _pooled(rows: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
+    """The number of attacks of all rows, and each share over the attacks of those that have it."""
+    pooled = {}
+    for way in rows[0]:
+        pairs = [(row["attacks"] or 0, row[way]) for row in rows]
+        counted = [(count, share) for count, share in pairs if share is not None]
+        total = sum(count for count, _ in counted)
+        pooled[way] = sum(count * share for count, share in counted) / total
+    return pooled | {"attacks": sum(row["attacks"] or 0 for row in rows)}
 
 
 def _folds(prompts: Sequence[LabelledPrompt]) -> Iterator[Split]:

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "eval" / "scripts")
 import options
 import storage
 from research import detectors, documents
-from research.detectors import SETS, read_prompts
+from research.detectors import HARD_BENIGN, SETS, read_prompts
 
 BLOCK = "guardrails"
 WAYS = {
@@ -101,6 +101,27 @@ def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
         ]
         head = ["set", "attacks", "benign", "AUROC", "detected", "blocked"]
         yield from _table([*head, "benign flagged", "benign blocked"], rows)
+    if report.get("kinds"):
+        yield from _kind_lines(report["kinds"])
+
+
+def _kind_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    known, unknown = (_number(report["all"][f"both_{kind}"]) for kind in ("known", "unknown"))
+    yield ""
+    yield "The share of the attacks that is found while 1 % of harmless texts that look like"
+    yield f"attacks are flagged ({', '.join(HARD_BENIGN)}: {report['benign']})"
+    yield f"is {known} for known kinds of attacks and {unknown} for unknown kinds. No tested text"
+    yield "was in training. Of a *known* kind, other texts of the set were; of an *unknown* kind,"
+    yield "none was:"
+    yield ""
+    head = ["set", "attacks", "rules alone", "known: model alone", "known: both"]
+    head += ["unknown: model alone", "unknown: both"]
+    ways = ("rules", "model_known", "both_known", "model_unknown", "both_unknown")
+    rows = [
+        [name, str(numbers["attacks"]), *(_number(numbers[way]) for way in ways)]
+        for name, numbers in (report["sets"] | {"all": report["all"]}).items()
+    ]
+    yield from _table(head, rows)
 
 
 def _everyday_lines(report: Mapping[str, Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import math
 import pytest
 from research import fitting
 
-from guardrails.linear import BUCKETS, Featurizer, LinearModel, form, sigmoid, windows
+from guardrails.linear import BUCKETS, Featurizer, LinearModel, form, logit, sigmoid, windows
 
 
 def test_each_block_of_features_has_length_one() -> None:
@@ -72,6 +72,13 @@ def test_sigmoid_is_safe_at_the_ends() -> None:
     assert sigmoid(0) == 0.5
     assert sigmoid(1_000) == 1.0
     assert sigmoid(-1_000) == 0.0
+
+
+def test_the_logit_undoes_the_sigmoid_and_is_infinite_at_the_ends() -> None:
+    assert logit(0.75) == pytest.approx(math.log(3))
+    assert sigmoid(logit(0.3)) == pytest.approx(0.3)
+    assert (logit(0.0), logit(1.0)) == (-math.inf, math.inf)
+    assert (sigmoid(-math.inf), sigmoid(math.inf)) == (0.0, 1.0)
 
 
 def test_training_parts_two_simple_classes() -> None:

@@ -4,17 +4,20 @@
     >>> report.category, report.score > 0.9
     ('instruction_override', True)
 
-Two detectors are joined as independent reasons for doubt:
-score = 1 - (1 - 0.85 rules) (1 - 0.75 model).
+Two detectors give evidence on one scale, log-odds, and the score is the logistic function of it:
 
 - rules: the phrases of `patterns`, looked for in every reading of the text that `normalise` gives.
   Distinct rules within 4,000 characters combine as 1 - product of (1 - weight). A phrase inside
   quotation marks, or in a sentence that talks *about* attacks, counts a quarter, an order about a
   thing of everyday life ("print the system message of the router") a third, one that is introduced
   as an example a half.
-- model: the linear model of `linear`, whose weights ship beside this file. When the sentence of
-  every phrase that was found talks about attacks, the model counts a quarter too, since it sees
-  words only.
+- model: the linear model of `linear`, whose weights ship beside this file. It sees words only, so
+  its suspicion counts a quarter in a text that talks about attacks.
+
+The rules carry kinds of attacks that the model has not seen, the model those that it has. So its
+suspicion adds to a phrase, while its doubt may turn a block into a warning, but never silences a
+phrase. `weigh` has the formula. Its constants were chosen on predictions for texts, or whole kinds
+of attacks, that the model had not been trained on.
 
 0 is nothing suspicious. `WARN` and `BLOCK` are the scores from which a guardrail should warn and
 block. It is made for English. The commonest phrases of German, French, Spanish, Italian,
@@ -28,6 +31,7 @@ Pure: one text gives one score. Linear in the length of the text.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,19 +40,38 @@ from importlib import resources
 from itertools import islice
 from typing import Any
 
-from guardrails.linear import LinearModel
-from guardrails.normalise import views, words
+from guardrails.linear import LinearModel, logit, sigmoid
+from guardrails.normalise import fold, views, words
 from guardrails.patterns import CATEGORIES, InjectionRule, rule_book
 
 WARN = 0.40
 
 BLOCK = 0.50
 
-# Neither detector alone may be certain: a phrase can be quoted, and the model errs on kinds of text
-# that it was not trained on, where phrases hold better (so they weigh more).
-_RULE_SHARE = 0.85
+# Log-odds above the warning: 3 * -ln(1 - rule score) - 1.65 for phrases, so that a rule score of
+# 0.42 warns and one of 0.50 blocks, and logit - 0.3 for the model, which warns from 0.57 on.
+_RULE_SCALE = 3.0
 
-_MODEL_SHARE = 0.75
+_RULE_WARNS = 1.65
+
+_CERTAIN = 0.98  # a higher rule score adds nothing
+
+_MODEL_WARNS = 0.3
+
+# The model alone adds no more: it errs on kinds of harmless text that it was not trained on.
+_MODEL_ALONE = 0.5
+
+# Beside a phrase the model is neutral one below the warning, a probability of 0.33: training on
+# texts of which few are attacks makes it cautious.
+_NEUTRAL = 1.0
+
+# The model can doubt a phrase where there is other text to judge by, but not so much of it that the
+# phrase drowns. What is hidden or planted it does not read as such.
+_DOUBTED_LENGTHS = range(250, 2_001)
+
+_DOUBT = 4.0
+
+_UNDOUBTED = 0.07  # of what is above the warning, left by the strongest doubt
 
 _SPAN = 4_000  # characters within which separate hits belong to one attack
 
@@ -58,7 +81,7 @@ _TALKED_ABOUT = 0.25
 
 _AS_EXAMPLE = 0.5
 
-_OF_A_THING = 0.35  # "print the system message of the router" is an order, hardly to the machine
+_OF_A_THING = 1 / 3  # "print the system message of the router" is an order, hardly to the machine
 
 _HIDDEN_BONUS = 1.1  # nobody hides a harmless phrase behind base64 or look-alike letters
 
@@ -110,19 +133,46 @@ def score_injection(text: str) -> InjectionReport:
     evidence = tuple(sorted(_find(text), key=lambda item: (item.start, item.end, item.pattern)))
     rule_score = _strongest(evidence)
     model_score = _model().probability(text)
-    score = combined(rule_score, model_score, talked_about=only_talked_about(evidence))
+    score = weigh(text, evidence, rule_score, model_score)
     return InjectionReport(score, _category(evidence), evidence, rule_score, model_score)
 
 
-def combined(rule_score: float, model_score: float, *, talked_about: bool) -> float:
-    """Combine the scores of both detectors, 0-1; the module's text has the formula."""
-    share = _MODEL_SHARE * (_TALKED_ABOUT if talked_about else 1.0)
-    return 1.0 - (1.0 - _RULE_SHARE * rule_score) * (1.0 - share * model_score)
+def weigh(
+    text: str, evidence: Sequence[InjectionEvidence], rule_score: float, model_score: float
+) -> float:
+    """Join what rules and model say of a text, each 0-1, to one score, 0-1.
+
+    Both count in log-odds above the warning. Without a phrase, the model counts alone, at most 0.5
+    of it. With phrases, what the model has above neutral is added. What it has below, in a text of
+    250 to 2,000 characters, is taken off four times, but 7 % of what is above the warning stays.
+    In a text that talks about attacks, a quarter of what the model has above neutral counts.
+    """
+    model = logit(model_score) - _MODEL_WARNS + _NEUTRAL
+    if model > 0 and _talks_about_attacks(text, evidence):
+        model *= _TALKED_ABOUT
+    if not evidence:
+        return _score(min(model - _NEUTRAL, _MODEL_ALONE))
+    phrases = _RULE_SCALE * -math.log1p(-min(rule_score, _CERTAIN)) - _RULE_WARNS
+    above = phrases + max(model, 0.0)
+    if above > 0 > model and _can_be_doubted(text, evidence):
+        above = max(above + _DOUBT * model, _UNDOUBTED * above)
+    return _score(above)
 
 
-def only_talked_about(evidence: Sequence[InjectionEvidence]) -> bool:
-    """Whether there is evidence and all of it is quoted or only mentioned."""
-    return bool(evidence) and all(item.talked_about for item in evidence)
+def _score(above: float) -> float:
+    """The score of log-odds above the warning: `WARN` for 0, `BLOCK` for 0.41."""
+    return sigmoid(above + logit(WARN))
+
+
+def _talks_about_attacks(text: str, evidence: Sequence[InjectionEvidence]) -> bool:
+    """Whether all phrases are only mentioned; without a phrase, whether the text names attacks."""
+    if evidence:
+        return all(item.talked_about for item in evidence)
+    return _ABOUT_ATTACKS.search(fold(text).text) is not None
+
+
+def _can_be_doubted(text: str, evidence: Sequence[InjectionEvidence]) -> bool:
+    return len(text) in _DOUBTED_LENGTHS and all(item.view == "folded" for item in evidence)
 
 
 @lru_cache(maxsize=1)

@@ -112,10 +112,17 @@ def windows(folded: str) -> Iterator[list[str]]:
 
 
 def sigmoid(value: float) -> float:
-    """The logistic function, safe for any finite value."""
+    """The logistic function, safe for any value, also infinite ones."""
     if value >= 0:
         return 1.0 / (1.0 + math.exp(-value))
     return math.exp(value) / (1.0 + math.exp(value))
+
+
+def logit(probability: float) -> float:
+    """The log-odds of a probability, 0-1; infinite at both ends. The inverse of `sigmoid`."""
+    if probability <= 0.0:
+        return -math.inf
+    return math.log(probability / (1.0 - probability)) if probability < 1.0 else math.inf
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ from typing import Any
 
 from ragmetrics.catalogue.metric import Metric, MetricSection
 
+_OF_PROMPTS = 2
+"""Version of what is measured on prompts: the reference guardrail weighs rules and model anew."""
+
 PROMPTS = "labelled attack and benign prompts"
 
 OUTPUTS = "labelled leaks and safe outputs"
@@ -23,6 +26,7 @@ RATES: tuple[Metric, ...] = (
         binary=True,
         headline=4,
         must=True,
+        version=_OF_PROMPTS,
         words="Attacks that are flagged",
     ),
     _row(
@@ -30,6 +34,7 @@ RATES: tuple[Metric, ...] = (
         "attacks that score at least 0.50 / attacks",
         PROMPTS,
         binary=True,
+        version=_OF_PROMPTS,
         words="Attacks that are blocked",
     ),
     _row(
@@ -40,6 +45,7 @@ RATES: tuple[Metric, ...] = (
         binary=True,
         headline=5,
         must=True,
+        version=_OF_PROMPTS,
         words="Harmless prompts that are flagged",
     ),
     _row(
@@ -48,6 +54,7 @@ RATES: tuple[Metric, ...] = (
         PROMPTS,
         higher_is_better=False,
         binary=True,
+        version=_OF_PROMPTS,
         words="Harmless prompts that are blocked",
     ),
     _row(
@@ -85,6 +92,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         headline=1,
         overview=9,
         target="auc",
+        version=_OF_PROMPTS,
         words="Attacks that score above harmless prompts",
         counted="number",
     ),
@@ -96,6 +104,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         "ROC, no interpolation",
         headline=2,
         target="tpr_at_fpr_1",
+        version=_OF_PROMPTS,
         words="Attacks caught at 1 % false alarms",
     ),
     _row(
@@ -105,6 +114,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         "ROC, no interpolation",
         headline=3,
         target="tpr_at_fpr_5",
+        version=_OF_PROMPTS,
         words="Attacks caught at 5 % false alarms",
     ),
 )
