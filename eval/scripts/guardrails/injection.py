@@ -140,7 +140,7 @@ def score_injection(text: str) -> InjectionReport:
 def weigh(
     text: str, evidence: Sequence[InjectionEvidence], rule_score: float, model_score: float
 ) -> float:
-    """Join what rules and model say of a text, each 0-1, to one score, 0-1.
+    """Join the scores of rules and model, each 0-1, into the score of a text, 0-1.
 
     Both count in log-odds above the warning. Without a phrase, the model counts alone, at most 0.5
     of it. With phrases, what the model has above neutral is added. What it has below, in a text of
