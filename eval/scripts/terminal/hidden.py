@@ -63,7 +63,7 @@ def _out_of_place() -> re.Pattern[str]:
 
 def mark_hidden(text: str, mark: Callable[[str], str] = lambda char: REPLACED) -> str:
     """The text with ``mark(…)``, by default U+FFFD, for each character that is invisible or steers
-    what is shown. Line feeds and tabs stay.
+    the display. Line feeds and tabs stay.
 
     U+200C and U+200D stay beside a letter of a script that needs them (Persian, Hindi), U+200D also
     between two emoji. A row of them hides nothing: a joiner beside a joiner joins nothing.
