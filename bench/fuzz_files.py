@@ -425,15 +425,8 @@ def readers(seeds: Path) -> list[Reader]:
             add(f"{file}: {words[0]}", f"results/new/{file}", "", *words, *own)
     add("metrics.json: track", "results/new/metrics.json", "", "track_metrics", "{}", *rest[:2])
     for path in sorted((seeds / "cache").glob("*.jsonl")):
-        add(
-            f"cache {path.name}",
-            f"cache/{path.name}",
-            "cache",
-            "judge_cache",
-            "stats",
-            "--cache-dir",
-            "{folder}/cache",
-        )
+        offline = ("judge_answers", "--run", "new", "--offline", "--cache-dir", "{folder}/cache")
+        add(f"cache {path.name}", f"cache/{path.name}", "cache", *offline, *rest)
     add(
         "gates.toml",
         "settings/gates.toml",

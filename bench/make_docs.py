@@ -4,7 +4,9 @@ In: the catalogue of metrics, the tables of actions of labeller and browser, and
 options of every script. Out: the tables of metrics in docs/metrics.md, of keys in docs/labelling.md
 and of known products in docs/products.md (between the line `<!-- generated: metrics -->`, `keys` or
 `products`, and `<!-- end -->`; all else there is left alone), a page a script in docs/, and
-docs/README.md, which lists them and explains the options that many of them share.
+docs/README.md, which lists them and explains the options that many of them share. Of the extras:
+the options in the README.md of each folder, and the list of what each adds
+(eval/scripts/records/known_extras.toml), in which an extra that this copy lacks stays as it is.
 
 \b
 Examples:
@@ -20,9 +22,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import re
 import sys
 import textwrap
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import groupby
@@ -36,10 +40,12 @@ import options
 import storage
 from clients.known import Recipe, recipes
 from labeller.actions import ACTIONS
+from options.added import option_list
 from options.commands import USUAL_EXITS, exit_codes, option_words
 from ragmetrics import catalogue
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue.metric import Metric
+from records.extras import EXTRAS, FORMATS, KNOWN_EXTRAS, OPTIONS, Extra, extras, known_extras
 from terminal.actions import Action, keymap_id, shown_key
 from views.browser.actions import ACTIONS as SCREENS
 from views.browser.actions import PARTS
@@ -199,9 +205,76 @@ def replace_block(document: str, name: str, block: str) -> str | None:
     return f"{head}{start}\n{block}{END}{tail}"
 
 
-def scripts() -> list[Path]:
-    """The files of this folder that can be run, by name."""
-    return [path for path in sorted(SCRIPTS.glob("*.py")) if GUARD in path.read_text("utf-8")]
+def scripts(folder: Path = SCRIPTS) -> list[Path]:
+    """The files of a folder that can be run, by name."""
+    return [path for path in sorted(folder.glob("*.py")) if GUARD in path.read_text("utf-8")]
+
+
+def extra_block(extra: Extra) -> str:
+    """What the page of an extra repeats of its code: its scripts, and the options that it adds."""
+    parts = []
+    for script in scripts(EXTRAS / extra.name):
+        parts += [f"## {script.name}", *_as_markdown(_docstring(script))]
+        parts.append(
+            option_tables(script, "### Options").replace("README.md#", f"{DOCS}README.md#")
+        )
+    for script_name, members in added_options(extra).items():
+        command = command_of(_script_named(script_name))
+        ctx = click.Context(command, **command.context_settings)
+        rows = [option_words(option, ctx) for option in members]
+        parts.append(f"## Options that {script_name}.py gets\n\n{_option_table('option', rows)}")
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+DOCS = "../../../docs/"
+"""The folder of the core's pages, seen from an extra's."""
+
+
+def added_options(extra: Extra) -> dict[str, list[click.Option]]:
+    """The options that an extra adds, by script."""
+    references = extra.added.get(OPTIONS, {})
+    return {name: option_list(extra.load(place).options) for name, place in references.items()}
+
+
+def _script_named(name: str) -> Path:
+    """A script of the core, or of an extra."""
+    return next(
+        path for path in (SCRIPTS / f"{name}.py", *EXTRAS.glob(f"*/{name}.py")) if path.exists()
+    )
+
+
+def known_list() -> str:
+    """What each extra adds, as TOML; of those that this copy lacks what the list says already."""
+    tables = {name: dict(table) for name, table in known_extras().items()}
+    for extra in extras():
+        names = [
+            max(option.opts, key=len) for group in added_options(extra).values() for option in group
+        ]
+        kinds = {kind: sorted(extra.added.get(kind, ())) for kind in NAMED_BY_KEY}
+        kinds[OPTIONS] = sorted(set(names))
+        entries = {kind: keys for kind, keys in sorted(kinds.items()) if keys}
+        tables[extra.name] = {"about": extra.about.partition("\n")[0], **entries}
+    head = (
+        "# What the extras of the toolkit add to the core. Made by make_docs.py: run `make docs`.\n"
+    )
+    parts = [head]
+    for name, table in sorted(tables.items()):
+        lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()]
+        parts.append("\n".join([f"[{name}]", *lines]) + "\n")
+    return "\n".join(parts)
+
+
+NAMED_BY_KEY = (FORMATS,)
+"""Kinds of which a user writes the key itself."""
+
+
+def extra_table() -> str:
+    """What each extra is for, with a link to its page."""
+    rows = [
+        f"| [{name}](../eval/extras/{name}/README.md) | {_cell(str(table['about']))} |"
+        for name, table in tomllib.loads(known_list()).items()
+    ]
+    return "\n".join(["| extra | what it is for |", "| --- | --- |", *rows]) + "\n"
 
 
 def command_of(script: Path) -> options.Command:
@@ -220,11 +293,11 @@ def command_of(script: Path) -> options.Command:
     return command
 
 
-def option_tables(script: Path) -> str:
+def option_tables(script: Path, title: str = "## Options") -> str:
     """The usage line of a script and a table of options for each heading of its --help."""
     command = command_of(script)
     ctx = click.Context(command, info_name=script.name, **command.context_settings)
-    parts = [f"## Options\n\n`{' '.join(command.get_usage(ctx).split())}`\n"]
+    parts = [f"{title}\n\n`{' '.join(command.get_usage(ctx).split())}`\n"]
     for heading, members in command.grouped_options(ctx).items():
         rows = [row for param in members if (row := option_words(param, ctx)) not in shared_rows()]
         if rows:
@@ -286,6 +359,10 @@ def index(pages: Sequence[Path]) -> str:
             "## The scripts",
             "Run each as `python eval/scripts/NAME.py`, from any folder.",
             script_table(pages).rstrip(),
+            "## Extras",
+            "What fewer teams need is in `eval/extras`, a folder each. Delete the folders that you "
+            "do not need: everything else works without them.",
+            extra_table().rstrip(),
             "## Options of many scripts",
             _option_table("option", shared_rows()),
         ]
@@ -329,6 +406,11 @@ def wanted_files(root: Path) -> dict[Path, str | None]:
     }
     browser = docs / "browse_runs.md"
     texts[browser] = f"{texts[browser]}\n## Keys\n\n{ABOUT_SCREENS}\n\n{browser_keys(SCREENS)}"
+    if root == storage.ROOT:
+        for extra in extras():
+            path = EXTRAS / extra.name / "README.md"
+            texts[path] = with_block(path, "options", extra_block(extra))
+        texts[KNOWN_EXTRAS] = known_list()
     for path in sorted(docs.glob("*.md")):
         if path not in texts and (_read(path) or "").startswith(MARK):
             texts[path] = None

@@ -31,6 +31,7 @@ def test_settings(pytestconfig):
 def test_no_setting_of_a_user_reaches_a_test(tmp_path: Path) -> None:
     """A pytest of its own, with our conftest.py, in an environment full of settings."""
     shutil.copytree(TESTS, tmp_path / "tests", ignore=lambda folder, _: _folders(Path(folder)))
+    shutil.copy(TESTS.parent / "conftest.py", tmp_path)
     (tmp_path / "tests" / "test_inner.py").write_text(INNER)
     (tmp_path / "config.toml").write_text("k = 3\n")
     mine = {

@@ -16,8 +16,6 @@ from click.testing import CliRunner
 
 import options
 import storage
-from options import commands
-from records.files import read_toml
 
 SCRIPTS = sorted(
     path
@@ -218,37 +216,3 @@ def test_all_scripts_have_few_options_together() -> None:
         if name.startswith("--") and name != "--help"
     }
     assert len(every) <= MOST_IN_ALL, len(every)
-
-
-GONE = [
-    (path.stem, name)
-    for path in SCRIPTS
-    for name in commands.moved_options(importlib.import_module(path.stem).main)
-]
-
-
-def test_the_list_of_moved_options_names_scripts_that_are_there() -> None:
-    rows = read_toml(commands.MOVED_OPTIONS)["moved"]
-    named = {script for row in rows for script in row["scripts"].split()}
-    assert named <= {path.stem for path in SCRIPTS}
-    assert len(GONE) == sum(len(row["options"]) * len(row["scripts"].split()) for row in rows)
-
-
-@pytest.mark.parametrize(("script", "name"), GONE)
-def test_an_option_that_moved_is_refused_with_its_new_place(
-    tmp_path: Path, script: str, name: str
-) -> None:
-    """On the command line, in the environment and in config.toml."""
-    command = importlib.import_module(script).main
-    key = name.replace("-", "_")
-    place = commands.moved_options(command)[name]
-    config = tmp_path / "config.toml"
-    config.write_text(f"[{command.name}]\n{key} = 1\n")
-    variable = f"RAG_EVAL_{key.upper()}"
-    calls: list[tuple[list[str], dict[str, str]]] = [([f"--{name}", "1"], {})]
-    calls += [([], {"RAG_EVAL_CONFIG": str(config)})]
-    calls += [([], {variable: "1"})] if variable != "RAG_EVAL_DATA" else []
-    for words, environment in calls:
-        done = CliRunner().invoke(command, words, env={"RAG_EVAL_CONFIG": os.devnull} | environment)
-        assert done.exit_code == 2
-        assert f"is no longer an option: {place}." in " ".join(done.stderr.split())

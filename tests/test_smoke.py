@@ -24,7 +24,6 @@ ABSENT = "/no/such/place"
 
 MISSING_FILE = {
     "calibrate_judge": ["--run", ABSENT],
-    "completion": ["bash", "--output", ABSENT],
     "convert_data": ["import", "json", ABSENT, "--output", "made"],
     "compare_runs": [ABSENT, ABSENT],
     "browse_runs": [ABSENT],
@@ -34,7 +33,6 @@ MISSING_FILE = {
     "gate_run": ["--run", ABSENT],
     "judge_answers": ["--run", ABSENT],
     "judge_pairs": ["--run", ABSENT, "--base", ABSENT],
-    "judge_cache": ["stats", "--cache-dir", ABSENT],
     "init_repo": [ABSENT],
     "generate_cases": ["--vault", ABSENT, "--output", f"{ABSENT}/new.jsonl"],
     "label_eval": ["--validate", "--eval-set", ABSENT],

@@ -63,24 +63,10 @@ IMPORT_ONLY = ("split", "delimiter", "decode_names", "one_file", "maps")
 EXPORT_ONLY = ("run", "eval_set", "labels_dir", "results_dir", "match")
 
 
-def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """For the shell: the formats that can do what was asked for."""
-    direction = ctx.params.get("direction")
-    return [
-        name
-        for name, module in all_formats().items()
-        if name.startswith(incomplete) and (direction is None or direction in directions(module))
-    ]
-
-
 @options.command(help=__doc__)
 @click.argument("direction", type=click.Choice(["import", "export", SPLIT, JOIN]), required=False)
 @click.argument(
-    "format",
-    type=click.Choice(list(all_formats())),
-    required=False,
-    metavar="[FORMAT]",
-    shell_complete=fitting_formats,
+    "format", type=click.Choice(list(all_formats())), required=False, metavar="[FORMAT]"
 )
 @click.argument("sources", nargs=-1, type=options.PATH)
 @click.option(

@@ -11,10 +11,6 @@ You pay for each verdict once: eval/cache keeps it. A failed judgement is counte
 score. Repeat a stopped command and it continues. --rescore computes the scores again from the
 verdicts.
 
-At half the price: --batch-out writes the missing requests as batch files of a provider, and
-judge_cache.py import reads the results. Repeat both until nothing is left to ask, then score with
---offline.
-
 --metrics rubrics.NAME asks your own question, described in eval/rubrics/NAME.toml (helpful, tone
 and complete come with the toolkit). Its scores are in the section ``rubrics``. --self-test then
 tries its examples. --dry-run says which fields go to the judge.
@@ -26,7 +22,6 @@ Examples:
   python eval/scripts/judge_answers.py --judge https://api.openai.com/v1 --set api_key=MY_KEY \\
       --model gpt-4o-2024-08-06 --save-judge gpt4o
   python eval/scripts/judge_answers.py --judge gpt4o --dry-run
-  python eval/scripts/judge_answers.py --judge gpt4o --batch-out batches
   python eval/scripts/judge_answers.py --judge gpt4o --metrics rubrics.helpful,rubrics.tone
   python eval/scripts/judge_answers.py --rescore --by category --worst 5
   python eval/scripts/judge_answers.py --self-test --judge http://localhost:8080 --model qwen
@@ -109,19 +104,6 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 @click.option("--show-prompt", metavar="CASE", help="Print the prompt for this case; ask nothing.")
 @click.option("--rescore", is_flag=True, help="Score again from existing verdicts; ask nothing.")
 @click.option("--self-test", is_flag=True, help="Attack the judge on known answers; judge no run.")
-@options.batch_out_option(help="Write the missing requests as batch files; ask nothing.")
-@click.option(
-    "--batch-submit",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    metavar="FOLDER",
-    help="Upload the folder's batch files to --judge and begin them.",
-)
-@click.option(
-    "--batch-fetch",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    metavar="FOLDER",
-    help="Fetch the results of batches that have ended.",
-)
 @click.option(
     "--correctness-weight",
     type=options.FiniteRange(0, 1),
@@ -146,9 +128,18 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
         if len(rubrics) > 1:
             raise click.BadParameter("--self-test tries one rubric; name one in --metrics.")
         return test_judge(judge_options, repeats, as_json, quiet, "".join(rubrics))
-    if values["batch_submit"] or values["batch_fetch"]:
-        return move_batches(judge_options, values)
     calls, rescore = calls_of(metrics, claim_level), values["rescore"]
+
+    def plans() -> list[JudgingPlan]:
+        plan = plan_of(
+            storage.find_run(values["results_dir"], values["run"]), calls, judge_options, values
+        )
+        drop_damage(plan.verdicts_file, values["quiet"])
+        return [plan]
+
+    outcome_of_extra = options.run_extras(values, judge_options=judge_options, plans=plans)
+    if isinstance(outcome_of_extra, int):
+        return outcome_of_extra
     if values["worst_by"] and not any(name.startswith(PREFIX) for name in calls):
         from ragmetrics.catalogue.judged import ROWS
         from scorers.show import find_metric
@@ -156,7 +147,7 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
         find_metric(ROWS, values["worst_by"])
     folder = storage.find_run(values["results_dir"], values["run"])
     reader = VerdictReader(folder / VERDICTS)
-    if rescore and not (values["show_prompt"] or dry_run or values["batch_out"]):
+    if rescore and not (values["show_prompt"] or dry_run):
         show(folder, reader, calls, judge_options, values, again=True)
         return options.Exit.DONE
     plan = plan_of(folder, calls, judge_options, values)
@@ -166,13 +157,6 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
         drop_damage(folder / VERDICTS, values["quiet"])
     if dry_run:
         return estimate(plan, judge_options, values["as_json"])
-    if values["batch_out"]:
-        from judging.asking import write_batch
-
-        folder_of_files, as_json = values["batch_out"], values["as_json"]
-        text = write_batch([plan], judge_options, folder_of_files, as_json=as_json)
-        click.echo(text, nl=False)
-        return options.Exit.DONE
     outcome = judge(plan, judge_options, reader, values)
     if outcome.unreached:
         return options.Exit.UNREACHABLE
@@ -402,46 +386,6 @@ def show_prompts(plan: JudgingPlan, judge_options: JudgeOptions, case: str, as_j
     click.echo(text, nl=False)
     if not text:
         options.say("No judge is asked about this case: the rules decide it.")
-    return options.Exit.DONE
-
-
-def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
-    """Send batch files to the server, or fetch the finished ones."""
-    from clients.http import RetryPolicy
-    from judging.batch import PROVIDERS, read_folder
-    from judging.batch_server import BatchServer, fetch, submit
-    from terminal.tables import printable
-
-    judge_options.refuse_panel("--batch-submit and --batch-fetch")
-    folder: Path = values["batch_submit"] or values["batch_fetch"]
-    url = judge_options.server or PROVIDERS[read_folder(folder).provider].url
-    policy = RetryPolicy(judge_options.timeout, judge_options.retries)
-    server = BatchServer(url, judge_options.api_key, policy)
-
-    def say(text: str) -> None:
-        options.say(printable(text), err=False)
-
-    try:
-        if values["batch_submit"]:
-            under_way = submit(folder, server, say)
-            options.say(
-                f"{under_way} batches are in progress; check again with --batch-fetch.", err=False
-            )
-        else:
-            counts = fetch(folder, server, say)
-            if counts.results:
-                names = " ".join(str(path) for path in counts.results)
-                click.echo(f"Import them: python eval/scripts/judge_cache.py import {names}")
-            if counts.running:
-                click.echo(f"{counts.running} batches still run.")
-            if counts.without_results:
-                options.say(
-                    f"Batches that ended without results: {counts.without_results}. Their requests "
-                    f"can be sent again: use --batch-submit {folder}."
-                )
-                return options.Exit.UNREACHABLE
-    finally:
-        server.close()
     return options.Exit.DONE
 
 

@@ -21,7 +21,6 @@ Examples:
   python eval/scripts/judge_pairs.py --run new --base old --judge gpt4o --dry-run
   python eval/scripts/judge_pairs.py --run new --base old --rubric helpful --judge gpt4o
   python eval/scripts/judge_pairs.py --run k3,k5,k10 --base k1 --judge gpt4o --max-cost 5
-  python eval/scripts/judge_pairs.py --run new --base old --judge gpt4o --batch-out batches
 
 Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable or too many judgements failed
 (--max-error-rate), 130 interrupted.
@@ -65,15 +64,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Try attacks and both orders on known pairs; judge no run.",
 )
-@options.batch_out_option(
-    help="Write the missing requests as batch files into this folder; ask nothing."
-)
 @options.judge_options
 @options.seed_option
 @options.json_option
 @options.verbosity_options
 def main(dry_run: bool, self_test: bool, **values: Any) -> int:
-    from judging.asking import prompts_text, write_batch
+    from judging.asking import prompts_text
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
 
@@ -95,10 +91,9 @@ def main(dry_run: bool, self_test: bool, **values: Any) -> int:
         text = prompts_text(plans, judge_options, values["show_prompt"], as_json=values["as_json"])
         click.echo(text or "No judge is asked: the answers are equal.\n", nl=False, err=not text)
         return options.Exit.DONE
-    if values["batch_out"]:
-        text = write_batch(plans, judge_options, values["batch_out"], as_json=values["as_json"])
-        click.echo(text, nl=False)
-        return options.Exit.DONE
+    outcome_of_extra = options.run_extras(values, judge_options=judge_options, plans=lambda: plans)
+    if isinstance(outcome_of_extra, int):
+        return outcome_of_extra
     estimate(plans, judge_options, values, quietly=not dry_run)
     if dry_run:
         return options.Exit.DONE

@@ -131,7 +131,6 @@ def test_a_stopped_run_that_is_resumed_stays_stopped_and_keeps_its_plan(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--stop-when", "decided"), "no longer an option: --against RUN alone does that"),
         ((*STOP, "--repeat", "auto"), "choose one"),
         (("--width", "0.1"), "--repeat auto"),
         (("--repeat", "auto"), "--max-calls N"),

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 import storage
-from judging.connect import _read_salt
+from judging.connect import read_salt
 from judging.run import JudgingPlan, _write_config
 from records import verdicts
 from records.judgements import _join_parts
@@ -198,13 +198,13 @@ def test_every_call_has_a_kind() -> None:
 
 
 def test_the_salt_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
-    salt = _read_salt(tmp_path / "cache")
+    salt = read_salt(tmp_path / "cache")
     assert len(salt) == 32
-    assert _read_salt(tmp_path / "cache") == salt
+    assert read_salt(tmp_path / "cache") == salt
     path = tmp_path / "cache" / "judge_salt"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_bytes(b"short")
-    assert len(_read_salt(tmp_path / "cache")) == 32
+    assert len(read_salt(tmp_path / "cache")) == 32
 
 
 def section(identity: dict[str, Any], agreement: float | None = None) -> dict[str, Any]:

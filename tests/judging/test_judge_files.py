@@ -35,7 +35,6 @@ timeout = 9.5
 retries = 0
 embedding_model = "small"
 reasoning_effort = "low"
-batch_format = "anthropic"
 min_kappa = 0.5
 min_balanced_accuracy = 0.7
 
@@ -69,7 +68,6 @@ MEANT = JudgeOptions(
     retries=0,
     prices=Prices(1.0, 2.0),
     embedding_model="small",
-    batch_format="anthropic",
     min_kappa=0.5,
     min_balanced_accuracy=0.7,
 )

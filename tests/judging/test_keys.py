@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 
 from judging import kinds, prompt_files
-from judging.batch import declared
-from judging.cache import key_parameters, verdict_key
-from judging.connect import JudgeOptions
-from judging.identity import JudgePin
+from judging.cache import verdict_key
 from judging.kinds import Item, Material, make_task
 from judging.prompt_files import neutral
 from judging.types import JudgeTask, PromptId
@@ -181,34 +178,3 @@ def test_caches_of_earlier_versions_are_hit(prompt: str) -> None:
     task = make_task(kind, PLAIN, salt=SALT)
     known = f"{task.prompt.version}:{verdict_key(task, IDENTITY, SENT)}"
     assert known == EARLIER_VERSION[prompt]
-
-
-EARLIER = {
-    ("openai", "gpt-4o-2024-08-06"): (
-        "5b2a588c57f5d703497286798a4c20b940b9f3815bc9aac873cdf6258c324dab"
-    ),
-    ("anthropic", "claude-sonnet-4-5-20250929"): (
-        "4fc09813a45dd462e6bcefb5638e065ea4b36f290cc263048fee63fa913ed537"
-    ),
-}
-"""Keys of the task below in batch files, as the version before reasoning judges wrote them."""
-
-
-@pytest.mark.parametrize(("provider", "model"), EARLIER)
-def test_a_judge_without_new_settings_keeps_its_keys(provider: str, model: str) -> None:
-    messages = (
-        {"role": "system", "content": "You judge."},
-        {"role": "user", "content": "Is it so?"},
-    )
-    schema = {"type": "object", "properties": {}, "required": []}
-    prompt = PromptId("groundedness", 1, "ab" * 32)
-    task = JudgeTask(
-        "groundedness", prompt, messages, messages, schema, lambda reply: (), {}, 0, 712
-    )
-    identity, ways = declared(provider, "", model, JudgePin(), None)
-    sampling = JudgeOptions().sampling
-    earlier = EARLIER[provider, model]
-    assert verdict_key(task, identity, key_parameters(sampling, ways, task)) == earlier
-    assert sampling.described(()) == {"temperature": 0.0, "seed": 0}
-    thinking = JudgeOptions(reasoning_effort="low").sampling
-    assert verdict_key(task, identity, key_parameters(thinking, ways, task)) != earlier

@@ -62,10 +62,6 @@ def test_three_runs_are_too_many(tmp_path: Path) -> None:
     assert "name one run, or two to compare" in refused(tmp_path, "a", "b", "c")
 
 
-def test_an_option_that_is_gone_names_what_does_it_now(tmp_path: Path) -> None:
-    assert "press ! in the list" in refused(tmp_path, "--success", "recall@5>0")
-
-
 def test_one_name_twice_is_no_comparison(tmp_path: Path) -> None:
     make_run(tmp_path, "one")
     assert "the same run" in refused(tmp_path, "one", "one")

@@ -50,7 +50,6 @@ CALLS: dict[str, str] = {
     "judge": "judge_answers --run new {runs} --cache-dir {home}/cache",
     "judge, dry": "judge_answers --run old {runs} --cache-dir {home}/cache --dry-run",
     "judge, self-test": "judge_answers --self-test",
-    "cache": "judge_cache stats --cache-dir {home}/cache",
     "calibrate": "calibrate_judge --run new {runs} --labels-file {home}/marks.jsonl",
     "watch": "watch_traces {home}/traces --index {home}/{columns}.sqlite",
     "sweep": "sweep_runs {home}/grid.toml --api-url demo --run-id {columns} --filter tag=scopes"

@@ -1,4 +1,4 @@
-"""Shared parts of the scripts that judge runs, besides judging: cost, prompts, batch files.
+"""Shared parts of the scripts that judge runs, besides judging: cost and prompts.
 
 ``plans``: what is judged, a run each. Nothing is asked, and texts are returned for the scripts to
 print.
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
 
 from judging import prompt_files
 from judging.answers import FactStore
-from judging.batch import PRELIMINARY, BatchCounts, write_requests
-from judging.connect import Connection, JudgeOptions, collecting, connect
+from judging.connect import Connection, JudgeOptions, connect
 from judging.cost import CostEstimate
 from judging.kinds import fields_of
-from judging.run import JudgingPlan, batch_tasks, prompts_of, would_ask
+from judging.run import JudgingPlan, prompts_of, would_ask
 from judging.show import sent_to_panel
 from records.files import json_bytes
 
@@ -84,55 +81,3 @@ def prompts_text(
         for repeat, name, task in found
         for message in task.messages
     )
-
-
-def write_batch(
-    plans: Sequence[JudgingPlan], judge_options: JudgeOptions, folder: Path, *, as_json: bool
-) -> str:
-    """Write the calls missing in the cache as batch files; the text names the next step."""
-    with collecting(judge_options, folder) as batch:
-        facts = fact_store(judge_options, batch.connection)
-        tasks = (task for plan in plans for task in batch_tasks(plan, batch, facts))
-        counts = write_requests(folder, batch.state, tasks, batch.cache.get)
-    if as_json:
-        return json_bytes(_batch_report(counts)).decode()
-    return "".join(f"{line}\n" for line in _batch_lines(counts, folder))
-
-
-def _batch_report(counts: BatchCounts) -> dict[str, Any]:
-    return {
-        "round": counts.round,
-        "files": [str(path) for path in counts.files],
-        "requests": counts.requests,
-        "again": counts.again,
-        "under_way": counts.under_way,
-        "preliminary": dict(counts.preliminary),
-        "bytes": counts.size,
-    }
-
-
-def _batch_lines(counts: BatchCounts, folder: Path) -> list[str]:
-    lines = []
-    if counts.under_way:
-        lines.append(
-            f"{counts.under_way:,} requests of earlier rounds have no result yet; import the "
-            "results with judge_cache.py import."
-        )
-    elif not counts.requests:
-        lines.append("Nothing is left to ask: score with --offline.")
-    if counts.requests:
-        lines.append(
-            f"Round {counts.round}: {counts.requests:,} requests ({counts.again:,} of them again), "
-            f"{counts.size:,} bytes, in {len(counts.files)} files of {folder}."
-        )
-        lines.append(
-            f"Send them with judge_answers.py --batch-submit {folder} and the same judge, or "
-            "upload them yourself; take the results in with judge_cache.py import."
-        )
-    lines += [
-        f"{number:,} of them ask for {PRELIMINARY[name]}: verdicts that need these come in round "
-        f"{counts.round + 1}, after judge_cache.py import."
-        for name, number in sorted(counts.preliminary.items())
-        if counts.requests
-    ]
-    return lines

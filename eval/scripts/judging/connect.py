@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from clients.http import RetryPolicy
 from clients.limits import CallLimits
-from judging.batch import BatchFolder, RequestCollector, declared, read_folder
 from judging.cache import CachedJudge, CacheOnly, VerdictCache
 from judging.cost import (
     CostEstimate,
@@ -36,8 +35,7 @@ from judging.server import HttpJudge, key_headers
 from judging.types import Judge, JudgeTask, JudgeVerdict
 from records.errors import StorageError
 from records.files import locked, replace_bytes
-from records.results import SCHEMA
-from records.runs import BATCH, CACHE_DIR, JUDGE_CACHE
+from records.runs import CACHE_DIR, JUDGE_CACHE
 from records.verdicts import JudgeIdentity, new_judging_run
 
 SALT_BYTES = 32
@@ -78,7 +76,6 @@ class JudgeOptions:
     offline: bool = False
     cache_dir: Path = CACHE_DIR
     embedding_model: str | None = None
-    batch_format: str = "openai"
     min_kappa: float = 0.6
     min_balanced_accuracy: float = 0.75
     members: tuple[JudgeOptions, ...] = ()
@@ -120,15 +117,6 @@ class JudgeOptions:
             if not asked & {model, f"{identity.provider}/{model}"}:
                 return False
         return self.revision in (None, identity.revision)
-
-    def refuse_panel(self, what: str) -> None:
-        """Raises JudgeError for a panel where only a single judge will do."""
-        if self.members:
-            names = ", ".join(str(member.model) for member in self.members)
-            raise JudgeError(
-                f"{what}: a panel is asked online. Make and import the batch files of each member "
-                f"({names}); the panel then finds these verdicts in the cache."
-            )
 
     @property
     def sampling(self) -> Sampling:
@@ -288,7 +276,7 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
     ``ask_nothing``: spend nothing yet (for an estimate): a server is identified, not probed.
     Raises StorageError for what is missing or not pinned, JudgeUnreachable (exit code 3).
     """
-    salt = _read_salt(options.cache_dir)
+    salt = read_salt(options.cache_dir)
     if options.by_rules:
         local = LocalJudge()
         description: dict[str, Any] = {"identity": local.identity.to_dict(), "parameters": {}}
@@ -364,54 +352,6 @@ def _panel(
         )
 
 
-@contextmanager
-def collecting(options: JudgeOptions, folder: Path) -> Iterator[BatchConnection]:
-    """A judge that asks no one and records its requests, for the batch files of a folder.
-
-    It asks as the folder has learnt from its results, else as this judge was asked last. Raises
-    StorageError when the options do not say who judges.
-    """
-    options.refuse_panel("--batch-out")
-    provider = options.batch_format
-    salt = _read_salt(options.cache_dir)
-    pin = JudgePin(options.revision, options.file, options.unpinned)
-    identity, capabilities = declared(provider, options.server, options.model, pin, options.mode)
-    sampling = options.sampling
-    cache = VerdictCache(options.cache_dir / JUDGE_CACHE)
-    known = read_folder(folder).capabilities if (folder / BATCH).exists() else None
-    known = known or cache.found_for(identity)
-    if known is not None and options.mode in (None, known.mode):
-        capabilities = known
-    try:
-        collector = RequestCollector(identity, capabilities, sampling, cache)
-        description = _description(identity, capabilities, sampling)
-        connection = _unasked(collector, options, cache, salt, description)
-        state = BatchFolder(
-            SCHEMA,
-            provider,
-            options.model or "",
-            identity,
-            capabilities.mode,
-            capabilities.dropped,
-            sampling.temperature,
-            sampling.seed,
-            extra=dict(sampling.extra),
-        )
-        yield BatchConnection(connection, collector, cache, state)
-    finally:
-        cache.close()
-
-
-@dataclass(frozen=True)
-class BatchConnection:
-    """A connection that asks no judge; ``collector`` has its requests."""
-
-    connection: Connection
-    collector: RequestCollector
-    cache: VerdictCache
-    state: BatchFolder
-
-
 def _offline(
     options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool, shared: _Shared
 ) -> Iterator[Connection]:
@@ -431,27 +371,25 @@ def _offline(
             "with --model, or with --set revision=NAME."
         )
     identity, capabilities = candidates[-1]
-    description = _description(identity, capabilities, options.sampling)
-    description |= {"mode": capabilities.mode, "dropped_params": list(capabilities.dropped)}
     judge = CachedJudge(CacheOnly(identity, capabilities, options.sampling), cache)
-    yield _unasked(judge, options, cache, salt, description)
+    yield unasked(judge, options, cache, salt, (identity, capabilities))
 
 
-def _description(
-    identity: JudgeIdentity, capabilities: ServerCapabilities, sampling: Sampling
-) -> dict[str, Any]:
-    parameters = sampling.described(capabilities.dropped)
-    return {"identity": identity.to_dict(), "parameters": parameters}
-
-
-def _unasked(
+def unasked(
     judge: StoringJudge,
     options: JudgeOptions,
     cache: VerdictCache,
     salt: bytes,
-    description: Mapping[str, Any],
+    described: tuple[JudgeIdentity, ServerCapabilities],
 ) -> Connection:
-    """The connection of a judge that is not asked: what it has said is in the cache."""
+    """The connection of a judge that is not asked: what it has said is in the cache.
+
+    ``described``: who it is, and how it was asked.
+    """
+    identity, capabilities = described
+    parameters = options.sampling.described(capabilities.dropped)
+    description: dict[str, Any] = {"identity": identity.to_dict(), "parameters": parameters}
+    description |= {"mode": capabilities.mode, "dropped_params": list(capabilities.dropped)}
     limited = SchemaLimits(judge, options.thinking)
     return Connection(
         _CountingJudge(limited),
@@ -554,7 +492,7 @@ def _budget(options: JudgeOptions, purse: list[float]) -> CostLimit:
     return CostLimit(options.prices, options.max_cost, purse)
 
 
-def _read_salt(cache_dir: Path) -> bytes:
+def read_salt(cache_dir: Path) -> bytes:
     """The secret of the boundaries, made once; whoever writes an answer must not know it."""
     path = cache_dir / "judge_salt"
     try:

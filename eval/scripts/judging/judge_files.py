@@ -21,7 +21,6 @@ from typing import Any
 
 from clients.limits import LIMITS
 from clients.secrets import url_in_message
-from judging.batch import PROVIDERS
 from judging.identity import JudgeError
 from judging.protocols import OURS, endpoint
 from records.errors import Problem, StorageError
@@ -66,7 +65,6 @@ HOW = {
     "embedding_model": KeyRule(
         "text", "Embedding model of the cosine in answer_correctness_judged."
     ),
-    "batch_format": KeyRule("choice", "Provider of the batch files.", choices=(*PROVIDERS,)),
     "min_kappa": KeyRule("number", "Smallest Cohen's kappa for calibrate_judge.py --gate.", -1, 1),
     "min_balanced_accuracy": KeyRule("number", "Smallest balanced accuracy for it.", 0, 1),
 }

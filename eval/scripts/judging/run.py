@@ -23,7 +23,7 @@ from clients.http import ask_all
 from judging import prompt_files
 from judging.answers import AnswerPair, FactStore, JudgedAnswer
 from judging.calls import BLOCK, Settings, call_of, needs_facts, pair_material
-from judging.connect import BatchConnection, Connection, JudgeChanged
+from judging.connect import Connection, JudgeChanged
 from judging.kinds import CLAIMS, FACTS
 from judging.local import LocalJudge
 from judging.types import Judge, JudgeTask, JudgeVerdict
@@ -380,8 +380,7 @@ def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> It
     Facts and atomic claims that are not known yet are guessed by the local rules.
     """
     recorder = _TaskRecorder(connection)
-    settings = _rehearsing(plan, recorder, connection, facts.guessing())
-    for _ in _rehearse(plan, connection, settings):
+    for _ in rehearse(plan, recorder, connection, facts.guessing()):
         tasks: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
         yield from tasks
@@ -412,25 +411,14 @@ def prompts_of(
             yield from ((answer.result.repeat, name, task) for task in tasks)
 
 
-def batch_tasks(
-    plan: JudgingPlan, batch: BatchConnection, facts: FactStore
-) -> Iterator[tuple[str, JudgeTask]]:
-    """The tasks that judging the run would ask now, each with its key; no judge is asked. Tasks
-    that need a reply which is missing yet (facts, claims) are left out."""
-    connection = batch.connection
-    settings = _rehearsing(plan, connection.judge, connection, facts)
-    for _ in _rehearse(plan, connection, settings):
-        yield from batch.collector.taken()
-
-
-def _rehearsing(
+def rehearse(
     plan: JudgingPlan, judge: Judge, connection: Connection, facts: FactStore
-) -> Settings:
-    return Settings(judge, connection.salt, facts, plan.atomic, rehearsed=True, kinds=plan.kinds)
+) -> Iterator[None]:
+    """Judge the missing verdicts of a run without writing a line, one answer each step.
 
-
-def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> Iterator[None]:
-    """Judge what the run's verdicts lack, an answer a step; no line is written."""
+    ``judge`` only notes its tasks.
+    """
+    settings = _rehearsing(plan, judge, connection, facts)
     described = connection.describe()
     lines = VerdictReader(plan.verdicts_file).read()
     lines = _countable(plan, lines, described["identity"], described["parameters"])
@@ -438,6 +426,12 @@ def _rehearse(plan: JudgingPlan, connection: Connection, settings: Settings) -> 
     for answer in _judged_answers(plan):
         _at_once(_judge_answer(answer, settings, plan, existing))
         yield
+
+
+def _rehearsing(
+    plan: JudgingPlan, judge: Judge, connection: Connection, facts: FactStore
+) -> Settings:
+    return Settings(judge, connection.salt, facts, plan.atomic, rehearsed=True, kinds=plan.kinds)
 
 
 def _at_once(call: Coroutine[Any, Any, object]) -> None:

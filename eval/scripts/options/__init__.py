@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from options.added import run_extras as run_extras
 from options.commands import Command as Command
 from options.commands import Exit as Exit
 from options.commands import command as command
@@ -254,8 +255,6 @@ plugin_option = partial(click.option, "--plugin", "plugins", type=FILE, multiple
 allow_missing_option = partial(
     click.option, "--allow-missing", type=click.IntRange(min=0), default=0, metavar="N"
 )
-
-batch_out_option = partial(click.option, "--batch-out", type=FOLDER, metavar="FOLDER")
 
 error_rate_option = partial(click.option, "--max-error-rate", type=FiniteRange(0, 1), default=0.2)
 

@@ -1,5 +1,5 @@
-"""The command that every script is: defaults from three sources, options that moved, values that
-the shell completes, a page of help, and an end with the right exit code.
+"""The command that every script is: defaults from three sources, options that extras add, a page of
+help, and an end with the right exit code.
 
 Defaults come from the flag, then the environment (``RAG_EVAL_<OPTION>``), then eval/config.toml
 (a key an option, dashes as underscores; a table ``[script_name]`` wins for that script), then the
@@ -18,7 +18,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,11 @@ from typing import Any
 import click
 
 from options import streams
+from options.added import AddedOptions
+from records import extras
 from records.errors import StorageError
 from records.files import read_toml
-from records.runs import HOME, JUDGES, PROFILES, RESULTS_DIR, RUN_ID, SHIPPED_PROFILES
+from records.runs import HOME
 from records.shards import allow_addresses
 from terminal import tables
 
@@ -193,14 +195,14 @@ class Command(click.Command):
     """A command that knows the three sources of defaults, and ends an interrupted run with 130.
 
     Ctrl+C, SIGTERM and SIGHUP are one thing: KeyboardInterrupt in the main thread, so that whatever
-    cleans up does; then ``how_to_go_on`` is said. Run ids, metrics and profiles are offered by the
-    shell (``completion.py``); --help ends with examples and exit codes.
+    cleans up does; then ``how_to_go_on`` is said. --help ends with examples and exit codes.
     """
 
     def __init__(self, *args: Any, how_to_go_on: str = SAME_AGAIN, **extra: Any) -> None:
         super().__init__(*args, **extra)
         self.how_to_go_on = how_to_go_on
-        attach(self)
+        self.added: AddedOptions | None = None
+        """What extras add, looked for when the script starts; not there for its page in docs/."""
 
     def make_context(
         self,
@@ -211,35 +213,20 @@ class Command(click.Command):
     ) -> click.Context:
         extra.setdefault("auto_envvar_prefix", "RAG_EVAL")
         script = Path(info_name or "").stem
+        if self.added is None:
+            self.added = AddedOptions(_script_of(self.callback).stem, self.params)
+            self.params = [*self.params, *self.added.params]
         extra.setdefault("default_map", settings(script, self.params))
-        self._refuse_moved(extra["default_map"])
         return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; an option that moved is refused with its new place."""
+        """Parse; an option of an extra that is missing is refused with the extra's name."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            name = error.option_name.lstrip("-")
-            if (place := moved_options(self).get(name)) is not None:
-                raise click.UsageError(f"--{name} is no longer an option: {place}.", ctx) from None
+            if needs := extras.missing(extras.OPTIONS, error.option_name):
+                raise click.UsageError(f"{error.option_name}: {needs}.", ctx) from None
             raise
-
-    def _refuse_moved(self, defaults: Mapping[str, Any]) -> None:
-        """Raises UsageError for an option that moved and has a value in the environment or in
-        ``defaults``, those of config.toml."""
-        if not defaults and not any(name.startswith("RAG_EVAL_") for name in os.environ):
-            return
-        for name, place in moved_options(self).items():
-            key = name.replace("-", "_")
-            variable = f"RAG_EVAL_{key.upper()}"
-            if key in defaults:
-                source = os.environ.get("RAG_EVAL_CONFIG") or str(CONFIG)
-                raise click.UsageError(f"{source}: {key} is no longer an option: {place}.")
-            if os.environ.get(variable) and variable not in _OTHER_USES:
-                raise click.UsageError(
-                    f"{variable} is set, and --{name} is no longer an option: {place}."
-                )
 
     def get_help(self, ctx: click.Context) -> str:
         """The page of --help, with examples that fit into its width."""
@@ -275,14 +262,19 @@ class Command(click.Command):
             for param in self.get_params(ctx)
             if isinstance(param, click.Option) and not param.hidden
         ]
-        if len(shown) <= MOST_UNGROUPED:
-            return {"Options": shown}
-        groups: dict[str, list[click.Option]] = {heading: [] for heading in _HEADINGS}
-        for param in shown:
-            groups[_heading_of(param.opts)].append(param)
-        for heading, members in groups.items():
-            if len(members) == 1 and heading != _COMMON:
-                groups[_OTHER].append(members.pop())
+        extra_of = self.added.extra_of if self.added else {}
+        own = [param for param in shown if param.name not in extra_of]
+        groups: dict[str, list[click.Option]] = {"Options": own}
+        if len(own) > MOST_UNGROUPED:
+            groups = {heading: [] for heading in _HEADINGS}
+            for param in own:
+                groups[_heading_of(param.opts)].append(param)
+            for heading, members in groups.items():
+                if len(members) == 1 and heading != _COMMON:
+                    groups[_OTHER].append(members.pop())
+        for param in (param for param in shown if param.name in extra_of):
+            heading = f"From eval/extras/{extra_of[param.name or '']}"
+            groups.setdefault(heading, []).append(param)
         return {heading: members for heading, members in groups.items() if members}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -321,6 +313,8 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run; an output that cannot be written ends the script in a sentence."""
         allow_addresses(_named_addresses(ctx))
+        if self.added is not None:
+            self.added.set_apart(ctx)
         try:
             result = super().invoke(ctx)
             if result == Exit.INTERRUPTED:
@@ -339,26 +333,6 @@ class Command(click.Command):
                 raise
             streams.lead_nowhere(sys.stdout.fileno())
             raise StorageError(f"the output cannot be written ({error.strerror}).") from None
-
-
-MOVED_OPTIONS = Path(__file__).with_name("moved_options.toml")
-
-_OTHER_USES = frozenset({"RAG_EVAL_DATA"})
-"""Variables with the name of an option that moved, and a use of their own."""
-
-
-def moved_options(command: click.Command) -> dict[str, str]:
-    """Options that a script once had, without dashes, each with the clause that says where its
-    value goes now."""
-    module = getattr(command.callback, "__module__", "")
-    if module == "__main__":
-        module = Path(getattr(sys.modules[module], "__file__", None) or "").stem
-    places: dict[str, str] = {}
-    for row in read_toml(MOVED_OPTIONS)["moved"]:
-        if module in row["scripts"].split():
-            names = row["options"].items()
-            places |= {name: row["to"].replace("{key}", key) for name, key in names}
-    return places
 
 
 def _named_addresses(ctx: click.Context) -> list[str]:
@@ -397,83 +371,7 @@ def _signals_interrupt() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-Completer = Callable[[click.Context, click.Parameter, str], list[str]]
-
-
-def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of run folders in the folder of results, ``latest`` first; of several separated by
-    commas the last one."""
-    folder = Path(ctx.params.get("results_dir") or RESULTS_DIR)
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(
-                entry.name for entry in entries if entry.is_dir() and RUN_ID.fullmatch(entry.name)
-            )
-    except OSError:
-        names = []
-    return _last_of(["latest", *names], incomplete)
-
-
-def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of metrics as in metrics.json, at the usual cut-offs; of several separated by commas
-    the last one."""
-    from ragmetrics import catalogue
-    from ragmetrics.catalogue import metric as catalogue_metric
-
-    names = [metric.name for metric in catalogue_metric.at_cutoffs(catalogue.METRICS, catalogue.KS)]
-    return _last_of(dict.fromkeys(names), incomplete)
-
-
-def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of the profiles that are there."""
-    folders = (PROFILES, SHIPPED_PROFILES)
-    names = {path.stem for folder in folders for path in folder.glob("*.toml")}
-    return _fitting(sorted(names), incomplete)
-
-
-def judges(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The embedded rules, and the names of the judges that have a file."""
-    return _fitting(["local", *sorted(path.stem for path in JUDGES.glob("*.toml"))], incomplete)
-
-
-def rubrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of the rubrics that are there."""
-    from records import rubrics as records_rubrics
-
-    return _fitting(records_rubrics.names(), incomplete)
-
-
-BY_NAME: dict[str, Completer] = {
-    **dict.fromkeys(("run", "base", "new", "baseline", "from_run"), runs),
-    **dict.fromkeys(("worst_by", "flips_by", "confidence_by", "metrics"), metrics),
-    "profile": profiles,
-    "judge": judges,
-    "rubric": rubrics,
-}
-"""Which parameters get which values; one of a type that completes itself, such as a path, does."""
-
-
-def attach(command: click.Command) -> None:
-    """Give the command's parameters their completers, those whose type completes nothing itself."""
-    for param in command.params:
-        mute = type(param.type).shell_complete is click.ParamType.shell_complete
-        if mute and param.name in BY_NAME:
-            # Click takes a completer at the making of a parameter only, and these are made in
-            # many places; the attribute is where it then looks.
-            param._custom_shell_complete = param._custom_shell_complete or BY_NAME[param.name]
-
-
-def _last_of(names: Iterable[str], incomplete: str) -> list[str]:
-    """Completions of the text after the last comma, with the text before it."""
-    head, comma, last = incomplete.rpartition(",")
-    return [f"{head}{comma}{name}" for name in _fitting(names, last)]
-
-
-def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
-
-
-START = re.compile(r".*\bpython eval/scripts/\w+\.py\b")
+START = re.compile(r".*\bpython eval/(scripts|extras/\w+)/\w+\.py\b")
 
 WORD = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+|['\"]")
 
@@ -505,10 +403,16 @@ def examples(text: str) -> list[str]:
 
 def _page_of(callback: Callable[..., Any] | None) -> str:
     """The page of docs/ about the script of a command's function; "" for none."""
+    script = _script_of(callback)
+    if script.parent.parent == extras.EXTRAS:
+        return f"eval/extras/{script.parent.name}/README.md"
+    return f"docs/{script.stem}.md" if script.parent == Path(__file__).parents[1] else ""
+
+
+def _script_of(callback: Callable[..., Any] | None) -> Path:
+    """The file of a command's function."""
     module = sys.modules.get(getattr(callback, "__module__", ""))
-    script = Path(getattr(module, "__file__", None) or "")
-    page = f"docs/{script.stem}.md"
-    return page if script.parent == Path(__file__).parents[1] else ""
+    return Path(getattr(module, "__file__", None) or "").absolute()
 
 
 def exit_codes(text: str) -> str | None:

@@ -72,8 +72,6 @@ REPORT = "report"
 """The report of a run: ``.html``, ``.md`` and ``.json`` behind it."""
 JUDGE_CACHE = "judge_cache.jsonl"
 """The cache of verdicts, in ``CACHE_DIR``."""
-BATCH, BATCH_FAILURES = "batch.json", "failures.jsonl"
-"""In a folder of batch files: what they hold, and the requests that gave no verdict."""
 SAMPLE, UNIFORM, ENRICHED = "sample", "uniform", "enriched"
 """In ``run`` of the configuration of a run that was drawn from traces: how it was drawn."""
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

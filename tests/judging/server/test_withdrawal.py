@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from judging import cache_upkeep
 from judging.cache import VerdictCache
-from judging.cache_upkeep import EntryChoice
 from records.runs import JUDGE_CACHE
 from records.verdicts import JudgeIdentity
 
@@ -100,21 +98,6 @@ def test_a_judge_whose_every_verdict_was_withdrawn_is_unknown(path: Path) -> Non
     cache.withdraw("r1", "why")
     assert cache.judges() == []
     assert cache.found_for(IDENTITY) is None
-
-
-def test_upkeep_keeps_what_is_said_and_takes_out_what_is_withdrawn(path: Path) -> None:
-    cache = VerdictCache(path)
-    for key, run in (("a", "r1"), ("b", "r1"), ("b", "r2"), ("c", "r2")):
-        cache.put(entry(key, run))
-    cache.withdraw("r2", "why")
-    assert [one.key for _, one in cache_upkeep.entries(path, EntryChoice())] == ["a", "b"]
-    found = cache_upkeep.statistics(path, EntryChoice())
-    counts = [found[name] for name in ("entries", "superseded", "withdrawn", "unreadable")]
-    assert counts == [2, 0, 2, 0]
-    done = cache_upkeep.prune(path, EntryChoice())
-    assert (done.kept, done.superseded, done.withdrawn, done.unreadable) == (2, 0, 2, 0)
-    assert VerdictCache(path).withdrawn == {"r2": "why"}
-    assert who(VerdictCache(path), "a", "b", "c") == ["r1", "r1", None]
 
 
 @pytest.mark.parametrize(("before", "after"), [(0o644, 0o600), (0o640, 0o640), (0o600, 0o600)])

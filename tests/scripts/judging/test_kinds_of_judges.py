@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.judging.server import server_kinds as kinds
-from tests.scripts.judging.provider import reply_to
+from tests.scripts.judging.conftest import reply_to
 
 FILES = {
     "anthropic messages": "",
@@ -76,10 +76,6 @@ def test_a_judges_file_is_enough(run: Any, judge: kinds.OpenAI, tmp_path: Path) 
     (run.finished.run / "verdicts.jsonl").unlink()
     assert run.judge(*words, "--offline")["mean"]["faithfulness"] == 0.0
     assert len(judge.bodies) == asked, "paid once"
-    if judge.name == "anthropic messages":
-        (run.finished.run / "verdicts.jsonl").unlink()
-        batch = ("--set", "batch_format=anthropic", "--batch-out", str(tmp_path / "b"), "--json")
-        assert json.loads(run.call(*words, *batch).stdout)["requests"] == 0, "the same keys"
     assert kinds.KEY not in "".join(
         file.read_text("utf-8", "replace")
         for file in run.finished.folder.rglob("*")

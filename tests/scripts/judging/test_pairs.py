@@ -18,7 +18,6 @@ import pytest
 from click.testing import CliRunner
 from tests.scripts.judging.conftest import Server
 
-from judge_cache import main as take_in
 from judge_pairs import main
 from records.pairs import read_pairs
 from storage import ResultsWriter, RunConfig, TestResult, sha256_file
@@ -341,39 +340,6 @@ def test_killed_anywhere_it_goes_on_and_pays_nothing_twice(finished: Any, server
     assert len(keys) == len(set(keys)) == len(order) == 80
     under_way = server.judgements - 80
     print(f"{killed} kills, {again} paid twice; {under_way} calls had no reply yet when killed")
-
-
-def test_by_files_gives_the_bytes_of_the_online_way(pairs: Pairs) -> None:
-    online = pairs.json()
-    path = pairs.results / "new" / "pairs" / "old.jsonl"
-    kept = comparable(path.read_bytes())
-    path.unlink()
-    cache = pairs.finished.folder / "cache"
-    (cache / "judge_cache.jsonl").unlink()
-    asked = pairs.server.judgements
-    folder = pairs.finished.folder / "batches"
-    done = pairs.call("--batch-out", str(folder))
-    assert done.exit_code == 0, done.output
-    assert "Round 1: 20 requests" in done.output  # ten pairs, both orders
-    assert f"Send them with judge_answers.py --batch-submit {folder}" in " ".join(
-        done.output.split()
-    )
-    (requests,) = folder.glob("round1-*.jsonl")
-    lines = []
-    for line in map(json.loads, requests.read_text("utf-8").splitlines()):
-        status, body = by_points(pairs.server, line["body"])
-        response = {"status_code": status, "body": body}
-        lines.append({"id": "r", "custom_id": line["custom_id"], "response": response})
-    results = folder / f"{requests.stem}.results.jsonl"
-    results.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    words = ["import", str(results), "--cache-dir", str(cache / "judge_cache.jsonl"), "--json"]
-    taken = CliRunner().invoke(take_in, words)
-    assert taken.exit_code == 0, taken.output
-    assert json.loads(taken.stdout)["verdicts"] == 20
-    assert pairs.json("--offline") == online
-    assert comparable(path.read_bytes()) == kept
-    assert pairs.server.judgements == asked
-    assert pairs.call("--batch-out", str(folder)).output.startswith("Nothing is left to ask")
 
 
 def comparable(lines: bytes) -> list[bytes]:

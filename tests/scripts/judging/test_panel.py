@@ -143,13 +143,6 @@ def test_the_cost_of_all_is_said_before_anything_is_sent_and_its_limit_holds(pan
     assert of_models(server) == {"a": 2, "b": 2, "c": 2}
 
 
-def test_batches_are_for_members_alone_and_the_panel_takes_them(panel: Any) -> None:
-    run, _, _, words, folder = panel
-    done = run.call(*words, "--batch-out", str(folder / "out"))
-    assert done.exit_code == 2
-    assert "a panel is asked online" in done.output
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

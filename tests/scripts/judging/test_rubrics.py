@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.scripts.judging.conftest import CASES, RESULTS, JudgedRun, Server, schema_of
-from tests.scripts.judging.test_batch import requests_of, take_in
+from tests.scripts.judging.conftest import JudgedRun, Server, schema_of
 
 from judging.run import refuse_examples
 from records import rubrics
@@ -296,41 +295,6 @@ def test_labels_have_the_letters_of_every_language(tmp_path: Path) -> None:
     scale = '[scale]\n"बुरा" = "bad"\n"अच्छा" = "good"\n'
     path.write_text(f'ask = "?"\nreads = ["answer"]\ntarget = "अच्छा"\n{scale}', "utf-8")
     assert rubrics.read_rubric(path).labels == ("बुरा", "अच्छा")
-
-
-def answered(request: dict[str, Any]) -> dict[str, Any]:
-    """A provider's line of results for a request of a batch."""
-    body = Server.completion(rubric_reply(request["body"]))
-    return {
-        "id": "r",
-        "custom_id": request["custom_id"],
-        "response": {"status_code": 200, "body": body},
-        "error": None,
-    }
-
-
-def test_batch_and_online_give_the_same_bytes(asked: Any, tmp_path: Path) -> None:
-    run, server, words = asked
-    online = run.judge(*words)
-    kept = run.finished.bytes_of("rubrics")
-    shown = {line["case_id"]: line["verdicts"] for line in run.lines()}
-    other = JudgedRun(type(run.finished)(tmp_path / "second"))
-    other.finished.folder.mkdir()
-    other.finished.write(CASES, RESULTS)
-    folder = tmp_path / "batches"
-    call = other.call(*words, "--batch-out", str(folder), "--json")
-    assert json.loads(call.stdout)["requests"] == 3
-    (path,) = folder.glob("round1-*.jsonl")
-    results = folder / f"{path.stem}.results.jsonl"
-    results.write_text("".join(json.dumps(answered(one)) + "\n" for one in requests_of(path)))
-    assert take_in(other, results)["verdicts"] == 3
-    calls = len(server.calls)
-    offline = other.judge(*words, "--offline")
-    assert len(server.calls) == calls
-    # all but how the judge was asked, which config.json tells
-    assert offline | {"options": online["options"]} == online
-    assert other.finished.bytes_of("rubrics")[0] == kept[0]
-    assert {line["case_id"]: line["verdicts"] for line in other.lines()} == shown
 
 
 @pytest.mark.slow

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.scripts.judging.conftest import JudgedRun, Server
-from tests.scripts.judging.provider import KEY, Provider, answer, reply_to
+from tests.scripts.judging.conftest import JudgedRun, Server, reply_to
 
-import judge_cache
 from clients.http import RetryPolicy
-from judging import batch as batches
-from judging.batch_server import BatchServer, submit
+from extras.batch import import_results
+from extras.batch import request_files as batches
+from extras.batch.server import BatchServer, submit
+from extras.batch.tests.provider import KEY, Provider, answer
 from records.files import locked
 
 METRICS = ("--metrics", "groundedness,correctness")
@@ -61,8 +61,8 @@ def out(run: JudgedRun, server: Server, folder: Path, *more: str) -> dict[str, A
 
 def take_in(run: JudgedRun, *paths: Path) -> dict[str, Any]:
     cache = run.finished.folder / "cache" / "judge_cache.jsonl"
-    words = ["import", *map(str, paths), "--cache-dir", str(cache), "--json"]
-    call = CliRunner().invoke(judge_cache.main, words)
+    words = [*map(str, paths), "--cache-dir", str(cache), "--json"]
+    call = CliRunner().invoke(import_results.main, words)
     assert call.exit_code == 0, call.output
     report: dict[str, Any] = json.loads(call.stdout)
     return report
@@ -265,7 +265,7 @@ def test_limits_of_a_file_are_respected(
 def test_anthropic_files_and_results(run: JudgedRun, server: Server, folder: Path) -> None:
     """The system prompt apart, a forced tool, no seed; results of its four types."""
     run.write()
-    options = ("--batch-out", str(folder), "--set", "batch_format=anthropic", "--json")
+    options = ("--batch-out", str(folder), "--batch-format", "anthropic", "--json")
     words = ("--model", "claude-x-20250101", "--metrics", "groundedness", *options)
     call = run.call(*words)
     assert call.exit_code == 0, call.output
@@ -409,7 +409,7 @@ def test_a_parameter_that_anthropic_refuses_is_learnt(run: JudgedRun, folder: Pa
     """A result of type errored: https://docs.anthropic.com/en/docs/build-with-claude/
     batch-processing; the words are those of its newer models."""
     run.write()
-    options = ("--batch-out", str(folder), "--set", "batch_format=anthropic", "--json")
+    options = ("--batch-out", str(folder), "--batch-format", "anthropic", "--json")
     words = ("--model", "claude-x-20250101", "--metrics", "groundedness", *options)
     (path,) = [Path(name) for name in json.loads(run.call(*words).stdout)["files"]]
     error = {
@@ -494,7 +494,7 @@ def test_submit_and_fetch_over_http(run: JudgedRun, provider: Provider, folder: 
     early = run.call(*where(provider), "--batch-fetch", str(folder))
     assert "3 batches still run" in early.stdout, early.output
     late = run.call(*where(provider), "--batch-fetch", str(folder))
-    assert "judge_cache.py import" in late.stdout, late.output
+    assert "import_results.py" in late.stdout, late.output
     results = sorted(folder.glob("*.results.jsonl"))
     assert take_in(run, *results)["verdicts"] == 4
     assert provider.refused == []
@@ -620,7 +620,7 @@ def test_whoever_finds_the_folder_in_use_is_told(
         run.call(*where(provider), "--batch-submit", str(folder)),
         run.call(*where(provider), "--batch-fetch", str(folder)),
         run.call(*provider.words()[:-2], *METRICS, "--batch-out", str(folder)),
-        CliRunner().invoke(judge_cache.main, ["import", *map(str, results)]),
+        CliRunner().invoke(import_results.main, [*map(str, results)]),
     ]
     done.set()
     for call in calls:
@@ -650,7 +650,7 @@ def test_a_name_that_is_no_file_of_the_folder_is_refused(
     state["files"][name] = next(iter(state["files"].values()))
     (folder / "batch.json").write_text(json.dumps(state))
     calls = [
-        CliRunner().invoke(judge_cache.main, ["import", *map(str, results)]),
+        CliRunner().invoke(import_results.main, [*map(str, results)]),
         run.call("--judge", server.url, "--batch-submit", str(folder)),
     ]
     for call in calls:

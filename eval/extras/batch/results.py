@@ -14,7 +14,8 @@ import msgspec
 import orjson
 
 from clients.http import CallError
-from judging.batch import (
+from extras.batch.request_files import (
+    BATCH_FAILURES,
     KEY,
     PROVIDERS,
     BatchFolder,
@@ -41,7 +42,6 @@ from judging.types import FAILURES, JudgeTask, JudgeVerdict
 from records.errors import StorageError
 from records.files import cut_torn_tail
 from records.lines import parse_json
-from records.runs import BATCH_FAILURES
 from records.verdicts import new_judging_run
 from terminal.tables import counted
 

@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 from tests.scripts.judging.conftest import JudgedRun
-from tests.scripts.judging.provider import KEY, Provider
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "eval" / "scripts"
+from extras.batch.tests.provider import KEY, Provider
+
+EXTRA = Path(__file__).resolve().parents[1]
+SCRIPTS = EXTRA.parents[1] / "scripts"
 KILLS = int(os.environ.get("BATCH_KILLS", "8"))
 ANSWERS = 40
 STEPS = 8
@@ -56,7 +58,11 @@ class Batches:
 
     def take_in(self) -> list[str]:
         results = map(str, sorted(self.folder.glob("*.results.jsonl")))
-        command = [sys.executable, str(SCRIPTS / "judge_cache.py"), "import", *results]
+        command = [
+            sys.executable,
+            str(EXTRA / "import_results.py"),
+            *results,
+        ]
         return [*command, "--cache-dir", str(self.cache / "judge_cache.jsonl")]
 
     def carry_on(self, name: str, command: list[str]) -> str:

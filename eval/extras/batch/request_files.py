@@ -39,7 +39,6 @@ from judging.replies import ask_again
 from judging.types import JudgeTask, JudgeVerdict, PromptId
 from records.errors import StorageError
 from records.files import locked, read_json, replace_json
-from records.runs import BATCH, BATCH_FAILURES
 from records.verdicts import JudgeIdentity
 
 
@@ -66,6 +65,9 @@ PROVIDERS = {
 
 PRELIMINARY = {"facts": "lists of facts", "claims": "lists of claims"}
 """Calls whose replies decide the next calls: their verdicts come in the next round."""
+
+BATCH, BATCH_FAILURES = "batch.json", "failures.jsonl"
+"""In a folder of batch files: what they hold, and the requests that gave no verdict."""
 
 ID_BYTES = 8
 """Bytes of a key that distinguish requests in memory: of a million, none is alike by chance."""

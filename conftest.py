@@ -134,7 +134,7 @@ def fake_judge() -> Iterator[FakeJudge]:
 @pytest.fixture(scope="session")
 def pseudo_terminal() -> Callable[..., Any]:
     """`PseudoTerminal` of the benchmark: a real process in a real pty."""
-    path = Path(__file__).parents[1] / "bench" / "pseudo_terminal.py"
+    path = Path(__file__).parent / "bench" / "pseudo_terminal.py"
     spec = importlib.util.spec_from_file_location("pseudo_terminal", path)
     assert spec is not None
     assert spec.loader is not None

@@ -16,27 +16,10 @@ from email.parser import BytesParser
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.scripts.judging.conftest import Handler, Server, schema_of
+from tests.scripts.judging.conftest import Handler, Server, reply_to
 
 KEY = "sk-batches"
 MOST_LISTED = 100
-
-
-def reply_to(body: dict[str, Any]) -> dict[str, Any]:
-    """A form filled by its schema: facts, or the last of the possible verdicts, without a quote."""
-    fields = schema_of(body)
-    if "facts" in fields:
-        return {"notes": "", "facts": ["The tour begins at noon."], "manipulation": False}
-    if "verdicts" not in fields:
-        return {"wet": "yes", "code": "zq-17-umber"}
-    entry = fields["verdicts"]["items"]["properties"]
-    verdicts = []
-    for name in entry["id"]["enum"]:
-        line = {"id": name, "context": "", "quote": "", "reason": "Nothing says so."}
-        line["verdict"] = entry["verdict"]["enum"][-1]
-        verdicts.append({key: line[key] for key in entry})
-    extra = {key: True for key in fields if fields[key] == {"type": "boolean"}}
-    return {"notes": ""} | extra | {"verdicts": verdicts, "manipulation": False}
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import orjson
 from clients.http import CallFailed, Reply, RetryPolicy, call_with_retries, finish
 from clients.secrets import without_login
 from clients.transport import HttpTransport
-from judging.batch import PROVIDERS, BatchFolder, locked_folder, write_folder
+from extras.batch.request_files import PROVIDERS, BatchFolder, locked_folder, write_folder
 from judging.identity import JudgeError, JudgeUnreachable, addresses
 from judging.server import key_headers
 from records.files import replace_bytes

@@ -1,0 +1,195 @@
+"""The house of extras: what a folder adds, what is missing, and who may know whom."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.sources import SCRIPTS, SCRIPTS_DIR, SOURCES, TREES, imports
+
+import options
+from options.added import ScriptOptions
+from records import extras
+from records.errors import StorageError
+
+ROOT = SCRIPTS_DIR.parents[1]
+EXTRA_FILES = sorted(extras.EXTRAS.rglob("*.py"))
+EXTRA_CODE = [path for path in EXTRA_FILES if "tests" not in path.parts]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of extras that a test fills; its name is no other's, for its modules stay loaded."""
+    made = tmp_path / f"extras_of_{abs(hash(tmp_path))}"
+    made.mkdir()
+    monkeypatch.setattr(extras, "EXTRAS", made)
+    monkeypatch.setattr("options.added.EXTRAS", made)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    extras.extras.cache_clear()
+    yield made
+    extras.extras.cache_clear()
+
+
+def write(folder: Path, name: str, text: str, **modules: str) -> None:
+    (folder / name).mkdir()
+    for stem, content in {"extra": text, **modules}.items():
+        (folder / name / f"{stem}.py").write_text(content, "utf-8")
+
+
+OPTION = """import click
+from options.added import ScriptOptions
+ADDED = ScriptOptions((click.option("--shout", is_flag=True), click.option("--loud")), "work:run")
+"""
+
+
+@options.command()
+@options.run_option
+def score_context(**values: object) -> int:
+    """A script of a test; extras add to it by the name of its file."""
+    outcome = options.run_extras(values, answer=42)
+    print(sorted(values), outcome if isinstance(outcome, int) else sorted(outcome.items()))
+    return outcome if isinstance(outcome, int) else 0
+
+
+SCRIPT = Path(__file__).stem
+
+
+def run(*words: str) -> tuple[int, str]:
+    score_context.added = None
+    params = list(score_context.params)
+    done = CliRunner().invoke(score_context, words)
+    score_context.params = params
+    return done.exit_code, done.output
+
+
+def test_an_extra_adds_an_option_and_does_its_work(folder: Path) -> None:
+    own = "def run(own, values, *, answer):\n    print(own, values, answer)\n    return 7\n"
+    added = f'"""Shouts."""\nOPTIONS = {{"{SCRIPT}": "cli:ADDED"}}\n'
+    write(folder, "shout", added, cli=OPTION, work=own)
+    code, output = run("--run", "r", "--shout")
+    assert output.startswith("{'shout': True, 'loud': None} {'run': 'r'} 42\n['run'] 7")
+    assert "--shout" in run("--help")[1]
+    assert "From eval/extras/shout" in run("--help")[1]
+    assert code == 7
+
+
+def test_values_that_an_extra_returns_replace_those_of_the_script(folder: Path) -> None:
+    own = "def run(own, values, *, answer):\n    return {'run': own['loud']}\n"
+    write(folder, "loud", f'OPTIONS = {{"{SCRIPT}": "cli:ADDED"}}\n', cli=OPTION, work=own)
+    assert run("--loud", "x") == (0, "['run'] [('run', 'x')]\n")
+    assert run() == (0, "['run'] [('run', 'latest')]\n"), "not asked, not imported"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("COLOURS = {}\n", "COLOURS: an extra cannot add this; it can have OPTIONS"),
+        ("import nowhere_at_all\n", "cannot be imported (ModuleNotFoundError: No module named"),
+        ("FORMATS = {\n", "cannot be imported (SyntaxError"),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_named(folder: Path, text: str, message: str) -> None:
+    write(folder, "odd", text)
+    with pytest.raises(StorageError, match=f"odd.*{re.escape(message)}"):
+        extras.extras()
+
+
+def test_two_that_add_the_same_are_named(folder: Path) -> None:
+    for name in ("left", "right"):
+        write(folder, name, 'FORMATS = {"xml": "xml"}\n')
+    with pytest.raises(StorageError, match=r"left and right both add 'xml' \(formats\)"):
+        extras.extras()
+
+
+def test_an_option_that_the_script_has_already_is_refused(folder: Path) -> None:
+    text = OPTION.replace('"--loud"', '"--run"')
+    write(folder, "loud", f'OPTIONS = {{"{SCRIPT}": "cli:ADDED"}}\n', cli=text)
+    code, output = run()
+    assert code == 2
+    assert f"{SCRIPT}.py has --run already; rename the option of the extra." in output
+
+
+def test_an_option_of_an_extra_that_is_missing_names_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of the test has no extras; the list says what the toolkit's own ones add."""
+    known = {"far": {"about": "", "options": ["--far-out"]}}
+    monkeypatch.setattr(extras, "known_extras", lambda: known)
+    code, output = run("--far-out", "x")
+    assert code == 2
+    words = "--far-out: this needs eval/extras/far, which this copy does not have."
+    assert words in " ".join(output.split())
+    assert "No such option" in run("--other")[1]
+
+
+# -- the rules ----------------------------------------------------------------------------------
+
+
+def test_the_core_imports_no_extra() -> None:
+    importers = [
+        f"{path.relative_to(ROOT)}:{item.line}: {item.module}"
+        for path in [*SOURCES, *(ROOT / "tests").rglob("*.py")]
+        for item in imports(TREES.get(path) or ast.parse(path.read_text("utf-8")))
+        if item.top == "extras"
+    ]
+    assert importers == []
+
+
+def test_an_extra_knows_itself_and_the_core_alone() -> None:
+    """Neither another extra nor a script."""
+    strangers = [
+        f"{path.relative_to(ROOT)}:{item.line}: {item.module}"
+        for path in EXTRA_CODE
+        for item in imports(ast.parse(path.read_text("utf-8")))
+        if item.top in {script.stem for script in SCRIPTS}
+        or (item.top == "extras" and item.module.split(".")[1:2] != [folder_of(path)])
+    ]
+    assert strangers == []
+
+
+def folder_of(path: Path) -> str:
+    return path.relative_to(extras.EXTRAS).parts[0]
+
+
+def test_what_is_read_at_the_start_of_scripts_is_light() -> None:
+    """extra.py, and the modules of options: click and the command line alone."""
+    light = [path for path in EXTRA_CODE if path.name == "extra.py"]
+    for extra in extras.extras():
+        for reference in extra.added.get(extras.OPTIONS, {}).values():
+            assert isinstance(extra.load(reference), ScriptOptions)
+            light.append(extras.EXTRAS / extra.name / f"{reference.partition(':')[0]}.py")
+    heavy = [
+        f"{path.relative_to(ROOT)}:{item.line}: {item.module}"
+        for path in light
+        for item in imports(ast.parse(path.read_text("utf-8")))
+        if item.top not in {"click", "options", "__future__"}
+    ]
+    assert heavy == []
+
+
+def test_the_core_says_no_name_of_an_extra() -> None:
+    """Options and scripts of extras are in their own pages and in the generated list."""
+    known = extras.known_extras().values()
+    names = {option for table in known for option in table.get("options", ())}
+    names |= {f"{path.stem}.py" for path in EXTRA_CODE if "__main__" in path.read_text("utf-8")}
+    files = [*SOURCES, *(ROOT / "tests").rglob("*.py"), ROOT / "Makefile", ROOT / "README.md"]
+    files += [ROOT / "EVAL.md", *(ROOT / "docs").glob("*.md")]
+    said = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files
+        for name in sorted(names)
+        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", path.read_text("utf-8"))
+    ]
+    assert said == []
+
+
+def test_every_extra_has_a_page_and_tests() -> None:
+    for extra in extras.extras():
+        own = extras.EXTRAS / extra.name
+        assert extra.about, extra.name
+        assert (own / "README.md").is_file(), extra.name
+        assert list((own / "tests").glob("test_*.py")), extra.name
