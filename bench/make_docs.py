@@ -5,8 +5,9 @@ options of every script. Out: the tables of metrics in docs/metrics.md, of keys 
 and of known products in docs/products.md (between the line `<!-- generated: metrics -->`, `keys` or
 `products`, and `<!-- end -->`; all else there is left alone), a page a script in docs/, and
 docs/README.md, which lists them and explains the options that many of them share. Of the extras:
-the options in the README.md of each folder, and the list of what each adds
-(eval/scripts/records/known_extras.toml), in which an extra that this copy lacks stays as it is.
+the options in the README.md of each folder, the table of them in the README.md of the toolkit, and
+the list of what each adds (eval/scripts/records/known_extras.toml), in which an extra that this
+copy lacks stays as it is.
 
 \b
 Examples:
@@ -268,10 +269,10 @@ NAMED_BY_KEY = (FORMATS,)
 """Kinds of which a user writes the key itself."""
 
 
-def extra_table() -> str:
-    """What each extra is for, with a link to its page."""
+def extra_table(folder: str) -> str:
+    """What each extra is for, with a link to its page from a document in a folder."""
     rows = [
-        f"| [{name}](../eval/extras/{name}/README.md) | {_cell(str(table['about']))} |"
+        f"| [{name}]({folder}eval/extras/{name}/README.md) | {_cell(str(table['about']))} |"
         for name, table in tomllib.loads(known_list()).items()
     ]
     return "\n".join(["| extra | what it is for |", "| --- | --- |", *rows]) + "\n"
@@ -362,7 +363,7 @@ def index(pages: Sequence[Path]) -> str:
             "## Extras",
             "What fewer teams need is in `eval/extras`, a folder each. Delete the folders that you "
             "do not need: everything else works without them.",
-            extra_table().rstrip(),
+            extra_table("../").rstrip(),
             "## Options of many scripts",
             _option_table("option", shared_rows()),
         ]
@@ -410,6 +411,8 @@ def wanted_files(root: Path) -> dict[Path, str | None]:
         for extra in extras():
             path = EXTRAS / extra.name / "README.md"
             texts[path] = with_block(path, "options", extra_block(extra))
+        readme = root / "README.md"
+        texts[readme] = with_block(readme, "extras", extra_table(""))
         texts[KNOWN_EXTRAS] = known_list()
     for path in sorted(docs.glob("*.md")):
         if path not in texts and (_read(path) or "").startswith(MARK):

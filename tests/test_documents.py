@@ -18,6 +18,7 @@ from tests.sources import SCRIPTS_DIR, SOURCES, TREES, name_of
 from tests.test_architecture import MAY
 
 from ragmetrics import catalogue
+from records.extras import EXTRAS, known_extras
 
 ROOT = SCRIPTS_DIR.parents[1]
 MAP = ROOT / "docs" / "architecture.md"
@@ -241,11 +242,13 @@ def headings(text: str, marks: str = r"#+") -> list[str]:
 
 
 def broken_links(path: Path) -> Iterator[str]:
-    """The links of a document to a file or a heading that is not there."""
+    """The links of a document to a file or a heading that is not there. An extra may be deleted:
+    what is known of it stays in the documents."""
+    deleted = [EXTRAS / name for name in known_extras() if not (EXTRAS / name).exists()]
     for link in LINK.findall(FENCED.sub("", path.read_text("utf-8"))):
         file, _, anchor = link.partition("#")
         target = (path.parent / file).resolve() if file else path
-        if "://" in link:
+        if "://" in link or any(target.is_relative_to(folder) for folder in deleted):
             continue
         if not target.exists() or (anchor and anchor not in headings(target.read_text("utf-8"))):
             yield link

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.sources import SCRIPTS, SCRIPTS_DIR, SOURCES, TREES, imports
+from tests.test_documents import broken_links
 
 import options
 from options.added import ScriptOptions
@@ -191,5 +192,5 @@ def test_every_extra_has_a_page_and_tests() -> None:
     for extra in extras.extras():
         own = extras.EXTRAS / extra.name
         assert extra.about, extra.name
-        assert (own / "README.md").is_file(), extra.name
+        assert list(broken_links(own / "README.md")) == []
         assert list((own / "tests").glob("test_*.py")), extra.name
