@@ -307,6 +307,19 @@ def test_find_run(tmp_path: Path) -> None:
         storage.find_run(tmp_path, "four")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_a_run_that_leads_elsewhere_is_not_found_nor_written(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    ResultsWriter(tmp_path / "runs", "one").finish([])
+    (tmp_path / "runs" / "one" / "scores").symlink_to(tmp_path / "elsewhere")
+    for run in ("one", "latest", str(tmp_path / "runs" / "one")):
+        with pytest.raises(StorageError, match=r"one/scores: is a link to .*, outside of"):
+            storage.find_run(tmp_path / "runs", run)
+    for resume in (False, True):
+        with pytest.raises(StorageError, match="one/scores: is a link to"):
+            ResultsWriter(tmp_path / "runs", "one", resume=resume)
+
+
 def test_the_config_hash_covers_what_can_change_a_result_and_nothing_else() -> None:
     def hashed(**fields: Any) -> str:
         return storage.config_hash(RunConfig("r", **fields))

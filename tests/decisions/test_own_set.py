@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from decisions.regressions import regressions
 from records.asked import asked_set
 from records.files import sha256_file
 from records.results import RunConfig
+from records.runs import HOME
 from records.scores import ScoreLine
 from storage import EVAL_SET, ResultsWriter, TestResult
 
@@ -130,10 +132,54 @@ def test_of_sets_of_one_name_that_with_the_hash_is_taken(
     assert asked_set(results / "base") == EVAL_SET
 
 
-@pytest.mark.parametrize("name", ["a" * 5000, ".", "a\0b"])
-def test_a_name_that_no_file_can_have_is_no_set(results: Path, name: str) -> None:
+def name_set(results: Path, name: str, **dataset: str) -> None:
+    """Let config.json of ``base`` name another set."""
     config = results / "base" / "config.json"
     raw = json.loads(config.read_text())
-    raw["dataset"]["path"] = name
+    raw["dataset"] |= {"path": name} | dataset
     config.write_text(json.dumps(raw))
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, ".", "a\0b"])
+def test_a_name_that_no_file_can_have_is_no_set(results: Path, name: str) -> None:
+    name_set(results, name)
     assert asked_set(results / "base") == Path(name)
+
+
+def test_of_a_path_elsewhere_the_name_alone_counts(results: Path, tmp_path: Path) -> None:
+    """A config.json from another person can name any file. Beside the run is mine.jsonl."""
+    other = tmp_path / "elsewhere" / "mine.jsonl"
+    other.parent.mkdir()
+    other.write_bytes((tmp_path / "mine.jsonl").read_bytes())
+    for name in (str(other), "../elsewhere/mine.jsonl", "a/../../elsewhere/mine.jsonl"):
+        name_set(results, name)
+        assert asked_set(results / "base") == tmp_path / "mine.jsonl"
+        done = call(compare_runs, tmp_path, "base", "new")
+        assert f"base/config.json names its set as {name}. A run may not" in done.stderr
+        assert "only a file called mine.jsonl was looked for" in done.stderr
+        assert "names its set" not in call(compare_runs, tmp_path, "base", "new", "-q").stderr
+        words = ("base", "new", "--eval-set", other)
+        assert "names its set" not in call(compare_runs, tmp_path, *words).stderr
+    name_set(results, str(tmp_path / "elsewhere" / "other.jsonl"))
+    assert asked_set(results / "base") == Path("other.jsonl")
+
+
+def test_a_file_of_another_repository_must_have_the_hash(results: Path, tmp_path: Path) -> None:
+    """Above the run sets/a.jsonl is the set while it is unchanged; here it always is."""
+    other = tmp_path / "sets" / "a.jsonl"
+    other.parent.mkdir()
+    write_set(other)
+    name_set(results, "sets/a.jsonl", sha256=sha256_file(other))
+    assert asked_set(results / "base") == other
+    write_set(other, '{"id": "q99", "question": "?"}\n')
+    assert asked_set(results / "base") == HOME / "sets" / "a.jsonl"
+    with contextlib.chdir(tmp_path):
+        assert asked_set(results / "base") == other
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc")
+def test_nothing_below_the_root_is_looked_into(results: Path) -> None:
+    """Each folder above the run is looked into, the root of the file system for names alone."""
+    name_set(results, "proc/self/mem", sha256=sha256_file(Path(__file__)))
+    with contextlib.chdir("/"):
+        assert asked_set(results / "base") == HOME / "proc" / "self" / "mem"

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from formats.shared import span_stream
-from formats.shared.span_stream import DAMAGED, TOO_LARGE, Cut, Position, cuts, parse_value
+from formats.shared.span_stream import (
+    DAMAGED,
+    LONG_LINE,
+    TOO_LARGE,
+    Cut,
+    Position,
+    cuts,
+    open_spans,
+    parse_value,
+)
+from records import file_access
 
 
 def read(data: bytes, after: Position = Position()) -> tuple[list[Cut], Counter[str]]:  # noqa: B008
@@ -99,3 +111,40 @@ def test_values_that_other_writers_let_through() -> None:
     for data in (b"{", b"[" * 5000, b'{"a": "\\u"}', b"[" * 5000 + b'"\\ud83d"'):
         with pytest.raises(ValueError, match=r"."):
             parse_value(data)
+
+
+def gz(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(gzip.compress(data, 9))
+    return path
+
+
+def test_zeros_within_a_packed_file_are_not_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Data that repeats itself is packed into zeros; zeros behind a file are no data."""
+    data = b'{"a":' * 100_000
+    path = gz(tmp_path, "a.jsonl.gz", data)
+    path.write_bytes(path.read_bytes() + b"\0" * 100)
+    monkeypatch.setattr(span_stream, "_PACKED", 8)
+    with open_spans(path) as file:
+        assert file.read(len(data) + 1) == data
+
+
+@pytest.mark.parametrize("unit", [b"[", b" ", b"\0", b"x", b'{"a":'], ids=repr)
+def test_a_bomb_is_refused_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: bytes
+) -> None:
+    """3 GB without a line end took minutes, and all of the memory where they were blanks."""
+    monkeypatch.setattr(file_access, "MAX_UNPACKED", 2**20)
+    path = gz(tmp_path, "t.jsonl.gz", unit * (3 * 2**20 // len(unit)))
+    with open_spans(path) as file, pytest.raises(OSError, match="more than 250 times its size"):
+        list(cuts(file, Position(), Counter()))
+
+
+def test_brackets_without_end_are_damage() -> None:
+    """A thousand levels are read, more are a damaged line, and the next line is read again."""
+    data = b"[" * (LONG_LINE + 1) + b"\n" + document(1)
+    found, counts = read(data)
+    assert [cut.data for cut in found if cut.data] == [document(1)]
+    assert counts == Counter({DAMAGED: 1})

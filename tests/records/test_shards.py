@@ -11,20 +11,21 @@ import pytest
 from click.testing import CliRunner, Result
 
 import convert_data
-from records import jsonl, shards
+from records import file_access, jsonl, shards
 from records.asked import count_results
 from records.cases import ignore, iter_cases
 from records.clusters import read_clusters
 from records.cutting import write_parts
 from records.editing import read_bytes
 from records.errors import StorageError
+from records.file_access import allow_addresses
 from records.files import sha256_file
 from records.growing import GrowingFile, line_at
 from records.joining import Work, split
 from records.labels import has_turns, read_cases
 from records.results import TestResult, iter_results, read_results, tells_searches
 from records.runs import ResultsWriter, find_run, results_file
-from records.shards import allow_addresses, open_lines, parts_of, size_of
+from records.shards import open_lines, parts_of, size_of
 
 CASES = 30
 
@@ -273,7 +274,7 @@ def nothing_opens(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Opened(address)
 
     monkeypatch.setattr(shards, "file_system", refuse)
-    monkeypatch.setattr(shards, "_NAMED", set())
+    monkeypatch.setattr(file_access, "_NAMED", set())
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,7 @@ def test_an_address_is_named_in_the_environment_or_the_config(
 ) -> None:
     words = ("--run", run, "--eval-set", eval_set)
     convert("split", *words, "--address", "memory://bucket/named")
-    monkeypatch.setattr(shards, "_NAMED", set())
+    monkeypatch.setattr(file_access, "_NAMED", set())
     with pytest.raises(StorageError, match=r'addresses = \["memory://bucket/named/results"\]'):
         parts_of(run / "results")
     if by == "config":

@@ -4,17 +4,23 @@ reads one ends with a sentence and 2."""
 from __future__ import annotations
 
 import importlib
+import json
+import os
+import sys
 from pathlib import Path
 
 import orjson
 import pytest
 from click.testing import CliRunner, Result
 from jmespath.exceptions import JMESPathError
+from tests.hostile_runs import Job, end_all
 
 from clients.expressions import compile_path
 from records.errors import StorageError
-from records.files import read_whole
+from records.file_access import read_whole
+from records.labels import read_cases
 from records.lines import parse_json
+from storage import ResultsWriter, RunConfig, TestResult
 
 ROOT = Path(__file__).parents[2]
 CASE = '{"id": "q1", "question": "Why?", "answerable": true, "own": %s}\n'
@@ -89,7 +95,76 @@ def test_a_device_is_no_file(option: str) -> None:
     path = "/dev/zero" if option == "--from-response" else "@/dev/zero"
     result = run("connect_bot", "http://h/", option, path)
     assert result.exit_code == 2
-    assert "MB" in result.output
+    assert "is not a plain file; name one" in result.output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork, pipes and /dev")
+def test_sets_and_answers_are_plain_files(tmp_path: Path) -> None:
+    """A device once took all memory, a pipe waited for ever; with little memory and time for each
+    script, one that falls back ends here."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    (tmp_path / "set.jsonl").write_text(CASE % "1")
+    with open(tmp_path / "endless", "wb") as file:
+        file.truncate(8 * 2**30)
+    writer = ResultsWriter(tmp_path / "results", "base")
+    writer.write_config(RunConfig("base"))
+    writer.write_result(TestResult("q1", "Why?"))
+    writer.finish(["q1"])
+    of_run = ["--run", "base", "--results-dir", "results"]
+    of_set = ["--eval-set", "set.jsonl", "--results-dir", "made"]
+    jobs: list[Job] = []
+    for path in ("/dev/zero", "pipe", "link", "endless"):
+        jobs += [
+            (name, words, str(tmp_path))
+            for name, words in (
+                ("run_eval", [*of_set, "--from-jsonl", path]),
+                ("run_eval", [*NO_BOT, "--eval-set", path]),
+                ("score_retrieval", [*of_run, "--eval-set", path]),
+                ("label_eval", ["--validate", "--eval-set", path]),
+                ("convert_data", ["import", "json", path, "--output", "made"]),
+            )
+        ]
+    for (name, words, _), ended in zip(jobs, end_all(jobs), strict=True):
+        assert ended.code == 2, (name, words, ended)
+        assert "Traceback" not in ended.err
+        fault = "MB" if "endless" in words else "is not a plain file"
+        assert fault in ended.err, (name, words, ended)
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('{"id": "zz", "id": "q1", "question": "Why?"}', "id"),
+        ('{"id":"q1","question":"Why?","tags":["a"],"tags":[]}', "tags"),
+        ('{"id": "q1", "question": "Wie \\u00e4?", "question": "Warum?"}', "question"),
+        ('{"id": "q1", "question": "Why?", "own": {"a": [{"b": 1, "b": 1}]}}', "b"),
+        (
+            '{"id": "q1", "question": "Why?", "gold_supports": [{"rel_path": "a", '
+            '"heading_path": "b", "rel_path": "c"}]}',
+            "rel_path",
+        ),
+    ],
+)
+def test_a_key_that_is_there_twice_is_told_with_its_line(
+    tmp_path: Path, line: str, key: str
+) -> None:
+    """Readers took the last one in silence."""
+    path = tmp_path / "set.jsonl"
+    path.write_text('{"id": "q0", "question": "Which, \\"id\\": or id:?"}\n' + line + "\n")
+    result = run("run_eval", *NO_BOT, "--eval-set", path, "--results-dir", tmp_path / "results")
+    assert result.exit_code == 2
+    assert f"{path}:2: {key}: is there twice in one object; keep one of them" in result.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_same_key_in_two_objects_is_sound(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    gold = [{"rel_path": name, "heading_path": "a, b: c"} for name in "ab"]
+    case = {"id": "q", "question": 'Tab\t, {"id": 1, "id": 2}: ü?', "gold_supports": gold}
+    for layout in ({}, {"separators": (",", ":")}, {"ensure_ascii": False}):
+        path.write_text(json.dumps(case, **layout) + "\n", encoding="utf-8")
+        assert len(read_cases(path)) == 1
 
 
 @pytest.mark.parametrize("expression", ["[" * 3_000 + "a" + "]" * 3_000, "!" * 5_000 + "a"])

@@ -38,6 +38,7 @@ from judging.protocols import (
 from judging.replies import ask_again
 from judging.types import JudgeTask, JudgeVerdict, PromptId
 from records.errors import StorageError
+from records.file_access import check_folder
 from records.files import locked, read_json, replace_json
 from records.verdicts import JudgeIdentity
 
@@ -153,6 +154,7 @@ class BatchFolder(msgspec.Struct):
 def read_folder(folder: Path) -> BatchFolder:
     """The folder's batch.json. Raises StorageError when there is none or it is damaged."""
     path = folder / BATCH
+    check_folder(folder)
     if not path.is_file():
         raise StorageError(f"{path}: no such file; write it with judge_answers.py --batch-out.")
     try:

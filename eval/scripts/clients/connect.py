@@ -72,7 +72,8 @@ from clients.shapes import NO_MODEL, SecretFinder, Shape, known_shapes, template
 from ragmetrics.paths import PathVerdict, shared_folder
 from records.cases import TestCase
 from records.errors import StorageError
-from records.files import read_whole, replace_bytes
+from records.file_access import read_whole
+from records.files import replace_bytes
 from records.results import ErrorInfo, TestResult
 from records.runs import HOME, PROFILES, ROOT
 
@@ -587,11 +588,8 @@ def _from_file(
     heard = Heard(question, payload, Timing(0.0))
     shape = given or (recipe and recipe.shape(path_of_url)) or known_shapes(path_of_url)[0]
     shape = with_model(shape, options.model or NO_MODEL)
-    if (
-        not recipe
-        and not options.set_paths
-        and not propose([payload], [], settings=settings).usable
-    ):
+    is_chosen = recipe or options.set_paths
+    if not is_chosen and not propose([payload], [], settings=settings).usable:
         shown = "\n".join(f"  {line}" for line in tree(payload))
         raise StorageError(
             f"--from-response {path}: contains no recognisable answer or passages:\n"

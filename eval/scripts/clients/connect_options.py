@@ -16,7 +16,7 @@ from clients.limits import BOT_LIMITS
 from clients.profile import METHODS
 from clients.shapes import QUESTION, SESSION, SecretFinder, Shape, shape_of, template
 from records.errors import StorageError
-from records.files import MAX_SETTINGS, read_whole
+from records.file_access import MAX_SETTINGS, read_whole
 from records.lines import parse_json
 from records.runs import PROFILES
 from records.settings import from_pairs

@@ -21,7 +21,8 @@ import msgspec
 from ragmetrics import catalogue
 from ragmetrics.catalogue.cases import OF_SOME_RUNS, RULES, CaseRule, Level
 from records.errors import Problem, StorageError
-from records.files import MAX_SETTINGS, read_toml, read_whole
+from records.file_access import MAX_SETTINGS, read_whole
+from records.files import read_toml
 from records.metrics import read_sections
 from records.runs import METRICS, known_config
 from records.settings import key_lines

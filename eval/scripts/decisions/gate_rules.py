@@ -24,7 +24,8 @@ from typing import Any, Literal
 
 from ragmetrics.catalogue.metric import BY_DOCUMENT
 from records.errors import Problem, StorageError
-from records.files import MAX_SETTINGS, read_toml, read_whole
+from records.file_access import MAX_SETTINGS, read_whole
+from records.files import read_toml
 from records.settings import KeyPath, key_lines
 from records.targets import BANDS, GATES, TARGET_FORM, Target, parse_target, parse_targets
 

@@ -19,7 +19,7 @@ import orjson
 
 from records.asked import stopped
 from records.errors import StorageError
-from records.files import read_whole
+from records.file_access import read_whole
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS, SCHEMAS, parse_metrics
 from records.results import UNREADABLE, RunConfig

@@ -28,7 +28,7 @@ from formats.traces.ids import hidden
 from formats.traces.products import is_observation, langfuse_fields, langfuse_spans
 from formats.traces.spans import Span
 from formats.traces.values import structured, words_in
-from records.files import read_whole
+from records.file_access import read_whole
 from records.lines import parse_json
 
 NAME = "langfuse"

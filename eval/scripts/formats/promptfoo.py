@@ -23,7 +23,7 @@ from formats.shared.promptfoo_results import answers_of, prompts_of, results_of
 from formats.shared.rows import Fields, SourceRow, finite, iter_rows, read_yaml, unpacked
 from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
 from records.errors import StorageError
-from records.files import read_whole
+from records.file_access import read_whole
 from records.lines import parse_json
 from records.results import TestResult
 

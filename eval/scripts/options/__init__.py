@@ -69,9 +69,12 @@ def set_of_run(
 ) -> tuple[Path, Path]:
     """The set and the folder of labels: those that the user named, else those that belong to the
     run; for ``run_set_option`` and ``labels_option``."""
-    from records.asked import asked_set
+    from records.asked import asked_set, set_elsewhere
 
     chosen = eval_set or asked_set(folder)
+    quiet = click.get_current_context().params.get("quiet")
+    if eval_set is None and not quiet and (remark := set_elsewhere(folder)):
+        say(f"Note: {remark}")
     return chosen, labels_dir or _own_labels(chosen)
 
 

@@ -29,9 +29,9 @@ from options import streams
 from options.added import AddedOptions
 from records import extras
 from records.errors import StorageError
+from records.file_access import allow_addresses
 from records.files import read_toml
 from records.runs import HOME
-from records.shards import allow_addresses
 from terminal import tables
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -22,7 +22,7 @@ from records.conversations import conversations_of
 from records.errors import StorageError
 from records.files import sha256_file
 from records.results import UNREADABLE, ErrorInfo, RunConfig, TestResult
-from records.runs import EVAL_SET, HOME, PARTIAL, ROOT, known_config
+from records.runs import CONFIG, EVAL_SET, HOME, PARTIAL, ROOT, known_config
 from records.shards import open_lines
 
 ASKED = "asked"
@@ -104,16 +104,44 @@ def asked_set(folder: Path) -> Path:
     The path is relative to the repository; of a set elsewhere it is the name alone, which is looked
     for in the current folder and in those above the run. Of several such files the one with the
     hash of the config.json is taken. The file may have changed, or be gone.
+
+    A config.json from another person can name any path: of one that leads elsewhere the name alone
+    counts, and a file in another repository must have the hash.
     """
     dataset = known_config(folder).dataset
     named = dataset.get("path")
     if not isinstance(named, str) or not named:
         return EVAL_SET
-    folders = (HOME, ROOT, Path.cwd(), *folder.resolve().parents)
+    relative = Path(named) if is_relative(named) else Path(Path(named).name)
+    is_name = len(relative.parts) < 2
+    own = [HOME, ROOT, Path.cwd()]
+    # Below the root of the file system there are files without an end.
+    bases = [base for base in (*own, *folder.resolve().parents) if is_name or base.name]
     # os.path: a name that no file system takes is no file, instead of an error.
-    paths = [path for path in dict.fromkeys(base / named for base in folders) if isfile(path)]
-    same = (path for path in paths if sha256_file(path) == dataset.get("sha256"))
-    return paths[0] if len(paths) == 1 else next(same, (*paths, Path(named))[0])
+    paths = [path for path in dict.fromkeys(base / relative for base in bases) if isfile(path)]
+    for path in paths:
+        if sha256_file(path) == dataset.get("sha256"):
+            return path
+    changed = paths if is_name else [path for path in paths if path in {b / relative for b in own}]
+    return next(iter(changed), relative if is_name else HOME / relative)
+
+
+def is_relative(named: str) -> bool:
+    """Whether a path that a file names leads down from where it is looked for, and nowhere else."""
+    path = Path(named)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+def set_elsewhere(folder: Path) -> str:
+    """A remark on a config.json that names its set by a path elsewhere; "" for any other."""
+    named = known_config(folder).dataset.get("path")
+    if not isinstance(named, str) or not named or is_relative(named):
+        return ""
+    return (
+        f"{folder / CONFIG} names its set as {named}. A run may not name a path outside of this "
+        f"project, so only a file called {Path(named).name} was looked for; name the set with "
+        "--eval-set."
+    )
 
 
 def stopped(folder: Path, config: RunConfig) -> str:

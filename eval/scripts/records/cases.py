@@ -26,6 +26,7 @@ from records.lines import (
     lines_at,
     parse_object,
     parts_within,
+    repeat_keys,
 )
 from records.shards import Address, holds
 from records.tool_calls import AnyTool, ToolOrder, expected_tool, tool_problems
@@ -453,9 +454,9 @@ def _sound_cases(block: Block, decode: Decode[TestCase]) -> list[TestCase] | Non
         cases = decode(block.lines)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if _say_little(cases) or not any(any(check_case(case)) for case in cases):
-        return cases
-    return None
+    if not _say_little(cases) and any(any(check_case(case)) for case in cases):
+        return None
+    return None if repeat_keys(block.lines) else cases
 
 
 def _say_little(cases: list[TestCase]) -> bool:

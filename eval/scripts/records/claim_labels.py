@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from records.errors import Problem, StorageError
-from records.files import SetLock, read_whole
+from records.file_access import read_whole
+from records.files import SetLock
 from records.journal import Journal
 from records.jsonl import read_rows
 from records.rubrics import PREFIX

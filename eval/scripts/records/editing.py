@@ -20,6 +20,7 @@ import orjson
 
 from records.cases import canonical, respelled
 from records.errors import StorageError
+from records.file_access import read_whole
 from records.files import replace_bytes
 from records.shards import is_sharded
 
@@ -268,7 +269,7 @@ def back_up(path: Path, data: bytes, at: str) -> Path:
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file. Raises StorageError, one sentence."""
     try:
-        return path.read_bytes()
+        return read_whole(path)
     except FileNotFoundError:
         raise StorageError(
             f"{path}: no such file; name the set with --eval-set, or create an empty file to start."

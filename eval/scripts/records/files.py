@@ -25,6 +25,7 @@ import msgspec
 import orjson
 
 from records.errors import StorageError
+from records.file_access import LONGEST_LINE, MAX_SETTINGS, open_plain, read_whole, too_long_a_line
 from records.lines import MAX_DEPTH, nests_deeper, parse_json
 from records.shards import open_address, parts_of
 from records.syncing import DelayedSync, make_folder, move_into_place, sync_folder
@@ -84,22 +85,6 @@ def json_bytes(value: Any) -> bytes:
 def replace_json(path: Path, value: Any) -> None:
     """Replace a JSON file atomically, in canonical form."""
     replace_bytes(path, json_bytes(value))
-
-
-MAX_WHOLE = 2**30
-"""Largest file in bytes that is read whole; a device or a mistake has more than any memory."""
-
-MAX_SETTINGS = 4 * 2**20
-"""Bytes of a file of settings, a profile or a request."""
-
-
-def read_whole(path: Path, most: int = MAX_WHOLE) -> bytes:
-    """The bytes of a file. Raises OSError, and StorageError for one with more than ``most``."""
-    with open(path, "rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise StorageError(f"{path}: has more than {most // 2**20} MB; name the right file.")
-    return data
 
 
 def read_json(path: Path, *schemas: int) -> dict[str, Any]:
@@ -211,6 +196,8 @@ def cut_torn_tail(path: Path) -> int:
         size = file.seek(0, os.SEEK_END)
         end = size
         while end > 0:
+            if size - end > LONGEST_LINE:
+                raise too_long_a_line(path)
             start = max(0, end - 65_536)
             file.seek(start)
             newline = file.read(end - start).rfind(b"\n")
@@ -245,11 +232,11 @@ def drop_damaged_lines(path: Path, sound: Callable[[bytes], bool] = parses) -> i
         cut_torn_tail(path)
         if not path.exists():
             return 0
-        with open(path, "rb") as lines:
+        with open_plain(path) as lines:
             damaged = sum(not sound(line) for line in lines)
         if damaged:
             temporary = path.with_name(f".{path.name}.tmp")
-            with open(path, "rb") as lines, open(temporary, "wb") as file:
+            with open_plain(path) as lines, open(temporary, "wb") as file:
                 file.writelines(line for line in lines if sound(line))
                 file.flush()
                 os.fsync(file.fileno())

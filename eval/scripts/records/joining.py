@@ -19,6 +19,7 @@ import orjson
 
 from records.cases import HashOf, Labels, TestCase, iter_case_blocks, iter_cases
 from records.errors import Problem
+from records.file_access import open_plain
 from records.jsonl import Lean
 from records.lines import Report
 from records.results import TestResult, iter_result_blocks, iter_results
@@ -199,7 +200,7 @@ def _cuts(whole: Work, parts: int) -> dict[int, int | None]:
     later turn, with the offset of that case's line; None when its id is not spelled plainly."""
     size = whole.results.stat().st_size
     cuts: dict[int, int | None] = {}
-    with open(whole.results, "rb") as results, _finder(whole.eval_set) as find:
+    with open_plain(whole.results) as results, _finder(whole.eval_set) as find:
         for part in range(1, parts):
             for cut, case_id in _next_cases(results, size * part // parts):
                 offset, turn = find(case_id)

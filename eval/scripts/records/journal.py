@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from records.editing import decode
+from records.file_access import open_plain
 from records.files import cut_torn_tail
 from records.syncing import make_folder, sync_folder
 
@@ -68,7 +69,7 @@ class Journal:
     def read(self) -> tuple[list[Event], list[Event], int]:
         """Events that are in the set (the newest of them), events that are not, bad lines."""
         try:
-            with open(self.path, "rb") as file:
+            with open_plain(self.path) as file:
                 size = file.seek(0, os.SEEK_END)
                 start = max(0, size - TAIL)
                 data = _from(file, start, size)

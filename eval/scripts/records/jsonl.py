@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -14,6 +13,7 @@ import msgspec
 import orjson
 
 from records.errors import Problem, StorageError
+from records.file_access import open_unpacked
 from records.lines import parse_json
 from records.shards import Address, open_address, open_lines, parts_of
 
@@ -227,11 +227,11 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises:
         StorageError: the file cannot be read or a line is not a JSON object."""
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+        with open_unpacked(path) as stream:
             for number, line in enumerate(stream, start=1):
                 if line.strip():
                     yield number, _parsed(path, number, line)
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
+    except (OSError, EOFError) as error:
         raise StorageError(f"{path}: cannot be read: {error}") from error
 
 

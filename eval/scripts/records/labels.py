@@ -12,6 +12,7 @@ import msgspec
 
 from records.cases import SET_ONLY, Labels, TestCase, case_from_dict, ignore, iter_cases
 from records.errors import Problem, StorageError
+from records.file_access import read_whole
 from records.lines import Report, iter_lines, parse_object
 from records.runs import EVAL_SET, LABELS_DIR
 from records.shards import open_lines
@@ -194,7 +195,7 @@ def labels_sha256(folder: Path | None, eval_set: Path | None = None) -> str | No
     paths = label_files(folder, eval_set).values()
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(path.read_bytes())
+        digest.update(read_whole(path))
     return digest.hexdigest() if paths else None
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -149,6 +151,58 @@ def nests_deeper(value: Any, limit: int = MAX_DEPTH) -> bool:
     return any(isinstance(box, (dict, list)) for box in level)
 
 
+def repeated_key(line: bytes, value: Any) -> str | None:
+    """The first key that is in one object of a JSON text twice; None when there is none.
+
+    Readers take its last value. ``value``: the parsed text.
+    """
+    if _is_as_long(line.strip(), value):
+        return None
+
+    def take(pairs: list[tuple[str, Any]]) -> None:
+        for key, times in Counter(key for key, _ in pairs).items():
+            if times > 1:
+                raise _Repeated(key)
+
+    try:
+        json.loads(line, object_pairs_hook=take)
+    except _Repeated as error:
+        return str(error)
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
+def repeat_keys(lines: Iterable[bytes]) -> bool:
+    """Whether an object of some lines has a key twice, or a line needs a closer look."""
+    whole = [line for line in lines if not line.isspace()]
+    together = b"[" + b",".join(whole) + b"]"
+    try:
+        if _is_as_long(together, orjson.loads(together)):  # quicker than one by one
+            return False
+        return any(repeated_key(line, orjson.loads(line)) is not None for line in whole)
+    except orjson.JSONDecodeError:
+        return True
+
+
+class _Repeated(Exception):
+    """A key that is there twice."""
+
+
+def _is_as_long(line: bytes, value: Any) -> bool:
+    """Whether a value written again is as long as its text, but for blanks between its members.
+
+    A member that was lost makes it shorter. So do escapes: then the caller looks closer, which
+    takes ten times as long.
+    """
+    try:
+        again = orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return False
+    blanks = sum(line.count(mark) - again.count(mark) for mark in (b", ", b": "))
+    return len(line) - len(again) == blanks
+
+
 def parse_object(path: Address, number: int, line: bytes, report: Report) -> dict[str, Any] | None:
     """The line's JSON object, or None after reporting the fault."""
     try:
@@ -160,6 +214,9 @@ def parse_object(path: Address, number: int, line: bytes, report: Report) -> dic
         return None
     if not isinstance(raw, dict):
         report(Problem(str(path), number, "", "is not a JSON object; a line is one case in {…}"))
+        return None
+    if (key := repeated_key(line, raw)) is not None:
+        report(Problem(str(path), number, key, "is there twice in one object; keep one of them"))
         return None
     return raw
 

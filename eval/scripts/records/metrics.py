@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -14,6 +15,7 @@ import orjson
 
 from records import metric_lines
 from records.errors import Problem, StorageError
+from records.file_access import read_whole
 from records.files import clear_leftovers, locked, read_json, replace_bytes, sha256_file
 from records.lines import parse_json
 from records.metric_lines import PRIMARY, MetricLine, metrics_bytes
@@ -210,9 +212,13 @@ def load_metrics(path: Path, remedy: str = REMEDY, *, slices: bool = True) -> di
     if not isinstance(named, dict) or not isinstance(named.get("path"), str):
         raise StorageError(f"{path}: names no metrics.json, so it has no numbers; {_AGAIN}.")
     place = path.parent / named["path"]
-    if not place.is_file():
+    if not place.is_file() or Path(named["path"]).is_absolute():
         raise StorageError(f"{path}: its numbers are in {place}, which is missing; {_AGAIN}.")
-    if sha256_file(place) != named.get("sha256"):
+    try:  # read whole, since it may be any file
+        sha256 = hashlib.sha256(read_whole(place)).hexdigest()
+    except OSError as error:
+        raise StorageError(f"{place}: cannot be read ({error.strerror}).") from None
+    if sha256 != named.get("sha256"):
         raise StorageError(
             f"{path}: its numbers are in {place}, which has changed since the report was written; "
             f"{_AGAIN}."
@@ -448,7 +454,7 @@ def read_summary(path: Path) -> MetricsSummary:
 
     Raises OSError, UnicodeDecodeError and msgspec.MsgspecError.
     """
-    summary = msgspec.json.decode(path.read_bytes(), type=MetricsSummary)
+    summary = msgspec.json.decode(read_whole(path), type=MetricsSummary)
     for section in summary.sections.values():
         for name, line in section.metrics.items():
             section.mean[name], section.n[name] = line.mean, line.n

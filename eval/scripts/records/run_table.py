@@ -25,6 +25,7 @@ from records import jsonl
 from records.clusters import AUTO, Clustering, clustering_of
 from records.columns import RowBlocks
 from records.errors import Problem, StorageError
+from records.file_access import open_plain
 from records.lines import Report
 from records.profiles import forget_unmapped, read_maps_passages
 from records.results import UNREADABLE, TestResult, results_of
@@ -468,7 +469,7 @@ class SectionTable:
     def _texts(self, numbers: Iterable[int]) -> Iterator[bytes]:
         """Lines by how many stand before them, which must rise."""
         ahead = -1
-        with open(scores_file(self.folder, self.section), "rb") as file:
+        with open_plain(scores_file(self.folder, self.section)) as file:
             for number in numbers:
                 mark = bisect_right(self._marked, number) - 1
                 if ahead <= self._marked[mark]:

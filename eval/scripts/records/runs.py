@@ -16,6 +16,7 @@ import orjson
 
 from records.cutting import write_parts
 from records.errors import Problem, StorageError, did_you_mean
+from records.file_access import check_folder
 from records.files import JsonlWriter, cut_torn_tail, parses, read_json, replace_bytes, replace_json
 from records.results import SCHEMA, RunConfig, TestResult, result_of
 from records.shards import lines_from, open_lines
@@ -110,16 +111,28 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
+def latest_run(results_dir: Path) -> Path | None:
+    """The folder of the run with the newest complete results; None when there is none."""
+    done = [path for path in results_dir.glob(f"*/{RESULTS}") if path.is_file()]
+    done += [path for path in results_dir.glob(f"*/{RESULT_PARTS}") if path.is_dir()]
+    newest = max(done, key=lambda path: (path.stat().st_mtime_ns, path.parent.name), default=None)
+    return newest and newest.parent
+
+
 def find_run(results_dir: Path, run: str) -> Path:
-    """The folder of a run given by id, by path, or as ``latest`` (newest complete results)."""
+    """The folder of a run given by id, by path, or as ``latest`` (newest complete results).
+
+    Raises StorageError for a run that is not there, or that has a link out of its folder.
+    """
     if run == "latest":
-        done = [path for path in results_dir.glob(f"*/{RESULTS}") if path.is_file()]
-        done += [path for path in results_dir.glob(f"*/{RESULT_PARTS}") if path.is_dir()]
-        if not done:
+        latest = latest_run(results_dir)
+        if latest is None:
             raise StorageError(f"{results_dir}: has no complete run; make one with run_eval.py.")
-        return max(done, key=lambda path: (path.stat().st_mtime_ns, path.parent.name)).parent
+        check_folder(latest)
+        return latest
     for folder in (results_dir / run, Path(run)):
         if folder.is_dir():
+            check_folder(folder)
             return folder
     if Path(run).suffix == ".json":
         raise StorageError(f"{run}: no such file.")
@@ -198,6 +211,7 @@ class ResultsWriter:
             make_folder(self.folder)
         except OSError as error:
             raise StorageError(f"{self.folder}: cannot be made ({error.strerror}).") from error
+        check_folder(self.folder)
         self.damaged_lines = 0
         self._shards = shards
         self._partial = self.folder / PARTIAL

@@ -26,6 +26,7 @@ import orjson
 
 from records import jsonl
 from records.errors import StorageError
+from records.file_access import open_plain
 from records.files import replace_bytes
 from records.runs import scores_file
 
@@ -447,7 +448,7 @@ def read_head(path: Path) -> ScoreHead | None:
     Raises StorageError for a schema that this version does not know.
     """
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             head = msgspec.json.decode(file.readline(), type=_HeadLine).head
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
@@ -466,7 +467,7 @@ _decode_plain = msgspec.json.Decoder(ScoreLine).decode
 def read_own_scores(path: Path) -> Iterator[ScoreLine]:
     """Score lines that this process or a worker of it has just written, evidence as plain data,
     without the scores that they leave out."""
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         yield from map(_decode_plain, file)
 
 
@@ -475,7 +476,7 @@ def metric_names(path: Path) -> list[str]:
     if head := read_head(path):
         return head.metrics
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             line = msgspec.json.decode(file.readline(), type=line_type("", ("scores",)))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return []
@@ -585,7 +586,7 @@ def find_score_line(folder: Path, section: str, case_id: str, repeat: int) -> Sc
     path, needle = scores_file(folder, section), orjson.dumps(case_id)
     if not path.stat().st_size:
         return None
-    with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+    with open_plain(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         at = data.find(needle)
         while at >= 0:
             file.seek(data.rfind(b"\n", 0, at) + 1)

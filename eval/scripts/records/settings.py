@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from records.errors import Problem, StorageError
-from records.files import MAX_SETTINGS, read_whole
+from records.file_access import MAX_SETTINGS, read_whole
 
 VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 """The name of an environment variable, in capitals: a key that is pasted in its place rarely is."""

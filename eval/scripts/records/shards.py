@@ -3,22 +3,21 @@
 Where a file of lines may stand, there may also be a folder of parts, ``part-00000.jsonl`` and so
 on. Offsets and hashes are those of the parts joined, so that a file and its parts are the same
 data. The parts may lie elsewhere, in an object store for instance: ``shards.json`` in the folder
-then lists their addresses, and fsspec opens those that are below an address that the user named.
+then lists their addresses, and fsspec opens those that ``file_access.listed_in`` lets through.
 """
 
 from __future__ import annotations
 
 import io
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple, cast
-from urllib.parse import unquote
 
 import msgspec
 
 from records.errors import StorageError
+from records.file_access import LimitedLines, listed_in, open_plain, read_whole
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -58,20 +57,6 @@ class ShardList(msgspec.Struct):
     schema: int = _SCHEMA
 
 
-_NAMED: set[str] = set()
-
-
-def allow_addresses(addresses: Iterable[str]) -> None:
-    """Name addresses below which this process may open parts. A list of parts alone is not trusted:
-    a folder from another person could make every script call any host."""
-    _NAMED.update(address.rstrip("/") for address in addresses if address.strip("/ "))
-
-
-def allowed_addresses() -> frozenset[str]:
-    """The addresses that were named, for the workers of a run."""
-    return frozenset(_NAMED)
-
-
 def is_sharded(path: Path) -> bool:
     """Whether the path is a folder of parts in place of a file of lines."""
     return path.is_dir()
@@ -85,8 +70,10 @@ def parts_of(path: Path) -> list[Part]:
     if not path.is_dir():
         return [Part(path, 0, path.stat().st_size)]
     if (path / SHARDS).exists():
-        listed = _listed(path / SHARDS)
-        sizes: list[tuple[Address, int]] = [(_opened_at(p.address, path), p.size) for p in listed]
+        list_file = path / SHARDS
+        sizes: list[tuple[Address, int]] = [
+            (listed_in(part.address, list_file), part.size) for part in _listed(list_file)
+        ]
     else:
         sizes = [(part, part.stat().st_size) for part in sorted(path.glob("part-*.jsonl"))]
         for number, (part, _) in enumerate(sizes):
@@ -107,7 +94,7 @@ def parts_of(path: Path) -> list[Part]:
 
 def _listed(path: Path) -> list[ListedPart]:
     try:
-        listed = msgspec.json.decode(path.read_bytes(), type=ShardList)
+        listed = msgspec.json.decode(read_whole(path), type=ShardList)
     except msgspec.MsgspecError as error:
         raise StorageError(
             f"{path}: is not a list of parts ({error}); split the file again."
@@ -120,28 +107,10 @@ def _listed(path: Path) -> list[ListedPart]:
     return listed.parts
 
 
-def _opened_at(listed: str, folder: Path) -> Address:
-    """Where a listed part is opened. Raises StorageError unless it is in the folder of the list, or
-    below an address that the user named."""
-    steps = unquote(listed).replace("\\", "/").split("/")
-    if "::" not in listed and not {".", ".."} & set(steps):
-        if any(listed.startswith(f"{address}/") for address in _NAMED):
-            return listed
-        if "://" not in listed and (folder / listed).resolve().is_relative_to(folder.resolve()):
-            return folder / listed
-    scheme, mark, rest = re.split(r"[?#]", listed)[0].rpartition("://")
-    host, slash, path = rest.partition("/")
-    place = f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path.rpartition('/')[0]}".rstrip("/")
-    raise StorageError(
-        f"{folder / SHARDS}: names parts at {place}, an address that you have not named; if it is "
-        f'yours, write addresses = ["{place}"] into eval/config.toml, or set RAG_EVAL_ADDRESSES.'
-    )
-
-
 def open_address(address: Address) -> BinaryIO:
     """Open one file to read its bytes. Raises OSError, also for a store that does not answer."""
     if isinstance(address, Path):
-        return open(address, "rb")  # the caller closes it
+        return open_plain(address)
     return cast(BinaryIO, file_system(address).open(address, "rb"))
 
 
@@ -163,8 +132,8 @@ def file_system(address: str) -> Any:
 def open_lines(path: Path) -> IO[bytes]:
     """Open a file, or the parts in a folder as if they were one, to read bytes at any offset."""
     if not path.is_dir():
-        return open(path, "rb")
-    return io.BufferedReader(_JoinedParts(parts_of(path)), 1 << 16)
+        return open_plain(path)
+    return LimitedLines(path, _JoinedParts(parts_of(path)))
 
 
 def lines_from(path: Path, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
@@ -176,14 +145,9 @@ def lines_from(path: Path, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]
 
 
 def holds(path: Path, needle: bytes) -> bool:
-    """Whether a file, or the parts in a folder joined, have these bytes anywhere."""
-    edge = b""
+    """Whether a line of a file, or of the parts in a folder, has these bytes."""
     with open_lines(path) as file:
-        while block := file.read(1 << 20):
-            if needle in edge + block[: len(needle)] or needle in block:
-                return True
-            edge = block[-len(needle) :]
-    return False
+        return any(needle in line for line in file)
 
 
 def size_of(path: Path) -> int:

@@ -17,6 +17,7 @@ from typing import Any, NotRequired, TypedDict
 import msgspec
 import orjson
 
+from records.file_access import open_plain
 from records.files import JsonlWriter, drop_damaged_lines, locked
 from records.syncing import make_folder
 
@@ -110,7 +111,7 @@ class VerdictWriter(JsonlWriter):
 def read_settings(path: Path) -> dict[str, VerdictSetting]:
     """Who judged, by the name that lines have for it; of a whole file, without damaged lines."""
     settings: dict[str, VerdictSetting] = {}
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         for line in file:
             with suppress(msgspec.ValidationError):
                 if (setting := read_setting(line)) is not None:

@@ -20,6 +20,7 @@ import msgspec
 
 from records import jsonl, verdict_lines
 from records.errors import Problem, StorageError
+from records.file_access import open_plain
 from records.files import JsonlWriter, check_schema, locked
 from records.rubrics import PREFIX, Rubric, of_prompt
 from records.runs import CONFIG, read_config
@@ -398,7 +399,7 @@ class VerdictReader:
         """All lines that count, as the file is now. Raises StorageError as ``read_lines`` does."""
         start, offsets = self._end, []
         if self.path.exists():
-            with open(self.path, "rb") as file:
+            with open_plain(self.path) as file:
                 file.seek(start)
                 for line in file:
                     if line.endswith(b"\n"):
@@ -434,7 +435,7 @@ def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]
 
 
 def _is_torn(path: Path) -> bool:
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         file.seek(-1, 2)
         return file.read(1) != b"\n"
 
@@ -515,7 +516,7 @@ def _notes(path: Path, at: Sequence[int] | None = None) -> dict[int, Note]:
     if not path.exists():
         return notes
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             for key, line in enumerate(file, 1) if at is None else lines_from(path, at):
                 if (note := read_withdrawal(line) or read_setting(line)) is not None:
                     notes[key] = note

@@ -23,7 +23,7 @@ from ragmetrics.catalogue.embedding import ROWS
 from ragmetrics.catalogue.metric import Metric
 from records.cases import TestCase, ignore, iter_cases
 from records.errors import Problem, StorageError
-from records.files import read_whole
+from records.file_access import read_whole
 from records.labels import read_labels
 from records.lines import parse_json
 from records.results import RetrievedChunk, TestResult, iter_results

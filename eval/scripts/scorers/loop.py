@@ -26,6 +26,7 @@ from records.asked import asked_cases, asked_counts
 from records.cases import Labels, ignore, iter_cases
 from records.clusters import MOST_CLUSTERS, cluster_number, clustered_by
 from records.errors import Problem, StorageError, Unreachable
+from records.file_access import allow_addresses, allowed_addresses
 from records.files import kept_folder, scratch_folder, sha256_file
 from records.joining import Absent, OutOfOrderError, Work, join_stream, split
 from records.labels import labels_sha256, read_labels, unknown_labels
@@ -34,7 +35,7 @@ from records.profiles import maps_passages
 from records.results import UNREADABLE, RunConfig
 from records.runs import CONFIG, SCORES, VERDICTS, known_config, results_file
 from records.scores import ScoreLine, read_own_scores
-from records.shards import allow_addresses, allowed_addresses, changed_at, size_of
+from records.shards import changed_at, size_of
 from scorers.contract import Aggregator, DamagedRange, FailureScorer, RangeScorer, Scorer
 from scorers.ranges import ScoredRange, score_range
 from scorers.variation import stability, turn_loss

@@ -20,6 +20,7 @@ from decisions.slices import Embed, Slices, marked_slices
 from records.answer_table import PLAIN, UNKNOWN, WORDS, AnswerTable
 from records.cases import Labels
 from records.errors import StorageError
+from records.file_access import check_folder
 from records.growing import Replaced, line_at
 from records.judgements import Verdicts, read_verdicts
 from records.labels import read_labels
@@ -93,6 +94,10 @@ class RunLibrary:
         folder = self.path_of(run_id)
         if not folder.is_dir():
             raise ValueError(f"{folder}: no such folder any more")
+        try:
+            check_folder(folder)
+        except StorageError as error:
+            raise ValueError(error.message.rstrip(".")) from None
         labels = lambda: self._labels  # noqa: E731
         return Opened(folder, self._eval_set, labels, self.notes, self._rules, self._slices)
 

@@ -19,6 +19,7 @@ from records.asked import (
     unreadable_remark,
 )
 from records.errors import StorageError
+from records.file_access import read_whole
 from records.metrics import MetricsSummary, read_summary
 from records.results import UNREADABLE, RunConfig
 from records.runs import CONFIG, METRICS, PARTIAL, results_file
@@ -120,7 +121,7 @@ def _read(path: Path, reader: Callable[[Path], T]) -> tuple[T | None, str]:
 
 
 def _config(path: Path) -> Any:
-    return msgspec.json.decode(path.read_bytes(), type=_OF_CONFIG)
+    return msgspec.json.decode(read_whole(path), type=_OF_CONFIG)
 
 
 def _state(folder: Path) -> State:

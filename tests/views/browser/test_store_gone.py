@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.views.browser.case_lines import JUDGE, verdict_line
 
 from views.library import RunLibrary
@@ -51,3 +53,10 @@ def test_it_is_told_that_verdicts_are_gone(runs: Any, wait_until: Wait) -> None:
     (folder / "verdicts.jsonl").unlink()
     wait_until(lambda: len(told) > before, "that they are gone is told")
     run.close()
+
+
+def test_a_run_that_leads_elsewhere_is_not_opened(runs: Any, tmp_path: Path) -> None:
+    runs.cases({"id": "a", "question": "?"})
+    (runs.run("r", [{"id": "a"}]) / "pairs").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"r/pairs: is a link to .*, outside of"):
+        RunLibrary(runs.results_dir, runs.eval_set, None).open("r")

@@ -658,6 +658,20 @@ def test_a_name_that_is_no_file_of_the_folder_is_refused(
         assert f"batch.json: files: {name!r} is not a name" in call.output, call.output
 
 
+def test_a_request_file_that_is_a_link_is_not_sent(
+    run: JudgedRun, server: Server, folder: Path
+) -> None:
+    """A folder from another person may name any file of this machine in that way."""
+    run.write()
+    out(run, server, folder)
+    path = folder / "round1-groundedness-attempt1-001.jsonl"
+    path.unlink()
+    path.symlink_to("/etc/hosts")
+    call = run.call("--judge", server.url, "--batch-submit", str(folder))
+    assert call.exit_code == 2, call.output
+    assert f"{path}: is a link to /etc/hosts, outside of" in call.output
+
+
 def cut_in_the_middle(line: bytes) -> bytes:
     return line[: len(line) // 2]
 

@@ -28,7 +28,16 @@ from records.errors import StorageError
 from records.files import replace_json, sha256_file
 from records.labels import labels_sha256
 from records.results import RunConfig, TestResult
-from records.runs import CONFIG, RESULTS, SAMPLE, VERSION, check_run_id, config_hash, find_run
+from records.runs import (
+    CONFIG,
+    RESULTS,
+    SAMPLE,
+    VERSION,
+    check_run_id,
+    config_hash,
+    find_run,
+    latest_run,
+)
 
 
 class _ImportFormat(Protocol):
@@ -119,12 +128,7 @@ def export_data(
 
 def run_of(results_dir: Path, run: str, *, asked: bool) -> Path | None:
     """The run to export; None when the user named none and there is none."""
-    try:
-        return find_run(results_dir, run)
-    except StorageError:
-        if asked:
-            raise
-        return None
+    return find_run(results_dir, run) if asked or latest_run(results_dir) else None
 
 
 def _scratch(target: Path) -> tempfile.TemporaryDirectory[str]:

@@ -21,7 +21,7 @@ from formats.shared.item import CONTEXTS, Notes, SystemAnswer, passages, passage
 from formats.shared.rows import Fields, SourceRow, iter_rows
 from formats.traces.values import answer_in
 from records.errors import StorageError
-from records.files import read_whole
+from records.file_access import read_whole
 from records.lines import parse_json
 from records.results import ErrorInfo, TestResult
 

@@ -18,7 +18,7 @@ from formats.shared.rows import finite
 from formats.shared.stored import Stored, StoredCase
 from ragmetrics.matching import DEFAULT_GRADE
 from records.cases import TestCase
-from records.files import read_whole
+from records.file_access import open_plain, read_whole
 from records.lines import BOM
 from records.results import RetrievedChunk, TestResult, without_answer
 
@@ -299,7 +299,7 @@ class Groups(Generic[T]):
         self.lines = 0
         self._file: IO[bytes] | None = None
         last, position = "", 0
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             for number, line in enumerate(file, 1):
                 start, position = position, position + len(line)
                 entry = parse(number, _clean(line, number)) if _counts(line, number, skip) else None
@@ -329,7 +329,7 @@ class Groups(Generic[T]):
         """Line number and value of each line of a key, in the order of the file."""
         ranges = self._ranges.get(key, ())
         if self._file is None and ranges:
-            self._file = open(self.path, "rb")  # noqa: SIM115 - read until the import ends
+            self._file = open_plain(self.path)  # read until the import ends
         for start, end, number in ranges:
             assert self._file is not None
             self._file.seek(start)

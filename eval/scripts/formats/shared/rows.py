@@ -7,7 +7,6 @@ problem with file and line.
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import math
 import os
@@ -26,7 +25,7 @@ from formats.shared.parquet import SUFFIX as PARQUET
 from formats.shared.parquet import parquet_rows
 from formats.shared.texts import parsed
 from records.errors import StorageError
-from records.files import MAX_SETTINGS, read_whole
+from records.file_access import MAX_SETTINGS, open_plain, open_unpacked, read_whole
 from records.lines import BOM, nests_deeper, parse_json
 
 READ_APART = ("defaultTest",)
@@ -55,8 +54,8 @@ def unpacked(path: Path, scratch: Path) -> Path:
     target = place_of(path, scratch)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with gzip.open(path) as packed, open(target, "wb") as plain:
-            shutil.copyfileobj(packed, plain)
+        with open_unpacked(path) as content, open(target, "wb") as plain:
+            shutil.copyfileobj(content, plain)
     except (OSError, EOFError) as error:
         raise StorageError(f"{path}: cannot be unpacked ({error}).") from None
     return target
@@ -160,7 +159,7 @@ def mapped_rows(
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     """Lines that are not blank, without line end and byte order mark, with their numbers."""
     try:
-        file = open(path, "rb")  # noqa: SIM115 - closed by the with below
+        file = open_plain(path)
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
     with file:

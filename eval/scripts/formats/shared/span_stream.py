@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple, cast
 
 import orjson
 
+from records.file_access import check_packing, open_plain
 from records.lines import BOM, parse_json
 
 CHUNK = 1 << 20
@@ -29,6 +30,10 @@ LONG_LINE = 1 << 20
 
 MOST_SPAN = 16 << 20
 """Bytes of one span; a larger one is counted and skipped."""
+
+MOST_LEVELS = 1000
+"""Brackets that may be open; beyond them a line is damaged. A file of brackets takes a minute a
+hundred megabytes."""
 
 LINES, DOCUMENT, LONG = "lines", "document", "long line"
 """Shapes of a file: a value a line; values over several lines; inside one long line."""
@@ -77,27 +82,32 @@ class _Unpacked(io.RawIOBase):
     """What a gz file holds, as far as it goes: one that is still being written has no end yet."""
 
     def __init__(self, path: Path) -> None:
-        self._packed = open(path, "rb")  # noqa: SIM115 - closed by close
+        self._path, self._packed = path, open_plain(path)
         self._rewind()
 
     def _rewind(self) -> None:
         self._packed.seek(0)
-        self._member = zlib.decompressobj(wbits=31)
+        self._begin_member()
         self._input, self._output, self._offset = b"", b"", 0
+
+    def _begin_member(self) -> None:
+        self._member, self._is_begun = zlib.decompressobj(wbits=31), False
 
     def read(self, size: int = -1, /) -> bytes:
         """Up to ``size`` bytes. Raises OSError where the file is damaged."""
         while len(self._output) < size:
             if self._member.eof:
-                self._member = zlib.decompressobj(wbits=31)  # gz files may stand in a row
+                self._begin_member()  # gz files may stand in a row, and have zeros behind them
             self._input = self._input or self._packed.read(_PACKED)
-            if not self._input.strip(b"\0"):
+            if not self._input or not (self._is_begun or self._input.strip(b"\0")):
                 break
+            self._is_begun = True
             try:
                 self._output += self._member.decompress(self._input, CHUNK)
             except zlib.error as error:
                 raise OSError(0, f"damaged gz: {error}") from None
             self._input = self._member.unconsumed_tail or self._member.unused_data
+            check_packing(self._path, self._packed.tell(), self._offset + len(self._output))
         data, self._output = self._output[:size], self._output[size:]
         self._offset += len(data)
         return data
@@ -117,7 +127,7 @@ class _Unpacked(io.RawIOBase):
 
 def open_spans(path: Path) -> IO[bytes]:
     """A file of spans, unpacked on the way when its name ends in ``.gz``."""
-    return cast(IO[bytes], _Unpacked(path)) if path.suffix == ".gz" else open(path, "rb")
+    return cast(IO[bytes], _Unpacked(path)) if path.suffix == ".gz" else open_plain(path)
 
 
 def parse_value(data: bytes) -> Any:
@@ -181,7 +191,8 @@ def _shape(window: _Window) -> str:
     while True:
         text = window.data.removeprefix(BOM).lstrip()
         line, newline, _ = text.partition(b"\n")
-        if newline or len(text) > LONG_LINE or not window.more(0):
+        blank = len(window.data) - len(text)
+        if newline or len(text) > LONG_LINE or not window.more(blank):
             break
     if not text:
         return ""
@@ -245,9 +256,9 @@ class _Elements:
             if token[1] is not None:
                 if token[2] is not None and not self._inner:
                     self._key = token[1]
-            elif token[3] is not None:
+            elif token[3] is not None and len(self._stack) + len(self._inner) < MOST_LEVELS:
                 yield from self._bracket(token[3], token.start())
-            elif token[4] is not None or self._is_torn(token.start()):
+            elif token[4] is not None or token[3] is not None or self._is_torn(token.start()):
                 if not self._skip_damage(token.start()):
                     return
                 yield Cut(window.start + window.at, b"", self._position())

@@ -19,7 +19,7 @@ import orjson
 from formats.traces.exporters import as_hex, items_of, other_spans
 from formats.traces.spans import Span, is_read_event
 from records.errors import StorageError
-from records.files import read_whole
+from records.file_access import read_whole
 from records.lines import BOM, parse_json
 
 if TYPE_CHECKING:
