@@ -27,7 +27,8 @@ from ragmetrics.text.content import content_stems
 from ragmetrics.text.language import language_of
 from ragmetrics.text.refusals import declines, lacks_a_part, says_the_same, without_quotes
 from ragmetrics.text.sentences import units
-from ragmetrics.text.words import clean, fold, has_fewer_words
+from ragmetrics.text.plain import plain
+from ragmetrics.text.words import fold, has_fewer_words
 
 SHORT = 4
 """Words from which a sentence before the deciding one is more than an opener ("Good question!")."""
@@ -77,7 +78,8 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
     ``partial`` when there are more of them than declining ones, or when it speaks of a part only
     ("the exact date is not given").
     """
-    text = clean(answer or "")
+    read = plain(answer or "")
+    text = read.text
     if not text.strip():
         return Detection("empty")
     sentence_units = [unit for unit in units(text) if unit.kind in ("prose", "item", "stem")]
@@ -89,7 +91,7 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
         return Detection("answered")
     before = sum(not _opens(sentence) for sentence in sentences[:first])
     declining = 1 + sum(map(bool, kinds)) if before else 1
-    span = (sentence_units[first].start, sentence_units[first].end)
+    span = read.span(sentence_units[first].start, sentence_units[first].end)
     mostly = before <= declining and 2 * declining >= len(sentences) - first
     if before and (not mostly or lacks_a_part(sentences[first])):
         return Detection("partial", span, f"{rule} of a part")
@@ -114,7 +116,7 @@ def detect_with_passages(
     An answer whose deciding sentence they say themselves is ``answered``; one that goes on with
     claims that they support is ``partial``.
     """
-    text = clean(answer or "")
+    text = plain(answer or "").text
     detection = detect(text)
     if not detection.abstained or detection.span is None or not passages or unusable(passages):
         return detection

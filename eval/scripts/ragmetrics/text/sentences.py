@@ -31,7 +31,7 @@ _FENCE = re.compile(r"^\s*(```|~~~)")
 
 _RULE = re.compile(r"^[\s|:+=*_–—-]*$")
 
-_HEADING = re.compile(r"^\s{0,3}#{1,6}(?:\s|$)|^\s*\*\*[^*\n]{1,80}\*\*:?\s*$")
+_HEADING = re.compile(r"^\s{0,3}#{1,6}(?:\s|$)")
 
 _BULLET = re.compile(r"^\s*(?:[-*+•·▪◦–]\s+|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]\s+)(?=\S)")
 
