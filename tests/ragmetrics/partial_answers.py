@@ -55,7 +55,8 @@ PARTIAL = (
     ),
     (
         "Combien coûte l'abonnement et comment peut-on le résilier ?",
-        "L'abonnement coûte 20 euros par mois. La résiliation n'est pas mentionnée dans les documents.",
+        "L'abonnement coûte 20 euros par mois. "
+        "La résiliation n'est pas mentionnée dans les documents.",
     ),
     (
         "¿Cuánto cuesta la entrada y a qué hora cierra el museo?",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.ragmetrics.partial_answers import FULL, PARTIAL
 
 from ragmetrics.abstention import (
     FourCells,
@@ -359,3 +360,16 @@ def test_japanese_negatives_refuse_when_they_are_the_speakers_own_predicate() ->
     refusals, answers = _JAPANESE_REFUSALS.split(), _JAPANESE_ANSWERS.strip().splitlines()
     assert [text for text in refusals if not detect(text).abstained] == []
     assert [text for text in answers if detect(text).abstained] == []
+
+
+@pytest.mark.parametrize(("question", "answer"), PARTIAL)
+def test_an_answer_to_one_of_two_questions_is_no_abstention(question: str, answer: str) -> None:
+    assert not detect(answer, question=question).abstained
+    told, _, missing = answer.partition(". ")
+    assert not detect_with_passages(answer, [Passage(f"{told}.")], question).abstained
+    assert detect(missing, question=question).state == detect(missing).state
+
+
+@pytest.mark.parametrize(("question", "answer"), FULL)
+def test_what_else_is_told_answers_no_part_of_the_question(question: str, answer: str) -> None:
+    assert detect(answer, question=question).state == detect(answer).state != "partial"

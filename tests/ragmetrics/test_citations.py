@@ -43,8 +43,8 @@ def test_forms(text: str, targets: list[tuple[object, ...]]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a[0] = 1", "x[1]", "[x] done", "so [sic]", "`data [1]`", "```\nrow [1]\n```", "$x_{[1]}$",
-     "[ISO-8601] dates", "[docs](https://example.org/a.md)", "(see above)", "[1](https://example.org)"],
+    ["a[0] = 1", "x[1]", "[x] done", "so [sic]", "`data [1]`", "See:\n```\nrow [1]\n```",
+     "$x_{[1]}$", "[ISO-8601] dates", "[docs](https://example.org/a.md)", "(see above)", "[1](https://example.org)"],
 )  # fmt: skip
 def test_no_citations(text: str) -> None:
     assert marks(text) == []

@@ -14,7 +14,7 @@ from ragmetrics.text.refusal_phrases import phrases
 from ragmetrics.text.refusals import _phrases_of, _supposed
 from records.jsonl import read_rows
 
-TUNED = "76561359edab16265082b689496faec3156f4d3ef1374124a91f602dc1fcec50"
+TUNED = "0acda40c601f2930897e3185af15900d25ee6ce607d5ee215cfa2d17c21ae5f8"
 """SHA-256 of the patterns as JSON, as they were when they still were strings of the module. Who
 changes a pattern on purpose measures again (bench/research/languages.py) and puts the new hash."""
 

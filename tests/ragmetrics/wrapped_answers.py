@@ -1,7 +1,7 @@
 """Twenty answers and fifteen wrappings: an answer says the same whatever it is wrapped in.
 
-Written before the rules were read. `WRAPPINGS[name](text)` wraps an answer; a blank line in an answer
-separates its paragraphs.
+Written before the rules were read. `WRAPPINGS[name](text)` wraps an answer; a blank line in an
+answer separates its paragraphs.
 """
 
 import html
@@ -19,17 +19,24 @@ class PlainAnswer:
     state: str  # abstained, partial or answered
     claims: tuple[str, ...] = ()
     passages: tuple[str, ...] = ()
+    question: str = ""
 
 
 ANSWERS = (
     PlainAnswer("I don't know.", "abstained"),
-    PlainAnswer("The document does not say. Please call us.", "abstained"),
-    PlainAnswer('I\'m sorry, but the passages don\'t mention the price of "Plan B".', "abstained"),
+    PlainAnswer(
+        "The document does not say. Please call us.", "abstained", claims=("Please call us.",)
+    ),
+    PlainAnswer("I'm sorry, but the passages don't mention the price of \"Plan B\".", "abstained"),
     PlainAnswer("No information about this is available in the provided context.", "abstained"),
     PlainAnswer("I cannot answer that from the R&D notes.", "abstained"),
     PlainAnswer("Das kann ich anhand der Dokumente nicht beantworten.", "abstained"),
     PlainAnswer("Je ne sais pas.", "abstained"),
-    PlainAnswer("Based on the passages, it isn't possible to tell.\n\nTry the help desk.", "abstained"),
+    PlainAnswer(
+        "Based on the passages, it isn't possible to tell.\n\nTry the help desk.",
+        "abstained",
+        claims=("Try the help desk.",),
+    ),
     PlainAnswer(
         "The pool opens on 1 May.",
         "answered",
@@ -74,18 +81,25 @@ ANSWERS = (
         "partial",
         claims=("The basic tariff costs 31.4 cents per kWh plus 11.90 euros a month.",),
         passages=("Basic tariff: 31.4 cents per kWh plus 11.90 euros a month.",),
+        question="How much is the basic tariff, and who is the contract partner?",
     ),
     PlainAnswer(
         "The warranty lasts two years. I could not find who pays for the shipping.",
         "partial",
         claims=("The warranty lasts two years.",),
         passages=("All our devices have a warranty that lasts two years.",),
+        question="How long does the warranty last, and who pays for the shipping?",
     ),
     PlainAnswer(
         "The train takes 45 minutes if the temperature is < 35 degrees.\n\nThe bus takes 2 hours.",
         "answered",
-        claims=("The train takes 45 minutes if the temperature is < 35 degrees.", "The bus takes 2 hours."),
-        passages=("The train takes 45 minutes. Above 35 degrees it takes an hour. The bus takes 3 hours.",),
+        claims=(
+            "The train takes 45 minutes if the temperature is < 35 degrees.",
+            "The bus takes 2 hours.",
+        ),
+        passages=(
+            "The train takes 45 minutes. Above 35 degrees it takes an hour. The bus takes 3 hours.",
+        ),
     ),
     PlainAnswer(
         "The ferry may be late in the north, and it could be cancelled.",
@@ -134,6 +148,7 @@ WRAPPINGS: dict[str, Callable[[str], str]] = {
     "table": lambda text: "| Answer |\n|---|\n" + _each_paragraph("| {} |".format, "\n")(text),
     "fence": "```\n{}\n```".format,
     "thoughts before": (
-        "<think>The user asks about 77 things. I don't know yet. Passage [3] may say it.</think>\n\n{}".format
+        "<think>The user asks about 77 things. I don't know yet. Passage [3] may say it.</think>"
+        "\n\n{}".format
     ),
 }

@@ -186,7 +186,7 @@ def _relevance(inputs: Mapping[str, Any]) -> Reply:
 
 def _abstention(inputs: Mapping[str, Any]) -> Reply:
     answer = inputs.get("answer", "")
-    detection = abstention.detect(answer)
+    detection = abstention.detect(answer, question=inputs.get("question", ""))
     verdict = "answered" if detection.state == "empty" else detection.state
     quote = "" if detection.span is None else clean(answer)[slice(*detection.span)]
     reason = f"phrase rule: {detection.rule or 'no phrase'}"

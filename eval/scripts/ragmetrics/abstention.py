@@ -8,7 +8,7 @@ passages say so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ragmetrics.case_scores import RetrievedText, unusable
@@ -25,9 +25,15 @@ from ragmetrics.claims import (
 from ragmetrics.text import numbers
 from ragmetrics.text.content import content_stems
 from ragmetrics.text.language import language_of
-from ragmetrics.text.refusals import declines, lacks_a_part, says_the_same, without_quotes
+from ragmetrics.text.plain import PlainText, plain
+from ragmetrics.text.refusals import (
+    answers_a_part,
+    declines,
+    lacks_a_part,
+    says_the_same,
+    without_quotes,
+)
 from ragmetrics.text.sentences import units
-from ragmetrics.text.plain import plain
 from ragmetrics.text.words import fold, has_fewer_words
 
 SHORT = 4
@@ -65,7 +71,7 @@ class Detection:
         return self.span if self.rule == BY_PASSAGES else None
 
 
-def detect(answer: str | None, supported_after: int | None = None) -> Detection:
+def detect(answer: str | None, supported_after: int | None = None, question: str = "") -> Detection:
     """Decide by phrases whether an answer abstains.
 
     Args:
@@ -73,13 +79,22 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
             of the bot and no abstention.
         supported_after: how many claims after the deciding sentence the contexts support, when
             known; two or more make the answer ``partial``.
+        question: the question, when known.
 
     The deciding sentence is the first that declines. Sentences before it make the answer
-    ``partial`` when there are more of them than declining ones, or when it speaks of a part only
-    ("the exact date is not given").
+    ``partial`` when there are more of them than declining ones, when it speaks of a part only
+    ("the exact date is not given"), or when they answer one of two things that were asked.
     """
     read = plain(answer or "")
-    text = read.text
+    return _of_the_answer(read, _decide(read.text, question, supported_after))
+
+
+def _of_the_answer(read: PlainText, detection: Detection) -> Detection:
+    """The detection with its span in the answer as it was written."""
+    return replace(detection, span=detection.span and read.span(*detection.span))
+
+
+def _decide(text: str, question: str, supported_after: int | None = None) -> Detection:
     if not text.strip():
         return Detection("empty")
     sentence_units = [unit for unit in units(text) if unit.kind in ("prose", "item", "stem")]
@@ -89,16 +104,26 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
     first, rule = next(((index, kind) for index, kind in enumerate(kinds) if kind), (-1, ""))
     if first < 0:
         return Detection("answered")
-    before = sum(not _opens(sentence) for sentence in sentences[:first])
-    declining = 1 + sum(map(bool, kinds)) if before else 1
-    span = read.span(sentence_units[first].start, sentence_units[first].end)
-    mostly = before <= declining and 2 * declining >= len(sentences) - first
-    if before and (not mostly or lacks_a_part(sentences[first])):
-        return Detection("partial", span, f"{rule} of a part")
+    before = [sentence for sentence in sentences[:first] if not _opens(sentence)]
+    span = (sentence_units[first].start, sentence_units[first].end)
+    if before:
+        later = [text for text, kind in zip(sentences[first + 1 :], kinds, strict=True) if kind]
+        declining = [sentences[first], *later]
+        mostly = len(before) <= len(declining) and 2 * len(declining) >= len(sentences) - first
+        if not mostly or lacks_a_part(sentences[first]) or _tells(question, before, declining):
+            return Detection("partial", span, f"{rule} of a part")
     partial = supported_after is not None and supported_after >= PARTIAL_CLAIMS
     return Detection(
         "partial" if partial else "abstained", span, f"mostly {rule}" if before else rule
     )
+
+
+def _tells(question: str, before: Sequence[str], declining: Sequence[str]) -> bool:
+    """Whether the sentences before those that decline answer a part of the question."""
+    if not question:
+        return False
+    statement, rest = " ".join(before), " ".join(declining)
+    return answers_a_part(question, statement, rest, language_of(statement, question, [rest]))
 
 
 def _opens(sentence: str) -> bool:
@@ -116,8 +141,12 @@ def detect_with_passages(
     An answer whose deciding sentence they say themselves is ``answered``; one that goes on with
     claims that they support is ``partial``.
     """
-    text = plain(answer or "").text
-    detection = detect(text)
+    read = plain(answer or "")
+    return _of_the_answer(read, _decide_with_passages(read.text, passages, question))
+
+
+def _decide_with_passages(text: str, passages: Sequence[RetrievedText], question: str) -> Detection:
+    detection = _decide(text, question)
     if not detection.abstained or detection.span is None or not passages or unusable(passages):
         return detection
     if _passages_say(text[slice(*detection.span)], passages, question):
@@ -125,7 +154,7 @@ def detect_with_passages(
     later = _claims_after(text, detection.span[1])
     if len(later) < PARTIAL_CLAIMS:
         return detection
-    return detect(text, _count_supported(later, passages, question))
+    return _decide(text, question, _count_supported(later, passages, question))
 
 
 def _passages_say(sentence: str, passages: Sequence[RetrievedText], question: str) -> bool:

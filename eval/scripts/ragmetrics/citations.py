@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ragmetrics.case_scores import Cited, RetrievedText
 from ragmetrics.claims import AnswerClaim, PreparedChunk, score_claim, supported_together
 from ragmetrics.text.numbers import NumberIndex
+from ragmetrics.text.plain import plain
 from ragmetrics.text.sentences import MARK
 from ragmetrics.text.words import clean, fold, words
 
@@ -71,8 +72,11 @@ def _targets(mark: str) -> tuple[Target, ...]:
 
 
 def marks(answer: str) -> list[Mark]:
-    """Return all citation marks of an answer in reading order, ignoring code and math."""
-    text = _HIDDEN.sub(lambda match: " " * len(match[0]), clean(answer))
+    """Return all citation marks of an answer in reading order, ignoring code and math.
+
+    Places are those in the answer as its reader sees it (``plain``).
+    """
+    text = _HIDDEN.sub(lambda match: " " * len(match[0]), plain(answer).text)
     return [Mark(match.start(), match.end(), _targets(match[0])) for match in _MARK.finditer(text)]
 
 
@@ -154,7 +158,10 @@ def _claim_of(text: str, claims: Sequence[AnswerClaim], mark: Mark) -> int | Non
 
 
 def attach(answer: str, claims: Sequence[AnswerClaim], resolver: Resolver) -> list[Citation]:
-    """Return every cited source with the claim that it supports; a source counts once per claim."""
+    """Return every cited source with the claim that it supports; a source counts once per claim.
+
+    The answer is plain already, and so are the places of the claims.
+    """
     text = clean(answer)
     citations: list[Citation] = []
     seen: set[tuple[int | None, Target]] = set()

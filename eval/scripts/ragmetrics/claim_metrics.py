@@ -14,6 +14,7 @@ from ragmetrics.text import numbers
 from ragmetrics.text.language import differ
 from ragmetrics.text.numbers import Key, NumberIndex
 from ragmetrics.text.numbers import numbers as numbers_of
+from ragmetrics.text.plain import PlainText
 
 CLAIM_METRICS = (
     "claim_support_rate",
@@ -38,13 +39,22 @@ _LANGUAGE_SAMPLE = 20_000
 class PreparedAnswer:
     """An answer taken apart once: its claims, the chunks made ready, its citations."""
 
-    text: str
+    read: PlainText
     extraction: Extraction
     chunks: tuple[PreparedChunk, ...]
     context_numbers: NumberIndex
     question: NumberIndex
     cited: tuple[Citation, ...]
     listed: tuple[int | None, ...]
+
+    @property
+    def text(self) -> str:
+        """The answer as its reader sees it; all places but those of evidence are places in it."""
+        return self.read.text
+
+    def written_span(self, start: int, end: int) -> list[int]:
+        """A span of the text as evidence: its place in the answer as it was written."""
+        return list(self.read.span(start, end))
 
 
 def score_claims(
@@ -63,14 +73,22 @@ def score_claims(
         scores.nothing(CLAIM_METRICS, reason)
         return
     rows: list[dict[str, Any]] = [
-        {"text": item.text, "span": [item.start, item.end], "skipped": item.reason}
+        {
+            "text": item.text,
+            "span": parts.written_span(item.start, item.end),
+            "skipped": item.reason,
+        }
         for item in parts.extraction.skipped
     ]
     claims = [claim for claim in parts.extraction.claims if claim.type != "general"]
     chances = ask(model, claims, parts.chunks, question, parts.text) if model is not None else {}
     supports: list[LexicalClaim] = []
     for claim in parts.extraction.claims:
-        row = {"text": claim.text, "span": [claim.start, claim.end], "type": claim.type}
+        row = {
+            "text": claim.text,
+            "span": parts.written_span(claim.start, claim.end),
+            "type": claim.type,
+        }
         if claim.type == "general":
             rows.append(row | {"skipped": "general"})
             continue

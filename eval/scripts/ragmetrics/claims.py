@@ -20,6 +20,7 @@ from ragmetrics.support_model import THRESHOLDS as LANGUAGE_THRESHOLDS
 from ragmetrics.text import numbers as text_numbers
 from ragmetrics.text.content import content_stems
 from ragmetrics.text.numbers import Number, NumberIndex, numbers
+from ragmetrics.text.plain import PlainText, plain
 from ragmetrics.text.refusals import declines
 from ragmetrics.text.sentences import MARK, Unit, units
 from ragmetrics.text.talk import talk_ends
@@ -436,7 +437,8 @@ _CLAUSE = re.compile(r";\s+|,\s+(?:and|but)\s+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class AnswerClaim:
-    """One claim: ``text`` is ``answer[start:end]``; ``lead`` is the stem line of a short list item.
+    """One claim: ``text`` is ``answer[start:end]`` as a reader sees it (``plain``); ``lead`` is the
+    stem line of a short list item.
 
     ``sentence`` is the span of the whole sentence, which citation marks refer to.
     """
@@ -546,7 +548,8 @@ def extract(
     alone. ``denial``: the span of a sentence that is a claim although it is worded like an
     abstention.
     """
-    text = clean(answer)
+    read = plain(answer)
+    text = read.text
     claims: list[AnswerClaim] = []
     skipped: list[Skipped] = []
     stem_line = ""
@@ -555,16 +558,16 @@ def extract(
         short = unit.kind == "item" and len(sentence.split()) < _SHORT_ITEM
         lead = stem_line if short else ""
         reason = _skip_reason(sentence, unit, lead)
-        if reason == "abstention" and (unit.start, unit.end) == denial:
+        if reason == "abstention" and read.span(unit.start, unit.end) == denial:
             reason = None
         if unit.kind in ("stem", "heading"):
             stem_line = sentence[talk_ends(sentence) :] if unit.kind == "stem" else ""
         elif unit.kind == "prose":
             stem_line = ""
         if reason is not None:
-            skipped.append(Skipped(sentence, unit.start, unit.end, reason))
+            skipped.append(Skipped(sentence, *read.span(unit.start, unit.end), reason))
             continue
-        claims.extend(_cut(text, unit, lead, clauses))
+        claims.extend(_cut(read, unit, lead, clauses))
     return Extraction(tuple(claims), tuple(skipped))
 
 
@@ -573,8 +576,8 @@ def _lead_ends(sentence: str) -> int:
     return match.end() if match else 0
 
 
-def _cut(text: str, unit: Unit, lead: str, clauses: bool) -> list[AnswerClaim]:
-    start = unit.start
+def _cut(read: PlainText, unit: Unit, lead: str, clauses: bool) -> list[AnswerClaim]:
+    text, start = read.text, unit.start
     for opening in (talk_ends, _lead_ends, talk_ends):
         ends = start + opening(text[start : unit.end])
         if ends > start and len(words(fold(text[ends : unit.end]))) >= MIN_WORDS:
@@ -582,7 +585,8 @@ def _cut(text: str, unit: Unit, lead: str, clauses: bool) -> list[AnswerClaim]:
     body = text[start : unit.end]
     spans = _clauses(body) if clauses else [(0, len(body))]
     kind = claim_type(body)
+    sentence = read.span(unit.start, unit.end)
     return [
-        AnswerClaim(body[a:b], start + a, start + b, kind, (unit.start, unit.end), lead)
+        AnswerClaim(body[a:b], *read.span(start + a, start + b), kind, sentence, lead)
         for a, b in spans
     ]

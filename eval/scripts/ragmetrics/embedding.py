@@ -28,6 +28,7 @@ from ragmetrics.case_scores import (
 )
 from ragmetrics.stats.arrays import Floats, NDArray, np
 from ragmetrics.stats.means import share_from
+from ragmetrics.text.plain import plain
 from ragmetrics.text.sentences import MARK, units
 from ragmetrics.text.words import words
 
@@ -82,7 +83,7 @@ def score_case(
     to compare. The three thresholds say from where a context is near the question, a context near
     a sentence, and a window near a sentence.
     """
-    answer = _MARK.sub("", answer).strip()
+    answer = _MARK.sub("", plain(answer).text).strip()
     silent = "" if answer else "empty answer"
     if answer and abstained:
         answer, silent = "", "abstained"
@@ -199,6 +200,7 @@ def _nearest_text(
 
 def claiming_sentences(text: str) -> list[str]:
     """The sentences that claim something: no headings, no code, no citation marks; each once."""
+    text = plain(text).text
     claiming = (text[unit.start : unit.end] for unit in units(text) if unit.kind in _CLAIMING)
     bare = (_MARK.sub("", sentence).strip() for sentence in claiming)
     return list(dict.fromkeys(sentence for sentence in bare if any(map(str.isalnum, sentence))))

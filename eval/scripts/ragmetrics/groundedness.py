@@ -35,13 +35,14 @@ from ragmetrics.facts import Fact, find_facts, nugget_recall
 from ragmetrics.support import SupportModel
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ, is_covered, language_of
+from ragmetrics.text.plain import PlainText, plain
 from ragmetrics.text.quotes import copying
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold, overlap
 
 
 def _prepare_answer(
-    answer: str,
+    read: PlainText,
     chunks: Sequence[RetrievedText],
     question: str = "",
     references: Sequence[Cited] = (),
@@ -50,12 +51,12 @@ def _prepare_answer(
     denial: tuple[int, int] | None = None,
 ) -> PreparedAnswer:
     """Take an answer apart; ``denial``: a claim of it that is worded like an abstention."""
-    text = clean(answer)
+    text = read.text
     extraction = extract(text, denial=denial)
     ready = tuple(prepare(chunk.text or "", language) for chunk in chunks)
     resolver = Resolver(chunks, references, first_index)
     return PreparedAnswer(
-        text,
+        read,
         extraction,
         ready,
         merged(ready),
@@ -294,12 +295,13 @@ def score_case(
             of it. ``passages_known``: whether an empty list says that nothing was retrieved.
     """
     labels = labels or Labels()
-    text = clean(answer or "")
+    read = plain(answer or "")
+    text = read.text
     scores = Collector(METRICS)
     language = language_of(text, question, (chunk.text for chunk in chunks), usual_language)
     covered = is_covered(language)
     reply = abstention.detect_with_passages(text, chunks, question)
-    parts = _prepare_answer(text, chunks, question, references, first_index, language, reply.denial)
+    parts = _prepare_answer(read, chunks, question, references, first_index, language, reply.denial)
     outcomes = checks(
         text,
         declines=reply.abstained,
@@ -347,12 +349,12 @@ def unsupported_claims(
 ) -> float | None:
     """Count the claims that the chunks do not support; None where this has no score. ``score_case``
     counts them as well."""
-    text = clean(answer)
-    language = language_of(text, question, (chunk.text for chunk in chunks))
-    if not text.strip() or not has_threshold(language):
+    read = plain(answer)
+    language = language_of(read.text, question, (chunk.text for chunk in chunks))
+    if not read.text.strip() or not has_threshold(language):
         return None
     scores = Collector(METRICS)
-    score_claims(scores, _prepare_answer(text, chunks, question, language=language), chunks)
+    score_claims(scores, _prepare_answer(read, chunks, question, language=language), chunks)
     return scores.values["unsupported_claims"]
 
 
@@ -372,7 +374,7 @@ def _citations(scores: Collector, parts: PreparedAnswer, chunks: Sequence[Retrie
         scores.evidence["citations"] = [
             {
                 "target": c.target,
-                "span": [c.start, c.end],
+                "span": parts.written_span(c.start, c.end),
                 "chunk_id": None if c.chunk is None else chunks[c.chunk].chunk_id,
             }
             for c in parts.cited
@@ -463,6 +465,6 @@ def _texts(
     if copied.spans:
         longest = max(copied.spans, key=lambda span: span.words)
         scores.evidence["longest_copied"] = {
-            "span": [longest.start, longest.end],
+            "span": parts.written_span(longest.start, longest.end),
             "chunk_id": chunks[longest.chunk].chunk_id,
         }

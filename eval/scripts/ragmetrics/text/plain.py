@@ -55,7 +55,7 @@ def plain(text: str) -> PlainText:
 
 _USUAL_LENGTH = 20_000
 
-_WRAPS = re.compile(r"[*_&<>{\"|]|```|~~~")
+_WRAPS = re.compile(r"[*_&<>{\"|`#]|~~~")
 """Every wrapping has one of these."""
 
 
@@ -171,7 +171,7 @@ def _after_blanks(text: str, at: int) -> int:
 
 # A fence: a wrapping only when it is around the whole answer, and what is in it is no code.
 
-_FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)[ \t]*([\w+-]*)[ \t]*(?:\r?\n|\Z)")
+_FENCE = re.compile(r"(?m)^[ \t]*(?:`{3,}|~{3,})[ \t]*([\w+-]*)[ \t]*(?:\r?\n|\Z)")
 
 _SENTENCE_END = re.compile(r"[.!?…。！？।][\"'”’»*_)]*\s*$")
 
@@ -186,7 +186,15 @@ _CODE_LINE = re.compile(
 )
 
 
+_SPAN = re.compile(r"\s*(`)([^`\n]+)(`)\s*")
+
+
 def _fence(text: str) -> Iterator[_Edit]:
+    """A fence, or a code span with a sentence, when the whole answer is in it."""
+    if (span := _SPAN.fullmatch(text)) and _SENTENCE_END.search(span[2]):
+        yield _Edit(0, span.end(1), "")
+        yield _Edit(span.start(3), len(text), "")
+        return
     marks = list(_FENCE.finditer(text))
     if len(marks) != 2 or text[: marks[0].start()].strip() or text[marks[1].end() :].strip():
         return
@@ -209,51 +217,25 @@ def _is_code(text: str) -> bool:
 
 _CODE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)|`[^`\n]{1,500}`")
 
-_BREAKS = {
-    **dict.fromkeys(
-        [
-            "p",
-            "div",
-            "section",
-            "article",
-            "br",
-            "blockquote",
-            "ul",
-            "ol",
-            "table",
-            "tbody",
-            "thead",
-        ],
-        "\n",
-    ),
-    **{f"h{level}": "\n" + "#" * level + " " for level in range(1, 7)},
-    "li": "\n- ",
-    "tr": "\n|",
-    "td": " ",
-    "th": " ",
-}
-_CLOSINGS = {"td": " |", "th": " |", "li": ""}
-_INLINE = [
-    "a",
-    "b",
-    "strong",
-    "i",
-    "em",
-    "u",
-    "s",
-    "span",
-    "font",
-    "small",
-    "mark",
-    "sup",
-    "sub",
-    "html",
-    "body",
-    "center",
-]
+_BLOCKS = "p|div|section|article|br|blockquote|ul|ol|table|tbody|thead|answer|response"
 
-_TAG = re.compile(rf"<(/?)({'|'.join(sorted([*_BREAKS, *_INLINE], key=len, reverse=True))})"
-                  r"(?:\s[^<>=]{1,100}=[^<>]{1,500})?\s?/?>", re.IGNORECASE)  # fmt: skip
+_INLINE = "a|b|strong|i|em|u|s|span|font|small|mark|sup|sub|html|body|center"
+
+_OPENINGS = {
+    **dict.fromkeys(_BLOCKS.split("|"), "\n"),
+    **{f"h{level}": f"\n{'#' * level} " for level in range(1, 7)},
+    **{"li": "\n- ", "tr": "\n|", "td": " ", "th": " ", "pre": "\n```\n", "code": "`"},
+}
+_CLOSINGS = {
+    **dict.fromkeys(_OPENINGS, "\n"),
+    **{"li": "", "td": " |", "th": " |", "pre": "\n```\n", "code": "`"},
+}
+"""What stands for a tag in plain text; nothing for an inline one."""
+
+_TAG = re.compile(
+    rf"<(/?)({'|'.join(_OPENINGS)}|{_INLINE})(?:\s[^<>=]{{1,100}}=[^<>]{{1,500}})?\s?/?>",
+    re.IGNORECASE,
+)
 
 _ENTITY = re.compile(r"&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,31}));")
 
@@ -283,7 +265,7 @@ def _markup(text: str) -> Iterator[_Edit]:
         if (new := _character(match)) is not None
     ]
     edits += [
-        _Edit(*match.span(), _broken(match[2].lower(), bool(match[1])))
+        _Edit(*match.span(), (_CLOSINGS if match[1] else _OPENINGS).get(match[2].lower(), ""))
         for match in (_TAG.finditer(text) if has_tags else ())
     ]
     yield from (edit for edit in sorted(edits) if outside(edit.start))
@@ -294,13 +276,6 @@ def _character(match: re.Match[str]) -> str | None:
         return html.entities.html5.get(f"{match[3]};")
     code = int(match[1]) if match[1] else int(match[2], 16)
     return clean(chr(code)) if 31 < code < 0x110000 else " "
-
-
-def _broken(name: str, closes: bool) -> str:
-    """What stands for a tag in plain text."""
-    if closes:
-        return _CLOSINGS.get(name, "\n" if name in _BREAKS else "")
-    return _BREAKS.get(name, "")
 
 
 # A table of one column, or of one row that holds sentences.
@@ -334,7 +309,19 @@ def _table(text: str) -> Iterator[_Edit]:
         yield from (_Edit(at, at + 1, "" if at in (bars[0], bars[-1]) else "\n") for at in bars)
 
 
-# Marks of emphasis. A line that is bold throughout is a heading, unless it is a sentence.
+# Marks of emphasis, and headings that are sentences. A line that is bold throughout is a heading,
+# unless it is a sentence or the whole answer.
+
+_STATING = re.compile(r"(?m)^[^\S\n]{0,3}(#{1,6}[^\S\n]+)(?=\S[^\n]{0,500}[.。।][*_]*[^\S\n]*$)")
+
+
+def _headings(text: str) -> Iterator[_Edit]:
+    if "#" in text:
+        outside = _outside_code(text)
+        yield from (
+            _Edit(*match.span(1), "") for match in _STATING.finditer(text) if outside(match.start())
+        )
+
 
 _EMPHASIS = re.compile(r"\*{1,3}|_{1,3}|\n[^\S\n]*\n")
 _BOLD_LINE = re.compile(r"(?m)^[^\S\n]*(\*\*|__)(?=\S)([^*\n]{1,80})(?<=\S)\1:?[^\S\n]*$")
@@ -371,4 +358,4 @@ def _emphasis(text: str) -> Iterator[_Edit]:
     yield from sorted(edits)
 
 
-_WRAPPINGS = (_thoughts, _json, _fence, _markup, _table, _emphasis)
+_WRAPPINGS = (_thoughts, _json, _fence, _markup, _table, _headings, _emphasis)

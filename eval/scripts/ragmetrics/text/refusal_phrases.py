@@ -20,7 +20,8 @@ class Phrases(NamedTuple):
     """Alternatives of one language; ``when`` opens a clause that only supposes.
 
     ``source``: the nouns for what the bot read; ``me``: its word for *I*; ``negation``: its words
-    for *not*; ``part``: words that say that only a part is missing ("the exact date").
+    for *not*; ``part``: words that say that only a part is missing ("the exact date"); ``also``:
+    words that join two questions.
     """
 
     refusal: tuple[str, ...]
@@ -31,6 +32,7 @@ class Phrases(NamedTuple):
     negation: str
     part: str
     marks: str
+    also: str
 
 
 @cache
@@ -61,8 +63,8 @@ def _phrases(table: Mapping[str, str | Sequence[str] | Mapping[str, str]]) -> Ph
         tuple(part for text in table[kind] for part in _alternatives(whole(text)))
         for kind in ("refusal", "lack")
     )
-    more = (parts.get(name, "") for name in ("when", "SOURCE", "me", "negation", "part", "marks"))
-    return Phrases(refusal, lack, *more)
+    names = ("when", "SOURCE", "me", "negation", "part", "marks", "also")
+    return Phrases(refusal, lack, *(parts.get(name, "") for name in names))
 
 
 def _alternatives(pattern: str) -> list[str]:

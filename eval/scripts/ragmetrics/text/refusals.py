@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
+from ragmetrics.text.content import content_stems
 from ragmetrics.text.language import FUNCTION_WORDS
 from ragmetrics.text.phrase_search import PhraseSearch
 from ragmetrics.text.refusal_phrases import phrases
@@ -162,6 +163,51 @@ def declines(sentence: str) -> Declines:
 def lacks_a_part(sentence: str) -> bool:
     """Return True if a sentence that declines is about a part: the exact date, further details."""
     return _of_a_part().search(fold(sentence)) is not None
+
+
+_ASKED = 2 / 3
+"""Share of the words of one of two questions from which sentences answer it."""
+
+_DEGREES = frozenset(
+    ("many", "much", "long", "often", "far", "high", "large")
+    + ("hoch", "lang", "lange", "viel", "viele", "oft", "weit", "groß")
+)
+"""Words that only ask how much of something there is."""
+
+_QUESTION_ENDS = re.compile(r"(?<=[?？؟])|(?<=[.!])\s")
+
+
+@cache
+def _joins(code: str) -> re.Pattern[str]:
+    return _any([phrases()[code].also if code in phrases() else ""], r"(?<!\w)(?:{})(?!\w)|[?？؟]")
+
+
+def _question_parts(question: str, language: str | None) -> list[set[str]]:
+    """The content words of each part of a question; of a text with a question, only of that."""
+    sentences = [text for text in _QUESTION_ENDS.split(fold(question)) if text.strip()]
+    asking = [text for text in sentences if text.rstrip().endswith(("?", "؟"))]
+    code = language or "en"
+    parts = [part for text in asking or sentences for part in _joins(code).split(text)]
+    stems = (content_stems(part, language) for part in parts)
+    asked = ({stem for stem, word in part.items() if word not in _DEGREES} for part in stems)
+    return [part for part in asked if part]
+
+
+def answers_a_part(question: str, statement: str, declining: str, language: str | None) -> bool:
+    """Return True if a text answers one part of a question, and another text declines the rest.
+
+    The first has two thirds of the content words that only one part has, the second none of them.
+    False for a question of one part.
+    """
+    parts = _question_parts(question, language)
+    if len(parts) < 2:
+        return False
+    ours, theirs = (content_stems(fold(text), language).keys() for text in (statement, declining))
+    for place, part in enumerate(parts):
+        own = part.difference(*parts[:place], *parts[place + 1 :])
+        if own and len(own & ours) >= _ASKED * len(own) and own.isdisjoint(theirs):
+            return True
+    return False
 
 
 def says_the_same(sentence: str, window: str) -> bool:
