@@ -38,6 +38,7 @@ from ragmetrics import (
     paths,
     support,
     tools,
+    windows,
 )
 from ragmetrics.text import gold_quotes, numbers, phrase_search, tfidf, topics
 from ragmetrics.text import words as word_lists
@@ -91,8 +92,8 @@ def _called(text: str) -> ToolCall:
     return ToolCall("a", {"b": text})
 
 
-def _prepared(text: str) -> list[claims.PreparedChunk]:
-    return [claims.prepare(text)]
+def _prepared(text: str) -> list[windows.PreparedChunk]:
+    return [windows.prepare(text)]
 
 
 def _features(text: str) -> Any:
@@ -171,7 +172,7 @@ BUILDERS: dict[str, Callable[[str], Any]] = {
     "Sequence[str]": lambda text: [text],
     "Iterable[str]": lambda text: [text],
     "Iterable[str | None]": lambda text: [text],
-    "PreparedChunk": claims.prepare,
+    "PreparedChunk": windows.prepare,
     "Sequence[PreparedChunk]": _prepared,
     "Sequence[Passage]": lambda text: [Chunk(text)],
     "Sequence[AnswerClaim]": lambda text: claims.extract(text).claims,
@@ -194,8 +195,10 @@ CALLS: dict[str, Callable[[str], Any]] = {
         topics.word_sets([text])[0], [True]
     ),
     "abstention.detect_with_passages": lambda t: abstention.detect_with_passages(t, [Chunk(t)], t),
-    "claims.best_share": lambda t: claims.best_share(dict.fromkeys(_words(t), ""), _prepared(t), 3),
-    "claims.best_window": lambda t: claims.best_window(_words(t), claims.prepare(t)),
+    "windows.best_share": lambda t: windows.best_share(
+        dict.fromkeys(_words(t), ""), _prepared(t), 3
+    ),
+    "windows.best_window": lambda t: windows.best_window(_words(t), windows.prepare(t)),
     "claims.extract": lambda t: claims.extract(t, clauses=True),
     "context.mattr": lambda t: context.mattr([_words(t), _words(t)]),
     "context.ngram_overlap": lambda t: context.ngram_overlap(_words(t), _words(t)),
@@ -268,7 +271,7 @@ CALLS: dict[str, Callable[[str], Any]] = {
     ),
     "support.features": _features,
     "support.is_denied": _denied,
-    "support.pieces": lambda t: support.pieces(claims.prepare(t), 20),
+    "support.pieces": lambda t: support.pieces(windows.prepare(t), 20),
     "text.asked_questions.AskedQuestions.add": _asked,
     "text.asked_questions.AskedQuestions.closeness": lambda t: _asked(t).closeness(t),
     "text.numbers.judge": lambda t: numbers.judge(numbers.numbers(t), numbers.index(t)),

@@ -19,11 +19,11 @@ import pytest
 import storage
 from demo.chunker import HEADING_SEPARATOR, chunk_notes
 from demo.vault import python_reference
-from ragmetrics.claims import prepare
 from ragmetrics.facts import canonical, holds
 from ragmetrics.gold import gold_of
 from ragmetrics.groundedness import missing_claims, stated_claims
 from ragmetrics.pipeline import OUTCOMES, PERCENTILES, STAGES
+from ragmetrics.windows import prepare
 from storage import TestCase
 
 ROOT = Path(__file__).parent.parent

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "eval" / "scripts")
 from guardrails.injection import BLOCK, WARN, score_injection
 from guardrails.pii import find_pii
 from guardrails.secrets import find_secrets
-from ragmetrics import abstention, claims, support
+from ragmetrics import abstention, claims, support, windows
 from ragmetrics.text import numbers
 from records.jsonl import read_rows
 from research.passage_refusals import Passage
@@ -93,7 +93,7 @@ def _refusals(name: str, answers: Sequence[Row], abstentions: Sequence[Row]) -> 
 
 def _strengths(answer: str, passage: str) -> list[float]:
     """The strengths of an answer's claims."""
-    chunk = claims.prepare(passage)
+    chunk = windows.prepare(passage)
     found = (
         support.judge(claim.text, [chunk], question=numbers.index(""), kind=claim.type)
         for claim in claims.extract(answer).claims
@@ -133,7 +133,7 @@ def _talk(folder: Path) -> Iterator[Figure]:
 
 
 def _supported(row: Row) -> bool:
-    chunk = claims.prepare(row["passage_sentence"])
+    chunk = windows.prepare(row["passage_sentence"])
     found = support.judge(row["claim"], [chunk], question=numbers.index(""))
     return found is not None and found.supported
 

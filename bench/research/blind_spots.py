@@ -9,10 +9,10 @@ from guardrails.injection import WARN, score_injection
 from guardrails.pii import find_pii
 from guardrails.secrets import find_secrets
 from ragmetrics import abstention
-from ragmetrics.claims import prepare
 from ragmetrics.facts import canonical, holds
 from ragmetrics.support import judge
 from ragmetrics.text.words import overlap
+from ragmetrics.windows import prepare
 
 
 @dataclass(frozen=True, slots=True)

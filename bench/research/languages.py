@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics import abstention
-from ragmetrics.claims import THRESHOLDS, PreparedChunk, prepare, score_claim
+from ragmetrics.claims import THRESHOLDS, score_claim
 from ragmetrics.stats import agreement
 from ragmetrics.support import judge
 from ragmetrics.support_model import THRESHOLD
 from ragmetrics.support_model import THRESHOLDS as LANGUAGE_THRESHOLDS
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import fold
+from ragmetrics.windows import PreparedChunk, prepare
 from records.jsonl import read_rows
 from research import metrics
 

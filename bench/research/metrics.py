@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics import abstention, groundedness
 from ragmetrics.case_scores import RetrievedText
-from ragmetrics.claims import prepare
 from ragmetrics.stats import agreement
 from ragmetrics.support import LexicalClaim, judge
 from ragmetrics.text import numbers
 from ragmetrics.text.words import content_words, fold, overlap
+from ragmetrics.windows import prepare
 from research.labelled_sets import AnswerPair, LabelledAbstention, RatedAnswer
 from validation.human import LabelledClaim
 

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics import abstention
-from ragmetrics.claims import extract, prepare, score_claim
+from ragmetrics.claims import extract, score_claim
 from ragmetrics.stats import agreement
 from ragmetrics.support import BINS, FEATURES, UNSURE, features, is_denied, unknown_names
 from ragmetrics.support_model import THRESHOLD
 from ragmetrics.text import numbers
+from ragmetrics.windows import prepare
 from records.jsonl import read_rows
 from research import metrics
 from validation.human import FILE, SUPPORT, LabelledClaim

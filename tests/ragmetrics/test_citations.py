@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ragmetrics import citations
 from ragmetrics.citations import Resolver, attach, marks
-from ragmetrics.claims import PreparedChunk, extract, prepare
+from ragmetrics.claims import extract
+from ragmetrics.windows import PreparedChunk, prepare
 from records.results import Reference, RetrievedChunk
 
 CHUNKS = [

@@ -7,16 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics import support
-from ragmetrics.claims import (
-    ClaimSupport,
-    PreparedChunk,
-    best_window,
-    prepare,
-    score_claim,
-)
+from ragmetrics.claims import ClaimSupport, score_claim
 from ragmetrics.support import unknown_names
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import content_words, fold, spelled
+from ragmetrics.windows import PreparedChunk, best_window, prepare
 
 ANY = st.text(st.characters(), max_size=120)
 WORDS = st.lists(st.sampled_from(["fee", "plan", "bank", "loan", "card", "rate"]), max_size=6)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragmetrics.claims import prepare
 from ragmetrics.support import judge
 from ragmetrics.text.negation import is_opposite
+from ragmetrics.windows import prepare
 
 
 @pytest.mark.parametrize(

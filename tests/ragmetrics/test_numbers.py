@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.text import numbers as numbers_module
+from ragmetrics.text import number_scan, number_words
 from ragmetrics.text.numbers import NumberIndex, index, judge, numbers
 
 
@@ -51,8 +51,21 @@ def verdicts(claim: str, context: str, question: str = "") -> list[str]:
         ("half a million", [{500_000.0}]),
         ("one hundred and five", [{105.0}]),
         ("an eight-point lead", [{8.0}]),
-        ("5 % off", [{5.0, 0.05}]),
-        ("-5 and 5", [{5.0}, {5.0}]),  # signs are ignored
+        ("5 % off", [{5.0, 0.05, -5.0, -0.05}]),  # "off" says a minus
+        ("It was -5, then 5.", [{-5.0}, {5.0}]),
+        ("-5 and 5", [{5.0, -5.0}, {5.0}]),  # the mark of an item, or a minus
+        ("(-5) -$5 $-5 = -5", [{-5.0}, {-5.0}, {-5.0}, {-5.0}]),
+        ("from 3-5, page-5", [{3.0}, {5.0}]),
+        ("minus five, negative 5", [{-5.0}, {-5.0}]),
+        ("5 degrees below zero", [{-5.0}]),
+        ("it fell by 5", [{5.0, -5.0}]),
+        ("1.500 und 31,40", [{1500.0}, {31.4}]),  # decimal commas
+        ("1,500 und 31,40", [{1.5}, {31.4}]),
+        ("1.500 and 31.40", [{1.5}, {31.4}]),
+        ("1.500.000 Euro", [{1_500_000.0}]),
+        ("30ユーロ", [{30.0}]),
+        ("20万人", [{20.0, 200_000.0}]),
+        ("3万5千円", [{3.0, 30_000.0, 35_000.0}, {5.0, 5000.0, 35_000.0}]),
     ],
 )
 def test_values(text: str, expected: list[set[float]]) -> None:
@@ -90,7 +103,7 @@ def test_no_numbers_of_a_claim(text: str) -> None:
     ],
 )
 def test_number_words(phrase: str, value: float) -> None:
-    assert numbers_module.parse(phrase) == value
+    assert number_words.parse(phrase) == value
 
 
 @pytest.mark.parametrize(
@@ -177,8 +190,8 @@ PIECES = (
 @settings(max_examples=300)
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_looking_only_near_digits_finds_what_looking_everywhere_finds(folded: str) -> None:
-    near = [match.span() for match in numbers_module._matches(folded)]
-    assert near == [match.span() for match in numbers_module._SCANNER.finditer(folded)]
+    near = [match.span() for match in number_scan.matches(folded)]
+    assert near == [match.span() for match in number_scan._SCANNER.finditer(folded)]
 
 
 @pytest.mark.parametrize(

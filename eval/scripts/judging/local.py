@@ -17,19 +17,12 @@ import orjson
 from judging.kinds import LISTED
 from judging.types import JudgeTask, JudgeVerdict
 from ragmetrics import abstention
-from ragmetrics.claims import (
-    CLAIM_RULES,
-    SUPPORT_RULES,
-    WINDOW,
-    best_window,
-    extract,
-    merged,
-    prepare,
-)
+from ragmetrics.claims import CLAIM_RULES, SUPPORT_RULES, extract
 from ragmetrics.support import LexicalClaim, judge
 from ragmetrics.text.language import language_of
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import TEXT_RULES, clean, fold, spelled, words
+from ragmetrics.windows import WINDOW, best_window, merged, prepare
 from records.verdicts import KINDS, CallKind, JudgeIdentity
 
 LOCAL_RULES = 5
@@ -125,7 +118,7 @@ def _look_for(
     texts = " ".join(item["text"] for item in items)
     language = language_of(texts, question, (source["text"] for source in sources))
     chunks = [prepare(source["text"], language) for source in sources]
-    pooled, asked = merged(chunks), index(question) if question else None
+    pooled, asked = merged(chunks), index(question, language) if question else None
     entries = []
     for item in items:
         text, lead = item["text"], item.get("lead", "")

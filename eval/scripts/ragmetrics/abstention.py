@@ -12,16 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ragmetrics.case_scores import RetrievedText, unusable
-from ragmetrics.claims import (
-    WINDOW,
-    AnswerClaim,
-    best_window,
-    extract,
-    has_threshold,
-    merged,
-    prepare,
-    score_claim,
-)
+from ragmetrics.claims import AnswerClaim, extract, has_threshold, score_claim
 from ragmetrics.text import numbers
 from ragmetrics.text.content import content_stems
 from ragmetrics.text.language import language_of
@@ -35,6 +26,7 @@ from ragmetrics.text.refusals import (
 )
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import fold, has_fewer_words
+from ragmetrics.windows import WINDOW, best_window, merged, prepare
 
 SHORT = 4
 """Words from which a sentence before the deciding one is more than an opener ("Good question!")."""
@@ -193,7 +185,7 @@ def _count_supported(
     if not has_threshold(language):
         return 0
     prepared = [prepare(passage.text or "", language) for passage in passages]
-    pooled, asked = merged(prepared), numbers.index(question)
+    pooled, asked = merged(prepared), numbers.index(question, language)
     supports = (
         score_claim(
             claim.text,

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ragmetrics.case_scores import Cited, RetrievedText
-from ragmetrics.claims import AnswerClaim, PreparedChunk, score_claim, supported_together
+from ragmetrics.claims import AnswerClaim, score_claim, supported_together
 from ragmetrics.text.numbers import NumberIndex
 from ragmetrics.text.plain import plain
 from ragmetrics.text.sentences import MARK
 from ragmetrics.text.words import clean, fold, words
+from ragmetrics.windows import PreparedChunk
 
 _CONTENT_THRESHOLD = 0.45
 _MAX_RANGE = 100

@@ -8,13 +8,15 @@ from typing import Any
 
 from ragmetrics.case_scores import LANGUAGE, NO_CONTEXTS, Collector, RetrievedText, unusable
 from ragmetrics.citations import Citation
-from ragmetrics.claims import Extraction, PreparedChunk, bare
+from ragmetrics.claims import Extraction, bare
 from ragmetrics.support import MODEL_THRESHOLD, LexicalClaim, SupportModel, ask, judge
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ
-from ragmetrics.text.numbers import Key, NumberIndex
+from ragmetrics.text.number_scan import Key
+from ragmetrics.text.numbers import NumberIndex
 from ragmetrics.text.numbers import numbers as numbers_of
 from ragmetrics.text.plain import PlainText
+from ragmetrics.windows import PreparedChunk
 
 CLAIM_METRICS = (
     "claim_support_rate",
@@ -170,10 +172,11 @@ def _fabrications(scores: Collector, parts: PreparedAnswer) -> int:
     texts += [
         s.text for s in parts.extraction.skipped if s.reason in ("too short", "no content word")
     ]
+    language = parts.chunks[0].language if parts.chunks else None
     flagged: dict[str, list[str]] = {"fabricated": [], "derived": [], "rounded": []}
     seen: set[frozenset[Key]] = set()
     for text in texts:
-        stated = numbers_of(bare(text))
+        stated = numbers_of(bare(text), language=language)
         verdicts = numbers.judge(stated, parts.context_numbers, parts.question)
         for number, verdict in zip(stated, verdicts, strict=True):
             if verdict in flagged and number.keys not in seen:

@@ -25,34 +25,28 @@ from ragmetrics.text.refusals import declines
 from ragmetrics.text.sentences import MARK, Unit, units
 from ragmetrics.text.talk import talk_ends
 from ragmetrics.text.words import STOP_WORDS, clean, content_words, fold, words
+from ragmetrics.windows import (
+    WINDOW,
+    Amount,
+    PreparedChunk,
+    best_hit,
+    merged,
+    window_bits,
+    window_span,
+)
 
 SUPPORT_RULES = 4
-
-WINDOW = 3
 
 THRESHOLDS: dict[ClaimType, float] = {"assertion": 0.55, "inference": 0.45, "general": 0.55}
 """Thresholds for English; ``support_model.py`` has those measured for other languages."""
 
 _MIN_CONTENT = 3
 
-_USUAL_LENGTH = 20_000
-
 _FLAGS: tuple[text_numbers.Verdict, ...] = ("fabricated", "derived", "rounded")
 
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|neither|nor|without|cannot|nobody|nothing)\b|n['’]t\b", re.IGNORECASE
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedChunk:
-    """A chunk's sentence spans, the sentences of each word as a bit mask, and its numbers."""
-
-    text: str
-    spans: tuple[tuple[int, int], ...]
-    masks: dict[str, int]
-    numbers: NumberIndex
-    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +67,8 @@ class ClaimSupport:
     negated: bool
     """The claim has a negation."""
     window_negated: bool
+    restated: frozenset[str] = frozenset()
+    """Stems that the window does not have, of numbers that it has in other words."""
 
     @property
     def negation_mismatch(self) -> bool:
@@ -85,84 +81,13 @@ class ClaimSupport:
         return 0.0 if self.vetoing else self.score
 
 
-def prepare(text: str, language: str | None = None) -> PreparedChunk:
-    """Cut a chunk into sentences and index its words and numbers; the last 512 usual ones are kept.
-
-    Args:
-        text: the chunk. language: how its words are cut, and those of the claims compared with it;
-        English when not given.
-    """
-    make = _known_chunk if len(text) <= _USUAL_LENGTH else _chunk
-    return make(text, None if language == "en" else language)
-
-
-def _chunk(text: str, language: str | None) -> PreparedChunk:
-    text = clean(text)
-    sentences = units(text)
-    masks: dict[str, int] = {}
-    for index, unit in enumerate(sentences):
-        bit = 1 << index
-        for word in content_stems(fold(text[unit.start : unit.end]), language):
-            masks[word] = masks.get(word, 0) | bit
-    spans = tuple((unit.start, unit.end) for unit in sentences)
-    return PreparedChunk(text, spans, masks, text_numbers.index(text), language)
-
-
-_known_chunk = lru_cache(maxsize=512)(_chunk)
-
-
 def stands_plainly(chunk: PreparedChunk, text: str) -> bool:
     """Return whether a chunk contains a claim verbatim, for claims without content words."""
     return fold(text).strip() in fold(chunk.text)
 
 
-def best_window(
-    claim_words: Sequence[str], chunk: PreparedChunk, size: int = WINDOW
-) -> tuple[int, int]:
-    """Return how many of the distinct words the best window has, and the window's first sentence.
-
-    Every word is a mask of sentences; widened by two it is the mask of the windows that hold it.
-    The masks are added up in bit-sliced counters, so the cost is a few operations on long integers
-    per word.
-    """
-    return _best_of([mask for word in claim_words if (mask := chunk.masks.get(word))], size)
-
-
-def _best_of(masks: Sequence[int], size: int) -> tuple[int, int]:
-    counters: list[int] = []
-    for mask in masks:
-        carry = mask
-        for shift in range(1, size):
-            carry |= mask >> shift
-        for level, counter in enumerate(counters):
-            if not carry:
-                break
-            counters[level], carry = counter ^ carry, counter & carry
-        if carry:
-            counters.append(carry)
-    best, count = -1, 0
-    for level in reversed(range(len(counters))):
-        narrowed = best & counters[level]
-        if narrowed:
-            best, count = narrowed, count | (1 << level)
-    return (count, (best & -best).bit_length() - 1) if count else (0, 0)
-
-
-def merged(chunks: Sequence[PreparedChunk]) -> NumberIndex:
-    """Return the numbers of all chunks in one index."""
-    together = NumberIndex()
-    for chunk in chunks:
-        together.add(chunk.numbers)
-    return together
-
-
 def _distinct(matches: Iterable[Number]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(number.text.strip() for number in matches))
-
-
-def _window(chunk: PreparedChunk, first: int, size: int) -> tuple[int, int]:
-    last = min(first + size, len(chunk.spans)) - 1
-    return chunk.spans[first][0], chunk.spans[last][1]
 
 
 def _has_negation(text: str) -> bool:
@@ -171,75 +96,57 @@ def _has_negation(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ClaimWords:
-    """A claim taken apart: ``plain`` has no citation marks, ``sentences`` are stems with words."""
+    """A claim taken apart: ``plain`` has no citation marks, ``sentences`` are stems with words.
+
+    ``stated``: the numbers that its contexts must contain. ``amounts``: these, and "an hour" or
+    "a half", which a context may state in other words.
+    """
 
     plain: str
     sentences: tuple[Mapping[str, str], ...]
     stated: tuple[Number, ...]
     kind: ClaimType
     negated: bool
+    amounts: tuple[Amount, ...]
 
 
-@lru_cache(maxsize=256)
 def claim_words(claim: str, lead: str = "", language: str | None = None) -> ClaimWords:
     """Take a claim apart; the last 256 are kept, since each is compared with many passages.
 
     A claim under a ``lead`` is one sentence with it. Sentences without a content word are left out.
     """
+    return _known_words(claim, lead, language)
+
+
+@lru_cache(maxsize=256)
+def _known_words(claim: str, lead: str, language: str | None) -> ClaimWords:
     plain = bare(clean(claim))
     parts = [plain[unit.start : unit.end] for unit in units(plain)]
     if lead:
         parts = [f"{lead} {plain}"]
+    stated = tuple(numbers(plain, language=language))
+    by_place: dict[tuple[int, int], list[Number]] = {}
+    for number in (*stated, *text_numbers.amounts_in_words(plain)):
+        by_place.setdefault((number.start, number.end), []).append(number)
     return ClaimWords(
         plain,
         tuple(stems for part in parts if (stems := content_stems(fold(part), language))),
-        tuple(numbers(plain)),
+        stated,
         claim_type(plain),
         _has_negation(plain),
+        tuple(
+            Amount(
+                frozenset(content_stems(group[0].phrase, language)),
+                frozenset(content_stems(group[0].text, language)),
+                tuple(group),
+            )
+            for group in by_place.values()
+        ),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    """Where the words of one sentence are held best: ``chunk`` is -1 when no chunk holds any."""
-
-    sentence: Mapping[str, str]
-    count: int = 0
-    chunk: int = -1
-    first: int = 0
-
-    @property
-    def score(self) -> float:
-        return self.count / len(self.sentence)
-
-
-def _best(sentence: Mapping[str, str], chunks: Sequence[PreparedChunk], size: int) -> _Hit:
-    """The best window over all chunks; the earliest wins a tie."""
-    best = _Hit(sentence)
-    for index, chunk in enumerate(chunks):
-        masks = [mask for stem in sentence if (mask := chunk.masks.get(stem))]
-        if len(masks) <= best.count:
-            continue
-        count, first = _best_of(masks, size)
-        if count > best.count:
-            best = _Hit(sentence, count, index, first)
-            if count == len(sentence):
-                break
-    return best
-
-
-def best_share(sentence: Mapping[str, str], chunks: Sequence[PreparedChunk], size: int) -> float:
-    """Return the largest share of the distinct words that one window of the chunks contains."""
-    return _best(sentence, chunks, size).score
 
 
 def _language(chunks: Sequence[PreparedChunk]) -> str | None:
     return chunks[0].language if chunks else None
-
-
-def _window_bits(first: int, size: int) -> int:
-    """The sentences of a window as a bit mask."""
-    return ((1 << size) - 1) << first
 
 
 def score_claim(
@@ -270,7 +177,8 @@ def score_claim(
     if not sentences:
         return None
     weakest = min(
-        (_best(sentence, chunks, size) for sentence in sentences), key=lambda hit: hit.score
+        (best_hit(sentence, chunks, size, read.amounts) for sentence in sentences),
+        key=lambda hit: hit.score,
     )
     verdicts = (
         text_numbers.judge(stated, context_numbers or merged(chunks), question) if stated else []
@@ -282,21 +190,24 @@ def score_claim(
     usual = _usual(_language(chunks), kind or read.kind)
     needed = _needed(sentences, usual, threshold)
     chunk = chunks[weakest.chunk] if weakest.chunk >= 0 else None
-    window = _window(chunk, weakest.first, size) if chunk else None
-    bits, masks = _window_bits(weakest.first, size), chunk.masks if chunk else {}
+    window = window_span(chunk, weakest.first, size) if chunk else None
+    bits, masks = window_bits(weakest.first, size), chunk.masks if chunk else {}
     return ClaimSupport(
         supported=weakest.score >= needed and not by["fabricated"],
         score=weakest.score,
         chunk=weakest.chunk if chunk else None,
         window=window,
         missing=tuple(
-            word for stem, word in weakest.sentence.items() if not masks.get(stem, 0) & bits
+            word
+            for stem, word in weakest.sentence.items()
+            if not masks.get(stem, 0) & bits and stem not in weakest.restated
         ),
         vetoing=by["fabricated"],
         derived=by["derived"],
         rounded=by["rounded"],
         negated=read.negated,
         window_negated=bool(chunk and window and _has_negation(chunk.text[slice(*window)])),
+        restated=weakest.restated,
     )
 
 
@@ -339,9 +250,9 @@ def supported_together(
     for sentence in sentences:
         held: set[str] = set()
         for chunk in chunks:
-            count, first = best_window(tuple(sentence), chunk)
-            bits = _window_bits(first, WINDOW) if count else 0
-            held |= {stem for stem in sentence if chunk.masks.get(stem, 0) & bits}
+            hit = best_hit(sentence, [chunk], WINDOW, read.amounts)
+            bits = window_bits(hit.first, WINDOW) if hit.count else 0
+            held |= {stem for stem in sentence if chunk.masks.get(stem, 0) & bits} | hit.restated
         if len(held) < needed * len(sentence):
             return False
     verdicts = text_numbers.judge(stated, merged(chunks), question) if stated else []

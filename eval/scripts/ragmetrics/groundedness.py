@@ -21,16 +21,7 @@ from ragmetrics.case_scores import (
 )
 from ragmetrics.citations import Resolver
 from ragmetrics.claim_metrics import CLAIM_METRICS, PreparedAnswer, score_claims
-from ragmetrics.claims import (
-    PreparedChunk,
-    bare,
-    extract,
-    has_threshold,
-    merged,
-    prepare,
-    score_claim,
-    stands_plainly,
-)
+from ragmetrics.claims import bare, extract, has_threshold, score_claim, stands_plainly
 from ragmetrics.facts import Fact, find_facts, nugget_recall
 from ragmetrics.support import SupportModel
 from ragmetrics.text import numbers
@@ -39,6 +30,7 @@ from ragmetrics.text.plain import PlainText, plain
 from ragmetrics.text.quotes import copying
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold, overlap
+from ragmetrics.windows import PreparedChunk, merged, prepare
 
 
 def _prepare_answer(
@@ -60,7 +52,7 @@ def _prepare_answer(
         extraction,
         ready,
         merged(ready),
-        numbers.index(question),
+        numbers.index(question, language),
         tuple(citations.attach(text, extraction.claims, resolver)),
         tuple(resolver.reference(reference) for reference in references),
     )

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice, takewhile
 from typing import Protocol
 
 from ragmetrics.claims import (
@@ -20,19 +21,18 @@ from ragmetrics.claims import (
     ClaimSupport,
     ClaimType,
     ClaimWords,
-    PreparedChunk,
     bare,
-    best_share,
     claim_words,
     score_claim,
 )
 from ragmetrics.support_model import COEFFICIENTS, INTERCEPT, STRENGTHS, THRESHOLD
-from ragmetrics.text import numbers
 from ragmetrics.text.content import content_stems
 from ragmetrics.text.negation import is_opposite
 from ragmetrics.text.numbers import Number, NumberIndex
+from ragmetrics.text.opposites import says_opposite
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold
+from ragmetrics.windows import WINDOW, PreparedChunk, best_share, numbers_of_window
 
 FEATURES = (
     "weakest_share",
@@ -141,10 +141,12 @@ def features(
     """
     read = claim_words(claim, lead)
     stems = {stem: word for sentence in read.sentences for stem, word in sentence.items()}
-    anywhere = sum(any(stem in chunk.masks for chunk in chunks) for stem in stems)
+    anywhere = sum(
+        stem in words.restated or any(stem in chunk.masks for chunk in chunks) for stem in stems
+    )
     return (
         words.score,
-        best_share(stems, chunks, 1),
+        best_share(stems, chunks, 1, read.amounts),
         anywhere / len(stems),
         math.log(len(stems)),
         float(bool(names)),
@@ -171,7 +173,7 @@ def _outside(
         return 0.0
     keys = set(question.keys) if question else set()
     if words.chunk is not None and words.window is not None:
-        keys |= numbers.index(chunks[words.chunk].text[slice(*words.window)]).keys
+        keys |= numbers_of_window(chunks[words.chunk], words.window).keys
     return sum(not number.keys & keys for number in stated) / len(stated)
 
 
@@ -209,11 +211,59 @@ def judge(
 
 def is_denied(claim: str, chunk: PreparedChunk, words: ClaimSupport, lead: str) -> bool:
     """Whether the sentence of the window with most of the claim's words says its opposite."""
-    if words.window is None or not (words.negated or words.window_negated):
+    if words.window is None:
         return False
-    start, end = words.window
-    sentences = [chunk.text[a:b] for a, b in chunk.spans if start <= a and b <= end]
-    return is_opposite(f"{lead} {claim_words(claim, lead).plain}", sentences)
+    text = f"{lead} {claim_words(claim, lead).plain}"
+    if (words.negated or words.window_negated) and is_opposite(text, _sentences(chunk, words)):
+        return True
+    nearest = _nearest_sentences(claim, chunk, words, lead)
+    return bool(nearest) and all(says_opposite(text, sentence) for sentence in nearest)
+
+
+_WINDOW_BITS = (1 << WINDOW) - 1
+
+_MOST_MISSING = 0.15
+"""Share of a claim's words that its window may lack when it says the opposite."""
+
+
+def _nearest_sentences(
+    claim: str, chunk: PreparedChunk, words: ClaimSupport, lead: str
+) -> list[str]:
+    """The sentences of the window with most of the claim's words, if one has nearly all of them.
+
+    None for a claim that a sentence contains letter by letter.
+    """
+    sentences = claim_words(claim, lead).sentences
+    if len(sentences) != 1 or words.window is None:
+        return []
+    stems, first = sentences[0], bisect_left(chunk.spans, (words.window[0], 0))
+    least = len(stems) - max(1, _MOST_MISSING * len(stems))
+    if len(words.missing) > len(stems) - least:
+        return []
+    counts = [0] * WINDOW
+    for stem in stems:
+        mask = chunk.masks.get(stem, 0) >> first & _WINDOW_BITS
+        while mask:
+            lowest = mask & -mask
+            counts[lowest.bit_length() - 1] += 1
+            mask ^= lowest
+    most = max(counts)
+    if most < least:
+        return []
+    nearest = [
+        chunk.text[slice(*chunk.spans[first + place])]
+        for place, count in enumerate(counts)
+        if count == most
+    ]
+    return [] if any(claim.rstrip(". ") in sentence for sentence in nearest) else nearest
+
+
+def _sentences(chunk: PreparedChunk, words: ClaimSupport) -> list[str]:
+    """The sentences of the claim's window."""
+    start, end = words.window or (0, 0)
+    first = bisect_left(chunk.spans, (start, 0))
+    spans = takewhile(lambda span: span[1] <= end, islice(chunk.spans, first, None))
+    return [chunk.text[a:b] for a, b in spans]
 
 
 def pieces(chunk: PreparedChunk, words_at_most: int) -> list[str]:

@@ -12,9 +12,9 @@ import orjson
 
 from judging.answers import JudgedAnswer
 from ragmetrics import claims as ragmetrics_claims
-from ragmetrics.claims import prepare
 from ragmetrics.support import judge
 from ragmetrics.text import numbers
+from ragmetrics.windows import prepare
 from records import claim_labels
 from records import verdicts as records_verdicts
 from records.cases import TestCase

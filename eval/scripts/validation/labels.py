@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ragmetrics.claims import prepare, score_claim
+from ragmetrics.claims import score_claim
 from ragmetrics.stats.agreement import krippendorff_alpha
 from ragmetrics.text.words import fold, spelled
+from ragmetrics.windows import prepare
 from records.claim_labels import (
     CANNOT_TELL,
     FOLDER,

@@ -13,7 +13,8 @@ import re
 from functools import cache, lru_cache
 
 from ragmetrics.text.language import FUNCTION_WORDS
-from ragmetrics.text.numbers import MONTHS, ORDINALS, TENS, UNITS
+from ragmetrics.text.number_scan import MONTHS
+from ragmetrics.text.number_words import ORDINALS, TENS, UNITS
 from ragmetrics.text.words import STOP_WORDS, fold, stem, words
 
 _KEPT_LETTERS = 6

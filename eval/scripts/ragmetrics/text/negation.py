@@ -15,7 +15,7 @@ _SHARED = 0.85
 _REACH = 4
 """Words behind a negation within which the word stands that it negates."""
 
-_NEGATIONS = frozenset({"not", "no", "never", "cannot", "neither", "nor", "none"})
+NEGATIONS = frozenset({"not", "no", "never", "cannot", "neither", "nor", "none"})
 
 _TURNS = """
 only unless without nobody nothing until except lack free fail refuse reject deny prevent prohibited
@@ -44,15 +44,15 @@ def is_opposite(claim: str, sentences: Sequence[str]) -> bool:
     unless, without, fail, ...) is in one of them alone. For texts that were edited: paraphrases
     of an opposite are not seen, and of answers from passages it vetoes next to none.
     """
-    ours = _Side(claim)
-    sides = [_Side(sentence) for sentence in sentences]
+    ours = Side(claim)
+    sides = [Side(sentence) for sentence in sentences]
     most = max(map(ours.shares, sides), default=0)
     if not most or most < _SHARED * len(ours.stems):
         return False
     return all(ours.denies(side) for side in sides if ours.shares(side) == most)
 
 
-class _Side:
+class Side:
     """A text with its negations, its turning words and its other content words."""
 
     def __init__(self, text: str) -> None:
@@ -61,14 +61,14 @@ class _Side:
             text = text.replace(short, full)
         text = _PAIR.sub(r"not \1and", text)
         self.words = words(text)
-        self.negations = [at for at, word in enumerate(self.words) if word in _NEGATIONS]
+        self.negations = [at for at, word in enumerate(self.words) if word in NEGATIONS]
         self.turns = Counter(word for word in map(stem, self.words) if word in _TURNING)
-        self.stems = content_stems(text, None).keys() - _NEGATIONS
+        self.stems = content_stems(text, None).keys() - NEGATIONS
 
-    def shares(self, other: _Side) -> int:
+    def shares(self, other: Side) -> int:
         return len(self.stems & other.stems)
 
-    def _swaps(self, other: _Side) -> bool:
+    def _swaps(self, other: Side) -> bool:
         """Whether one says *with* where the other says *without*."""
         bare, full = (self, other) if "without" in self.words else (other, self)
         without = Counter([stem("without")])
@@ -79,7 +79,7 @@ class _Side:
             and "with" not in bare.words
         )
 
-    def denies(self, other: _Side) -> bool:
+    def denies(self, other: Side) -> bool:
         if not self.negations and not other.negations:
             return self._swaps(other)
         if sorted((len(self.negations), len(other.negations))) != [0, 1]:

@@ -48,15 +48,15 @@ class _Edit(NamedTuple):
 def plain(text: str) -> PlainText:
     """The cleaned text without its wrappings, and the way back; the last 64 usual ones are kept."""
     text = clean(text)
-    if _WRAPS.search(text) is None:
+    if not any(sign in text for sign in _SIGNS) and not text.lstrip().startswith(_FIRST_SIGNS):
         return PlainText(text)
     return (_known_plain if len(text) <= _USUAL_LENGTH else _plain)(text)
 
 
 _USUAL_LENGTH = 20_000
 
-_WRAPS = re.compile(r"[*_&<>{\"|`#]|~~~")
-"""Every wrapping has one of these."""
+_SIGNS, _FIRST_SIGNS = "*_#&<", ("{", '"', "|", "`", "~")
+"""Every wrapping has one of the former, or begins with one of the latter."""
 
 
 def _plain(text: str) -> PlainText:

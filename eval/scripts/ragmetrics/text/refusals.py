@@ -169,8 +169,10 @@ _ASKED = 2 / 3
 """Share of the words of one of two questions from which sentences answer it."""
 
 _DEGREES = frozenset(
-    ("many", "much", "long", "often", "far", "high", "large")
-    + ("hoch", "lang", "lange", "viel", "viele", "oft", "weit", "groß")
+    [
+        *("many", "much", "long", "often", "far", "high", "large"),
+        *("hoch", "lang", "lange", "viel", "viele", "oft", "weit", "groß"),
+    ]
 )
 """Words that only ask how much of something there is."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -45,7 +45,7 @@ _COMPOSING = frozenset(
 ) | {chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}
 
 # One alternative a kind: numbers stay whole, scripts written without spaces are cut into runs.
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff"
 )
@@ -60,15 +60,26 @@ _MARKS = (
 )
 
 _WORD = re.compile(
-    rf"[{_UNSPACED}]+|\d+(?:[.,]\d+)+"
-    rf"|[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}])*(?:'[^\W\d_{_UNSPACED}]+)*",
+    rf"[{UNSPACED}]+|\d+(?:[.,]\d+)+"
+    rf"|[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{_MARKS}])*(?:'[^\W\d_{UNSPACED}]+)*",
     re.UNICODE,
 )
 
 _ASCII_WORD = re.compile(r"\d+(?:[.,]\d+)+|[A-Za-z0-9]+(?:'[A-Za-z]+)*", re.ASCII)
 """The same words of a text in ASCII, twice as fast."""
 
-_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_IS_UNSPACED = re.compile(rf"[{UNSPACED}]")
+
+
+def by_letter(listed: Iterable[str]) -> str:
+    """Return a pattern that tries words by their first letter: half the time of a list.
+
+    A star at the end of a word stands for any ending.
+    """
+    rests: dict[str, list[str]] = {}
+    for word in sorted(listed, key=len, reverse=True):
+        rests.setdefault(word[0], []).append(word[1:].replace("*", r"\w*"))
+    return "|".join(f"{letter}(?:{'|'.join(ends)})" for letter, ends in rests.items())
 
 
 @dataclass(frozen=True, slots=True)
