@@ -40,7 +40,16 @@ from ragmetrics import (
     tools,
     windows,
 )
-from ragmetrics.text import gold_quotes, numbers, phrase_search, tfidf, topics
+from ragmetrics.text import (
+    gold_quotes,
+    measures,
+    number_forms,
+    number_scan,
+    numbers,
+    phrase_search,
+    tfidf,
+    topics,
+)
 from ragmetrics.text import words as word_lists
 from ragmetrics.text.asked_questions import AskedQuestions
 from records.tool_calls import ExpectedTool, ToolCall
@@ -189,6 +198,12 @@ _KNOWN_TEXT = "We pay for thirty days and 1.5 nights. It is not free."
 
 _STEPS = tuple(paths.STEPS)
 
+
+def _numbers(text: str) -> Iterator[re.Match[str]]:
+    """The matches that are digits or number words."""
+    return (match for match in number_scan.matches(text) if match["core"] or match["word"])
+
+
 CALLS: dict[str, Callable[[str], Any]] = {
     "text.topics.word_sets": lambda text: topics.word_sets([text]),
     "text.topics.telling_words": lambda text: topics.telling_words(
@@ -199,6 +214,11 @@ CALLS: dict[str, Callable[[str], Any]] = {
         dict.fromkeys(_words(t), ""), _prepared(t), 3
     ),
     "windows.best_window": lambda t: windows.best_window(_words(t), windows.prepare(t)),
+    "windows.best_hit": lambda t: windows.best_hit(dict.fromkeys(_words(t), ""), _prepared(t), 3),
+    "windows.numbers_of_window": lambda t: windows.numbers_of_window(
+        windows.prepare(t), (0, len(t))
+    ),
+    "windows.window_span": lambda t: windows.window_span(windows.prepare(f"It is. {t}"), 0, 3),
     "claims.extract": lambda t: claims.extract(t, clauses=True),
     "context.mattr": lambda t: context.mattr([_words(t), _words(t)]),
     "context.ngram_overlap": lambda t: context.ngram_overlap(_words(t), _words(t)),
@@ -274,6 +294,18 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "support.pieces": lambda t: support.pieces(windows.prepare(t), 20),
     "text.asked_questions.AskedQuestions.add": _asked,
     "text.asked_questions.AskedQuestions.closeness": lambda t: _asked(t).closeness(t),
+    "text.measures.unit_after": lambda t: measures.unit_after(t, 0),
+    "text.number_forms.signs": lambda t: number_forms.signs(
+        t, len(t) // 2, len(t), number_forms.falls(t)
+    ),
+    "text.number_scan.amounts": lambda t: [
+        number_scan.amounts(match, comma=True) for match in _numbers(t)
+    ],
+    "text.number_scan.is_bare": lambda t: [number_scan.is_bare(match) for match in _numbers(t)],
+    "text.number_scan.keys_of": lambda t: [
+        number_scan.keys_of(match, comma=True) for match in number_scan.matches(t)
+    ],
+    "text.numbers.NumberIndex.note": lambda t: numbers.NumberIndex().note([("i", t)]),
     "text.numbers.judge": lambda t: numbers.judge(numbers.numbers(t), numbers.index(t)),
     "text.phrase_search.PhraseSearch.all_in": lambda t: phrase_search.PhraseSearch(
         ["a b", "i (?:do not|cannot) know"]
@@ -306,7 +338,8 @@ CALLS: dict[str, Callable[[str], Any]] = {
 NO_TEXT = re.compile(
     r"ragmetrics\.(?:catalogue|stats|judged|case_scores|safety|retrieval)\b"
     r"|ragmetrics\.pipeline\.(?:ResponseTotals|is_largest|run_budgets|stage_budgets)"
-    r"|ragmetrics\.(?:claims\.has_threshold|text\.language\.is_covered|matching\.(?:scope_miss|kind_of|is_within))"
+    r"|ragmetrics\.(?:claims\.has_threshold|text\.language\.is_covered|text\.number_scan\.value_key"
+    r"|matching\.(?:scope_miss|kind_of|is_within))"
     r"|ragmetrics\.groundedness\.share|guardrails\.pii\.luhn_valid|guardrails\.linear\.LinearModel\.(?:to|from)_json"
     r"|guardrails\.fitting\.fit$"
 )

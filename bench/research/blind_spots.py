@@ -80,9 +80,9 @@ def _personal(what: str, text: str) -> BlindSpot:
 
 BLIND_SPOTS: tuple[BlindSpot, ...] = (
     _claim(
-        "who did what to whom",
-        "Globex bought Acme in 2019.",
-        "Acme bought Globex in 2019.",
+        "who did what to whom, when other words stand between them",
+        "Globex, then a small company, bought Acme in 2019.",
+        "Acme, then a large group, bought the small company Globex in 2019.",
         "not supported",
     ),
     _claim(

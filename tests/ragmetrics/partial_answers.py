@@ -66,6 +66,10 @@ PARTIAL = (
 
 FULL = (
     (
+        "営業時間は何時から何時までですか。",
+        "図書館は駅の近くにあります。営業時間は記載されていません。",
+    ),
+    (
         "Are dogs and cats allowed in the hostel?",
         "The hostel has 40 beds. The notes do not mention pets.",
     ),

@@ -35,7 +35,7 @@ from ragmetrics.windows import (
     window_span,
 )
 
-SUPPORT_RULES = 4
+SUPPORT_RULES = 5
 
 THRESHOLDS: dict[ClaimType, float] = {"assertion": 0.55, "inference": 0.45, "general": 0.55}
 """Thresholds for English; ``support_model.py`` has those measured for other languages."""
@@ -159,6 +159,7 @@ def score_claim(
     lead: str = "",
     threshold: float | None = None,
     size: int = WINDOW,
+    restated: bool = True,
 ) -> ClaimSupport | None:
     """Check one claim against chunks; return None when it has no content word.
 
@@ -171,13 +172,16 @@ def score_claim(
         lead: words put before a short list item; its numbers are not checked.
         threshold: instead of the type's own (0.55 assertion and general, 0.45 inference).
         size: sentences in a window.
+        restated: count the words of amounts that the window states in other words (2 kg as
+            2,000 g).
     """
     read = claim_words(claim, lead, _language(chunks))
     sentences, stated = read.sentences, read.stated
+    amounts = read.amounts if restated else ()
     if not sentences:
         return None
     weakest = min(
-        (best_hit(sentence, chunks, size, read.amounts) for sentence in sentences),
+        (best_hit(sentence, chunks, size, amounts) for sentence in sentences),
         key=lambda hit: hit.score,
     )
     verdicts = (
@@ -259,7 +263,7 @@ def supported_together(
     return "fabricated" not in verdicts
 
 
-CLAIM_RULES = 2
+CLAIM_RULES = 3
 
 ClaimType = Literal["assertion", "inference", "general"]
 

@@ -146,7 +146,7 @@ def features(
     )
     return (
         words.score,
-        best_share(stems, chunks, 1, read.amounts),
+        best_share(stems, chunks, 1, read.amounts if words.restated else ()),
         anywhere / len(stems),
         math.log(len(stems)),
         float(bool(names)),

@@ -1,4 +1,4 @@
-"""Chunks made ready for claims, and the window of one that holds most words of a sentence."""
+"""Prepares chunks for claims, and finds the window with most words of a sentence."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ def window_bits(first: int, size: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """Where the words of one sentence are held best: ``chunk`` is -1 when no chunk holds any."""
+class WindowHit:
+    """The window with most words of a sentence: ``chunk`` is -1 when no chunk holds any."""
 
     sentence: Mapping[str, str]
     count: int = 0
@@ -142,16 +142,16 @@ class Hit:
         return (self.count + len(self.restated)) / len(self.sentence)
 
 
-def _best(sentence: Mapping[str, str], chunks: Sequence[PreparedChunk], size: int) -> Hit:
+def _best(sentence: Mapping[str, str], chunks: Sequence[PreparedChunk], size: int) -> WindowHit:
     """The best window over all chunks; the earliest wins a tie."""
-    best = Hit(sentence)
+    best = WindowHit(sentence)
     for index, chunk in enumerate(chunks):
         masks = [mask for stem in sentence if (mask := chunk.masks.get(stem))]
         if len(masks) <= best.count:
             continue
         count, first = _best_of(masks, size)
         if count > best.count:
-            best = Hit(sentence, count, index, first)
+            best = WindowHit(sentence, count, index, first)
             if count == len(sentence):
                 break
     return best
@@ -162,7 +162,7 @@ def best_hit(
     chunks: Sequence[PreparedChunk],
     size: int,
     amounts: Sequence[Amount] = (),
-) -> Hit:
+) -> WindowHit:
     """Return the window with most words of a sentence, and those of amounts that it restates."""
     return _with_amounts(_best(sentence, chunks, size), chunks, size, amounts)
 
@@ -181,8 +181,8 @@ def best_share(
 
 
 def _with_amounts(
-    hit: Hit, chunks: Sequence[PreparedChunk], size: int, amounts: Sequence[Amount]
-) -> Hit:
+    hit: WindowHit, chunks: Sequence[PreparedChunk], size: int, amounts: Sequence[Amount]
+) -> WindowHit:
     """The hit with the words of amounts that its window states in other words: 2 kg as 2,000 g."""
     if hit.chunk < 0 or hit.count == len(hit.sentence) or not amounts:
         return hit

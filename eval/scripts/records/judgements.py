@@ -24,7 +24,7 @@ STALE = "judged before its answer or labels changed"
 
 OTHERS = "Lines of verdicts.jsonl by another judge, prompt or temperature, which are ignored: {}."
 
-ABSTENTION_RULES = 2
+ABSTENTION_RULES = 3
 """Version of the rules by which code recognises an abstention (ragmetrics.abstention). Raise it
 with them: a judgement rests on whether the answer was taken for one."""
 

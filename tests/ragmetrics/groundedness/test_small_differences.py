@@ -150,6 +150,10 @@ def test_other_numbers_of_the_text_tell_how_decimals_are_written() -> None:
         ("Sales rose in May and fell in June.", "Sales fell in June, they rose in May."),
         ("The price rose in May.", "The wage fell in May."),  # of another thing: no opposite
         ("The plan includes support.", "All plans include support."),
+        (
+            "A tank of 3000 litres collects rain water.",
+            "Rain water is collected in a tank of 3000 litres.",
+        ),
     ],
 )
 def test_what_turns_twice_or_elsewhere_is_no_opposite(claim: str, passage: str) -> None:

@@ -10,7 +10,7 @@ DECIDED = "an answer in a covered language, or the bot's own abstained"
 
 
 def _row(name: str, meaning: str, **more: Any) -> Metric:
-    row: dict[str, Any] = {"source": "this toolkit", "version": 5} | more
+    row: dict[str, Any] = {"source": "this toolkit", "version": 6} | more
     return Metric(name, "abstention", meaning, **row)
 
 
@@ -48,7 +48,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the bot answers an answerable question, or abstains from an unanswerable one",
         binary=True,
         needs=f"answerable; {DECIDED}",
-        version=2,
+        version=3,
         headline=5,
         primary=True,
         words="Right decisions to answer or to decline",

@@ -8,7 +8,7 @@ from ragmetrics.catalogue.metric import Metric, MetricSection
 
 
 def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **more: Any) -> Metric:
-    row: dict[str, Any] = {"version": 3} | more
+    row: dict[str, Any] = {"version": 4} | more
     return Metric(name, "groundedness", meaning, needs, source, **row)
 
 
@@ -41,7 +41,7 @@ ROWS: tuple[Metric, ...] = (
         short="support",
         primary=True,
         target="claim_support_rate",
-        version=5,
+        version=6,
         words="Claims that the passages support",
         says="supports in an average answer {value} of claims with passages",
     ),
@@ -52,7 +52,7 @@ ROWS: tuple[Metric, ...] = (
         CLAIMS,
         "this toolkit; agreement with people in docs/validation.md",
         headline=2,
-        version=5,
+        version=6,
         words="How far the passages cover a claim",
         counted="number",
     ),
@@ -61,7 +61,7 @@ ROWS: tuple[Metric, ...] = (
         "claims that no context supports",
         CLAIMS,
         "claims",
-        version=5,
+        version=6,
         words="Claims without support",
     ),
     _row(
@@ -69,21 +69,21 @@ ROWS: tuple[Metric, ...] = (
         "claims whose strength (.40 to .55) does not decide whether they are supported / claims",
         ENGLISH,
         higher_is_better=False,
-        version=1,
+        version=2,
         words="Claims that the heuristic cannot decide",
     ),
     _row(
         "claim_support_low",
         "claim_support_rate if all unsure claims failed; not a confidence interval",
         ENGLISH,
-        version=1,
+        version=2,
         words="Claims that the passages surely support",
     ),
     _row(
         "claim_support_high",
         "claim_support_rate if all unsure claims held; not a confidence interval",
         ENGLISH,
-        version=1,
+        version=2,
         words="Claims that do not surely lack support",
     ),
     _row(
@@ -91,7 +91,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when no claim of the answer surely lacks support (strength below .40)",
         ENGLISH,
         binary=True,
-        version=1,
+        version=2,
         words="Answers without a claim that surely lacks support",
     ),
     _count(
@@ -102,7 +102,7 @@ ROWS: tuple[Metric, ...] = (
         headline=3,
         short="numbers",
         target="numeric_fabrications",
-        version=4,
+        version=5,
         words="Numbers in no source",
     ),
     _row(
@@ -121,14 +121,14 @@ ROWS: tuple[Metric, ...] = (
         headline=5,
         short="cited",
         target="citation_validity_content",
-        version=5,
+        version=6,
         words="Citations that support their claim",
     ),
     _row(
         "citation_coverage",
         "claims with a citation / claims",
         "an answer with claims",
-        version=4,
+        version=5,
         words="Claims that have a citation",
     ),
     _row(
@@ -138,7 +138,7 @@ ROWS: tuple[Metric, ...] = (
         MARKS,
         "ALCE citation recall (Gao et al. 2023) over the claims with a citation; ALCE divides by "
         "all sentences",
-        version=6,
+        version=7,
         words="Claims that their citations support together",
     ),
     _row(
@@ -148,7 +148,7 @@ ROWS: tuple[Metric, ...] = (
         "without it",
         MARKS,
         "ALCE citation precision (Gao et al. 2023), support by words instead of a model",
-        version=4,
+        version=5,
         compared=True,
         words="Citations that their claim needs",
     ),
@@ -156,7 +156,7 @@ ROWS: tuple[Metric, ...] = (
         "expected_claim_recall",
         "expected claims that the answer states / expected claims",
         "expected_claims; an answer",
-        version=5,
+        version=6,
         compared=True,
         words="Expected claims that the answer states",
     ),
@@ -165,7 +165,7 @@ ROWS: tuple[Metric, ...] = (
         "forbidden claims that a sentence of the answer states and does not deny",
         "forbidden_claims; an answer",
         "claims",
-        version=5,
+        version=6,
         compared=True,
         words="Forbidden claims that the answer states",
     ),
@@ -181,7 +181,7 @@ ROWS: tuple[Metric, ...] = (
         "gold facts; an abstention is scored like any answer",
         NUGGETS,
         TREC_RAG,
-        version=2,
+        version=3,
         words="Vital facts in the answer, word for word",
     ),
     _row(
@@ -189,7 +189,7 @@ ROWS: tuple[Metric, ...] = (
         "gold facts, vital or not, that the answer contains in the same way / gold facts",
         NUGGETS,
         TREC_RAG,
-        version=2,
+        version=3,
         words="Facts in the answer, word for word",
     ),
     _row(
@@ -214,7 +214,7 @@ ROWS: tuple[Metric, ...] = (
         WORDS,
         "extractive fragment coverage (Grusky et al. 2018), spans from five words",
         higher_is_better=False,
-        version=4,
+        version=5,
         words="Answer text copied from passages",
     ),
     _count(
@@ -222,7 +222,7 @@ ROWS: tuple[Metric, ...] = (
         "the longest copied span",
         WORDS,
         "words",
-        version=4,
+        version=5,
         words="Longest copied text",
     ),
     _row(
@@ -236,7 +236,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when there is an answer",
         "a result",
         binary=True,
-        version=1,
+        version=2,
         words="Answers that are not empty",
     ),
     _row(
@@ -252,7 +252,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the answer cites or lists a source",
         "an answer; not unanswerable",
         binary=True,
-        version=1,
+        version=2,
         words="Answers with a source",
     ),
     _row(
@@ -260,7 +260,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the answer is neither a refusal nor an error message",
         "an answer; not unanswerable",
         binary=True,
-        version=4,
+        version=5,
         words="Answers that are neither refusal nor error text",
     ),
     _row(
@@ -287,7 +287,7 @@ RUN_ROWS: tuple[Metric, ...] = (
         "training set; above .30 the threshold may be wrong",
         "100 English claims in the run, judged by word features",
         higher_is_better=False,
-        version=1,
+        version=2,
         words="Distance from the texts used to set the threshold",
         counted="number",
     ),

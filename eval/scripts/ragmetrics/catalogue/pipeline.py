@@ -27,6 +27,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the outcome (blocked, clarify, no_results, uncertain, success, no_citation) is the "
         "expected one",
         "expected_outcome",
+        version=2,
         headline=3,
         words="Responses that end as expected",
     ),
@@ -55,6 +56,7 @@ ROWS: tuple[Metric, ...] = (
         "citations_ok",
         "1 when at least min_citations sources are cited",
         "min_citations",
+        version=2,
         compared=True,
         words="Responses with enough citations",
     ),
@@ -63,7 +65,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when every check that applies passes, 0 when the call failed or its asked result is "
         "missing",
         "any pipeline label",
-        version=2,
+        version=3,
         headline=1,
         overview=1,
         primary=True,

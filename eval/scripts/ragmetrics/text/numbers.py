@@ -313,7 +313,7 @@ _FRACTION = re.compile(rf"\b({'|'.join(_FRACTIONS)})\b")
 
 
 def amounts_in_words(text: str) -> list[Number]:
-    """Return what a text says in words that need no source: "an hour", "half" of the users."""
+    """Return amounts in words that need no source: "an hour", "half" of the users."""
     folded = fold(text)
     found: list[tuple[int, int, frozenset[Key]]] = [
         (start, end, frozenset(value_key(amount * size, name) for name, size in measures))
@@ -331,7 +331,7 @@ def amounts_in_words(text: str) -> list[Number]:
 
 
 def index_of_amounts(text: str, language: str | None = None) -> NumberIndex:
-    """Return the index of what a text states as an amount, without words that only hint at one."""
+    """Return the index of the amounts of a text, without words that only hint at a number."""
     result = NumberIndex()
     for number in (*numbers(text, claim=False, language=language), *amounts_in_words(text)):
         _note(result, number)

@@ -252,7 +252,7 @@ def _is_swapped(ours: Sequence[str], own: _Content, theirs: Sequence[str], other
             return (
                 _is_verb(ours, verbs[0])
                 and _is_verb(theirs, verbs[1])
-                and _is_passive(ours, verbs[0]) == _is_passive(theirs, verbs[1])
+                and _is_after_be(ours, verbs[0]) == _is_after_be(theirs, verbs[1])
             )
     return False
 
@@ -277,8 +277,9 @@ def _is_verb(listed: Sequence[str], at: int) -> bool:
     )
 
 
-def _is_passive(listed: Sequence[str], at: int) -> bool:
-    return not _BE.isdisjoint(listed[max(0, at - 2) : at]) and "by" in listed[at + 1 : at + 3]
+def _is_after_be(listed: Sequence[str], at: int) -> bool:
+    """Whether a verb is passive, or a comparative: is managed by, is larger than."""
+    return not _BE.isdisjoint(listed[max(0, at - 2) : at])
 
 
 def _changes_voice(
@@ -286,8 +287,13 @@ def _changes_voice(
 ) -> bool:
     """Whether the same order of words is active in one text and passive in the other."""
     for (_, at), (_, there) in zip(own[1:-1], other[1:-1], strict=True):
-        passive = _is_passive(ours, at), _is_passive(theirs, there)
+        passive = _is_by(ours, at), _is_by(theirs, there)
         active, place = (theirs, there) if passive[0] else (ours, at)
         if passive[0] != passive[1]:
             return _is_verb(active, place) and "by" not in active
     return False
+
+
+def _is_by(listed: Sequence[str], at: int) -> bool:
+    """Whether a verb is passive and its agent follows."""
+    return _is_after_be(listed, at) and "by" in listed[at + 1 : at + 3]

@@ -179,9 +179,15 @@ _DEGREES = frozenset(
 _QUESTION_ENDS = re.compile(r"(?<=[?？؟])|(?<=[.!])\s")
 
 
+_QUESTION_MARK = re.compile("[?？؟]")
+
+_MOST_PARTS = 6
+
+
 @cache
 def _joins(code: str) -> re.Pattern[str]:
-    return _any([phrases()[code].also if code in phrases() else ""], r"(?<!\w)(?:{})(?!\w)|[?？؟]")
+    joining = phrases()[code].also if code in phrases() else ""
+    return _any([joining], r"(?<!\w)(?:{})(?!\w)|[?？؟]") if joining else _QUESTION_MARK
 
 
 def _question_parts(question: str, language: str | None) -> list[set[str]]:
@@ -199,10 +205,10 @@ def answers_a_part(question: str, statement: str, declining: str, language: str 
     """Return True if a text answers one part of a question, and another text declines the rest.
 
     The first has two thirds of the content words that only one part has, the second none of them.
-    False for a question of one part.
+    False for a question of one part, or of more than six.
     """
     parts = _question_parts(question, language)
-    if len(parts) < 2:
+    if not 2 <= len(parts) <= _MOST_PARTS:
         return False
     ours, theirs = (content_stems(fold(text), language).keys() for text in (statement, declining))
     for place, part in enumerate(parts):
