@@ -286,7 +286,7 @@ def test_an_answer_of_tools_alone_is_judged(settings: Make, subject: Any, verdic
 def test_a_judgement_rests_on_the_results_of_tools(subject: Any) -> None:
     """Without any, the subject is what it was before tools were read."""
     plain, seeing, other = subject(), subject(), subject()
-    assert plain.answer_sha256("groundedness") == "5e57be9018ef28fac31b4a0e"
+    assert plain.answer_sha256("groundedness") == "a02af1601806088e0c602850"
     seeing.result.seen_tools, other.result.seen_tools = [RAIN], ["It snows."]
     subjects = {asked.answer_sha256("groundedness") for asked in (plain, seeing, other)}
     assert len(subjects) == 3

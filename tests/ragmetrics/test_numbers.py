@@ -134,6 +134,25 @@ def test_number_words(phrase: str, value: float) -> None:
         ("It shuts at 2:30.", "It shuts at 14:30.", "found"),  # morning or afternoon is left open
         ("It shuts at 12 am.", "It shuts at noon.", "fabricated"),
         ("It was built in the 1980s.", "It was built in 1991.", "fabricated"),
+        ("It was -5 degrees.", "It was 5 degrees.", "fabricated"),
+        ("It was 5 degrees.", "It was -5 degrees.", "fabricated"),
+        ("It was -5 degrees.", "It was 5 degrees below zero.", "found"),
+        ("It changed by -5 %.", "It fell by 5 %.", "found"),
+        ("It changed by -5 %.", "It rose by 5 %.", "fabricated"),
+        ("It takes 120 minutes.", "It takes 2 hours.", "found"),
+        ("It takes 12 minutes.", "It takes 2 hours.", "fabricated"),
+        ("It takes 2 minutes.", "It takes 2 hours.", "fabricated"),  # the same digits
+        ("It takes 2 minutes.", "It takes 2 hours, or 2 if you run.", "found"),  # 2 of what?
+        ("It takes 150 minutes.", "It takes 2 hours and 30 minutes.", "found"),  # 120 + 30
+        ("It lasts 730 days.", "It lasts 2 years.", "fabricated"),  # not exact
+        ("It holds 1024 MB.", "It holds 1 GB.", "found"),
+        ("It holds 1000 MB.", "It holds 1 GB.", "found"),
+        ("It weighs 16 oz.", "It weighs 1 lb.", "found"),
+        ("It costs 250 cents.", "It costs $2.50.", "found"),
+        ("It costs 25 cents.", "It costs $2.50.", "fabricated"),
+        ("料金は20ユーロです。", "料金は30ユーロです。", "fabricated"),
+        ("料金は2万円です。", "料金は20,000円です。", "found"),
+        ("2026年5月3日", "2026-05-03", "days"),
     ],
 )
 def test_verdicts(claim: str, context: str, verdict: str | list[str]) -> None:

@@ -67,7 +67,7 @@ def test_numbers_states_and_evidence(finished: Any) -> None:
     assert found["mean"]["hallucination_on_unanswerable"] == 0.5
     assert found["mean"]["over_refusal"] == 0.5
     assert found["mean"]["abstention_f1"] == 0.5  # tp 1, fp 1, fn 1: 2 / (2 + 2)
-    assert found["definitions"]["abstention_f1"] == "abstention/abstention_f1@5"
+    assert found["definitions"]["abstention_f1"] == "abstention/abstention_f1@6"
     counts = [found[name]["abstention_f1"] for name in ("n", "not_applicable", "failed")]
     assert counts == [4, 1, 1]
     counts = [found[name]["over_refusal"] for name in ("n", "not_applicable", "failed")]

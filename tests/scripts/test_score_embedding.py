@@ -69,8 +69,8 @@ def test_numbers_states_and_evidence(finished: Any, embedded: Counter[str]) -> N
     # near: its sentence is a window; far: (dogs sleep) . (cats bark) = 0
     assert found["mean"]["answer_hallucination"] == 0.5
     assert found["mean"]["answer_hallucination@2"] == 0.5
-    assert found["definitions"]["answer_hallucination"] == "embedding/answer_hallucination@1"
-    assert found["definitions"]["answer_hallucination@2"] == "embedding/answer_hallucination@2"
+    assert found["definitions"]["answer_hallucination"] == "embedding/answer_hallucination@3"
+    assert found["definitions"]["answer_hallucination@2"] == "embedding/answer_hallucination@4"
     counts = [found[name]["answer_correctness"] for name in ("n", "not_applicable", "failed")]
     assert counts == [2, 1, 1]
     assert found["options"]["model"].startswith("all-MiniLM-L6-v2 ")

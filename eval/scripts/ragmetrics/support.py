@@ -28,7 +28,7 @@ from ragmetrics.claims import (
 from ragmetrics.support_model import COEFFICIENTS, INTERCEPT, STRENGTHS, THRESHOLD
 from ragmetrics.text.content import content_stems
 from ragmetrics.text.negation import is_opposite
-from ragmetrics.text.numbers import Number, NumberIndex
+from ragmetrics.text.numbers import Number, NumberIndex, is_a_fall
 from ragmetrics.text.opposites import says_opposite
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold
@@ -171,10 +171,17 @@ def _outside(
     """The share of the claim's numbers that neither its window nor the question holds."""
     if not stated:
         return 0.0
-    keys = set(question.keys) if question else set()
+    keys = question.keys if question else frozenset()
+    held = NumberIndex()
     if words.chunk is not None and words.window is not None:
-        keys |= numbers_of_window(chunks[words.chunk], words.window).keys
-    return sum(not number.keys & keys for number in stated) / len(stated)
+        held = numbers_of_window(chunks[words.chunk], words.window)
+    missing = (
+        number.keys.isdisjoint(held.keys)
+        and number.keys.isdisjoint(keys)
+        and not is_a_fall(number, held)
+        for number in stated
+    )
+    return sum(missing) / len(stated)
 
 
 def judge(

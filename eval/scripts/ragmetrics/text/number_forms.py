@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from ragmetrics.text.words import UNSPACED, by_letter
 
@@ -48,7 +49,7 @@ perdit* cal* perda* queda* daal* daling* verlies* spad* strat* sjunk* förlust*
 _FALLS = re.compile(rf"\b(?:{by_letter(_FALLING.split())})\b")
 """Words that say a minus: a number beside one is the same with and without it."""
 
-_BEFORE = frozenset("- $€£¥₹")
+_BEFORE, _AFTER = frozenset("- $€£¥₹"), frozenset(" °")
 
 _LONGEST = 10
 """Characters of "negative " and a sign of a currency."""
@@ -59,7 +60,7 @@ _BESIDE = 40
 _MINUS = re.compile(r"(?:(?:^|[\s(=:;,<>~≤≥/$€£¥₹])-|\b(?:minus|negative) )[$€£¥₹]?\Z")
 
 _BELOW = re.compile(
-    r"\s?(?:°\s?[cf]?|degrees?(?: (?:celsius|fahrenheit))?|grad)?\s?"
+    r" ?(?:(?:° ?|degrees?|grad)(?: ?(?:[cf]|celsius|fahrenheit)\b)?)? ?"
     r"(?:below (?:zero|freezing)|unter null)\b"
 )
 
@@ -70,23 +71,23 @@ def falls(folded: str) -> list[int]:
 
 
 def signs(
-    folded: str, start: int, end: int, falling: list[int]
+    folded: str, start: int, end: int, falling: Sequence[int]
 ) -> tuple[tuple[int, ...], int, int]:
     """Return the signs that a number may have, and where it begins and ends with them.
 
-    Both where the text leaves it open. ``falling``: the places of words that say a minus.
+    Both where the text leaves it open. ``falling``: the places of words that say a minus, if they
+    matter.
     """
-    before = folded[start - 1 : start]
-    if before in _BEFORE and (falling or "-" in folded[max(0, start - 2) : start]):
+    if folded[start - 1 : start] in _BEFORE:
         minus = _MINUS.search(folded[max(0, start - _LONGEST) : start])
         if minus is not None:
             line = folded.rfind("\n", 0, start) + 1
             is_marker = not folded[line:start].strip(" -")  # "-5 items": a list without blanks
             return (1, -1) if is_marker else (-1,), start - len(minus[0].lstrip()), end
+    if folded[end : end + 1] in _AFTER and (below := _BELOW.match(folded, end)):
+        return (-1,), start, below.end()
     if not falling:
         return (1,), start, end
     nearest = bisect_left(falling, start - _BESIDE)
-    if nearest == len(falling) or falling[nearest] > end + _BESIDE:
-        return (1,), start, end
-    below = _BELOW.match(folded, end)
-    return ((1, -1), start, end) if below is None else ((-1,), start, below.end())
+    is_beside = nearest < len(falling) and falling[nearest] <= end + _BESIDE
+    return (1, -1) if is_beside else (1,), start, end

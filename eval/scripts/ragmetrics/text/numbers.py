@@ -102,12 +102,12 @@ _BETWEEN = re.compile(r"\s?(?:,|and|und|et|y|e|en)?\s?")
 
 @dataclass(slots=True)
 class _Amount:
-    """A number with a unit: its place in the list, the sizes of its units, and its end."""
+    """A number with a unit: the sizes of its units, how much that is, and its end."""
 
-    place: int
     sizes: dict[str, float]
     totals: dict[str, float]
     end: int
+    place: int = -1
 
 
 def _unit(match: re.Match[str], folded: str) -> tuple[tuple[Measure, ...], int]:
@@ -129,10 +129,11 @@ def _key_of_amount(amount: float, dimension: str) -> Key:
 
 
 def _join(found: list[Number], parts: list[_Amount], folded: str, new: _Amount) -> None:
-    """Give the parts of one amount (1 hour 30 minutes) the keys of the whole.
+    """Give the last number and those before it that are parts of one amount the keys of the whole.
 
-    ``parts``: the amounts so far that may be its parts, which follow each other.
+    ``parts``: the amounts before it that may be its parts (1 hour 30 minutes).
     """
+    new.place = len(found) - 1
     if parts:
         last = parts[-1]
         shared = {name for name, size in new.sizes.items() if last.sizes.get(name, 0) > size}
@@ -155,14 +156,19 @@ def numbers(text: str, *, claim: bool = True, language: str | None = None) -> li
     2", "one", and numbers in words that are no cardinals. Without it everything that may justify a
     number counts. ``language``: by which 1.500 is read, when the text does not tell itself.
     """
-    result: list[Number] = []
     folded = fold(text)
     if not holds_number(folded):
-        return result
+        return []
     if claim:
         folded = _IDIOM.sub(_blank, fold(_CODE.sub(_blank, _MARK.sub(_blank, text))))
+    return _read(folded, claim, language, falls(folded) if claim else ())
+
+
+def _read(
+    folded: str, claim: bool, language: str | None, falling: Sequence[int] = ()
+) -> list[Number]:
+    result: list[Number] = []
     comma: bool | None = None
-    falling = falls(folded)
     seen: Counter[str] = Counter()
     parts: list[_Amount] = []
     for match in matches(apart(folded)):
@@ -172,7 +178,6 @@ def numbers(text: str, *, claim: bool = True, language: str | None = None) -> li
             continue
         if kind == "word" and claim and match[0] in ("one", "zero"):
             continue
-        is_amount = kind in ("number", "word")
         start, end = match.span()
         if comma is None and kind == "number" and GROUPS.fullmatch(match["core"]):
             comma = has_decimal_commas(folded, language)
@@ -180,35 +185,58 @@ def numbers(text: str, *, claim: bool = True, language: str | None = None) -> li
             if not keys:
                 continue
             if claim and kind == "number" and match["unit"] == "s" and match["core"][-1] == "0":
-                # a year of the 1980s
-                years = [key[1] for key in keys if isinstance(key[1], float) and key[1] > _YEAR]
-                keys = keys | {value_key(year + last) for year in years for last in range(10)}
+                keys |= _years_of_decade(keys)  # the 1980s
             values = [key[1] for key in keys if key[0] == "v" and isinstance(key[1], float)]
             near = _NONE
             if min(values, default=_SMALL) < _SMALL and seen[match[0]] < _MAX_NEAR:
                 seen[match[0]] += 1
                 near = _neighbours(folded, start, end)
             small = max(values, default=_SMALL) < _SMALL and is_bare(match)
-            measures: tuple[Measure, ...] = ()
-            first, last = start, end
-            if is_amount:
-                measures, last = _unit(match, folded)
-                read = amounts(match, bool(comma)) if measures else []
-                keys |= {_key_of_amount(n * size, name) for name, size in measures for n in read}
-                possible, first, after = signs(folded, start, end, falling)
-                last = max(last, after)
-                if possible != (1,):
-                    keys = {_with_sign(key, sign) for key in keys for sign in possible}
-            dimensions = frozenset(name for name, _ in measures) if measures else _NONE
-            number = Number(
-                match[0], start, end, frozenset(keys), small, near, folded[first:last], dimensions
-            )
+            number = Number(match[0], start, end, frozenset(keys), small, near, match[0])
+            if kind in ("number", "word"):
+                number, amount = _with_unit(number, match, folded, falling, bool(comma))
+                if amount is not None:
+                    result.append(number)
+                    _join(result, parts, folded, amount)
+                    continue
             result.append(number)
-            if measures and read:
-                sizes = dict(measures)
-                totals = {name: read[0] * size for name, size in measures}
-                _join(result, parts, folded, _Amount(len(result) - 1, sizes, totals, last))
     return result
+
+
+def _years_of_decade(keys: Iterable[Key]) -> set[Key]:
+    years = [key[1] for key in keys if isinstance(key[1], float) and key[1] > _YEAR]
+    return {value_key(year + last) for year in years for last in range(10)}
+
+
+def _with_unit(
+    number: Number, match: re.Match[str], folded: str, falling: Sequence[int], comma: bool
+) -> tuple[Number, _Amount | None]:
+    """The number with its sign and the keys of its amount, and that amount."""
+    measures, end = _unit(match, folded)
+    possible, start, after = signs(folded, number.start, number.end, falling)
+    if not measures and possible == (1,):
+        return number, None
+    values = amounts(match, comma) if measures else []
+    keys = number.keys.union(
+        _key_of_amount(value * size, name) for name, size in measures for value in values
+    )
+    if possible != (1,):
+        keys = frozenset(_with_sign(key, sign) for key in keys for sign in possible)
+    dimensions = frozenset(name for name, _ in measures)
+    number = Number(
+        number.text,
+        number.start,
+        number.end,
+        keys,
+        number.small and COUNT not in dimensions,
+        number.near,
+        folded[start : max(end, after)],
+        dimensions,
+    )
+    if not values:
+        return number, None
+    totals = {name: values[0] * size for name, size in measures}
+    return number, _Amount(dict(measures), totals, end)
 
 
 def _with_sign(key: Key, sign: int) -> Key:
@@ -241,12 +269,14 @@ _RUNS = re.compile(r"\d{1,15}")
 class NumberIndex:
     """All numbers of one or several texts, ready for look-ups.
 
-    ``dimensions``: what the units of a value measure; "" for one without a unit.
+    ``dimensions``: what the units of a value measure; "" for one without a unit. ``texts``: read
+    once more for a negative number, which "fell by 5 %" states, too.
     """
 
     keys: set[Key] = field(default_factory=set)
     near: dict[Key, list[frozenset[str]]] = field(default_factory=dict)
     dimensions: dict[Key, set[str]] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
 
     def add(self, other: NumberIndex) -> None:
         """Take in another index."""
@@ -255,6 +285,7 @@ class NumberIndex:
             self.near.setdefault(key, []).extend(sets)
         for key, names in other.dimensions.items():
             self.dimensions.setdefault(key, set()).update(names)
+        self.texts += other.texts
 
     def note(self, keys: Iterable[Key], dimensions: Iterable[str] = ("",)) -> None:
         """Take in keys of a number that has these dimensions."""
@@ -273,8 +304,9 @@ class NumberIndex:
 
 def index(text: str, language: str | None = None) -> NumberIndex:
     """The index of a context or a question; words such as "half" and "third" count here."""
-    result = NumberIndex()
-    for number in numbers(text, claim=False, language=language):
+    result = NumberIndex(texts=[text])
+    folded = fold(text)
+    for number in _read(folded, False, language) if holds_number(folded) else ():
         _note(result, number)
         if number.is_id:
             runs = [float(run) for run in _RUNS.findall(number.text)]
@@ -282,7 +314,6 @@ def index(text: str, language: str | None = None) -> NumberIndex:
         # "18-26 April": the day of a date may be told without its month.
         days = [key[2] for key in number.keys if len(key) == 3 and key[0] == "d"]
         result.note(value_key(float(day)) for day in days)
-    folded = fold(text)
     for match in _NOON.finditer(folded):
         hour = 24 if match[0] == "midnight" else 12
         result.note([("t", hour, 0), ("t", hour % 24, 0), value_key(float(hour))])
@@ -394,8 +425,19 @@ def _contradicted(number: Number, contexts: NumberIndex) -> bool:
     return any(len(number.near & near) >= 2 for sets in contexts.near.values() for near in sets)
 
 
+def is_a_fall(number: Number, contexts: NumberIndex) -> bool:
+    """Return True if a number has a minus, and contexts say that something fell by it."""
+    if not any(isinstance(key[1], float) and key[1] < 0 for key in number.keys):
+        return False
+    return any(
+        not number.keys.isdisjoint(other.keys)
+        for text in contexts.texts
+        for other in _read(fold(text), False, None, falls(fold(text)))
+    )
+
+
 def _judge(number: Number, contexts: NumberIndex, question: NumberIndex | None) -> Verdict:
-    if number.is_id or is_stated(number, contexts):
+    if number.is_id or is_stated(number, contexts) or is_a_fall(number, contexts):
         return "found"
     if question is not None and number.keys & question.keys:
         return "question"
