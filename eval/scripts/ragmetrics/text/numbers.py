@@ -427,7 +427,8 @@ def _contradicted(number: Number, contexts: NumberIndex) -> bool:
 
 def is_a_fall(number: Number, contexts: NumberIndex) -> bool:
     """Return True if a number has a minus, and contexts say that something fell by it."""
-    if not any(isinstance(key[1], float) and key[1] < 0 for key in number.keys):
+    values = _values(number)
+    if not values or max(values) > 0:  # a number that may be positive is looked for as such
         return False
     return any(
         not number.keys.isdisjoint(other.keys)
