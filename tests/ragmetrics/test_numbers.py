@@ -139,7 +139,11 @@ def test_number_words(phrase: str, value: float) -> None:
         ("It was -5 degrees.", "It was 5 degrees below zero.", "found"),
         ("It changed by -5 %.", "It fell by 5 %.", "found"),
         ("It changed by -5 %.", "It rose by 5 %.", "fabricated"),
-        ("A win-loss record of 5-2.", "He threw 5 innings, lost, and 2 fans came.", ["fabricated"] * 2),
+        (
+            "A win-loss record of 5-2.",
+            "He threw 5 innings, lost, and 2 fans came.",
+            ["fabricated"] * 2,
+        ),
         ("It takes 120 minutes.", "It takes 2 hours.", "found"),
         ("It takes 12 minutes.", "It takes 2 hours.", "fabricated"),
         ("It takes 2 minutes.", "It takes 2 hours.", "fabricated"),  # the same digits
