@@ -157,7 +157,7 @@ class PairVerdicts:
 
     def _unknown(self, places: Ints) -> dict[int, tuple[int, int]]:
         """By the number of a case in the new run, its number in base, and the bits of the rules on
-        fields that its answers lack in one of the two."""
+        what no one knows of its answers in one of the two."""
         rules = {case: bits for case, bits in self.new.unknown.items() if places[case] >= 0}
         if self.base.unknown:
             for case, old in enumerate(places.tolist()):

@@ -163,10 +163,6 @@ class Ruling:
         """The sections whose score lines it reads."""
         return tuple(self._sections)
 
-    def bits_of(self, section: str) -> int:
-        """The bits of the rules on the values of a section."""
-        return sum(check.bit for check in self._sections.get(section, ((), ()))[1])
-
     def names(self, section: str) -> tuple[str, ...]:
         """The metrics of a section whose values ``broken_by`` takes, in this order."""
         return self._sections.get(section, ((), ()))[0]
@@ -207,6 +203,17 @@ class Ruling:
             uncertain = table.of_codes(lambda kind: bool(kind.fact) and kind.fact[0] == UNCERTAIN)
             flags = map(_UNCERTAIN_BIT.__mul__, uncertain)
             bits = list(map(operator.or_, bits, flags))
+        return bits
+
+    def missing_of_codes(self, table: SectionTable) -> Ints:
+        """The bits of the rules that each code of a section's score lines has no value for."""
+        import numpy as np
+
+        names, checks = self._sections[table.section]
+        without = [np.isnan(np.array(table.raw(name))) for name in names]
+        bits = np.zeros(len(table.kind_of), np.int64)
+        for check in checks:
+            bits[without[check.column] | without[check.also]] |= check.bit
         return bits
 
     def settle(self, broken: int) -> tuple[int, int]:
@@ -397,7 +404,7 @@ class RunVerdicts:
         self._case_of = array("i")
         self._failed_bit = no_response(ruling)
         self.unknown: dict[int, int] = {}
-        """By the number of a case, the bits of the rules on fields that its answers lack."""
+        """By the number of a case, the bits of the rules on what no one knows of its answers."""
         self._reads_outcome = ruling.reads_outcome
         self._last: int | None = None
         self._begun = 0
@@ -445,10 +452,12 @@ class RunVerdicts:
         bits[np.fromiter(table.of_codes(operator.attrgetter("unreadable")), bool)] = UNREADABLE_BIT
         answers = self._answers_of(table)
         lacking = np.fromiter(table.of_codes(operator.attrgetter("unknown")), bool)
-        if own := self.ruling.bits_of(table.section) if lacking.any() else 0:
-            numbers = np.arange(len(self.broken))[answers][lacking[table.codes]]
-            for case in (self._case_of[number] for number in numbers.tolist()):
-                self.unknown[case] = self.unknown.get(case, 0) | own
+        if lacking.any():
+            unknown = np.where(lacking, self.ruling.missing_of_codes(table), 0)[table.codes]
+            numbers = np.arange(len(self.broken))[answers][unknown > 0].tolist()
+            for number, rules in zip(numbers, unknown[unknown > 0].tolist(), strict=True):
+                case = self._case_of[number]
+                self.unknown[case] = self.unknown.get(case, 0) | rules
         broken = np.frombuffer(self.broken, "Q")
         if isinstance(answers, slice):
             broken[answers] |= bits[table.codes]

@@ -28,7 +28,7 @@ from records.errors import Problem, StorageError
 from records.file_access import open_plain
 from records.lines import Report
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import UNREADABLE, TestResult, results_of
+from records.results import NO_LIST, NOT_MAPPED, UNREADABLE, TestResult, results_of
 from records.runs import results_file, scored_sections, scores_file
 from records.scores import (
     OWN_TEXTS,
@@ -85,6 +85,10 @@ _MOST_KNOWN = 1 << 15
 _MARKED = 256
 """Lines from one known offset to the next."""
 
+_NO_REASONS = msgspec.Raw(b"{}")
+
+_NOT_MAPPED, _NO_LIST = NOT_MAPPED.encode(), NO_LIST.encode()
+
 _LOOKED_UP = 1 << 16
 """Cases that are looked up together."""
 
@@ -113,8 +117,8 @@ _decode_reasons = msgspec.json.Decoder(dict[str, str]).decode
 class LineKind(NamedTuple):
     """The state of a score line beside its scores.
 
-    ``failed``: the bot's call failed, not a judge or a plugin. ``unknown``: there are no scores for
-    another failure, such as a field that the answer lacks. ``fact``: in section ``pipeline``
+    ``failed``: the bot's call failed, not a judge or a plugin. ``unknown``: some scores are missing
+    for another failure, or because no one knows the passages. ``fact``: in section ``pipeline``
     how the response ended and how it should have; in an explained table also, in ``retrieval``, the
     rank of the first passage that is gold, 0 where none is, and in ``abstention`` whether the bot
     abstained. None where the line does not say. ``unreadable``: its answer could not be read.
@@ -170,8 +174,7 @@ class SectionTable:
         fields = ("case_id", "status", *facts)
         if not scores_only:
             fields += ("cluster", *_EVIDENCE.get(section, ()))
-        raw: tuple[tuple[str, Any, Any], ...] = (("repeat", int, 0),)
-        raw += (("reasons", msgspec.Raw, msgspec.Raw(b"{}")),)
+        raw = ("repeat", int, 0), ("reasons", msgspec.Raw, _NO_REASONS)
         checked = (*fields, "scores", *(("reasons",) * explained))
         self._explained = explained
         self._decode_line = msgspec.json.Decoder(raw_line(line_type(section, fields), *raw)).decode
@@ -228,8 +231,12 @@ class SectionTable:
         failed = line.status == "failed" and (
             text == b"{}" or self.section not in ("judged", "rubrics", "custom")
         )
-        unknown = failed and failed_otherwise(bytes(line.reasons))
-        failed = failed and not unknown
+        unknown = False
+        if line.reasons is not _NO_REASONS:
+            given = bytes(line.reasons)
+            unknown = _NOT_MAPPED in given or _NO_LIST in given
+            if failed and failed_otherwise(given):
+                failed, unknown = False, True
         key = hash((text, line.status, unknown, fact, why))
         code = self._known.get(key)
         if code is None:

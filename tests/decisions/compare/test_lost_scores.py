@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class LosingRuns:
         ]
         self.eval_set.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    def make(self, name: str, **sections: dict[str, Sequence[float | None]]) -> Path:
+    def make(self, name: str, **sections: Mapping[str, Sequence[float | None]]) -> Path:
         usual: dict[str, dict[str, Sequence[float | None]]] = {
             "retrieval": {"evidence_recall@5": some(100), "mrr": some(100)},
             "groundedness": {"claim_support_rate": some(N)},
@@ -53,7 +53,7 @@ class LosingRuns:
             "pipeline": {"answered": some(N)},
         }
         for section, scores in usual.items():
-            scores = scores | sections.get(section, {})
+            scores = scores | dict(sections.get(section, {}))
             run: Path = self.runs.make(name, scores, section)
         path = run / "metrics.json"  # a gate wants it whole
         metrics = json.loads(path.read_text())
@@ -117,6 +117,20 @@ def test_a_missing_field_is_no_failed_call(bots: LosingRuns) -> None:
     assert "114 cases by fewer rules, since one run lacks what the others read" in changes.says()
     assert common_slices(pair, bots.eval_set, None).sentences() == []
     assert read_pair(new, base).counts()["fixed"] == 6, "the other way round, too"
+
+
+def test_a_rule_on_passages_that_nobody_knows_fixes_no_case(bots: LosingRuns) -> None:
+    """Ten answers of base have a number that no passage has; of new's answers nobody can say."""
+    plain: dict[str, Sequence[float | None]] = {"answer_quality": some(N)}
+    base = bots.make("base", groundedness=plain | {"numeric_fabrications": some(10)})
+    gone: list[float | None] = [None] * N
+    new = bots.make("new", groundedness=plain | {"numeric_fabrications": gone})
+    lines = read_lines(new, "groundedness")
+    for line in lines:
+        line["reasons"] = {"numeric_fabrications": "no list at passages"}
+    assert read_pair(base, new).counts()["fixed"] == 10, "not applicable, such as no answer"
+    write_lines(new, "groundedness", lines)
+    assert read_pair(base, new).counts()["fixed"] == 0
 
 
 def test_a_failed_call_is_one_still(bots: LosingRuns) -> None:
