@@ -42,7 +42,7 @@ ONCE := PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=15 UV_HTTP_RETRIES=1 UV_HTTP_TIMEOUT=1
 LOCKED := --no-deps --require-hashes
 SCRIPTS := eval/scripts
 # One thread a worker, for Dask and for the libraries: the same numbers on every machine.
-DASK := PYTHONPATH=$(abspath $(SCRIPTS)) OMP_NUM_THREADS=1 $(PY) -m dask
+DASK := PYTHONPATH=$(abspath $(SCRIPTS)):$(abspath eval) OMP_NUM_THREADS=1 $(PY) -m dask
 TORCH := $(shell sed -n '/^torch==/p' requirements-torch.txt)
 LOCK := .venv-lock/bin/python -m pip --disable-pip-version-check
 WANTED := import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \

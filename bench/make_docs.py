@@ -62,7 +62,6 @@ GUIDES = (
     ("alarm.md", "Watching production", "traces, alarms, canaries"),
     ("labelling.md", "How to label", "what counts, all keys, a second opinion"),
     ("judging.md", "Judges", "servers, files, rubrics, pairs, panels, calibration"),
-    ("support-models.md", "Support models", "models that decide about claims"),
     ("file-formats.md", "File formats", "every file that is read or written"),
     ("products.md", "Known products", "bots that are connected with one command"),
     ("validation.md", "Validation", "agreement with people, guardrails, speed"),

@@ -120,6 +120,7 @@ def _denied(text: str) -> Any:
 class _Undecided:
     """A support model without a cost of its own."""
 
+    identity = "undecided"
     window_words = 200
 
     def __call__(

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     help="smoke: a small fixed part of the set, in seconds.",
 )
 @options.embedding_model_option()
-@options.support_model_option
 @options.vectors_option
 @options.plugin_option(help="Metrics of your own (docs/examples/custom_metric.py).")
 @options.targets_option
@@ -100,7 +99,10 @@ def main(brief: bool, **values: Any) -> int:
 
     if values["run_id"] and not values["api_url"]:
         values["run"] = values["run_id"]
-    plan = SuiteOptions(**values, embed=question_vectors(values["cache_dir"]))
+    outcome = options.run_extras(values)
+    if isinstance(outcome, int):
+        return outcome
+    plan = SuiteOptions(**outcome, embed=question_vectors(values["cache_dir"]))
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
     show(report, plan.as_json, plan.verbose, brief)
     if brief and not plan.as_json:

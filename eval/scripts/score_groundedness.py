@@ -11,7 +11,6 @@ Examples:
   python eval/scripts/score_groundedness.py
   python eval/scripts/score_groundedness.py --by category --worst 5
   python eval/scripts/score_groundedness.py --worst 5 --worst-by citation_validity_form
-  python eval/scripts/score_groundedness.py --support-model ~/models/nli-cross-encoder
 """
 
 from __future__ import annotations
@@ -23,11 +22,15 @@ from options import scoring
 
 
 @scoring.score_command("groundedness", help=__doc__)
-def main(**values: Any) -> None:
+def main(**values: Any) -> int:
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    score_and_show("groundedness", values, options.Streams(values), print_worst)
+    outcome = options.run_extras(values)
+    if isinstance(outcome, int):
+        return outcome
+    score_and_show("groundedness", outcome, options.Streams(values), print_worst)
+    return options.Exit.DONE
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -10,8 +12,8 @@ from hypothesis import strategies as st
 
 from ragmetrics.catalogue.groundedness import ROWS
 from ragmetrics.groundedness import METRICS
-from scorers.contract import ScoreRow
-from scorers.groundedness import GroundednessScorer
+from scorers.contract import CannotRun, ScoreRow, ScoringJob
+from scorers.groundedness import SECTION, GroundednessScorer
 from storage import Reference, RetrievedChunk, TestCase, TestResult
 
 LEAVE = "Staff get 15 days of paid vacation each year. Vacation accrues monthly."
@@ -259,3 +261,40 @@ def test_any_text_scores_within_its_ranges(answer: str, texts: list[str]) -> Non
             assert metric.high is None or value <= metric.high
         else:
             assert {metric.name, "*"} & dict(row.reasons).keys(), metric.name
+
+
+class NeverSure:
+    """A model of claim support that gives each claim a chance of .2."""
+
+    identity = "never-sure@1"
+    window_words = 100
+
+    def __call__(
+        self, claims: Sequence[Any], passages: Sequence[str], question: str, answer: str
+    ) -> list[float]:
+        return [0.2] * len(claims)
+
+
+def test_what_is_handed_in_decides_about_claims_and_is_recorded(tmp_path: Path) -> None:
+    assert SECTION.scorer is not None
+    (tmp_path / "results.jsonl").touch()
+    job = ScoringJob(tmp_path, tmp_path / "set.jsonl", tmp_path)
+    scorer = SECTION.scorer(job, SECTION.options_from({"support_model": NeverSure}))
+    assert scorer.options["support_model"] == "never-sure@1"
+    answer = "Staff get 15 days of paid vacation each year [1]."
+    row, _ = cast(GroundednessScorer, scorer).score(
+        TestCase("q", "How many days?"), TestResult("q", answer=answer, retrieved=CHUNKS)
+    )
+    assert values(row)["claim_support_rate"] == 0.0  # .2 is below .5; the words would support it
+    by_words = SECTION.scorer(job, SECTION.options_from({}))
+    assert by_words.options["support_model"] == "word features"
+
+
+def test_what_cannot_be_loaded_says_why(tmp_path: Path) -> None:
+    def broken() -> NeverSure:
+        raise CannotRun("no weights; get some.")
+
+    assert SECTION.scorer is not None
+    job = ScoringJob(tmp_path, tmp_path / "set.jsonl", tmp_path)
+    with pytest.raises(CannotRun, match="no weights; get some"):
+        SECTION.scorer(job, SECTION.options_from({"support_model": broken}))

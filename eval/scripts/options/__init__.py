@@ -405,12 +405,6 @@ embedding_model_option = partial(
     help="Embedding model: a hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]",
 )
 
-support_model_option = click.option(
-    "--support-model",
-    type=PATH,
-    help="Folder of a model that checks claims (docs/support-models.md).",
-)
-
 vectors_option = cache_dir_option(type=FOLDER, help="Where vectors are kept.")
 
 

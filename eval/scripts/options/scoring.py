@@ -121,7 +121,6 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
         _number_option(
             "--min-score", 0.0, "What the best retrieval score must exceed (retrieval_scores_ok)."
         ),
-        options.support_model_option,
     ),
     "embedding": (
         click.option(

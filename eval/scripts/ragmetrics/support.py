@@ -294,6 +294,10 @@ class SupportModel(Protocol):
     """Says how likely passages support each claim, in [0, 1]: a model of the user's own."""
 
     @property
+    def identity(self) -> str:
+        """Name and version of the model; a run records them with its scores."""
+
+    @property
     def window_words(self) -> int:
         """The longest window of a passage that it reads, in words."""
 

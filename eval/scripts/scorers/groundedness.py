@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,6 @@ from scorers.abstention import decide, usual_language
 from scorers.common import citation_count, in_rank_order, row_of, with_known_passages, without
 from scorers.contract import (
     NOTHING,
-    CannotRun,
     Evidence,
     ScoreRow,
     ScoringJob,
@@ -34,7 +33,7 @@ from terminal.page import number
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from clients.support_models import LocalSupportModel
+    from ragmetrics.support import SupportModel
 
 
 _OF_NUMBERS = (
@@ -66,7 +65,7 @@ class GroundednessScorer:
     first_index: int = 1
     min_score: float = 0.0
     usual_language: str | None = None
-    support_model: LocalSupportModel | None = None
+    support_model: SupportModel | None = None
     names_sources: bool = True
 
     section = "groundedness"
@@ -153,11 +152,15 @@ def _cites_by_number(result: TestResult) -> bool:
 
 @dataclass(frozen=True)
 class GroundednessOptions:
-    """The scorer's options; the language of the run is looked up."""
+    """The scorer's options; the language of the run is looked up.
+
+    ``support_model``: loads what decides about claims in the place of the word features, and raises
+    CannotRun when it cannot be used.
+    """
 
     first_index: int = 1
     min_score: float = 0.0
-    support_model: Path | None = None
+    support_model: Callable[[], SupportModel] | None = None
 
 
 def _make_scorer(job: ScoringJob, options: GroundednessOptions) -> GroundednessScorer:
@@ -165,14 +168,7 @@ def _make_scorer(job: ScoringJob, options: GroundednessOptions) -> GroundednessS
 
     Raises CannotRun when the support model cannot be used.
     """
-    model: LocalSupportModel | None = None
-    if options.support_model is not None:
-        from clients.support_models import SupportModelUnavailable, support_model
-
-        try:
-            model = support_model(options.support_model)
-        except SupportModelUnavailable as error:
-            raise CannotRun(str(error)) from error
+    model = options.support_model() if options.support_model is not None else None
     language = usual_language(job.folder)
     cites = names_sources(job.folder)
     return GroundednessScorer(options.first_index, options.min_score, language, model, cites)

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,6 +74,8 @@ from scorers.workers import Cluster, cluster
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from ragmetrics.support import SupportModel
 
 
 Key = tuple[str, int]
@@ -191,7 +193,6 @@ class SuiteOptions:
     sections: tuple[str, ...] | None
     suite: str
     embedding_model: str | None
-    support_model: Path | None
     cache_dir: Path
     plugins: tuple[Path, ...]
     targets_file: Path | None
@@ -207,6 +208,7 @@ class SuiteOptions:
     verbose: bool
     quiet: bool
     embed: Embed | None = None
+    support_model: Callable[[], SupportModel] | None = None
 
     @property
     def smoke(self) -> bool:

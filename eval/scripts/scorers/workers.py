@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import orjson
 
 from records.errors import StorageError, Unreachable
+from records.extras import EXTRAS
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, ProcessPoolExecutor
@@ -227,8 +228,10 @@ def code_versions() -> dict[str, str]:
 
     digest = hashlib.sha256()
     root = Path(__file__).parents[1]
-    for path in sorted(root.glob("*/**/*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    extras = EXTRAS.glob("*/*.py")  # their scripts and modules, not their tests
+    for path in sorted([*root.glob("*/**/*.py"), *extras]):
+        name = path.relative_to(root.parent).as_posix()
+        digest.update(name.encode() + b"\0" + path.read_bytes())
     versions = {"the toolkit": digest.hexdigest()[:16], "Python": platform.python_version()}
     for name in _LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -185,6 +185,7 @@ def test_unsure_claims_and_what_rests_on_them(
 class GivenChances:
     """A support model that says what it is given, and what it was asked."""
 
+    identity = "given"
     window_words = 4
 
     def __init__(self, *chances: float) -> None:

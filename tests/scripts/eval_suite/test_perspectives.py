@@ -152,10 +152,3 @@ def test_a_bot_is_asked_first(fake_bot: Any, tmp_path: Path, case: Any, labels: 
     assert "is the bot running?" in gone.stderr
     assert "Traceback" not in gone.stderr
     assert call("--api-url", "no address", *words).returncode == 2
-
-
-def test_a_support_model_reaches_the_section_of_claims(suite: Any, write: Any) -> None:
-    write()
-    found = suite("--sections", "groundedness", "--support-model", "no/such/folder")
-    assert found["perspectives"]["groundedness"]["status"] == "cannot run"
-    assert "has no config.json" in found["perspectives"]["groundedness"]["reason"]

@@ -1,31 +1,32 @@
 """A fact-checking model of the user's own decides whether passages support a claim.
 
-Each kind reads its input in the form that it was trained on, which its config.json tells
-(docs/support-models.md). Nothing is downloaded and no code of the folder is run. The libraries are
+Each kind reads its input in the form that it was trained on, which its config.json tells (README.md
+of this folder). Nothing is downloaded and no code of the model's folder is run. The libraries are
 imported and the weights are read when the scorer is made; each process does so once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from clients.embedder import folder_hash, hide_progress, holds_model, model_config, offline, whole
 from ragmetrics.claims import AnswerClaim, bare
 from records.files import read_toml
+from scorers.contract import CannotRun
 
 REMEDY = "run `make setup LIGHT=0`, or leave --support-model out"
 
-GUIDE = "see docs/support-models.md"
+GUIDE = "see eval/extras/support_models/README.md"
 
 BATCH = 8
 """Windows that a model reads at once."""
 
 
-class SupportModelUnavailable(RuntimeError):
+class SupportModelUnavailable(CannotRun):
     """The support model cannot be used; the message contains the remedy."""
 
 
@@ -81,6 +82,11 @@ class LocalSupportModel:
             " ".join(f"{lead} {text}".split()) for lead, text in zip(leads, stated, strict=True)
         ]
         return [reader.by_windows(text, passages) for text in texts]
+
+
+def hand_in(own: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The value for the core's scorer of claims: what loads the model, once claims are scored."""
+    return {"support_model": partial(support_model, own["support_model"])}
 
 
 def support_model(folder: Path) -> LocalSupportModel:

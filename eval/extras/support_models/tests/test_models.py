@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from clients.support_models import (
+from extras.support_models.models import (
     FORMS,
     LocalSupportModel,
     SupportModelUnavailable,
