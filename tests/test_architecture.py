@@ -75,8 +75,20 @@ PURE = {"ragmetrics", "guardrails"}
 IMPURE = FILES | NETWORK | CLOCKS | CHANCE
 IMPURE_CALLS = {"open", "print", "input", "now", "today", "utcnow"}
 FILE_CALLS = {"read_text", "read_bytes", "write_text", "write_bytes", "unlink", "mkdir"}
-MOST_LONG_FILES = 2
-LONG_FILE = 600
+LONG_CLASS = 300
+STILL_LONG_CLASSES = {
+    "labeller/session.py: Session": 540,
+    "labeller/screen.py: MainScreen": 532,
+    "labeller/ledger.py: CaseLedger": 441,
+    "experiments/sweep.py: SweepRun": 412,
+    "clients/run.py: _Session": 397,
+    "records/run_table.py: SectionTable": 360,
+    "judging/server.py: HttpJudge": 322,
+    "views/browser/lists.py: CasesScreen": 315,
+    "views/browser/listing.py: CaseList": 305,
+    "watching/trace_index.py: TraceIndex": 303,
+}
+"""Classes to be cut by subject: each may only get shorter, and leaves the table at 300 lines."""
 
 TOP = {path.relative_to(SCRIPTS_DIR).parts[0].removesuffix(".py") for path in SOURCES}
 SCRIPT_NAMES = {path.stem for path in SCRIPTS}
@@ -302,11 +314,21 @@ def test_no_name_hides_a_library() -> None:
     assert not (SCRIPTS_DIR.parent / "__init__.py").exists()
 
 
-def test_few_files_are_long() -> None:
-    """A module has one job; a reader holds about 600 lines."""
-    lengths = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in SOURCES}
-    long_files = {name: length for name, length in lengths.items() if length > LONG_FILE}
-    assert len(long_files) <= MOST_LONG_FILES, long_files
+def test_no_class_is_longer_than_a_reader_holds() -> None:
+    """A class that was cut or that went leaves the table, so that it cannot grow again."""
+    lengths = {
+        f"{name_of(path)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in SOURCES
+        for node in ast.walk(TREES[path])
+        if isinstance(node, ast.ClassDef)
+    }
+    too_long = {
+        name: length
+        for name, length in lengths.items()
+        if length > max(LONG_CLASS, STILL_LONG_CLASSES.get(name, 0))
+    }
+    assert too_long == {}
+    assert [name for name in STILL_LONG_CLASSES if lengths.get(name, 0) <= LONG_CLASS] == []
 
 
 def test_a_class_has_a_name_of_its_own() -> None:
