@@ -185,7 +185,7 @@ init: setup ## write what a bot's repository needs to be evaluated: make init TO
 drafts: setup ## draft questions from notes: make drafts VAULT=path/to/notes TO=drafts.jsonl
 	$(PY) $(SCRIPTS)/generate_cases.py --vault "$$VAULT" --output "$${TO:-drafts.jsonl}" $(ARGS)
 
-import: setup ## other tools' data: make import FORMAT=trec FROM="qrels.txt run.txt" TO=folder
+import: setup ## other tools' data: make import FORMAT=ragas FROM=samples.jsonl TO=folder
 	$(PY) $(SCRIPTS)/convert_data.py import "$$FORMAT" $$FROM --output "$$TO" $(ARGS)
 
 export: setup ## a run for other tools: make export FORMAT=csv RUN=latest TO=scores.csv

@@ -193,7 +193,6 @@ SEEDS: dict[str, tuple[str, str]] = {
 GRID = "[grid]\nk = [3, 5]\n"
 EXPORTS = {
     "trec": "trec",
-    "beir": "beir",
     "ragas": "ragas.jsonl",
     "deepeval": "deepeval.json",
     "promptfoo": "promptfoo.yaml",
@@ -228,6 +227,14 @@ def call(words: Sequence[str]) -> tuple[int, str]:
         except BaseException:
             return -1, traceback.format_exc()
     return 0, ""
+
+
+def leave_out_missing_formats() -> None:
+    """The formats of an extra that this copy lacks."""
+    there = importlib.import_module("formats").all_formats()
+    for of_format in (SEEDS, EXPORTS):
+        for name in of_format.keys() - there.keys():
+            del of_format[name]
 
 
 def prepare(seeds: Path) -> None:
@@ -325,7 +332,6 @@ def readers(seeds: Path) -> list[Reader]:
             if path.is_file():
                 inner = str(path.relative_to(seeds))
                 source = {
-                    "beir": ["{folder}/exports/beir"],
                     "trec": [
                         f"{{folder}}/exports/trec/{n}"
                         for n in ("qrels.txt", "run.txt", "topics.tsv")
@@ -611,6 +617,7 @@ def main() -> None:
     options = parser.parse_args()
     sys.path.insert(0, str(SCRIPTS))
     os.environ["RAG_EVAL_CONFIG"] = os.devnull
+    leave_out_missing_formats()
     end = time.monotonic() + 60 * options.minutes
     counts: dict[str, Counter[int]] = {}
     faults: Counter[str] = Counter()

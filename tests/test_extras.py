@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from tests.sources import SCRIPTS, SCRIPTS_DIR, SOURCES, TREES, imports
 from tests.test_documents import broken_links
 
+import convert_data
 import options
 from options.added import ScriptOptions
 from records import extras
@@ -65,6 +69,15 @@ def run(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(score_context, words)
     score_context.params = params
     return done.exit_code, done.output
+
+
+def convert(*words: str) -> tuple[int, str]:
+    command = copy(convert_data.main)
+    added = command.added.extra_of if command.added else {}
+    command.params = [param for param in command.params if param.name not in added]
+    command.added = None
+    done = CliRunner().invoke(command, words)
+    return done.exit_code, " ".join(done.output.split()) if done.exit_code else done.output
 
 
 def test_an_extra_adds_an_option_and_does_its_work(folder: Path) -> None:
@@ -127,6 +140,40 @@ def test_an_option_of_an_extra_that_is_missing_names_it(
     assert "No such option" in run("--other")[1]
 
 
+def test_an_extra_adds_a_format(folder: Path) -> None:
+    code = """NAME, ABOUT = "xml", "rows in tags"
+def read(sources, options, notes):
+    from formats.shared.item import ImportedCase
+    for number, line in enumerate(sources[0].read_text().split(options.added["between"])):
+        yield ImportedCase({"id": str(number), "question": line}, sources[0])
+"""
+    cli = """import click
+from options.added import ScriptOptions
+ADDED = ScriptOptions((click.option("--between"),), "work:run")
+"""
+    work = "def run(own, values, *, direction, name):\n    return {'of_format': own}\n"
+    added = 'FORMATS = {"xml": "xml"}\nOPTIONS = {"convert_data": "cli:ADDED"}\n'
+    write(folder, "tags", added, xml=code, cli=cli, work=work)
+    source, target = folder / "a.txt", folder / "out"
+    source.write_text("One?;Two?")
+    assert "xml        import             rows in tags" in convert("--list")[1]
+    words = ["import", "xml", str(source), "--between", ";", "-o", str(target)]
+    assert convert(*words)[0] == 0
+    lines = (target / "eval_set.jsonl").read_text().splitlines()
+    assert lines == ['{"id":"0","question":"One?"}', '{"id":"1","question":"Two?"}']
+
+
+def test_a_format_of_an_extra_that_is_missing_names_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"far": {"about": "", "formats": ["xml"]}}
+    monkeypatch.setattr(extras, "known_extras", lambda: known)
+    code, output = convert("import", "xml", "a.xml", "-o", "out")
+    assert code == 2
+    assert "xml: this needs eval/extras/far, which this copy does not have." in output
+    assert "'yml' is not one of csv, deepeval," in convert("import", "yml", "a", "-o", "b")[1]
+
+
 # -- the rules ----------------------------------------------------------------------------------
 
 
@@ -150,6 +197,12 @@ def test_an_extra_knows_itself_and_the_core_alone() -> None:
         or (item.top == "extras" and item.module.split(".")[1:2] != [folder_of(path)])
     ]
     assert strangers == []
+
+
+def all_params() -> Iterator[click.Parameter]:
+    """The options of all scripts of the core."""
+    for script in SCRIPTS:
+        yield from importlib.import_module(script.stem).main.params
 
 
 def folder_of(path: Path) -> str:
@@ -176,6 +229,7 @@ def test_the_core_says_no_name_of_an_extra() -> None:
     """Options and scripts of extras are in their own pages and in the generated list."""
     known = extras.known_extras().values()
     names = {option for table in known for option in table.get("options", ())}
+    names -= {option for param in all_params() for option in param.opts}
     names |= {f"{path.stem}.py" for path in EXTRA_CODE if "__main__" in path.read_text("utf-8")}
     files = [*SOURCES, *(ROOT / "tests").rglob("*.py"), ROOT / "Makefile", ROOT / "README.md"]
     files += [ROOT / "EVAL.md", *(ROOT / "docs").glob("*.md")]

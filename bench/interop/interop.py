@@ -130,6 +130,8 @@ SOURCES = [
 
 def installed(name: str) -> str | None:
     """Install a peer once; returns why it cannot be run, None when it can."""
+    if name == "rankings" and not (ROOT / "eval" / "extras" / "research").is_dir():
+        return "eval/extras/research, which reads them, is not there"
     home = HOMES / name
     ready = home / ".ready"
     if ready.exists():

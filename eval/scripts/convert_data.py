@@ -24,14 +24,11 @@ field. Fields that no expression reads are kept under metadata.
 \b
 Examples:
   python eval/scripts/convert_data.py --list
-  python eval/scripts/convert_data.py import trec qrels.txt run.txt topics.tsv --output trec
-  python eval/scripts/convert_data.py import beir scifact --split test --output scifact-set
   python eval/scripts/convert_data.py import ragas samples.jsonl --output ours --json > loss.json
   python eval/scripts/convert_data.py import otel spans.jsonl --run-id monday --output traces
   python eval/scripts/convert_data.py import promptfoo out.json --output ours
   python eval/scripts/convert_data.py import openai chats.jsonl --output chats
   python eval/scripts/convert_data.py import json log.jsonl --map question=q --map answer=io.a -o x
-  python eval/scripts/convert_data.py export trec --run latest --output for-trec-eval
   python eval/scripts/convert_data.py export csv --run latest --output scores.csv
   python eval/scripts/convert_data.py split --run latest --shards 64 --output set-in-parts
   python eval/scripts/convert_data.py join --run latest
@@ -39,7 +36,7 @@ Examples:
 To score an imported set, name its files; its labels are found beside it:
 
 \b
-  python eval/scripts/score_retrieval.py --eval-set trec/eval_set.jsonl --results-dir trec/results
+  python eval/scripts/score_context.py --eval-set ours/eval_set.jsonl --results-dir ours/results
 
 Exit codes: 0 done, 2 bad input or usage, or an output exists already, 130 interrupted."""
 
@@ -52,28 +49,40 @@ from typing import Any
 import click
 
 import options
-from formats import all_formats, directions
+from formats import all_formats, core_formats, directions
 from formats.shared.item import Notes
+from records import extras
 from terminal.tables import harmless
 
 SPLIT, JOIN = "split", "join"
 NO_RUN = "none"
 CUT_ONLY = ("shards", "address")
-IMPORT_ONLY = ("split", "delimiter", "decode_names", "one_file", "maps")
-EXPORT_ONLY = ("run", "eval_set", "labels_dir", "results_dir", "match")
+IMPORT_ONLY = ("delimiter", "one_file", "maps")
+EXPORT_ONLY = ("run", "eval_set", "labels_dir", "results_dir")
+
+
+class FormatName(click.ParamType[str]):
+    """A format of the core or of an extra."""
+
+    name = "format"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if (text := str(value)) in all_formats():
+            return text
+        if needs := extras.missing(extras.FORMATS, text):
+            self.fail(f"{text}: {needs}.", param, ctx)
+        self.fail(f"{text!r} is not one of {', '.join(all_formats())}.", param, ctx)
 
 
 @options.command(help=__doc__)
 @click.argument("direction", type=click.Choice(["import", "export", SPLIT, JOIN]), required=False)
-@click.argument(
-    "format", type=click.Choice(list(all_formats())), required=False, metavar="[FORMAT]"
-)
+@click.argument("format", type=FormatName(), required=False, metavar="[FORMAT]")
 @click.argument("sources", nargs=-1, type=options.PATH)
 @click.option(
     "--list",
     "as_list",
     is_flag=True,
-    help=f"List the formats and stop: {', '.join(all_formats())}.",
+    help=f"List the formats and stop: {', '.join(core_formats())}, and those of extras.",
 )
 @click.option("-o", "--output", type=options.PATH, help="Folder (or file) to make; needed.")
 @click.option("--force", is_flag=True, help="Replace what is there already.")
@@ -82,7 +91,6 @@ EXPORT_ONLY = ("run", "eval_set", "labels_dir", "results_dir", "match")
     help="Import: name of the run.  [default: the file's, system's or tag]  Else like --run.",
 )
 @click.option("--one-file", is_flag=True, help="Import: labels into the eval set, no label files.")
-@click.option("--split", help="Import of BEIR: this split alone, such as test.")
 @click.option(
     "--delimiter",
     help="Import: separator between the passages of one CSV cell. [default: by the format]",
@@ -94,9 +102,6 @@ EXPORT_ONLY = ("run", "eval_set", "labels_dir", "results_dir", "match")
     metavar="FIELD=JMESPATH",
     help="Import of JSON: path of a field in a row of any shape (repeatable). Import of any other "
     "format: question=NAME, the column or variable with the question.",
-)
-@click.option(
-    "--decode-names", is_flag=True, help="Import of TREC: names are percent-encoded; decode them."
 )
 @click.option(
     "--run",
@@ -119,12 +124,6 @@ EXPORT_ONLY = ("run", "eval_set", "labels_dir", "results_dir", "match")
     help="Split: where to put the parts; join: where they are, such as s3://bucket/run (any "
     "address that fsspec opens).",
 )
-@click.option(
-    "--match",
-    type=click.Choice(["doc", "chunk"]),
-    default="doc",
-    help="Export to TREC and BEIR: what counts as a document.",
-)
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option
@@ -140,16 +139,20 @@ def main(
     quiet: bool,
     as_json: bool,
     **values: Any,
-) -> None:
+) -> int:
     if as_list:
         list_formats()
-        return
+        return options.Exit.DONE
     if direction != "import" and values["run_id"]:
         values["run"] = values["run_id"]
+    outcome = options.run_extras(values, direction=direction, name=format)
+    if isinstance(outcome, int):
+        return outcome
+    values = outcome
     if direction in (SPLIT, JOIN):
         check_cut(ctx, str(direction), format)
         cut_or_join(str(direction), values, ctx)
-        return
+        return options.Exit.DONE
     check_usage(ctx, direction, format, values)
     notes = Notes()
     convert = run_import if direction == "import" else run_export
@@ -160,6 +163,7 @@ def main(
         click.echo(path)
     for line in () if quiet else notes.lines():
         options.say(harmless(line))  # it names fields of a foreign file
+    return options.Exit.DONE
 
 
 def list_formats() -> None:
@@ -173,7 +177,7 @@ def check_cut(ctx: click.Context, direction: str, name: str | None) -> None:
     if name is not None:
         raise click.UsageError(f"{direction} takes no format.")
     line = click.core.ParameterSource.COMMANDLINE
-    foreign = (*IMPORT_ONLY, "match", "as_json", *(("shards",) if direction == JOIN else ()))
+    foreign = (*IMPORT_ONLY, "as_json", *(("shards",) if direction == JOIN else ()))
     for option in foreign:
         if ctx.get_parameter_source(option) is line:
             raise click.UsageError(f"{flag_of(option)} means nothing for a {direction}.")
@@ -237,7 +241,7 @@ def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Con
     from formats.shared.field_map import field_map
     from formats.traces.ids import key_of_ids
 
-    names = ("run_id", "split", "delimiter", "decode_names")
+    names = ("run_id", "delimiter")
     keep_ids = options.trace_settings()["keep_ids"]
     column = question_column(values["maps"], str(ctx.params["format"]))
     return import_data(
@@ -247,7 +251,8 @@ def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Con
         {name: values[name] for name in names}
         | {"fields": field_map(() if column else values["maps"], compile_path)}
         | {"question_field": column}
-        | {"key_of_ids": None if keep_ids else key_of_ids},
+        | {"key_of_ids": None if keep_ids else key_of_ids}
+        | {"added": values.get("of_format", {})},
         notes,
         one_file=values["one_file"],
         force=values["force"],
@@ -265,7 +270,8 @@ def run_export(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Con
         if values["run"] == NO_RUN
         else run_of(values["results_dir"], values["run"], asked=asked)
     )
-    stored = Stored(values["eval_set"], values["labels_dir"], run, notes, values["match"])
+    added = values.get("of_format")
+    stored = Stored(values["eval_set"], values["labels_dir"], run, notes, added)
     return export_data(module, stored, values["output"], notes, force=values["force"])
 
 

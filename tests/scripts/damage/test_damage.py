@@ -379,7 +379,7 @@ def test_a_part_that_nobody_reads_may_hold_any_bytes(desk: Any) -> None:
     assert desk.report().exit_code == 0
 
 
-@pytest.mark.parametrize("form", ["csv", "trec", "ragas", "beir", "json"])
+@pytest.mark.parametrize("form", ["csv", "ragas", "json"])
 def test_a_damaged_answer_is_named_by_every_export(desk: Any, form: str) -> None:
     path = desk.path("results.jsonl")
     first, second = path.read_bytes().splitlines(keepends=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import re
@@ -84,8 +83,7 @@ def import_data(
         try:
             for item in module.read(sources, ImportOptions(**options, scratch=scratch), notes):
                 output.add(item)
-            beside = module.beside(sources) if hasattr(module, "beside") else {}
-            return output.finish(beside, force=force)
+            return output.finish(force=force)
         except StorageError as error:
             message = error.message
             for source in sources:  # of a packed file, name the one that the user knows
@@ -172,8 +170,6 @@ def _left_behind(folder: Path, name: str) -> bool:
     return False
 
 
-SPANS = "human_spans.jsonl"
-
 LABEL_FILE = {
     "retrieval_labels": (
         "relevant_docs",
@@ -230,7 +226,6 @@ class _ConversionOutput:
         self._answered_unasked: Counter[str] = Counter()
         self._paths: list[tuple[list[str], list[str]]] = []
         self._known: set[str] = set()
-        (self._output / "labels" / "verdicts").mkdir(parents=True)
 
     def add(self, item: ImportedCase) -> None:
         """Check a case and write it with its answers. What is wrong with it becomes a problem."""
@@ -284,12 +279,8 @@ class _ConversionOutput:
             line = line.to_dict(store_full_text=True)
             del line["retrieved"]
         self._write(f"results/{run}/{RESULTS}", line)
-        if answer.spans is not None:
-            key = {"case_id": answer.result.test_case_id, "repeat": answer.result.repeat}
-            self._write(f"results/{run}/{SPANS}", key | {"spans": answer.spans})
-            annotator = f"people-{run}"
-            for verdict in _verdicts(answer, annotator):
-                self._write(f"labels/verdicts/{annotator}.jsonl", verdict)
+        for name, record in answer.beside(run) if answer.beside else ():
+            self._write(name, record)
 
     def _new_run(self, name: str) -> str:
         """The folder of a run: its name, as far as a run id can be like that."""
@@ -306,12 +297,13 @@ class _ConversionOutput:
             message = f"two runs would be named {run!r}; import them one by one with --run-id."
             raise StorageError(message)
         self._runs[name] = run
-        (self._output / "results" / run).mkdir(parents=True)
         return run
 
     def _write(self, name: str, record: Any) -> None:
         if name not in self._files:
-            file = open(self._output / name, "wb", buffering=1 << 16)  # noqa: SIM115
+            path = self._output / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = open(path, "wb", buffering=1 << 16)  # noqa: SIM115
             self._files[name] = self._open.enter_context(file)
         if isinstance(record, TestResult):
             line = msgspec.json.encode(record.to_dict(store_full_text=True))
@@ -320,11 +312,11 @@ class _ConversionOutput:
             self._files[name].write(orjson.dumps(record, option=_DUMP))
         self._lines[name] = self._lines.get(name, 0) + 1
 
-    def finish(self, extra: Mapping[str, Path], *, force: bool) -> list[Path]:
+    def finish(self, *, force: bool) -> list[Path]:
         """Move all that was made into the target; returns the eval set and the run folders.
 
-        ``extra``: files to put beside the set, by name. Raises StorageError with nothing moved
-        when there were problems, or when a file would be lost and ``force`` is not set.
+        Raises StorageError with nothing moved when there were problems, or when a file would be
+        lost and ``force`` is not set.
         """
         self._notes.check()
         if not self._ids:
@@ -342,11 +334,6 @@ class _ConversionOutput:
             )
         for name, run in self._runs.items():
             self._write_config(run, self._asked + self._answered_unasked[name])
-        for folder in (self._output / "labels" / "verdicts", self._output / "labels"):
-            if not any(folder.iterdir()):
-                folder.rmdir()
-        for name, path in extra.items():
-            shutil.copyfile(path, self._output / name)
         self._notes.written.update(self._lines)
         runs = [Path("results") / run for run in self._runs.values()]
         _move(self._output, self._target, runs, force=force)
@@ -409,29 +396,3 @@ def _differs(source: Path, there: Path) -> bool:
     if not there.exists():
         return False
     return not there.is_file() or sha256_file(source) != sha256_file(there)
-
-
-def _verdicts(answer: SystemAnswer, annotator: str) -> Iterator[dict[str, Any]]:
-    """A line for each claim of the answer, cut out as for the judge.
-
-    A claim that a marked span touches is not_supported, every other one supported: the people who
-    marked spans read the whole answer.
-    """
-    from ragmetrics.claims import extract
-
-    result = answer.result
-    text = result.answer or ""
-    marked = [(span["start"], span["end"]) for span in answer.spans or ()]
-    for number, claim in enumerate(extract(text).claims, start=1):
-        hit = any(start < claim.end and claim.start < end for start, end in marked)
-        yield {
-            "case_id": result.test_case_id,
-            "repeat": result.repeat,
-            "metric": "groundedness",
-            "claim_id": str(number),
-            "claim": claim.text,
-            "answer_sha256": hashlib.sha256(text.encode()).hexdigest(),
-            "label": "not_supported" if hit else "supported",
-            "annotator": annotator,
-            "at": "",
-        }

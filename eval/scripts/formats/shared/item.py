@@ -41,28 +41,28 @@ class ImportOptions:
     """The user's choices for an import, as far as a format uses them."""
 
     run_id: str | None = None
-    split: str | None = None
     question_field: str | None = None
     delimiter: str | None = None
-    decode_names: bool = False
     fields: FieldMap = field(default_factory=FieldMap)
     """The user's places of our fields; empty without any."""
     scratch: Path = Path()
     """A folder for temporary files, such as unpacked sources."""
     key_of_ids: Callable[[], bytes] | None = None
     """Gives the key of the hashes in the place of ids of users and sessions; None keeps the ids."""
+    added: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the options that an extra adds for its formats."""
 
 
 @dataclass
 class SystemAnswer:
-    """One system's answer. ``run`` names the run; ``spans`` are people's marks in the answer, as
-    the source has them; ``has_retrieved`` is False when the source does not say what was retrieved,
-    which is not the same as nothing retrieved."""
+    """One system's answer. ``run`` names the run; ``has_retrieved`` is False when the source does
+    not say what was retrieved, which is not the same as nothing retrieved."""
 
     run: str
     result: TestResult
-    spans: list[dict[str, Any]] | None = None
     has_retrieved: bool = True
+    beside: Callable[[str], Iterable[tuple[str, Any]]] | None = None
+    """Gives further lines for files of the output, by the folder of the run: path and record."""
 
 
 @dataclass

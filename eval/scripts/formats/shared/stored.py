@@ -8,7 +8,7 @@ fields say wins: they may have been edited there.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,18 +70,16 @@ class Stored:
         labels_dir: Path | None,
         run: Path | None,
         notes: Notes,
-        match: str = "doc",
+        added: Mapping[str, Any] | None = None,
     ) -> None:
         """Raises StorageError when the run is incomplete or a file cannot be read.
 
-        ``match``: whether documents or chunks are exported where a format has only one of them.
+        ``added``: values of the options that an extra adds for its formats.
         """
         self.eval_set = eval_set
         self.run = run
-        self.match = match
+        self.added = added or {}
         self.run_name = run.resolve().name if run else ""
-        corpus = eval_set.parent / "corpus.jsonl"
-        self.corpus = corpus if corpus.is_file() else None
         self._notes = notes
         self._labels, self._label_places = read_labels(labels_dir, notes.report, eval_set)
         self._results = results_file(run) if run else None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import resource
 import string
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import convert_data
 import score_retrieval
-from formats.shared.ranked import RankedLine, _order_key, _single
+from extras.research.ranked import RankedLine, _single, order_key
 from records.asked import Asked
 from records.metrics import load_metrics
 from storage import asked_of, read_config
@@ -177,7 +181,7 @@ def test_grades_of_supports_and_fractions_are_told(desk: Any) -> None:
 @pytest.mark.parametrize(("score", "held"), [(0.1, 0.10000000149011612), (1e300, float("inf"))])
 def test_a_score_in_single_precision(score: float, held: float) -> None:
     assert _single(score) == held
-    assert _order_key(RankedLine("b", "", -1e300)) == (float("-inf"), "b")
+    assert order_key(RankedLine("b", "", -1e300)) == (float("-inf"), "b")
 
 
 LETTERS = string.ascii_letters + string.digits + "-_./%#é漢\u00a0\u2028"
@@ -295,3 +299,26 @@ def test_a_run_was_asked_every_topic_with_a_relevant_document(desk: Any) -> None
         assert "make the run again" in done.stderr
         head = load_metrics(results / run / "metrics.json")
         assert (head["asked"], head["missing"]) == (3, missing)
+
+
+@pytest.mark.slow
+def test_a_large_run_is_never_whole_in_memory(tmp_path: Path) -> None:
+    """20,000 topics with 40 documents each: a file of 30 MB. 300 MB would not do for it in memory
+    as objects; the address space is bounded so that it fails when it is kept."""
+    run = tmp_path / "run.txt"
+    with open(run, "w") as file:
+        for topic in range(20_000):
+            file.writelines(
+                f"{topic} Q0 document-number-{topic * 7 + rank} {rank} {100 - rank} t\n"
+                for rank in range(1, 41)
+            )
+    limit = 400 * 2**20
+    done = subprocess.run(
+        [sys.executable, convert_data.__file__, "import", "trec", str(run), "-o", "out"],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "written: results/t/results.jsonl: 20000" in done.stderr

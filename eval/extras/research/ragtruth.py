@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
+from extras.research.ranked import Groups
 from formats.shared.item import ImportedCase, ImportOptions, Notes, SystemAnswer, passages
-from formats.shared.ranked import Groups
 from formats.shared.rows import Fields, SourceRow, lines_of, unpacked, with_rest
 from records.errors import StorageError
 from records.lines import parse_json
@@ -29,6 +29,8 @@ SOURCES = ("source_id", "group", "id")
 SYSTEMS = ("model", "system")
 
 REFERENCES = ("reference_answer", "reference", "ground_truth")
+
+SPANS = "human_spans.jsonl"
 
 ABOUT_THE_SOURCE = ("task", "task_type", "subset", "source")
 
@@ -169,7 +171,39 @@ def _answer(
     for chunk in chunks:
         chunk.doc_id = case["id"]  # answers to one source hang together: intervals are drawn by it
     result.retrieved = [*chunks]
-    return SystemAnswer(system, result, None if marked is None else spans)
+    beside = None if marked is None else partial(_labels, result, spans)
+    return SystemAnswer(system, result, beside=beside)
+
+
+def _labels(
+    result: TestResult, spans: list[dict[str, Any]], run: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What people marked in an answer, as the source has it, and a label for each of its claims.
+
+    The claims are cut out as for the judge. One that a marked span touches is not_supported, every
+    other one supported: the people who marked spans read the whole answer.
+    """
+    from ragmetrics.claims import extract
+
+    answer = {"case_id": result.test_case_id, "repeat": result.repeat}
+    yield f"results/{run}/{SPANS}", answer | {"spans": spans}
+    text, annotator = result.answer or "", f"people-{run}"
+    marked = [(span["start"], span["end"]) for span in spans]
+    for number, claim in enumerate(extract(text).claims, start=1):
+        hit = any(start < claim.end and claim.start < end for start, end in marked)
+        yield (
+            f"labels/verdicts/{annotator}.jsonl",
+            answer
+            | {
+                "metric": "groundedness",
+                "claim_id": str(number),
+                "claim": claim.text,
+                "answer_sha256": hashlib.sha256(text.encode()).hexdigest(),
+                "label": "not_supported" if hit else "supported",
+                "annotator": annotator,
+                "at": "",
+            },
+        )
 
 
 def _sound(span: Any, text: str) -> bool:

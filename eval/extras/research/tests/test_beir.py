@@ -1,8 +1,9 @@
-"""BEIR folders in and out."""
+"""BEIR folders become sets."""
 
 from __future__ import annotations
 
-import json
+import csv
+import io
 import string
 import tempfile
 from pathlib import Path
@@ -23,13 +24,6 @@ def folder_of(desk: Any, name: str = "data") -> str:
             {"_id": "3", "text": "Three?"},
         ],
     )
-    desk.rows(
-        f"{name}/corpus.jsonl",
-        [
-            {"_id": "d1", "title": "T", "text": "body", "metadata": {"url": "u"}},
-            {"_id": "d 2", "title": "", "text": "other"},
-        ],
-    )
     desk.file(f"{name}/qrels/test.tsv", HEAD + "1\td1\t2\n2\td 2\t1\n")
     desk.file(f"{name}/qrels/train.tsv", HEAD + "3\td1\t1\n")
     return str(desk.folder / name)
@@ -43,11 +37,8 @@ def test_a_folder_becomes_a_set(desk: Any) -> None:
         {"id": "3", "question": "Three?", "tags": ["split:train"]},
     ]
     assert desk.labels("retrieval_labels")["2"] == {"relevance_grades": {"d 2": 1}}
-    assert report["rows"]["documents of the corpus"] == 2
     assert report["kept"] == {"source": 1}
     assert report["changed"] == {"_id: a number, written as text": 1}
-    source, kept = desk.folder / "data/corpus.jsonl", desk.folder / "out/corpus.jsonl"
-    assert kept.read_bytes() == source.read_bytes()
 
 
 def test_one_split_alone(desk: Any) -> None:
@@ -63,81 +54,23 @@ def test_runs_may_be_named_behind_the_folder(desk: Any) -> None:
     assert desk.results("bm25")[0]["retrieved"][0]["doc_id"] == "d1"
 
 
-def test_the_folder_comes_back(desk: Any) -> None:
-    """Everything but the number that became a text and metadata that was empty."""
-    desk.take("beir", folder_of(desk))
-    report = desk.give("beir", "back")
-    assert report["lossless"]
-    for name in ("corpus.jsonl", "qrels/test.tsv", "qrels/train.tsv"):
-        old, new = desk.text(f"data/{name}"), desk.text(f"back/{name}")
-        parse = json.loads if name.endswith("jsonl") else str
-        assert list(map(parse, old.splitlines())) == list(map(parse, new.splitlines()))
-    assert [json.loads(line) for line in desk.text("back/queries.jsonl").splitlines()] == [
-        {"_id": "1", "text": "One?", "metadata": {"source": "x"}},
-        {"_id": "2", "text": "Two?"},
-        {"_id": "3", "text": "Three?"},
-    ]
-
-
-def test_a_corpus_is_made_of_passages_where_there_is_none(desk: Any) -> None:
-    rows = [
-        {
-            "id": "a",
-            "question": "?",
-            "relevant_chunks": ["1", "9"],
-            "contexts": ["one", "two"],
-        }
-    ]
-    desk.take("json", desk.rows("rows.jsonl", rows))
-    report = desk.give("beir", "beir", "--match", "chunk", run="rows")
-    corpus = [json.loads(line) for line in desk.text("beir/corpus.jsonl").splitlines()]
-    assert corpus == [
-        {"_id": "1", "title": "", "text": "one"},
-        {"_id": "2", "title": "", "text": "two"},
-        {"_id": "9", "title": "", "text": ""},
-    ]
-    assert desk.text("beir/qrels/test.tsv") == HEAD + "a\t1\t3\na\t9\t3\n"
-    assert sorted(report["changed"].values()) == [1, 2]
-
-
 def test_faults_are_told_at_once(desk: Any) -> None:
     folder = folder_of(desk)
     desk.file(
         "data/queries.jsonl", '{"_id": "1", "text": "a"}\n{"text": "b"}\n{"_id": "1", "text":'
     )
     desk.file("data/qrels/test.tsv", HEAD + "1\td1\n1\td1\tx\n")
-    desk.file("data/corpus.jsonl", '{"title": "no id"}\n')
     said = desk.refused("beir", folder)
     for place in (
         "queries.jsonl:2: _id: is missing",
         "queries.jsonl:3: column",
         "test.tsv:2: has 2 columns",
         "test.tsv:3: score: 'x' is not a finite number",
-        "corpus.jsonl:1: _id: is missing",
     ):
         assert place in said
     desk.rows("data/queries.jsonl", [{"_id": "1", "text": "a"}, {"_id": "1", "text": "b"}])
     assert "topic '1' is there twice" in desk.refused("beir", folder)
     assert "no such file" in desk.refused("beir", str(desk.folder / "nowhere"))
-
-
-def test_names_with_line_ends_are_encoded(desk: Any) -> None:
-    desk.take(
-        "json", desk.rows("r.jsonl", [{"id": "a\nb", "question": "?", "relevant_docs": ["d\r"]}])
-    )
-    report = desk.give("beir", "beir")
-    assert (desk.folder / "beir/qrels/test.tsv").read_bytes() == f"{HEAD}a%0Ab\td%0D\t3\n".encode()
-    assert json.loads(desk.text("beir/queries.jsonl"))["_id"] == "a%0Ab"
-    assert json.loads(desk.text("beir/corpus.jsonl"))["_id"] == "d%0D"
-    assert report["changed"]["names with line ends, percent-encoded"] == 2
-
-
-def test_a_split_in_a_tag_is_no_path(desk: Any) -> None:
-    rows = [{"id": "a", "question": "?", "relevant_docs": ["d"], "tags": ["split:../../x", "t"]}]
-    desk.take("json", desk.rows("rows.jsonl", rows))
-    report = desk.give("beir", "beir")
-    assert desk.text("beir/qrels/test.tsv") == HEAD + "a\td\t3\n"
-    assert report["left_out"] == {"case.tags": 1}
 
 
 IDS = st.text(string.printable.replace("\n", "").replace("\r", "") + "é\u2028", min_size=1)
@@ -150,12 +83,10 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x0
     queries=st.dictionaries(NAMES, TEXTS.filter(str.strip), min_size=1, max_size=4),
     grades=st.dictionaries(NAMES, st.integers(-1, 3), min_size=1, max_size=4),
 )
-def test_any_ids_and_texts_come_back(
+def test_any_ids_and_texts_are_read(
     desk_class: Any, queries: dict[str, str], grades: dict[str, int]
 ) -> None:
-    import csv
-    import io
-
+    """Tables as Python's csv writes them, with quotes where a name has a tab or a quote."""
     with tempfile.TemporaryDirectory() as folder:
         desk = desk_class(Path(folder))
         desk.rows("d/queries.jsonl", [{"_id": q, "text": text} for q, text in queries.items()])
@@ -164,11 +95,6 @@ def test_any_ids_and_texts_come_back(
         csv.writer(table, "excel-tab", lineterminator="\n").writerows([HEAD.split(), *rows])
         desk.file("d/qrels/test.tsv", table.getvalue())
         desk.take("beir", str(desk.folder / "d"))
-        desk.give("beir", "back")
-        lines = desk.text("back/queries.jsonl").split("\n")[:-1]
-        assert [json.loads(line) for line in lines] == [
-            {"_id": q, "text": text} for q, text in queries.items()
-        ]
-        back = desk.folder / "back/qrels/test.tsv"
-        with open(back, encoding="utf-8", newline="") as file:
-            assert list(csv.reader(file, delimiter="\t"))[1:] == rows
+        cases = {case["id"]: case["question"] for case in desk.cases()}
+        assert cases == queries
+        assert desk.labels("retrieval_labels") == {q: {"relevance_grades": grades} for q in queries}

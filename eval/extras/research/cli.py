@@ -1,0 +1,23 @@
+"""The options that the formats and the tests of a judge add to scripts of the core."""
+
+import click
+
+from options.added import ScriptOptions
+
+CONVERT_DATA = ScriptOptions(
+    (
+        click.option("--split", help="Import of BEIR: this split alone, such as test."),
+        click.option(
+            "--decode-names",
+            is_flag=True,
+            help="Import of TREC and BEIR: names are percent-encoded; decode them.",
+        ),
+        click.option(
+            "--match",
+            type=click.Choice(["doc", "chunk"]),
+            default="doc",
+            help="Export to TREC: what counts as a document.",
+        ),
+    ),
+    "format_options:options_of",
+)
