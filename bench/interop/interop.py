@@ -39,7 +39,7 @@ PEERS = {
     "openinference": [
         "llama-index-core",
         "openinference-instrumentation-llama-index",
-        "opentelemetry-sdk",
+        *("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-common"),
     ],
     "rankings": ["ir_measures", "ranx"],
     "adk": ["google-adk"],

@@ -6,14 +6,15 @@ answer is taken.
 
 from __future__ import annotations
 
-import io
-import re
+import json
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from facts import FACTS
+from google.protobuf.json_format import MessageToDict
 from llama_index.core import PromptTemplate
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
@@ -22,8 +23,10 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.tools import RetrieverTool
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 
 class Retriever(BaseRetriever):
@@ -78,23 +81,37 @@ class Model(CustomLLM):
         yield self.complete(prompt)
 
 
+def instrumented() -> InMemorySpanExporter:
+    """Where the spans of LlamaIndex are from now on."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+    return exporter
+
+
+def request_of(exporter: InMemorySpanExporter) -> dict[str, Any]:
+    """The finished spans as one OTLP request in JSON; the exporter is empty then."""
+    message = encode_spans(exporter.get_finished_spans())
+    exporter.clear()
+    request: dict[str, Any] = MessageToDict(message, use_integers_for_enums=True)
+    return request
+
+
 def make(folder: Path) -> None:
-    with open(folder / "spans.json", "w", encoding="utf-8") as out:
-        provider = TracerProvider()
-        provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
-        LlamaIndexInstrumentor().instrument(tracer_provider=provider)
-        synthesizer = get_response_synthesizer(
-            llm=Model(), text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}")
-        )
-        retriever = Retriever()
-        engine = SearchingEngine(
-            inner=RetrieverQueryEngine(retriever, synthesizer),
-            tool=RetrieverTool.from_defaults(retriever, name="notes", description="Looks up."),
-            retriever=retriever,
-        )
-        for fact in FACTS:
-            engine.query(fact["question"])
-        provider.shutdown()
+    exporter = instrumented()
+    synthesizer = get_response_synthesizer(
+        llm=Model(), text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}")
+    )
+    retriever = Retriever()
+    engine = SearchingEngine(
+        inner=RetrieverQueryEngine(retriever, synthesizer),
+        tool=RetrieverTool.from_defaults(retriever, name="notes", description="Looks up."),
+        retriever=retriever,
+    )
+    for fact in FACTS:
+        engine.query(fact["question"])
+    (folder / "spans.json").write_text(json.dumps(request_of(exporter)), encoding="utf-8")
 
 
 DAYS, CHANGED, A_DAY = 24, 15, 40
@@ -123,35 +140,33 @@ class CraneRetriever(BaseRetriever):
 
 def watch(folder: Path) -> None:
     """Spans of a bot that changes in the middle, moved to the days that they stand for."""
-    out = io.StringIO()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
-    LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+    exporter = instrumented()
     synthesizer = get_response_synthesizer(
         llm=ChangedModel(), text_qa_template=PromptTemplate("{context_str}\nQuestion: {query_str}")
     )
     engine = RetrieverQueryEngine(CraneRetriever(), synthesizer)
-    with open(folder / "spans.json", "w", encoding="utf-8") as file:
+    with open(folder / "spans.jsonl", "w", encoding="utf-8") as file:
         for day in range(DAYS):
             for number in range(A_DAY):
                 engine.query(f"How does one grease part {number} of crane {day}?")
                 begin = START + timedelta(days=day, minutes=10 * number)
-                file.write(moved(out.getvalue(), begin))
-                out.seek(0)
-                out.truncate()
-    provider.shutdown()
+                file.write(json.dumps(moved(request_of(exporter), begin)) + "\n")
 
 
-def moved(text: str, begin: datetime) -> str:
+def moved(request: dict[str, Any], begin: datetime) -> dict[str, Any]:
     """The spans of one trace, which begins at another time."""
-    times = re.findall(r'"start_time": "([^"]+)"', text)
-    shift = begin - min(map(datetime.fromisoformat, times))
+    spans = list(spans_of(request))
+    shift = int(begin.timestamp()) * 10**9 - min(int(span["startTimeUnixNano"]) for span in spans)
+    for span in spans:
+        for name in ("startTimeUnixNano", "endTimeUnixNano"):
+            span[name] = str(int(span[name]) + shift)
+    return request
 
-    def later(match: re.Match[str]) -> str:
-        time = datetime.fromisoformat(match[2]) + shift
-        return f'{match[1]}{time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}"'
 
-    return re.sub(r'("(?:start|end)_time": ")([^"]+)"', later, text)
+def spans_of(request: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    for resource in request["resourceSpans"]:
+        for scope in resource["scopeSpans"]:
+            yield from scope["spans"]
 
 
 if __name__ == "__main__":

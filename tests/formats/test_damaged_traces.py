@@ -437,9 +437,6 @@ of_object("a whole trace of the SDK without its spans", "agents", 0, lambda row:
           "contents are kept elsewhere", code=2)  # fmt: skip
 of_object("attributes of MLflow that are a text", "mlflow", 0, lambda trace: first_span(
     trace).update(attributes="none"))  # fmt: skip
-of_object("a span of Jaeger with fields of other types", "mlflow", 0, lambda trace: {
-    "traceID": "j", "spanID": "s", "references": 5, "logs": 7, "startTime": "x", "tags": {"a": 1}},
-    NO_QUESTION)  # fmt: skip
 of_object("a row of Phoenix with cells of other types", "mlflow", 0, lambda trace: {
     "context.trace_id": "p", "context.span_id": "s", "start_time": [1], "span_kind": 5,
     "attributes.input.value": {"a": [1]}, "events": 5}, NO_QUESTION)  # fmt: skip

@@ -27,29 +27,31 @@ def otlp(*spans: dict[str, Any]) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": numbered}]}]})
 
 
-def console(trace: str, attributes: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A span as the console exporter of the Python SDK prints it."""
+def phoenix(trace: str, attributes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A span as Phoenix' server gives it out."""
     return {
         "name": "chat m",
-        "context": {"trace_id": f"0x{trace}", "span_id": "0xa", "trace_state": "[]"},
-        "kind": "SpanKind.CLIENT",
+        "context": {"trace_id": trace, "span_id": "a"},
+        "span_kind": "CHAIN",
         "parent_id": None,
         "start_time": START,
         "end_time": END,
-        "status": {"status_code": "UNSET"},
+        "status_code": "OK",
+        "status_message": "",
         "attributes": attributes,
         "events": [],
     } | more
 
 
-def test_the_console_exporters_objects_one_behind_the_other(desk: Any) -> None:
-    failed = {"status": {"status_code": "ERROR", "description": "rate limit"}}
+def test_values_one_behind_the_other_over_several_lines(desk: Any) -> None:
+    """As jq writes JSON lines."""
+    failed = {"status_code": "ERROR", "status_message": "rate limit"}
     asked = {k: v for k, v in CHAT.items() if k != "gen_ai.output.messages"}
-    spans = [console("a1", CHAT), console("a2", asked, **failed)]
+    spans = [phoenix("a1", CHAT), phoenix("a2", asked, **failed)]
     text = "".join(json.dumps(one, indent=4) + "\n" for one in spans)
-    desk.take("otel", desk.file("console.json", text))
+    desk.take("otel", desk.file("spans.json", text))
     assert [case["id"] for case in desk.cases()] == ["a1", "a2"]
-    done, broken = desk.results("console")
+    done, broken = desk.results("spans")
     assert (done["answer"], done["latency_ms"]["total"]) == ("Ho.", 2500.0)
     assert broken["error"]["message"] == "rate limit"
     torn = desk.refused("otel", desk.file("torn.json", text[:-20]))
@@ -57,26 +59,39 @@ def test_the_console_exporters_objects_one_behind_the_other(desk: Any) -> None:
     assert "not JSON" in torn
 
 
-def test_jaeger(desk: Any) -> None:
-    tags = [{"key": key, "type": "string", "value": text} for key, text in CHAT.items()]
-    span = {
-        "traceID": "a1",
-        "spanID": "s1",
-        "operationName": "chat m",
-        "references": [],
-        "startTime": 1_700_000_000_000_000,
-        "duration": 1_500_000,
-        "tags": tags,
-        "logs": [],
-    }
-    inner = span | {"spanID": "s2", "references": [{"refType": "CHILD_OF", "spanID": "s1"}]}
-    inner |= {"tags": [{"key": "http.method", "value": "GET"}]}
-    source = {"data": [{"traceID": "a1", "spans": [span, inner]}]}
-    report = desk.take("otel", desk.file("jaeger.json", json.dumps(source)))
-    assert desk.cases() == [{"id": "a1", "question": "Hi?"}]
-    assert desk.results("jaeger")[0]["answer"] == "Ho."
-    assert desk.results("jaeger")[0]["latency_ms"] == {"total": 1500.0, "generate": 1500.0}
-    assert report["left_out"] == {"spans of other operations": 1}
+CONSOLE: dict[str, Any] = {
+    "name": "chat m",
+    "context": {"trace_id": "0xa1", "span_id": "0xa", "trace_state": "[]"},
+    "kind": "SpanKind.CLIENT",
+    "parent_id": None,
+    "start_time": START,
+    "end_time": END,
+    "status": {"status_code": "UNSET"},
+    "attributes": CHAT,
+    "events": [],
+}
+JAEGER = {"data": [{"traceID": "a1", "spans": [{"traceID": "a1", "spanID": "s1", "tags": []}]}]}
+
+
+@pytest.mark.parametrize(
+    ("exporter", "text", "values"),
+    [
+        ("OpenTelemetry's console exporter", json.dumps(CONSOLE, indent=4) * 2, 2),
+        ("OpenTelemetry's console exporter", json.dumps([CONSOLE]), 1),
+        ("Jaeger", json.dumps(JAEGER), 1),
+        ("Jaeger", json.dumps(JAEGER["data"]), 1),
+    ],
+)
+def test_a_file_of_an_exporter_that_is_not_read_says_what_to_write_instead(
+    desk: Any, exporter: str, text: str, values: int
+) -> None:
+    said = desk.refused("otel", desk.file("s.json", text))
+    assert f"has spans of {exporter}, which are not read; write OTLP JSON, as the file" in said
+    # Beside spans that are read it is counted.
+    read = json.dumps(json.loads(otlp({"attributes": CHAT})), indent=1)
+    beside = desk.file("both.json", f"{read}\n{text}")
+    report = desk.take("otel", beside)
+    assert report["left_out"] == {"values without spans": values}
 
 
 def test_phoenix_with_nested_attributes(desk: Any) -> None:
@@ -87,8 +102,8 @@ def test_phoenix_with_nested_attributes(desk: Any) -> None:
     }
     answer = {"openinference.span.kind": "CHAIN", "input.value": "Hi?", "output.value": "Ho."}
     spans = [
-        console("a1", answer, status_code="OK", status={}),
-        console("a1", attributes, parent_id="a"),
+        phoenix("a1", answer),
+        phoenix("a1", attributes, parent_id="a"),
     ]
     desk.take("otel", desk.file("p.json", json.dumps({"data": spans, "next_cursor": None})))
     (result,) = desk.results("p")

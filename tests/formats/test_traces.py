@@ -14,9 +14,8 @@ from tests.formats.test_otel import T0, message, otlp, span
 
 from formats.traces.ids import hidden, key_of_ids
 from formats.traces.reading import Trace, read_trace
-from formats.traces.reprs import is_repr, parse_repr
 from formats.traces.spans import Span, kind_of
-from formats.traces.values import answer_in, documents_in, question_in
+from formats.traces.values import answer_in, documents_in, is_printed, question_in
 from formats.traces.wire import spans_in, typed_spans
 
 ASKED = "How long can I return shoes?"
@@ -86,16 +85,19 @@ def test_a_name_or_a_repr_is_no_answer(said: str) -> None:
     assert trace_of(agent(said), routing("tools")).state == "unknown"
 
 
-def test_a_printed_event_is_read_by_its_fields_also_where_it_was_cut() -> None:
+def test_what_a_model_said_is_the_answer_where_a_printed_event_holds_it_whole_or_cut() -> None:
     """LlamaIndex prints events; its instrumentation cuts them after some characters."""
     printed = (
         "StopEvent(result=AgentOutput(response=ChatMessage(role=<MessageRole.ASSISTANT: "
         f"'assistant'>, additional_kwargs={{}}, blocks=[TextBlock(block_type='text', "
         f"text='{ANSWER}')]), tool_calls=[], raw=None))"
     )
-    assert trace_of(agent(printed)).answer == ANSWER
+    assert trace_of(agent(printed), chat(ANSWER)).answer == ANSWER
+    assert trace_of(agent(printed)).state == "unknown"
+    assert trace_of(agent(printed), chat("Another text of the model.")).state == "unknown"
     cut = printed[: printed.index("unworn")] + "..."
     assert trace_of(agent(cut), chat(ANSWER)).answer == ANSWER
+    assert trace_of(agent(f"StopEvent(result='{ANSWER[:20]}...')"), chat(ANSWER)).answer == ANSWER
     assert trace_of(agent(cut), chat("Another text of the model.")).state == "unknown"
     assert trace_of(agent(ANSWER[:20] + "..."), chat(ANSWER)).answer == ANSWER
 
@@ -367,19 +369,53 @@ def test_a_trace_of_mlflow_as_it_prints_itself(desk: Any) -> None:
     assert desk.cases()[0]["metadata"]["conversation"].startswith("h-")
 
 
-def test_printed_objects() -> None:
-    assert parse_repr("A(x=1, y=[B(z='it\\'s'), None], w=<E.ONE: 'one'>, v=<q object at 0x1>)") == {
-        "__class__": "A",
-        "x": 1,
-        "y": [{"__class__": "B", "z": "it's"}, None],
-        "w": "one",
-        "v": None,
-    }
-    for text in ("A(x=", "no object", "A(x=1) and more", "(" * 5000, "A(" * 200 + ")" * 200):
-        assert parse_repr(text) is None
-    said = "Call foo(bar=1) to begin, and see <b>the notes</b>."
-    assert not is_repr(said)
-    assert is_repr("Event(result='cut here...")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A(x=1, y=[B(z='it\\'s'), None], w=<E.ONE: 'one'>)",
+        "Event(result='cut here...",
+        "StartEvent()",
+        "<q object at 0x1>",
+        "{'question': 'Hi?'}",
+        "[HumanMessage(content='Hi?'), None]",
+        "[{'a': 1}, {'b'...",
+    ],
+)
+def test_a_printed_object_is_neither_question_nor_answer(text: str) -> None:
+    assert is_printed(text)
+    assert (question_in(text), answer_in(text)) == (None, None)
+    assert question_in({"question": text}) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Call foo(bar=1) to begin, and see <b>the notes</b>.",
+        "[1] says so, and f(x) too.",
+        "[len(x)](https://example.com) counts.",
+        "['a', 'b'] is what it prints.",
+        "{not: printed}",
+        "foo",
+    ],
+)
+def test_words_with_brackets_are_no_printed_object(text: str) -> None:
+    assert not is_printed(text)
+    assert question_in(text) == text
+
+
+def test_a_trace_whose_question_is_printed_says_what_to_write_instead(desk: Any) -> None:
+    """Of OpenInference's Haystack agents; a trace beside it is read."""
+    printed = {"messages": ["ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[…])"]}
+    names = {"input.value": json.dumps(printed), "output.value": json.dumps(printed)}
+    file = desk.file("s.json", json.dumps(otlp(agent("", **names))))
+    said = desk.refused("otel", file)
+    assert "traces whose question is in a printed Python object, which is not read: 1" in said
+    assert "write OTLP JSON whose values are JSON" in said
+    other = span("u", "root", {"input.value": ASKED, "output.value": ANSWER}, ms=9)
+    both = desk.file("both.json", json.dumps(otlp(agent("", **names), other)))
+    done = desk.convert("import", "otel", both, "--output", str(desk.folder / "out"))
+    assert "write OTLP JSON whose values are JSON" in done.stderr
+    assert [case["question"] for case in desk.cases()] == [ASKED]
 
 
 @pytest.mark.parametrize("kind", [{"a": 1}, ["AGENT"], 7, None])

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from tests.formats.test_golden_traces import (
-    CELLS,
     EXPECT,
     FOLDER,
-    WITH_CONTENT,
+    NOT_READ,
+    READ,
+    WITHOUT_CONTENT,
     expected_turns,
 )
 
@@ -26,7 +27,7 @@ def units(outcome: Any) -> dict[str, tuple[int, int]]:
     }
 
 
-@pytest.mark.parametrize("cell", WITH_CONTENT)
+@pytest.mark.parametrize("cell", READ)
 def test_a_watch_finds_the_one_refusal_among_the_turns_of_each_framework(
     folder: Path, look: Callable[..., Any], cell: str
 ) -> None:
@@ -44,7 +45,7 @@ def test_a_watch_finds_the_one_refusal_among_the_turns_of_each_framework(
     assert figures["odd_length"][0] == figures["errors"][0] == figures["leaks"][0] == 0
 
 
-@pytest.mark.parametrize("cell", [cell for cell in WITH_CONTENT if "langsmith" in cell])
+@pytest.mark.parametrize("cell", [cell for cell in READ if "langsmith" in cell])
 def test_a_document_of_many_lines_counts_as_its_json_lines_do(
     folder: Path, look: Callable[..., Any], cell: str
 ) -> None:
@@ -126,13 +127,23 @@ def test_a_thumb_or_an_item_of_a_data_set_is_no_trace(
 
 
 def test_cells_without_content_say_so(folder: Path, look: Callable[..., Any]) -> None:
-    for cell in sorted(set(CELLS) - set(WITH_CONTENT)):
+    for cell in WITHOUT_CONTENT:
         packed = (FOLDER / f"{cell}.jsonl.gz").read_bytes()
         (folder / f"{cell}.jsonl").write_bytes(gzip.decompress(packed))
     outcome = look()
     assert outcome.traces > 0
     assert units(outcome)["unreadable"] == units(outcome)["odd_length"] == (0, 0)
     assert outcome.counts["traces whose contents were not captured"] == outcome.traces
+
+
+@pytest.mark.parametrize("cell", NOT_READ)
+def test_a_trace_of_printed_objects_counts_as_unreadable_and_not_as_a_good_answer(
+    folder: Path, look: Callable[..., Any], cell: str
+) -> None:
+    packed = (FOLDER / f"{cell}.jsonl.gz").read_bytes()
+    (folder / f"{cell}.jsonl").write_bytes(gzip.decompress(packed))
+    n = len(expected_turns(cell)) - 1  # the two turns of its thread are one unit
+    assert units(look(check_share=1.0))["unreadable"] == (n, n)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e308", "-1", "true", '"3"', "[3]"])

@@ -18,7 +18,7 @@ NAME = "otel"
 
 ABOUT = (
     "traces in JSON or Parquet: OTLP with gen_ai.*, OpenInference, Traceloop, Vercel AI or "
-    "pydantic-ai names, also in log records; console, Phoenix, Jaeger, MLflow, OpenAI Agents"
+    "pydantic-ai names, also in log records; Phoenix, MLflow, OpenAI Agents"
 )
 
 

@@ -38,8 +38,9 @@ from formats.traces.spans import (
     is_read,
     is_read_event,
     messages_of,
+    value_of,
 )
-from formats.traces.values import structured, tokens_in
+from formats.traces.values import is_printed, structured, texts_within, tokens_in
 from records.results import (
     UNREADABLE,
     ErrorInfo,
@@ -54,6 +55,7 @@ from records.tool_calls import ToolCall, calls_beside_passages, is_of_passages
 UNREAD = "answers that could not be read (no span says for certain which text is the answer)"
 INCOMPLETE = "traces without their outermost span, or not ended yet (incomplete)"
 NO_QUESTION = "traces without a question (content capture off?)"
+PRINTED = "traces whose question is in a printed Python object, which is not read"
 REFERRED = "traces whose contents are kept elsewhere (…messages_ref)"
 EARLIER = "earlier turns of a conversation"
 CAPTURE = (
@@ -62,6 +64,11 @@ CAPTURE = (
     "TRACELOOP_TRACE_CONTENT=true, for OpenInference leave OPENINFERENCE_HIDE_INPUTS unset."
 )
 """The advice where no contents were captured."""
+AS_JSON = (
+    "Values such as ChatMessage(…) are printed Python objects, which are not read: write OTLP JSON "
+    "whose values are JSON, by the framework's own tracer or another instrumentation."
+)
+"""The advice where a question is in a printed object."""
 
 
 @dataclass(slots=True)
@@ -95,9 +102,10 @@ def case_of_trace(
         notes.left_out[INCOMPLETE] += 1
         return None
     if trace.question is None:
-        notes.left_out[REFERRED if trace.state == "by reference" else NO_QUESTION] += 1
-        if trace.state == "not captured" and CAPTURE not in notes.remarks:
-            notes.remarks.append(CAPTURE)
+        kind, advice = _unasked(trace)
+        notes.left_out[kind] += 1
+        if advice and advice not in notes.remarks:
+            notes.remarks.append(advice)
         return None
     if trace.is_cut:
         notes.changed["questions cut out of a prompt with passages"] += 1
@@ -125,6 +133,17 @@ def case_of_trace(
     answers = [SystemAnswer(run or path.stem, result)]
     # A log holds what its service was asked, and nothing else was asked of it.
     return TracedCase(trace, ImportedCase(case, path, None, answers, asked=False))
+
+
+def _unasked(trace: Trace) -> tuple[str, str]:
+    """Why a trace has no question, and what to do about it; "" where that is not known."""
+    if trace.state == "by reference":
+        return REFERRED, ""
+    if trace.state == "not captured":
+        return NO_QUESTION, CAPTURE
+    value = value_of(trace.root, "in") if trace.root is not None else None
+    printed = any(map(is_printed, texts_within(value)))
+    return (PRINTED, AS_JSON) if printed else (NO_QUESTION, "")
 
 
 def as_conversations(cases: Sequence[TracedCase], key: Key, notes: Notes) -> Iterator[ImportedCase]:

@@ -1,5 +1,6 @@
-"""Spans as exporters other than OTLP write them, in OTLP's shape: the console, Phoenix, Jaeger,
-MLflow, the OpenAI Agents SDK, LangSmith, Langfuse."""
+"""Spans as exporters other than OTLP write them, in OTLP's shape: Phoenix, MLflow, the OpenAI
+Agents SDK, LangSmith, Langfuse. Those of OpenTelemetry's console exporter and of Jaeger are not
+read, and named."""
 
 from __future__ import annotations
 
@@ -32,9 +33,19 @@ _TABLE_ID = "context.trace_id"
 """A column of Phoenix' table of spans (get_spans_dataframe, as pandas writes it)."""
 
 
+def unread_exporter(document: Any) -> str:
+    """The exporter whose spans an object holds though they are not read; "" for any other."""
+    if not isinstance(document, dict):
+        return ""
+    if str(document.get("kind")).startswith("SpanKind.") and "context" in document:
+        return "OpenTelemetry's console exporter"
+    traces = [document, *(row for row in items_of(document, "data")[:1] if isinstance(row, dict))]
+    return "Jaeger" if any("traceID" in trace for trace in traces) else ""
+
+
 def other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Spans of an object that is no OTLP, with their places, in OTLP's shape."""
-    if not isinstance(document, dict) or depth > _MOST_NESTED:
+    if not isinstance(document, dict) or depth > _MOST_NESTED or unread_exporter(document):
         return
     if document.get("object") in ("trace", "trace.span"):
         yield where, _of_openai(document)
@@ -160,22 +171,16 @@ def _is_span(raw: dict[str, Any]) -> bool:
     context = raw.get("context")
     if isinstance(context, dict) and "trace_id" in context:
         return True
-    pairs = (("traceID", "spanID"), ("traceId", "spanId"))
-    if any(trace in raw and span in raw for trace, span in pairs):
+    if "traceId" in raw and "spanId" in raw:
         return "body" not in raw
     return "trace_id" in raw and "span_id" in raw and "start_time_unix_nano" in raw
 
 
 def _as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
     """A span with OTLP's field names; one that has them already is given back."""
-    if "traceID" in raw:
-        return _jaeger(raw)
     if not isinstance(raw.get("context"), dict):
         return raw
-    context, status = raw["context"], raw.get("status")
-    status = status if isinstance(status, dict) else {}
-    code = str(status.get("status_code") or raw.get("status_code") or "")
-    state = context.get("trace_state")
+    context, code = raw["context"], str(raw.get("status_code") or "")
     return {
         "traceId": as_hex(context.get("trace_id") or context.get("request_id")),
         "spanId": as_hex(context.get("span_id")),
@@ -185,44 +190,10 @@ def _as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
         "endTimeUnixNano": nanoseconds(raw.get("end_time")),
         "status": {
             "code": 2 if code.upper().endswith("ERROR") else 0,
-            "message": status.get("description") or raw.get("status_message"),
+            "message": raw.get("status_message"),
         },
         "attributes": flat(raw.get("attributes")),
         "events": raw.get("events"),
-        "traceState": state.strip("[]'\" ").replace("': '", "=") if isinstance(state, str) else "",
-    }
-
-
-def _jaeger(raw: dict[str, Any]) -> dict[str, Any]:
-    tags = _tags(raw.get("tags"))
-    start, lasted = raw.get("startTime"), raw.get("duration")
-    times = (0, 0)
-    if isinstance(start, int) and isinstance(lasted, int):
-        times = (start * 1000, (start + lasted) * 1000)
-    parents = [
-        reference.get("spanID")
-        for reference in items_of(raw, "references")
-        if isinstance(reference, dict) and reference.get("refType") == "CHILD_OF"
-    ]
-    failed = tags.get("otel.status_code") == "ERROR" or tags.get("error") in (True, "true")
-    logs = [_tags(log.get("fields")) for log in items_of(raw, "logs") if isinstance(log, dict)]
-    return {
-        "traceId": raw.get("traceID"),
-        "spanId": raw.get("spanID"),
-        "parentSpanId": (parents or [""])[0],
-        "name": raw.get("operationName"),
-        "startTimeUnixNano": times[0],
-        "endTimeUnixNano": times[1],
-        "status": {"code": 2 if failed else 0, "message": tags.get("otel.status_description")},
-        "attributes": tags,
-        "events": [{"name": log.pop("event", ""), "attributes": log} for log in logs],
-    }
-
-
-def _tags(raw: Any) -> dict[str, Any]:
-    pairs = raw if isinstance(raw, list) else []
-    return {
-        str(tag["key"]): tag.get("value") for tag in pairs if isinstance(tag, dict) and "key" in tag
     }
 
 

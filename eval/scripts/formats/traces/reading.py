@@ -63,6 +63,7 @@ _NAMED_QUESTION = re.compile(
 )
 _REACT = re.compile(r"^\s*Thought:.*\bAnswer:\s*", re.DOTALL)
 _DUNDER = re.compile(r"__\w+__")
+_CUT = re.compile(r"\.\.\.['\")\]}]*$")
 _LEAST_CUT = 10
 """Characters of an answer that must be there before it is cut, to know it again."""
 _LEAST_PASSAGE = 4
@@ -395,8 +396,10 @@ def _is_about(trace: Trace, writers: Sequence[tuple[Span, str]]) -> bool:
 
 
 def _ends_in(part: str, text: str) -> bool:
-    """Whether a text that was cut (``...``) ends with the beginning of another."""
-    cut = part.removesuffix("...").rstrip() if part.endswith("...") else ""
+    """Whether a text that was cut (``...``), also one in a printed object, ends with the beginning
+    of another."""
+    end = _CUT.search(part)
+    cut = part[: end.start()].rstrip() if end else ""
     at = cut.rfind(text[:_LEAST_CUT]) if len(text) >= _LEAST_CUT else -1
     return at >= 0 and text.startswith(cut[at:])
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from formats.traces.reprs import is_repr
 from formats.traces.values import (
     Message,
     answer_in,
     calls_in,
     document_of,
     documents_in,
+    is_printed,
     last_answer,
     message_of,
     messages_in,
@@ -571,7 +571,7 @@ def _given_as_value(span: Span) -> list[dict[str, Any]]:
     if not rows and kinds & {RETRIEVAL, RERANKER} and isinstance(value, dict | list):
         listed = value.get("documents", value.get("output")) if isinstance(value, dict) else value
         items = listed if isinstance(listed, list) else ()
-        rows = [{"text": item} for item in items if isinstance(item, str) and not is_repr(item)]
+        rows = [{"text": item} for item in items if isinstance(item, str) and not is_printed(item)]
         rows = rows or [item for item in items if isinstance(item, dict)]
     if rows and not (is_tool or kinds & {RETRIEVAL, RERANKER, TOOL}):
         given = value_of(span, "in")

@@ -1,7 +1,7 @@
 """Reads a logged value: the question in an input, the answer in an output, the messages.
 
-Values are texts, JSON texts, printed Python objects, objects and lists of them, as frameworks log
-what a step was given and gave out.
+Values are texts, JSON texts, objects and lists of them, as frameworks log what a step was given and
+gave out. Python objects that were printed as a text are not read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from formats.traces.reprs import CLASS, is_repr, parse_repr
 from records.lines import parse_json
 
 INPUT_NAMES = (
@@ -71,23 +70,33 @@ def structured(value: Any) -> Any:
 
 
 def opened(value: Any) -> Any:
-    """The same for a text that is a printed Python object, too, or JSON with blanks before it."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if text[:1] in ("[", "{", '"') and (inner := _json(text)) is not None:
-        return inner
-    if is_repr(text) or text[:1] in ("[", "{"):
-        inner = parse_repr(text)
+    """The same for JSON with blanks before it, and for a text in quotation marks."""
+    if isinstance(value, str) and (text := value.strip())[:1] in ("[", "{", '"'):
+        try:
+            inner = parse_json(text)
+        except orjson.JSONDecodeError:
+            return value
         return value if inner is None else inner
     return value
 
 
-def _json(text: str) -> Any:
-    try:
-        return parse_json(text)
-    except orjson.JSONDecodeError:
-        return None
+_CLASS = r"[A-Za-z_][\w.]*\((?:\)$|[A-Za-z_]\w*(?:=|: ))"
+_PRINTED = re.compile(_CLASS)
+_PRINTED_LIST = re.compile(rf"[\[{{]+(?:'|{_CLASS})")
+_PRINTED_ADDRESS = re.compile(r"<[A-Za-z_][\w.]*(?:\(|: | object| at 0x)")
+
+
+def is_printed(text: str) -> bool:
+    """Whether a text looks like a printed Python object, whole or cut at its end: a class with its
+    arguments, ``<… at 0x…>``, or a list or dict in Python's spelling."""
+    text = text.strip()
+    if text[-1:] == ">":
+        return _PRINTED_ADDRESS.match(text) is not None
+    if text[:1] in ("[", "{"):
+        is_ended = text[-1:] in ("]", "}") or text[-3:] == "..."
+        return is_ended and _PRINTED_LIST.match(text) is not None
+    is_ended = text[-1:] == ")" or text[-3:] == "..." or text.count("(") > text.count(")")
+    return is_ended and _PRINTED.match(text) is not None
 
 
 def message_of(raw: Any) -> Message | None:
@@ -96,8 +105,6 @@ def message_of(raw: Any) -> Message | None:
     call."""
     if isinstance(raw, list) and len(raw) == 2 and all(isinstance(part, str) for part in raw):
         return Message(_ROLES[raw[0]], raw[1]) if raw[0] in _ROLES else None
-    if isinstance(raw, str) and is_repr(raw):
-        raw = opened(raw)
     if not isinstance(raw, dict):
         return None
     inner, names = raw.get("kwargs"), raw.get("id")
@@ -105,8 +112,6 @@ def message_of(raw: Any) -> Message | None:
         return _message(_CLASSES.get(str(names[-1]), "other"), inner)
     if isinstance(raw.get("data"), dict) and str(raw.get("type")) in _ROLES:
         return _message(_ROLES[str(raw["type"])], raw["data"])
-    if str(raw.get(CLASS)) in _CLASSES:
-        return _message(_CLASSES[str(raw[CLASS])], raw)
     kind = str(raw.get("type") or "")
     if kind in _CALLS:
         return Message("assistant", "", calls_in([raw]))
@@ -130,11 +135,9 @@ def _message(role: str, raw: Mapping[str, Any]) -> Message | None:
             calls or calls_in(holder.get("tool_calls")) or calls_in([holder.get("function_call")])
         )
     calls = calls or calls_in([part.get("tool_call") for part in listed])
-    calls = calls or calls_in(
-        [part for part in listed if part.get("type") in _CALLS or part.get(CLASS) == "ToolCall"]
-    )
+    calls = calls or calls_in([part for part in listed if part.get("type") in _CALLS])
     for part in listed:
-        if part.get("type") in _RESULTS or part.get(CLASS) == "ToolCallResult":
+        if part.get("type") in _RESULTS:
             return _result(part)
     text = parts if isinstance(parts, str) else text_in(parts)
     answers = str(raw.get("tool_call_id") or raw.get("id") or "") if role == "tool" else ""
@@ -307,7 +310,7 @@ def answer_in(value: Any, given: Any = None) -> str | None:
 def _words(value: Any, names: Sequence[str], given: Mapping[str, Any], depth: int) -> str | None:
     value = opened(value)
     if isinstance(value, str):
-        is_none = is_repr(value) or (names is OUTPUT_NAMES and is_literal(value))
+        is_none = is_printed(value) or (names is OUTPUT_NAMES and is_literal(value))
         return value if value.strip() and not is_none else None
     if depth > _MOST_DEPTH:
         return None
@@ -351,9 +354,9 @@ def only_text(value: Any, given: Any = None) -> str | None:
     texts = [
         text
         for name, text in value.items()
-        if isinstance(text, str) and text.strip() and known.get(name) != text and name != CLASS
+        if isinstance(text, str) and text.strip() and known.get(name) != text
     ]
-    return texts[0] if len(texts) == 1 and not is_repr(texts[0]) else None
+    return texts[0] if len(texts) == 1 and not is_printed(texts[0]) else None
 
 
 def words_in(value: Any, side: str, field: str | None = None) -> str | None:
@@ -409,15 +412,15 @@ def document_of(item: Any) -> dict[str, Any] | None:
         item = {**inner, **({"score": item["score"]} if "score" in item else {})}
     if not any(isinstance(item.get(name), str) for name in _DOCUMENT_TEXTS):
         return None
-    if "role" in item or str(item.get("type")) in _ROLES or str(item.get(CLASS)) in _CLASSES:
+    if "role" in item or str(item.get("type")) in _ROLES:
         return None  # a message
     if not any(name in item for name in _DOCUMENT_SIGNS):
         return None
     names = {"meta": "metadata", "id_": "id"}
-    if "class_name" in item or CLASS in item or inner is not None:
+    if "class_name" in item or inner is not None:
         kept = (*_DOCUMENT_TEXTS, *_DOCUMENT_SIGNS)
         item = {name: field for name, field in item.items() if name in kept}
-    return {names.get(name, name): field for name, field in item.items() if name != CLASS}
+    return {names.get(name, name): field for name, field in item.items()}
 
 
 _USAGE_HOLDERS = (
@@ -445,7 +448,7 @@ def tokens_in(value: Any, depth: int = 0) -> dict[str, int]:
 
 
 def texts_within(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every text in a value, at any depth, JSON and printed objects opened."""
+    """Every text in a value, at any depth, JSON opened."""
     value = opened(value)
     if isinstance(value, str):
         yield value

@@ -1,8 +1,8 @@
 """Spans out of JSON: OTLP's, and what other exporters write, brought into its shape.
 
 OTLP of the usual shape is decoded with its types; anything else, and all that is damaged, is walked
-through value by value. Log records of GenAI instrumentations (OTLP, the console) become events of
-the span that they belong to.
+through value by value. Log records of GenAI instrumentations become events of the span that they
+belong to.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import orjson
 
-from formats.traces.exporters import as_hex, items_of, other_spans
+from formats.traces.exporters import as_hex, items_of, other_spans, unread_exporter
 from formats.traces.spans import Span, is_read_event
 from records.errors import StorageError
 from records.file_access import read_whole
@@ -181,11 +181,13 @@ def spans_of(
     Raises NoSpans for a file without either."""
     any_span, without = False, 0
     keys: set[str] = set()
+    exporter = ""
     for line, document in _documents(path, notes):
         for item in document if isinstance(document, list) else [document]:
             notes.left_out[RESOURCES] += _of_resources(item)
             if not any_span and isinstance(item, dict):
                 keys.update(str(key)[:40] for key in [*item][:8])
+                exporter = exporter or unread_exporter(item)
             is_read = take(item)
             for where, read in spans_in(item, notes.left_out):
                 is_read = True
@@ -197,6 +199,11 @@ def spans_of(
             without += not is_read
     if not any_span:
         notes.check()
+        if exporter:
+            raise NoSpans(
+                f"{path}: has spans of {exporter}, which are not read; write OTLP JSON, as the "
+                "file exporter of an OpenTelemetry collector does."
+            )
         shown = f" It has objects with the keys {', '.join(sorted(keys)[:8])}." if keys else ""
         raise NoSpans(
             f"{path}: has no spans;{shown and shown + ' Please'} write OTLP JSON with "
@@ -286,8 +293,6 @@ def _raw_logs(document: Any) -> Iterator[tuple[str, Any]]:
         for j, scope in enumerate(items_of(resource, "scopeLogs", "scope_logs")):
             for k, record in enumerate(items_of(scope, "logRecords", "log_records")):
                 yield f"resourceLogs[{i}].scopeLogs[{j}].logRecords[{k}]", record
-    if isinstance(document, dict) and "body" in document and "span_id" in document:
-        yield "", document  # of the SDK's console exporter
 
 
 def _log(raw: Any) -> Span | str | None:
