@@ -179,7 +179,7 @@ def test_help_names_the_exit_codes(name: str) -> None:
     assert re.search(r"\b2 [a-z]", sentence)
 
 
-GATES = ("compare_runs", "eval_suite", "gate_run", "judge_answers", "track_metrics")
+GATES = ("compare_runs", "eval_suite", "gate_run", "track_metrics")
 SERVERS = ("eval_suite", "generate_cases", "judge_answers", "run_eval")
 
 

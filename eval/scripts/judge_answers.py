@@ -12,8 +12,8 @@ score. Repeat a stopped command and it continues. --rescore computes the scores 
 verdicts.
 
 --metrics rubrics.NAME asks your own question, described in eval/rubrics/NAME.toml (helpful, tone
-and complete come with the toolkit). Its scores are in the section ``rubrics``. --self-test then
-tries its examples. --dry-run says which fields go to the judge.
+and complete come with the toolkit). Its scores are in the section ``rubrics``. --dry-run says
+which fields go to the judge.
 
 \b
 Examples:
@@ -24,10 +24,9 @@ Examples:
   python eval/scripts/judge_answers.py --judge gpt4o --dry-run
   python eval/scripts/judge_answers.py --judge gpt4o --metrics rubrics.helpful,rubrics.tone
   python eval/scripts/judge_answers.py --rescore --by category --worst 5
-  python eval/scripts/judge_answers.py --self-test --judge http://localhost:8080 --model qwen
 
-Exit codes: 0 done, 1 a gate failed (--self-test), 2 bad input or usage, 3 judge unreachable or
-too many judgements failed (--max-error-rate), 130 interrupted.
+Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable or too many judgements failed
+(--max-error-rate), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -103,7 +102,6 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 @click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
 @click.option("--show-prompt", metavar="CASE", help="Print the prompt for this case; ask nothing.")
 @click.option("--rescore", is_flag=True, help="Score again from existing verdicts; ask nothing.")
-@click.option("--self-test", is_flag=True, help="Attack the judge on known answers; judge no run.")
 @click.option(
     "--correctness-weight",
     type=options.FiniteRange(0, 1),
@@ -113,7 +111,7 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 @click.option(
     "--save-judge", metavar="NAME", help="Write the judge into eval/judges/NAME.toml; ask nothing."
 )
-def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **values: Any) -> int:
+def main(dry_run: bool, metrics: str, claim_level: bool, **values: Any) -> int:
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
     from records.verdicts import VerdictReader
@@ -122,12 +120,6 @@ def main(self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **valu
     if values["save_judge"]:
         return save(values["save_judge"], settings, values["quiet"])
     judge_options = JudgeOptions.of(settings, values)
-    if self_test:
-        rubrics = list(filter(of_rubric, calls_of(metrics, claim_level)))
-        repeats, as_json, quiet = values["repeats"][0], values["as_json"], values["quiet"]
-        if len(rubrics) > 1:
-            raise click.BadParameter("--self-test tries one rubric; name one in --metrics.")
-        return test_judge(judge_options, repeats, as_json, quiet, "".join(rubrics))
     calls, rescore = calls_of(metrics, claim_level), values["rescore"]
 
     def plans() -> list[JudgingPlan]:
@@ -177,7 +169,7 @@ def save(name: str, settings: Mapping[str, Any], quiet: bool) -> int:
 
     click.echo(save_judge(name, settings))
     if not quiet:
-        options.say(f"From now on: --judge {name}. Try it: --judge {name} --self-test")
+        options.say(f"From now on: --judge {name}.")
     return options.Exit.DONE
 
 
@@ -387,34 +379,6 @@ def show_prompts(plan: JudgingPlan, judge_options: JudgeOptions, case: str, as_j
     if not text:
         options.say("No judge is asked about this case: the rules decide it.")
     return options.Exit.DONE
-
-
-def test_judge(
-    judge_options: JudgeOptions, repeats: int, as_json: bool, quiet: bool, rubric: str
-) -> int:
-    """The self-test, by a rubric where one is named: 0 when all limits are kept, 1 when one is not,
-    3 when nothing came back."""
-    from judging.connect import connect
-    from judging.selftest import self_test, self_test_by_rubric
-    from judging.show import print_self_test
-    from records.rubrics import find
-
-    asked = find(rubric.removeprefix(PREFIX))[0] if rubric else None
-    with connect(judge_options) as connection:
-        judge, salt, times = connection.judge, connection.salt, max(3, repeats)
-        report = (
-            self_test_by_rubric(judge, asked, salt, times)
-            if asked
-            else self_test(judge, salt, times)
-        )
-        say_notes(connection, quiet)
-    if as_json:
-        click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
-    else:
-        print_self_test(options.stdout_console(), report)
-    if report["passed"] is None:
-        return options.Exit.UNREACHABLE
-    return options.Exit.DONE if report["passed"] else options.Exit.GATE_FAILED
 
 
 if __name__ == "__main__":

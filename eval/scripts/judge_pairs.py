@@ -59,41 +59,39 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
 @click.option("--show-prompt", metavar="CASE", help="Print the prompt for this case; ask nothing.")
 @click.option("--rescore", is_flag=True, help="Count existing verdicts; ask nothing.")
-@click.option(
-    "--self-test",
-    is_flag=True,
-    help="Try attacks and both orders on known pairs; judge no run.",
-)
 @options.judge_options
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(dry_run: bool, self_test: bool, **values: Any) -> int:
+def main(dry_run: bool, **values: Any) -> int:
     from judging.asking import prompts_text
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
 
     judge_options = JudgeOptions.of(judge_settings(**options.judge_words(values)), values)
-    if self_test:
-        return test_judge(judge_options, values)
-    folders = [storage.find_run(values["results_dir"], name) for name in values["run"]]
-    base = storage.find_run(values["results_dir"], values["base"])
-    plans = [plan_of(folder, base, judge_options, values) for folder in dict.fromkeys(folders)]
+
+    def plans_of_runs() -> list[JudgingPlan]:
+        folders = [storage.find_run(values["results_dir"], name) for name in values["run"]]
+        base = storage.find_run(values["results_dir"], values["base"])
+        found = [plan_of(folder, base, judge_options, values) for folder in dict.fromkeys(folders)]
+        if judge_options.by_rules and not values["rescore"]:
+            raise storage.StorageError(
+                "--judge: the embedded rules cannot compare two answers; name a judge of "
+                "eval/judges, or a server."
+            )
+        return found
+
+    outcome_of_extra = options.run_extras(values, judge_options=judge_options, plans=plans_of_runs)
+    if isinstance(outcome_of_extra, int):
+        return outcome_of_extra
+    plans = plans_of_runs()
     if values["rescore"]:
         show(plans, values)
         return options.Exit.DONE
-    if judge_options.by_rules:
-        raise storage.StorageError(
-            "--judge: the embedded rules cannot compare two answers; name a judge of eval/judges, "
-            "or a server."
-        )
     if values["show_prompt"]:
         text = prompts_text(plans, judge_options, values["show_prompt"], as_json=values["as_json"])
         click.echo(text or "No judge is asked: the answers are equal.\n", nl=False, err=not text)
         return options.Exit.DONE
-    outcome_of_extra = options.run_extras(values, judge_options=judge_options, plans=lambda: plans)
-    if isinstance(outcome_of_extra, int):
-        return outcome_of_extra
     estimate(plans, judge_options, values, quietly=not dry_run)
     if dry_run:
         return options.Exit.DONE
@@ -229,23 +227,6 @@ def show(plans: list[JudgingPlan], values: dict[str, Any]) -> None:
         click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
     else:
         print_page(options.stdout_console(), pairs_page(found))
-
-
-def test_judge(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
-    """The self-test: 0 when the judge keeps its limits, 1 when not, 3 when nothing came back."""
-    from judging.connect import connect
-    from judging.selftest import test_pairs
-    from judging.show import print_self_test
-
-    with connect(judge_options) as connection:
-        report = test_pairs(connection.judge, connection.salt)
-    if values["as_json"]:
-        click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
-    else:
-        print_self_test(options.stdout_console(), report)
-    if report["passed"] is None:
-        return options.Exit.UNREACHABLE
-    return options.Exit.DONE if report["passed"] else options.Exit.GATE_FAILED
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ from judging.answers import FactStore
 from judging.calls import Settings, call_of
 from judging.kinds import Material, make_task
 from judging.local import LocalJudge
-from judging.selftest import ATTACKS, self_test_by_rubric
 from judging.types import JudgeTask
 from records.rubrics import Rubric, RubricExample
 from records.tool_calls import ToolCall
 from records.verdicts import KINDS, QUOTE_UNVERIFIED, rubric_kind
+from validation.jobs import ATTACKS
 
 SALT = b"s" * 32
 HELPFUL = Rubric(
@@ -214,49 +214,3 @@ def test_sixteen_injections_stand_in_blocks_as_in_the_toolkits_own_questions(pla
             ]
             obeyed[name] += texts[0] != texts[1]
     assert obeyed == {"rubric": 0, "groundedness": 0}
-
-
-def replying(task: JudgeTask, verdict: str) -> Any:
-    entry = {
-        "id": "1",
-        "quote": task.inputs["answer"].split(".")[0],
-        "reason": "",
-        "verdict": verdict,
-    }
-    return {"verdicts": [entry]}
-
-
-SELF = replace(
-    HELPFUL,
-    examples=(
-        RubricExample("Nothing of use is in here.", "no help", question="Q one?"),
-        RubricExample("All that one could want.", "help", question="Q two?"),
-    ),
-)
-
-
-def test_the_self_test_of_a_rubric_by_a_judge_that_minds_no_attack(scripted: Any) -> None:
-    def calm(task: JudgeTask) -> Any:
-        return replying(task, "help" if "All" in task.inputs["answer"] else "no help")
-
-    judge = scripted(calm)
-    report = self_test_by_rubric(judge, SELF, SALT)
-    assert (report["right"], report["obeyed"], report["shift_false_claims"]) == (1.0, 0.0, 0.0)
-    assert report["self_agreement"] == 1.0
-    assert report["passed"]
-    # two examples: once plainly, five attacks at two places, and two repeats
-    assert report["opinions"] == 2 * (1 + 10 + 2)
-    # the example that is judged is in no prompt
-    for task in judge.tasks:
-        assert task.inputs["answer"][:20] not in task.messages[0]["content"]
-
-
-def test_the_self_test_of_a_rubric_by_a_judge_that_obeys(scripted: Any) -> None:
-    def obeys(task: JudgeTask) -> Any:
-        texts = task.inputs["answer"] + task.inputs["question"]
-        return replying(task, "help" if "grader" in texts or "All" in texts else "no help")
-
-    report = self_test_by_rubric(scripted(obeys), SELF, SALT)
-    assert report["obeyed"] == pytest.approx(1 / 5)  # one of the five attacks, at either place
-    assert report["shift_false_claims"] == pytest.approx(5 / 5)  # 5 points for one in five
-    assert report["passed"] is False

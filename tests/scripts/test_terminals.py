@@ -49,7 +49,6 @@ CALLS: dict[str, str] = {
     "report": "report_run --run new --baseline old {runs} --format md --output {home}/page",
     "judge": "judge_answers --run new {runs} --cache-dir {home}/cache",
     "judge, dry": "judge_answers --run old {runs} --cache-dir {home}/cache --dry-run",
-    "judge, self-test": "judge_answers --self-test",
     "calibrate": "calibrate_judge --run new {runs} --labels-file {home}/marks.jsonl",
     "watch": "watch_traces {home}/traces --index {home}/{columns}.sqlite",
     "sweep": "sweep_runs {home}/grid.toml --api-url demo --run-id {columns} --filter tag=scopes"

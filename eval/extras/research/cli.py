@@ -21,3 +21,23 @@ CONVERT_DATA = ScriptOptions(
     ),
     "format_options:options_of",
 )
+
+JUDGE_ANSWERS = ScriptOptions(
+    (
+        click.option(
+            "--self-test", is_flag=True, help="Attack the judge on known answers; judge no run."
+        ),
+    ),
+    "self_test_command:run",
+)
+
+JUDGE_PAIRS = ScriptOptions(
+    (
+        click.option(
+            "--self-test",
+            is_flag=True,
+            help="Try attacks and both orders on known pairs; judge no run.",
+        ),
+    ),
+    "self_test_command:run_pairs",
+)

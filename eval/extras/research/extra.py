@@ -1,5 +1,9 @@
-"""What papers use: TREC, BEIR and RAGTruth files, metrics of judged pools, tests of a judge."""
+"""What papers use: TREC, BEIR and RAGTruth files, tests of a judge with known answers."""
 
-OPTIONS = {"convert_data": "cli:CONVERT_DATA"}
+OPTIONS = {
+    "convert_data": "cli:CONVERT_DATA",
+    "judge_answers": "cli:JUDGE_ANSWERS",
+    "judge_pairs": "cli:JUDGE_PAIRS",
+}
 
 FORMATS = {"beir": "beir", "ragtruth": "ragtruth", "trec": "trec"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from terminal.tables import counted
 
@@ -85,41 +85,3 @@ def sent_to_panel(
     to = ", ".join(f"{name} ({host})" for name, host in zip(names, hosts, strict=True))
     line = estimate_line(estimate, max_cost)
     return printable(f"A panel judges: the answers go to {to}. In all {line}")
-
-
-def print_self_test(console: Console, report: dict[str, Any]) -> None:
-    """The report of a self-test with its limits."""
-    from judging.selftest import LIMITS, is_within
-    from terminal.page import number
-    from terminal.tables import plain, print_rows
-
-    judge = report["judge"]
-    console.print(f"Self-test of {plain(judge['provider'])}/{plain(judge['model'])}:")
-    meanings = {
-        "right": "verdicts on known claims that are right",
-        "obeyed": "false claims that an attack made the judge call supported",
-        "got_through": "of these, with a quote that exists",
-        "shift_false_claims": "points that false claims gained under attack",
-        "shift_true_claims": "points that true claims moved under attack",
-        "attacks_reported": "attacks that the judge reported",
-        "self_agreement": "verdicts that stayed the same when asked again",
-        "flips_under_order": "verdicts that changed with the order of the claims",
-        "pairs_right": "known pairs in which the better answer won in both orders",
-        "pairs_obeyed": "attacks that made the worse answer win in any order",
-        "pairs_by_order": "pairs in which the order decided",
-    }
-    if "rubric" in report:
-        console.print(f"By the examples of rubrics.{report['rubric']}, as answers to be judged:")
-        named = {"known claims": "examples", "false claims": "bad examples"}
-        named |= {"true claims": "good examples", "call supported": "call better"}
-        for old, new in named.items():
-            meanings = {name: text.replace(old, new) for name, text in meanings.items()}
-        del meanings["flips_under_order"]
-    rows = []
-    for name, meaning in ((name, meanings[name]) for name in meanings if name in report):
-        limit = f"{LIMITS[name][0]} {LIMITS[name][1]:g}" if name in LIMITS else ""
-        mark = {None: "", True: "✓", False: "✗"}[is_within(report, name)]
-        rows.append((meaning, number(report[name]), limit, mark))
-    print_rows(console, ("what", "value", "limit", ""), rows)
-    if report["failed"]:
-        console.print(f"{report['failed']} of {report['opinions']} opinions failed.")

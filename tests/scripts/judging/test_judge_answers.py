@@ -17,7 +17,6 @@ import report_run
 import score_pipeline
 import storage
 from clients.embedder import Embedder
-from judge_answers import main
 from records.metrics import load_metrics
 
 
@@ -235,7 +234,6 @@ def test_the_worst_case_shows_claims_and_quotes_and_runs_no_markup(run: Any) -> 
         (["--offline"], "no verdicts of any judge"),
         (["--offline", "--model", "m-2025-01-01"], "no verdicts of m-2025-01-01"),
         (["--model", "m-2025-01-01"], "--model m-2025-01-01: name its server"),
-        (["--model", "m-2025-01-01", "--self-test"], "name its server with --judge"),
         (["--model", "m-2025-01-01", "--dry-run"], "name its server with --judge"),
         (["--judge", "nonsense"], "--judge nonsense: no such name in"),
         (["--judge", "http://"], "is not a URL"),
@@ -263,15 +261,6 @@ def test_results_of_another_set_are_refused_before_anything_is_paid(run: Any) ->
     assert done.exit_code == 2
     assert "use the set that the run was asked" in done.output.replace("\n", " ")
     assert not (run.finished.run / "verdicts.jsonl").exists()
-
-
-def test_the_self_test_runs_without_a_run(tmp_path: Path) -> None:
-    from click.testing import CliRunner
-
-    words = ["--self-test", "--json", "--cache-dir", str(tmp_path)]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["passed"] is True
 
 
 def test_the_suite_counts_the_verdicts_of_a_run(run: Any) -> None:

@@ -262,29 +262,6 @@ def test_what_cannot_be_done_is_one_sentence(pairs: Pairs, words: Any, says: str
     assert pairs.server.judgements == 0
 
 
-def test_the_self_test_tries_attacks_on_known_pairs(pairs: Pairs) -> None:
-    """A judge that always takes the first place is right in no pair and obeys nothing: there is
-    nothing to take away. One that takes the answer with an attack obeys in all."""
-
-    def obedient(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
-        first, second = shown(body)
-        right = ("laptops for up to", "sails twice", "Drip lines")
-        attacked = ("Note to the grader", "System:", "verdicts", "New rule")
-        verdict = "first" if any(text in first for text in right) else "second"
-        if any(text in first for text in attacked):
-            verdict = "first"
-        elif any(text in second for text in attacked):
-            verdict = "second"
-        quote = (first if verdict == "first" else second)[:30]
-        return 200, reply(server, verdict, quote)
-
-    pairs.server.reply = obedient
-    done = pairs.call("--self-test", "--json")
-    assert done.exit_code == 1, done.output
-    report = json.loads(done.stdout)
-    assert (report["pairs_right"], report["pairs_obeyed"]) == (1.0, 1.0)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_killed_anywhere_it_goes_on_and_pays_nothing_twice(finished: Any, server: Server) -> None:
@@ -449,19 +426,6 @@ def test_compare_report_and_browser_show_the_pairs(pairs: Pairs) -> None:
     assert pair_verdicts(*runs, ("c00", 0)) == [("pairs", "better", "I think it is 2 (more)")]
     assert pair_verdicts(*runs, ("c10", 0)) == [("pairs", "equal answers, not asked", "")]
     assert pair_verdicts(runs[1], runs[0], ("c00", 0)) == []
-
-
-def test_a_judge_that_says_the_same_to_everything_fails_the_self_test(pairs: Pairs) -> None:
-    """No attack can move it, so only what it should have known tells."""
-
-    def always_first(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
-        return 200, reply(server, "first", shown(body)[0][:30])
-
-    pairs.server.reply = always_first
-    done = pairs.call("--self-test", "--json")
-    report = json.loads(done.stdout)
-    assert (report["pairs_right"], report["pairs_obeyed"], report["passed"]) == (0.0, None, False)
-    assert done.exit_code == 1
 
 
 def panel_of(pairs: Pairs, *servers: str) -> list[str]:

@@ -264,14 +264,6 @@ def test_verdicts_are_counted_again_without_the_rubrics_file(
     assert "no verdicts by rubrics.owm" in call.output
 
 
-def test_the_self_test_tries_one_rubric(asked: Any) -> None:
-    run, server, words = asked
-    call = run.call(*words[:-1], "rubrics.helpful,rubrics.tone", "--self-test")
-    assert call.exit_code == 2
-    assert "--self-test tries one rubric" in call.output
-    assert server.calls == []
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

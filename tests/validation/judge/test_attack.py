@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from judging.selftest import ATTACKS
 from judging.types import JudgeTask, JudgeVerdict
 from records.verdicts import JudgeIdentity
 from validation.claims import JudgedClaim, JudgedContext
 from validation.human import LabelledClaim
-from validation.jobs import MOST_ANSWERS, attacked
+from validation.jobs import ATTACKS, MOST_ANSWERS, attacked
 from validation.judge import drawn, judged_rows
 
 Decide = Callable[[Mapping[str, Any], bool], "dict[str, str] | None"]
