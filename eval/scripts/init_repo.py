@@ -50,6 +50,8 @@ counts."""
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
 def main(folder: Path, quiet: bool) -> None:
+    if not folder.is_dir():  # click takes a pipe or a device for a folder
+        raise StorageError(f"{folder}: not a folder; name the folder of your bot's repository.")
     files = planned(folder.resolve())
     if present := [path for path in files if path.exists()]:
         names = ", ".join(str(path.relative_to(folder.resolve())) for path in present)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from itertools import pairwise
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -171,6 +172,22 @@ def test_every_file_that_is_not_utf8_is_named_at_once(tmp_path: Path) -> None:
     assert "worse.md: not UTF-8 (byte 0)" in message
     assert "good.md" not in message
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pipes and /dev")
+@pytest.mark.timeout(30)
+def test_pipes_and_devices_in_a_folder_are_named_and_not_read(tmp_path: Path) -> None:
+    """To open a pipe would wait for ever, and to read a device would fill the memory."""
+    (tmp_path / "a.md").write_text("# A")
+    os.mkfifo(tmp_path / "pipe.md")
+    (tmp_path / "zero.md").symlink_to("/dev/zero")
+    with pytest.raises(StorageError) as error:
+        read_folder(tmp_path)
+    assert [problem.path for problem in error.value.problems] == [
+        str(tmp_path / "pipe.md"),
+        str(tmp_path / "zero.md"),
+    ]
+    assert str(error.value).count("is not a plain file") == 2
 
 
 def test_a_name_that_no_json_can_hold_is_refused(tmp_path: Path) -> None:

@@ -30,6 +30,14 @@ def test_nothing_that_is_there_is_overwritten(tmp_path: Path) -> None:
     assert written == {path: path.read_bytes() for path in written}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pipes")
+def test_a_pipe_is_no_repository(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = CliRunner().invoke(init_repo.main, [str(tmp_path / "pipe")])
+    assert done.exit_code == 2, done.exception
+    assert "pipe: not a folder; name the folder of your bot's repository." in done.output
+
+
 def test_the_files_can_be_read(tmp_path: Path) -> None:
     CliRunner().invoke(init_repo.main, [str(tmp_path)])
     own = tmp_path / "rag-eval"

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from records.errors import Problem, StorageError
+from records.file_access import read_whole
 
 PYTHON_VAULT = "python"
 
@@ -106,7 +107,7 @@ def read_folder(path: str | Path, vault: str | None = None) -> list[Note]:
             problems.append(Problem(shown, None, "", "the name is not UTF-8; rename it."))
             continue
         try:
-            text = file.read_bytes().decode("utf-8-sig")
+            text = read_whole(file).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             advice = f"not UTF-8 (byte {error.start}); save it as UTF-8 or move it away."
             problems.append(Problem(str(file), None, "", advice))
