@@ -193,10 +193,7 @@ SEEDS: dict[str, tuple[str, str]] = {
 GRID = "[grid]\nk = [3, 5]\n"
 EXPORTS = {
     "trec": "trec",
-    "ragas": "ragas.jsonl",
-    "deepeval": "deepeval.json",
-    "promptfoo": "promptfoo.yaml",
-    "json": "rows.json",
+    "json": "rows.jsonl",
 }
 
 

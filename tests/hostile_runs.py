@@ -125,7 +125,7 @@ def calls(folder: Path) -> dict[str, list[str]]:
         "judge_answers, again": [*whole, *cache, "--rescore"],
         "judge_pairs": [*runs, "--run", "new", "--base", "base", "--rescore", *cache],
         "calibrate_judge": [*whole, *cache],
-        "convert_data, export": ["export", "json", *whole, "--output", f"{folder}/exported"],
+        "convert_data, export": ["export", "json", *whole, "--output", f"{folder}/exported.jsonl"],
         "convert_data, split": ["split", *whole],
         "convert_data, join": ["join", *runs, *base],
         "label_eval": ["--from-run", "base", *runs, *of_set(folder), "--plain"],

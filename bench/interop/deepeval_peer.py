@@ -1,8 +1,7 @@
-"""Writes goldens and a test run with the real DeepEval, and reads goldens."""
+"""Writes goldens and a test run with the real DeepEval."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -51,21 +50,5 @@ def make() -> None:
     next((FOLDER / "runs").glob("test_run_*.json")).rename(FOLDER / "test-run.json")
 
 
-def check() -> None:
-    data = EvaluationDataset()
-    data.add_goldens_from_json_file(str(FOLDER / "export.json"))
-    rows = [
-        {
-            "question": golden.input,
-            "answer": golden.actual_output,
-            "reference": golden.expected_output,
-            "passages": golden.retrieval_context,
-        }
-        for golden in data.goldens
-    ]
-    data.save_as("json", str(FOLDER), "again")  # what the peer itself keeps of our export
-    print(json.dumps(rows))
-
-
 if __name__ == "__main__":
-    {"make": make, "check": check}[sys.argv[1]]()
+    make()

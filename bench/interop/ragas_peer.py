@@ -39,21 +39,6 @@ def make(folder: Path) -> None:
     data.to_csv(str(folder / "ragas.csv"))
 
 
-def check(folder: Path) -> None:
-    samples = EvaluationDataset.from_jsonl(str(folder / "export.jsonl")).samples
-    rows = [
-        {
-            "question": sample.user_input,
-            "answer": sample.response,
-            "reference": sample.reference,
-            "passages": sample.retrieved_contexts,
-            "ids": sample.retrieved_context_ids,
-        }
-        for sample in samples
-    ]
-    print(json.dumps(rows))
-
-
 def tools(folder: Path) -> None:
     """Tool call F1 of each trajectory."""
     import asyncio
@@ -85,4 +70,4 @@ def tools(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"make": make, "check": check, "tools": tools}[sys.argv[1]](Path(sys.argv[2]))
+    {"make": make, "tools": tools}[sys.argv[1]](Path(sys.argv[2]))

@@ -142,22 +142,3 @@ def test_a_test_run(desk: Any) -> None:
     assert case["metadata"]["metricsData"] == [{"name": "m", "score": 1.0}]
     assert desk.results("run")[0]["answer"] == "A."
     assert report["left_out"] == {"metricsScores of the whole file": 1}
-
-
-def test_goldens_that_we_wrote_come_back_whole(desk: Any) -> None:
-    gold = [{"rel_path": "a.md", "heading_path": "A > B"}]
-    passage = {"chunk_id": "k1", "rel_path": "a.md", "heading_path": "A > B", "text": "Of A."}
-    rows = [
-        {"id": "c1", "q": "Q?", "gold": gold, "said": "A.", "hits": [passage], "ms": 5},
-        {"id": "c1", "q": "Q?", "gold": gold, "said": "B.", "hits": [], "ms": 6},
-        {"id": "c2", "q": "R?", "fault": "late"},
-    ]
-    maps = ["id=id", "question=q", "gold_supports=gold", "answer=said", "retrieved=hits"]
-    maps += ["latency_ms=ms", "error=fault"]
-    words = [word for text in maps for word in ("--map", text)]
-    desk.take("json", desk.rows("run.jsonl", rows), more=words)
-    report = desk.give("deepeval", "run.json", run="run")
-    assert report["left_out"] == {}
-    desk.take("deepeval", str(desk.folder / "run.json"), out="back")
-    assert desk.cases("back") == desk.cases()
-    assert desk.results("run", "back") == desk.results("run")

@@ -23,14 +23,14 @@ ROWS = [{"id": "a", "question": "Q?", "answer": "A.", "relevant_docs": ["d"]}]
 def test_the_formats_that_are_there(desk: Any) -> None:
     assert {name: directions(module) for name, module in core_formats().items()} == {
         "csv": ["export"],
-        "deepeval": ["import", "export"],
+        "deepeval": ["import"],
         "json": ["import", "export"],
         "langfuse": ["import"],
         "langsmith": ["import"],
         "openai": ["import"],
         "otel": ["import"],
-        "promptfoo": ["import", "export"],
-        "ragas": ["import", "export"],
+        "promptfoo": ["import"],
+        "ragas": ["import"],
     }
     listed = desk.convert("--list").stdout
     assert [line.split()[0] for line in listed.splitlines()] == list(all_formats())
@@ -58,11 +58,11 @@ def test_what_does_not_go_together_is_a_sentence(desk: Any, words: list[str], sa
 
 def test_an_export_names_the_path_that_was_typed(desk: Any) -> None:
     desk.take("json", desk.rows("rows.jsonl", ROWS))
-    target = str(desk.folder / "samples.ragas")
+    target = str(desk.folder / "rows.json")
     words = ["--eval-set", str(desk.folder / "out/eval_set.jsonl"), "--run", "none", "-o", target]
-    done = desk.convert("export", "ragas", *words, ok=False)
+    done = desk.convert("export", "json", *words, ok=False)
     assert done.exit_code == 2
-    assert done.stderr == f"Error: {target}: name a file that ends in .jsonl, .json, .csv.\n"
+    assert done.stderr == f"Error: {target}: name a file that ends in .jsonl.\n"
 
 
 def test_nothing_is_overwritten_without_force(desk: Any) -> None:

@@ -1,4 +1,4 @@
-"""What ``promptfoo eval -o`` writes (shapes of 0.121), and tests that we write for it."""
+"""What ``promptfoo eval -o`` writes (shapes of 0.121)."""
 
 from __future__ import annotations
 
@@ -86,67 +86,3 @@ def test_a_table_of_results(desk: Any) -> None:
     assert (one["answer"], one["retrieved"][0]["text"]) == ("An A.", "text")
     assert failed["status"] == "error"
     assert [row["answer"] for row in desk.results("bot-prompt-2")] == ["An A!", "A B."]
-
-
-def case_with_all() -> dict[str, Any]:
-    return {
-        "id": "c-1",
-        "question": "What is A?",
-        "answerable": True,
-        "reference_answer": "An A.",
-        "tags": ["x"],
-        "gold_supports": [{"rel_path": "a.md", "heading_path": "A > B", "grade": 2.0}],
-        "gold_contexts": ["gold"],
-        "expected_claims": ["an a"],
-        "forbidden_claims": ["a b"],
-        "metadata": {"team": "t"},
-    }
-
-
-def run_with_all(desk: Any) -> None:
-    passage = {"chunk_id": "k1", "rel_path": "a.md", "heading_path": "A > B", "text": "Of A."}
-    rows = [{"case": case_with_all(), "said": "An A.", "hits": [passage]}]
-    rows += [{"case": case_with_all(), "fault": "late"}]
-    rows += [{"case": {"id": "c-2", "question": "No passage?"}, "said": "No.", "hits": []}]
-    names = [name for name in case_with_all() if name != "metadata"]
-    maps = [f"{name}=case.{name}" for name in names]
-    maps += ["answer=said", "retrieved=hits", "error=fault"]
-    words = [word for text in maps for word in ("--map", text)]
-    desk.take("json", desk.rows("run.jsonl", rows), more=words)
-
-
-def test_what_goes_out_as_tests_comes_back(desk: Any) -> None:
-    run_with_all(desk)
-    report = desk.give("promptfoo", "tests.json", run="run")
-    config = json.loads(desk.text("tests.json"))
-    assert config["tests"][0]["vars"] == {
-        "question": "What is A?",
-        "reference": "An A.",
-        "context": ["Of A."],
-    }
-    assert [check["type"] for check in config["tests"][0]["assert"]] == [
-        "icontains",
-        "not-icontains",
-    ]
-    # promptfoo makes a test of each entry of a list of variables unless it is told not to
-    assert config["tests"][0]["options"] == {"disableVarExpansion": True}
-    # promptfoo writes [REDACTED] over long runs of hexadecimal digits
-    assert len(config["tests"][0]["metadata"]["rag_eval"]["answer_hash"]) == 12
-    assert report["left_out"] == {}
-    desk.take("promptfoo", str(desk.folder / "tests.json"), out="tests")
-    assert desk.labels("retrieval_labels", "tests") == desk.labels("retrieval_labels")
-    rows = [
-        result("echo", {"output": test["providerOutput"]}, testCase=test, vars=test["vars"])
-        for test in config["tests"]
-        if "providerOutput" in test
-    ]
-    desk.take("promptfoo", desk.rows("run.jsonl", rows), out="back")
-    assert desk.labels("retrieval_labels", "back") == desk.labels("retrieval_labels")
-    for one, two in zip(desk.cases(), desk.cases("back"), strict=True):
-        assert {k: v for k, v in one.items() if k != "metadata"} == {
-            k: v for k, v in two.items() if k != "metadata"
-        }
-    ours = [row for row in desk.results("run") if row["status"] == "ok"]
-    theirs = desk.results("echo", "back")
-    assert [row["retrieved"] for row in theirs] == [row["retrieved"] for row in ours]
-    assert [row["answer"] for row in theirs] == [row["answer"] for row in ours]

@@ -1,4 +1,4 @@
-"""Plain rows and ragas samples in and out."""
+"""Plain rows in and out, and ragas samples."""
 
 from __future__ import annotations
 
@@ -122,114 +122,50 @@ def test_wrong_types_are_told_with_their_places(desk: Any) -> None:
         assert place in said
 
 
-def test_what_ragas_cannot_hold_is_counted(desk: Any) -> None:
+def test_what_plain_rows_cannot_hold_is_counted(desk: Any) -> None:
     desk.take(
         "json", desk.rows("rows.jsonl", [{"id": "a", "question": "Q?", "category": "general"}])
     )
-    report = desk.give("ragas", "r.jsonl")
-    assert [json.loads(line) for line in desk.text("r.jsonl").splitlines()] == [
-        {"user_input": "Q?"}
-    ]
-    assert report["left_out"] == {
-        "case.category": 1,
-        "ids of cases: ragas has none; an import names them by a hash of the question": 1,
-    }
+    report = desk.give("json", "r.jsonl")
+    assert desk.text("r.jsonl") == '{"id":"a","question":"Q?"}\n'
+    assert report["left_out"] == {"case.category": 1}
 
 
-def test_a_failed_call_is_no_response(desk: Any) -> None:
-    desk.take("json", desk.rows("rows.jsonl", [{"question": "Q?", "answer": "A."}]))
+def test_a_failed_call_is_no_answer(desk: Any) -> None:
+    desk.take("json", desk.rows("rows.jsonl", [{"id": "a", "question": "Q?", "answer": "A."}]))
     path = desk.folder / "out/results/rows/results.jsonl"
     row = json.loads(path.read_text())
     row |= {"status": "error", "error": {"kind": "timeout"}, "answer": None}
     path.write_text(json.dumps(row) + "\n")
-    report = desk.give("ragas", "r.json", run="rows")
-    assert json.loads(desk.text("r.json")) == [{"user_input": "Q?"}]
+    report = desk.give("json", "r.jsonl", run="rows")
+    assert json.loads(desk.text("r.jsonl")) == {"id": "a", "question": "Q?"}
     assert report["left_out"]["failed calls"] == 1
     assert report["left_out"]["result.error"] == 1
 
 
-NOTHING = [
-    {"user_input": "none found?", "response": "A.", "retrieved_contexts": []},
-    {"user_input": "not told?", "response": "A."},
-    {"user_input": "no answer?", "retrieved_contexts": []},
-]
-
-
-@pytest.mark.parametrize("ending", [".jsonl", ".csv"])
-def test_nothing_retrieved_is_told_from_not_told(desk: Any, ending: str) -> None:
+def test_nothing_retrieved_is_told_from_not_told(desk: Any) -> None:
     """An empty list is a result that a metric counts; a missing one is no result at all."""
-    desk.take("ragas", desk.rows("s.jsonl", NOTHING))
-    desk.give("ragas", f"back{ending}", run="s")
-    desk.take("ragas", str(desk.folder / f"back{ending}"), out="again")
-    report = desk.give("ragas", "again.jsonl", run="back", out="again")
-    assert [json.loads(line) for line in desk.text("again.jsonl").splitlines()] == NOTHING
-    assert report["changed"] == {}
+    rows = [
+        {"user_input": "none found?", "response": "A.", "retrieved_contexts": []},
+        {"user_input": "not told?", "response": "A."},
+        {"user_input": "no answer?", "retrieved_contexts": []},
+    ]
+    desk.take("ragas", desk.rows("s.jsonl", rows))
+    results = desk.results("s")
+    assert [row.get("retrieved") for row in results] == [[], None, []]
+    assert [row.get("answer") for row in results] == ["A.", "A.", None]
 
 
 @pytest.mark.parametrize("row", [{"contexts": []}, {}])
 def test_nothing_retrieved_comes_back_in_plain_rows(desk: Any, row: Any) -> None:
     rows = [{"id": "a", "question": "Q?", "answer": "A."} | row]
     desk.take("json", desk.rows("s.jsonl", rows))
-    assert desk.give("json", "back.json", run="s")["lossless"]
-    assert json.loads(desk.text("back.json")) == rows
+    assert desk.give("json", "back.jsonl", run="s")["lossless"]
+    assert json.loads(desk.text("back.jsonl")) == rows[0]
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
 QUESTION = TEXT.filter(str.strip)
-SAMPLES = st.lists(
-    st.fixed_dictionaries(
-        {"user_input": QUESTION},
-        optional={
-            "response": TEXT,
-            "reference": TEXT.filter(bool),
-            "retrieved_contexts": st.lists(TEXT.filter(bool), max_size=3),
-            "reference_contexts": st.lists(TEXT.filter(bool), min_size=1, max_size=3),
-            "reference_context_ids": st.lists(QUESTION, min_size=1, max_size=3),
-            "rubrics": st.dictionaries(QUESTION, QUESTION, min_size=1, max_size=2),
-            "persona_name": QUESTION,
-        },
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-@settings(max_examples=60)
-@given(samples=SAMPLES, ending=st.sampled_from([".jsonl", ".json"]))
-def test_ragas_samples_come_back_as_they_were(
-    desk_class: Any, samples: list[dict[str, Any]], ending: str
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        desk = desk_class(Path(folder))
-        desk.take("ragas", desk.file("s.json", json.dumps(samples)))
-        answered = any("response" in one or "retrieved_contexts" in one for one in samples)
-        report = desk.give("ragas", f"back{ending}", run="s" if answered else "")
-        text = desk.text(f"back{ending}")
-        back = json.loads(text if ending == ".json" else f"[{','.join(text.split(chr(10))[:-1])}]")
-        assert back == samples
-        assert report["changed"] == {}
-
-
-@settings(max_examples=60)
-@given(samples=SAMPLES)
-def test_ragas_csv_comes_back(desk_class: Any, samples: list[dict[str, Any]]) -> None:
-    """An empty cell is an absent value: empty texts are not told apart from none."""
-    for one in samples:
-        if not one.get("response"):
-            one.pop("response", None)
-    with tempfile.TemporaryDirectory() as folder:
-        desk = desk_class(Path(folder))
-        desk.take("ragas", desk.file("s.json", json.dumps(samples)))
-        answered = any("response" in one or "retrieved_contexts" in one for one in samples)
-        desk.give("ragas", "t.csv", run="s" if answered else "")
-        desk.take("ragas", str(desk.folder / "t.csv"), out="again")
-        assert desk.cases("again") == desk.cases()
-        if answered:
-            assert desk.results("t", "again") == desk.results("s")
-        if (desk.folder / "out/labels").exists():
-            assert desk.labels("retrieval_labels", "again") == desk.labels("retrieval_labels")
-
-
 ROWS = st.lists(
     st.fixed_dictionaries(
         {"id": QUESTION, "question": QUESTION},
@@ -252,6 +188,6 @@ def test_plain_rows_come_back_as_they_were(desk_class: Any, rows: list[dict[str,
         desk = desk_class(Path(folder))
         desk.take("json", desk.file("s.json", json.dumps(rows)))
         answered = any("answer" in one or "contexts" in one for one in rows)
-        report = desk.give("json", "back.json", run="s" if answered else "")
-        assert json.loads(desk.text("back.json")) == rows
+        report = desk.give("json", "back.jsonl", run="s" if answered else "")
+        assert [json.loads(line) for line in desk.text("back.jsonl").split("\n")[:-1]] == rows
         assert report["lossless"]

@@ -43,7 +43,7 @@ def test_the_suite_scores_that_run(finished: Any, option: str) -> None:
 def test_an_export_takes_it(finished: Any) -> None:
     finished.write([{"id": "q"}], [TestResult("q", "?", answer="yes")])
     target = finished.folder / "out.jsonl"
-    words = ("export", "ragas", "--run-id", "run", "--output", str(target))
+    words = ("export", "json", "--run-id", "run", "--output", str(target))
     done = finished.score(convert_data.main, *words)
     assert done.exit_code == 0, done.output
     assert target.exists()

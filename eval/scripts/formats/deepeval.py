@@ -24,9 +24,7 @@ from formats.shared.item import (
     passages,
 )
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
-from formats.shared.stored import Stored, StoredCase, carried, exported_id, give_back, taken
 from formats.traces.values import structured
-from records.errors import StorageError
 from records.lines import parse_json
 from records.results import RetrievedChunk, TestResult
 
@@ -129,10 +127,7 @@ def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> Imp
     seconds = fields.number("completion_time", "completionTime")
     for name in AS_JSON:
         _unpack(row, fields, name)
-    rest, record = _flat(fields.rest())
-    if exported_id(record) == rest.get("name"):
-        rest.pop("name", None)  # the export had put the id there
-    item = ImportedCase(with_rest(case, rest), row.path, row.line)
+    item = ImportedCase(with_rest(case, _flat(fields.rest())), row.path, row.line)
     if answer is not None or contexts is not None:
         result = TestResult(case["id"], question, answer=answer, retrieved=[*(contexts or ())])
         result.usage = {name: int(number) for name, number in usage.items() if number is not None}
@@ -140,17 +135,7 @@ def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> Imp
         if seconds is not None:
             result.latency_ms = {"total": seconds * 1000}
         item.answers.append(SystemAnswer(row.path.stem, result))
-    elif _failed(record):
-        item.answers.append(SystemAnswer(row.path.stem, TestResult(case["id"], question)))
-    give_back(item, record, notes)
     return item
-
-
-def _failed(record: dict[str, Any] | None) -> bool:
-    """Whether an export of ours wrote a call that had failed or could not be read: it has no
-    answer."""
-    result = record.get("result") if record else None
-    return isinstance(result, dict) and result.get("status", "ok") != "ok"
 
 
 def _retrieved(fields: Fields, delimiter: str) -> list[RetrievedChunk] | None:
@@ -198,42 +183,9 @@ def _unpack(row: SourceRow, fields: Fields, name: str) -> None:
             return
 
 
-def _flat(rest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The golden's own metadata as the metadata of the case, and what our export put there."""
+def _flat(rest: dict[str, Any]) -> dict[str, Any]:
+    """The rest of a golden with its own metadata as the metadata of the case."""
     names = ("additional_metadata", "additionalMetadata", "metadata")
     own = next((rest.pop(name) for name in names if name in rest), None)
-    if isinstance(own, dict):
-        fields, record = taken(own)
-        return rest | ({"metadata": fields} if fields else {}), record
-    return rest | ({"additional_metadata": own} if own else {}), None
-
-
-def write(stored: Stored, target: Path, notes: Notes) -> None:
-    """A golden for each answer, in JSON, as EvaluationDataset.add_goldens_from_json_file reads it.
-
-    What a golden has no field for travels in ``additional_metadata.rag_eval`` and comes back with
-    an import.
-    """
-    if target.suffix.lower() != ".json":
-        raise StorageError(f"{target}: name a file that ends in .json.")
-    stored.write_list(target, _goldens, notes)
-
-
-_HELD = {"question", "reference_answer", "gold_contexts"}
-
-
-def _goldens(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
-    case = stored_case.case
-    for result, has_retrieved in stored_case.answers():
-        golden: dict[str, Any] = {"input": case.question, "name": case.id}
-        if case.reference_answer is not None:
-            golden["expected_output"] = case.reference_answer
-        if case.gold_contexts:
-            golden["context"] = case.gold_contexts
-        if result is not None:
-            if result.answer is not None:
-                golden["actual_output"] = result.answer
-            if texts := StoredCase.texts_of(result, notes):
-                golden["retrieval_context"] = texts
-        golden["additional_metadata"] = carried(stored_case, result, has_retrieved, _HELD)
-        yield golden
+    name = "metadata" if isinstance(own, dict) else "additional_metadata"
+    return rest | ({name: own} if own else {})

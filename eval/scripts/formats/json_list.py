@@ -1,4 +1,5 @@
-"""A plain JSON list of {question, reference_answer, answer, contexts}."""
+"""Plain rows of {question, reference_answer, answer, contexts}: of several shapes in, JSON Lines
+out."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import orjson
 
 from formats.shared.dialogue import history_of
 from formats.shared.field_map import PASSAGE_IDS
@@ -30,9 +32,10 @@ from formats.shared.rows import (
     unpacked,
     with_rest,
 )
-from formats.shared.stored import Stored, StoredCase, own_names
+from formats.shared.stored import Stored, StoredCase
 from formats.shared.texts import parsed
 from records.cases import CATEGORIES, TestCase
+from records.errors import StorageError
 from records.results import ErrorInfo, Reference, RetrievedChunk, TestResult, without_answer
 
 NAME = "json"
@@ -246,8 +249,14 @@ def _contexts(fields: Fields, options: ImportOptions, notes: Notes) -> list[Retr
 
 
 def write(stored: Stored, target: Path, notes: Notes) -> None:
-    """One JSON list with a row for each answer; cases without one have no answer."""
-    stored.write_list(target, _rows, notes, HELD, {"answer", "retrieved"})
+    """JSON Lines: a row for each answer; cases without one have no answer."""
+    if target.suffix.lower() != ".jsonl":
+        raise StorageError(f"{target}: name a file that ends in .jsonl.")
+    with open(target, "wb") as file:
+        for stored_case in stored.cases(HELD, {"answer", "retrieved"}, repeats=True):
+            for row in _rows(stored_case, notes):
+                file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+                notes.written[target.name] += 1
 
 
 def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
@@ -272,6 +281,7 @@ def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
             row["contexts"] = contexts
             if any(chunk.truncated or not chunk.text for chunk in result.chunks()):
                 notes.changed["passages that are cut or without text in the run"] += 1
-            if own_names(result.chunks()) is not None:
+            names = [chunk.chunk_id for chunk in result.chunks()]
+            if names != [str(rank) for rank in range(1, len(names) + 1)]:
                 notes.left_out["ids, places and scores of passages"] += 1
         yield row

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
-
-import orjson
+from typing import Any
 
 from formats.shared.dialogue import cases_of, rest_of, turns_in
 from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
 from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
-from formats.shared.stored import Stored, StoredCase, own_names
 from formats.shared.texts import parsed
-from records.errors import StorageError
-from records.results import TestResult, without_answer
+from records.results import TestResult
 
 NAME = "ragas"
 
@@ -26,30 +21,8 @@ ABOUT = (
 
 ONE_FILE = True
 
-OTHERS = ("rubrics", "persona_name", "query_style", "query_length", "multi_responses")
-"""Columns that no script of ours reads; they go through ``metadata``."""
-
 EXAMPLE = ("expected_answer",)
 """Columns of ragas' own example sets that its samples do not have (hf_doc_qa_eval.csv, 0.4)."""
-
-COLUMNS = (
-    "user_input",
-    "retrieved_contexts",
-    "reference_contexts",
-    "retrieved_context_ids",
-    "reference_context_ids",
-    "response",
-    "multi_responses",
-    "reference",
-    "rubrics",
-    "persona_name",
-    "query_style",
-    "query_length",
-)
-
-HELD = {"question", "reference_answer", "gold_contexts", "relevant_chunks", "metadata"}
-
-NO_ID = "ids of cases: ragas has none; an import names them by a hash of the question"
 
 
 def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
@@ -110,81 +83,3 @@ def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> Imp
         has_retrieved = contexts is not None or names is not None
         item.answers.append(SystemAnswer(row.path.stem, result, has_retrieved=has_retrieved))
     return item
-
-
-def write(stored: Stored, target: Path, notes: Notes) -> None:
-    """A row for each answer; the ending of the name says JSONL, JSON or CSV."""
-    writers: dict[str, Callable[[IO[str], Iterator[dict[str, Any]]], None]] = {
-        ".jsonl": _write_jsonl,
-        ".json": _write_json,
-        ".csv": _write_csv,
-    }
-    if target.suffix.lower() not in writers:
-        raise StorageError(f"{target}: name a file that ends in {', '.join(writers)}.")
-    with open(target, "w", encoding="utf-8", newline="") as file:
-        writers[target.suffix.lower()](file, _all_rows(stored, target.name, notes))
-
-
-def _all_rows(stored: Stored, name: str, notes: Notes) -> Iterator[dict[str, Any]]:
-    for stored_case in stored.cases(HELD, {"answer", "retrieved"}, repeats=True):
-        notes.left_out[NO_ID] += 1
-        for unknown in (name for name in stored_case.metadata if name not in OTHERS):
-            notes.left_out[f"metadata.{unknown}"] += 1
-        for row in _rows(stored_case, notes):
-            notes.written[name] += 1
-            yield {column: row[column] for column in COLUMNS if row.get(column) is not None}
-
-
-def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
-    case = stored_case.case
-    columns: dict[str, Any] = {name: stored_case.metadata.get(name) for name in OTHERS}
-    columns |= {"user_input": case.question, "reference": case.reference_answer}
-    columns["reference_contexts"] = case.gold_contexts or None
-    if not case.gold_contexts and any(support.snippets for support in case.gold_supports):
-        columns["reference_contexts"] = [s for gold in case.gold_supports for s in gold.snippets]
-        notes.changed["snippets of gold_supports, written as reference_contexts"] += 1
-    columns["reference_context_ids"] = case.relevant_chunks or None
-    if not stored_case.results:
-        yield columns
-    for result, has_retrieved in zip(stored_case.results, stored_case.has_retrieved, strict=True):
-        yield columns | _answer(result, has_retrieved, notes)
-
-
-def _answer(result: TestResult, has_retrieved: bool, notes: Notes) -> dict[str, Any]:
-    if result.status != "ok":
-        notes.left_out[without_answer(result)] += 1
-        return {}
-    chunks = result.chunks()
-    row: dict[str, Any] = {"response": result.answer}
-    if any(chunk.text for chunk in chunks) or (has_retrieved and not chunks):
-        row["retrieved_contexts"] = StoredCase.texts_of(result, notes)
-    if (names := own_names(chunks)) is not None:
-        row["retrieved_context_ids"] = names
-    if any(chunk.rel_path or chunk.doc_id or chunk.score_final is not None for chunk in chunks):
-        notes.left_out["documents, places and scores of passages"] += 1
-    return row
-
-
-def _write_jsonl(file: IO[str], rows: Iterator[dict[str, Any]]) -> None:
-    file.writelines(orjson.dumps(row).decode() + "\n" for row in rows)
-
-
-def _write_json(file: IO[str], rows: Iterator[dict[str, Any]]) -> None:
-    before = "[\n"
-    for row in rows:
-        file.write(before + orjson.dumps(row).decode())
-        before = ",\n"
-    file.write("\n]\n" if before == ",\n" else "[]\n")
-
-
-def _write_csv(file: IO[str], rows: Iterator[dict[str, Any]]) -> None:
-    """Lists as JSON, which is a list of texts in Python's spelling, too (as ragas writes them)."""
-    table = csv.DictWriter(file, COLUMNS)  # ends lines with CR LF: else it quotes no lone CR
-    table.writeheader()
-    for row in rows:
-        table.writerow(
-            {
-                name: value if isinstance(value, str) else orjson.dumps(value).decode()
-                for name, value in row.items()
-            }
-        )

@@ -100,7 +100,7 @@ class Desk:
         return self.invoke(track_metrics.main, *places, "--source", "runs")
 
     def export(self, form: str = "csv") -> Result:
-        target = str(self.folder / "exported")
+        target = str(self.folder / "exported.jsonl")
         words = ["export", form, "--run", "a", "--output", target, *self.where]
         return self.invoke(convert_data.main, *words)
 

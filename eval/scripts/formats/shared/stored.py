@@ -1,14 +1,8 @@
-"""Our side of an export: the cases of a set with their labels, and the results of a run.
-
-What another tool has no field for travels in its free metadata: an export writes one object under
-``KEY``, and an import gives its fields back to the case and the result. What the other tool's own
-fields say wins: they may have been edited there.
-"""
+"""Our side of an export: the cases of a set with their labels, and the results of a run."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,19 +10,16 @@ from typing import Any
 import msgspec
 import orjson
 
-from formats.shared.item import ImportedCase, Notes
+from formats.shared.item import Notes
 from records.cases import TestCase, canonical, case_from_dict
 from records.errors import StorageError
 from records.labels import read_labels, unknown_labels
 from records.lines import iter_lines, parse_json
-from records.results import RetrievedChunk, TestResult, result_offsets, tells_retrieved
+from records.results import TestResult, result_offsets, tells_retrieved
 from records.runs import results_file
 from records.shards import open_lines
 
 ALWAYS = {"id"}
-
-ALL_OF_CASE = {*TestCase.__struct_fields__, "metadata"}
-ALL_OF_RESULT = {*TestResult.__struct_fields__}
 
 RESULT_KEYS = {"schema", "test_case_id", "question", "status", "repeat"}
 """Fields that identify a result; they have no data of their own."""
@@ -36,29 +27,14 @@ RESULT_KEYS = {"schema", "test_case_id", "question", "status", "repeat"}
 
 @dataclass
 class StoredCase:
-    """A case with its labels, its fields that no script reads, and its results by repeat.
+    """A case with its labels, and its results by repeat.
 
     ``has_retrieved``: whether each result says what was retrieved, if only that it was nothing.
     """
 
     case: TestCase
-    metadata: dict[str, Any]
     results: list[TestResult]
     has_retrieved: list[bool]
-
-    def answers(self) -> Iterator[tuple[TestResult | None, bool]]:
-        """Each result, and whether it has its passages; one None for a case without any."""
-        if not self.results:
-            yield None, False
-        yield from zip(self.results, self.has_retrieved, strict=True)
-
-    @staticmethod
-    def texts_of(result: TestResult, notes: Notes) -> list[str]:
-        """The texts of the retrieved passages; reports a run that has them cut or not at all."""
-        chunks = result.chunks()
-        if any(chunk.truncated or not chunk.text for chunk in chunks):
-            notes.changed["lists of passages that are cut or without text in the run"] += 1
-        return [chunk.text or "" for chunk in chunks]
 
 
 class Stored:
@@ -128,10 +104,7 @@ class Stored:
                     results.append(decode(line))
                     has_retrieved.append(tells_retrieved(line))
                 asked += bool(results)
-                metadata = raw.get("metadata")
-                stored_case = StoredCase(
-                    case, metadata if isinstance(metadata, dict) else {}, results, has_retrieved
-                )
+                stored_case = StoredCase(case, results, has_retrieved)
                 self._count(stored_case, raw, held, held_results, repeats)
                 yield stored_case
         finally:
@@ -183,148 +156,3 @@ class Stored:
                     left[f"result.{name}"] += 1
         if not repeats and len(stored_case.results) > 1:
             left["results of further repeats"] += len(stored_case.results) - 1
-
-    def write_list(
-        self,
-        target: Path,
-        rows_of: Callable[[StoredCase, Notes], Iterator[dict[str, Any]]],
-        notes: Notes,
-        held: Set[str] = ALL_OF_CASE,
-        held_of_result: Set[str] = ALL_OF_RESULT,
-        *,
-        head: bytes = b"",
-        tail: bytes = b"",
-    ) -> None:
-        """A file with the rows of all cases as a JSON list, a row a line, between the two."""
-        with open(target, "wb") as file:
-            file.write(head)
-            before = b"[\n"
-            for stored_case in self.cases(held, held_of_result, repeats=True):
-                for row in rows_of(stored_case, notes):
-                    file.write(before + orjson.dumps(row))
-                    before = b",\n"
-                    notes.written[target.name] += 1
-            file.write((b"\n]" if before == b",\n" else b"[]") + tail + b"\n")
-
-
-def own_names(chunks: Sequence[RetrievedChunk]) -> list[str] | None:
-    """The ids of passages; None where these are but their ranks."""
-    names = [chunk.chunk_id for chunk in chunks]
-    return None if names == [str(rank) for rank in range(1, len(names) + 1)] else names
-
-
-KEY = "rag_eval"
-_OF_CHUNK = ("text", "text_length", "rank")
-"""Of a passage, what its text and place in the other tool's list say already."""
-
-
-def carried(
-    stored: StoredCase, result: TestResult | None, has_retrieved: bool, held: Set[str]
-) -> dict[str, Any]:
-    """The metadata for the other tool: the case's own, and under ``KEY`` what it has no field for.
-
-    ``has_retrieved``: whether the result says what was retrieved. ``held``: fields of the case that
-    the other tool has a field for.
-    """
-    case = {
-        name: value
-        for name, value in msgspec.to_builtins(stored.case).items()
-        if name not in held and value not in (None, [], {})
-    }
-    record: dict[str, Any] = {"case": case}
-    if result is not None:
-        fields = msgspec.to_builtins(result)
-        own = {"test_case_id", "question", "answer", "retrieved", "schema"}
-        record["result"] = {
-            name: value
-            for name, value in fields.items()
-            if name not in own
-            and value not in (None, [], {}, 0)
-            and (name, value) != ("status", "ok")
-        }
-        record["answer_hash"] = _digest(result.answer)
-        if has_retrieved:
-            record["retrieved"] = [_without_text(chunk) for chunk in result.chunks()]
-    return stored.metadata | {KEY: record}
-
-
-def _digest(answer: str | None) -> str | None:
-    """Twelve digits of its SHA-256: promptfoo takes a whole one for a secret and blackens it."""
-    return None if answer is None else hashlib.sha256(answer.encode()).hexdigest()[:12]
-
-
-def _without_text(chunk: RetrievedChunk) -> dict[str, Any]:
-    """Where a passage stands; its text only when the run holds it cut."""
-    fields = msgspec.to_builtins(chunk)
-    left = () if chunk.truncated else _OF_CHUNK
-    return {name: value for name, value in fields.items() if name not in left and value is not None}
-
-
-def taken(metadata: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Another tool's metadata without our object, and that object if there is one."""
-    fields = dict(metadata) if isinstance(metadata, dict) else {}
-    record = fields.pop(KEY, None)
-    return fields, record if isinstance(record, dict) else None
-
-
-def exported_id(record: dict[str, Any] | None) -> str | None:
-    """The id that the case had when it was exported."""
-    case = record.get("case") if record else None
-    identity = case.get("id") if isinstance(case, dict) else None
-    return identity if isinstance(identity, str) else None
-
-
-def give_back(item: ImportedCase, record: dict[str, Any] | None, notes: Notes) -> None:
-    """Restore the fields of the case and its answers that an export had put into the metadata."""
-    if record is None:
-        return
-    case = record.get("case")
-    if isinstance(case, dict):
-        item.case |= {name: value for name, value in case.items() if name not in item.case}
-        item.case["id"] = exported_id(record) or item.case["id"]
-    for answer in item.answers:
-        answer.result.test_case_id = str(item.case["id"])
-        if "answer_hash" not in record:
-            continue
-        if record["answer_hash"] == _digest(answer.result.answer):
-            answer.has_retrieved = "retrieved" in record
-            _give_back_result(answer.result, record, item, notes)
-        else:
-            notes.changed["answers other than the exported one, which take nothing from it"] += 1
-
-
-def _give_back_result(
-    result: TestResult, record: dict[str, Any], item: ImportedCase, notes: Notes
-) -> None:
-    extra, listed = record.get("result"), record.get("retrieved")
-    try:
-        result_fields = msgspec.convert({"test_case_id": "x"} | (extra or {}), TestResult)
-        chunks = msgspec.convert(listed or [], list[RetrievedChunk])
-    except (msgspec.ValidationError, TypeError) as error:
-        notes.problem(
-            item.path,
-            item.line,
-            f"metadata.{KEY}",
-            f"is no longer a result of this toolkit ({error})",
-        )
-        return
-    for name in extra or {}:
-        if name in TestResult.__struct_fields__ and getattr(result, name) in (
-            None,
-            [],
-            {},
-            0,
-            "ok",
-            msgspec.UNSET,
-        ):
-            setattr(result, name, getattr(result_fields, name))
-    passages = result.chunks()
-    if len(chunks) != len(passages):
-        notes.changed["lists of passages that were edited after the export: places unknown"] += 1
-        return
-    for passage, exported in zip(passages, chunks, strict=True):
-        for name in RetrievedChunk.__struct_fields__:
-            if name not in _OF_CHUNK and (value := getattr(exported, name)) not in (None, ""):
-                setattr(passage, name, value)
-        if exported.truncated:
-            passage.text_length = exported.text_length

@@ -34,7 +34,7 @@ _TABLE_ID = "context.trace_id"
 
 
 def unread_exporter(document: Any) -> str:
-    """The exporter whose spans an object holds though they are not read; "" for any other."""
+    """The exporter of an object, where spans of that exporter are not read; else ""."""
     if not isinstance(document, dict):
         return ""
     if str(document.get("kind")).startswith("SpanKind.") and "context" in document:
