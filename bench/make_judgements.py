@@ -1,6 +1,6 @@
 """Write eval/labels/judgements/pool.jsonl: what a rule says of passages that the demo retrieves.
 
-    for part in vector_weight=1 lexical_only=true lexical_weight=0; do
+    for part in vector_weight=0.67 lexical_only=true vector_weight=1; do
       python eval/scripts/run_eval.py --api-url demo --store-full-text --k 20 --set $part
     done
     python bench/make_judgements.py RUN RUN RUN

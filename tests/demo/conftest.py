@@ -20,7 +20,6 @@ import requests
 
 from clients.demo_server import ENDS_WITH_STDIN
 from clients.embedder import Embedder
-from demo.answerer import Answerer
 from demo.bot import Bot, BotServer
 from demo.index import Index, build_index
 from demo.retriever import Retriever
@@ -68,25 +67,18 @@ def scripted_embedder(
 
 
 @pytest.fixture
-def make_index(tmp_path: Path) -> Callable[..., Index]:
+def make_index() -> Callable[..., Index]:
     """``make_index({"a/b.md": "# T\\n\\ntext"}, embedder=None)``: an index of these notes."""
 
-    def make(
-        notes: dict[str, str], embedder: Embedder | None = None, cache_dir: Path | None = None
-    ) -> Index:
-        return build_index(
-            [Note("v", path, text) for path, text in notes.items()],
-            chunk_size=1200,
-            embedder=embedder,
-            cache_dir=cache_dir or tmp_path / "cache",
-        )
+    def make(notes: dict[str, str], embedder: Embedder | None = None) -> Index:
+        return build_index([Note("v", *note) for note in notes.items()], 1200, embedder)
 
     return make
 
 
 @pytest.fixture
 def start_api(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
-    """``start_api("--k", "3")``: a running demo_api.py on a free port, and its URL."""
+    """``start_api("--quiet")``: a running demo_api.py on a free port, and its URL."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
@@ -130,7 +122,7 @@ def serve() -> Callable[[Bot], AbstractContextManager[BotServer]]:
 
     @contextmanager
     def running(bot: Bot) -> Iterator[BotServer]:
-        with BotServer("127.0.0.1", 0, bot) as server:
+        with BotServer(0, bot) as server:
             thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
             thread.start()
             try:
@@ -143,27 +135,13 @@ def serve() -> Callable[[Bot], AbstractContextManager[BotServer]]:
 
 
 @pytest.fixture
-def make_bot() -> Callable[[Index], Bot]:
-    """A bot that retrieves two passages of an index."""
-
-    def make(index: Index) -> Bot:
-        retriever = Retriever(index)
-        weight = retriever.vector_weight
-        answerer = Answerer(index.lexical.rarity, vector_weight=weight, threshold=0.35)
-        return Bot(retriever, answerer, k=2, folder_mode="off")
-
-    return make
-
-
-@pytest.fixture
 def server(
     make_index: Callable[..., Index],
-    make_bot: Callable[[Index], Bot],
     serve: Callable[[Bot], AbstractContextManager[BotServer]],
     zoo: dict[str, str],
 ) -> Iterator[BotServer]:
     """A running server of ``zoo``."""
-    with serve(make_bot(make_index(zoo))) as server:
+    with serve(Bot(Retriever(make_index(zoo)))) as server:
         yield server
 
 

@@ -82,49 +82,32 @@ def test_help_loads_nothing_slow() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    assert "--allow-remote" in done.stdout
+    assert "--vault" in done.stdout
     assert done.stdout.splitlines()[-1] == "slow: []"
 
 
-def test_serves_a_folder(start_api: Start, quick: tuple[str, ...], tmp_path: Path) -> None:
-    _, url = start_api(*quick, "--k", "1")
-    health = requests.get(url + "/health", timeout=60).json()
-    assert (health["status"], health["vaults"], health["chunks"]) == ("ok", ["zoo"], 2)
-    body = ask(url, "How many eggs does a cod lay in the sea?", folders=[""])
+def test_serves_a_folder(start_api: Start, quick: tuple[str, ...]) -> None:
+    _, url = start_api(*quick)
+    body = ask(url, "How many eggs does a cod lay in the sea?", folders=[""], k=1)
     assert body["references"][0]["heading_path"] == "Cod > Eggs"
     assert len(body["retrieved"]) == 1
+    assert (body["index"]["vaults"], body["index"]["chunks"]) == (["zoo"], 2)
     assert body["retriever"]["vector_weight"] == 0
 
 
-def test_serves_the_python_reference(start_api: Start, tmp_path: Path) -> None:
-    _, url = start_api("--set", "lexical_only=true", "--cache-dir", str(tmp_path / "cache"))
+def test_serves_the_python_reference(start_api: Start) -> None:
+    _, url = start_api("--set", "lexical_only=true")
     body = ask(url, "Which statement is used to try a block and clean up in a finally clause?")
     assert body["index"]["vaults"] == ["python"]
     assert "statements/try.md" in {chunk["rel_path"] for chunk in body["retrieved"]}
     assert body["answer"].count("[1]") >= 1
 
 
-def test_a_cache_that_cannot_be_written_stops_nothing(
-    start_api: Start, vault: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "file").touch()
-    cache = str(tmp_path / "file" / "cache")
-    _, url = start_api("--set", "lexical_only=true", "--vault", str(vault), "--cache-dir", cache)
-    assert ask(url, "eggs in the sea")["retrieved"][0]["rel_path"] == "cod.md"
-    talk = (tmp_path / "stderr0.txt").read_text()
-    assert talk.startswith("Warning: ")
-    assert "the index cannot be stored (Not a directory)" in talk
-    assert len(talk.splitlines()) == 1
-
-
 def test_settings_reach_the_bot(start_api: Start, quick: tuple[str, ...]) -> None:
-    _, url = start_api(
-        *quick, "--set", "chunk_size=100", "--folder-mode", "on", "--set", "abstain_threshold=1"
-    )
-    body = ask(url, "eggs zebra")
+    _, url = start_api(*quick, "--set", "chunk_size=100")
+    body = ask(url, "eggs zebra", folder_mode="on")
     assert body["index"]["chunk_size"] == 100
     assert body["retriever"]["folder_mode"] == "on"
-    assert body["abstain_reason"] == "no_relevant_context"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -136,7 +119,7 @@ def test_signals_stop_it_cleanly(
     process.send_signal(number)
     assert process.wait(60) == 130
     told = (tmp_path / "stderr0.txt").read_text()
-    assert told == "Interrupted. The index is kept: start the same command again.\n"
+    assert told == "Interrupted. The embeddings are kept: start the same command again.\n"
     with pytest.raises(requests.ConnectionError):
         requests.get(url, timeout=60)
 
@@ -176,19 +159,12 @@ def test_a_killed_parent_leaves_no_orphan(quick: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--host", "0.0.0.0"), "Add --allow-remote"),
-        (("--host", "example.invalid"), "Add --allow-remote"),
-        (("--k", "0"), "--k"),
         (("--port", "70000"), "--port"),
         (("--vault", "no-such-folder"), "no-such-folder"),
-        (("--set", "embedding_model=./no-such-model"), "--set lexical_only=true"),
-        (("--set", "lexical_only=true", "--set", "lexical_weight=0"), "lexical_weight"),
         (("--set", "vector_weight=-1"), "vector_weight"),
         (("--set", "vector_weight=nan"), "vector_weight"),
-        (("--set", "lexical_weight=inf"), "lexical_weight"),
-        (("--set", "abstain_threshold=nan"), "abstain_threshold"),
-        (("--set", "abstain_threshold=2"), "abstain_threshold"),
-        (("--folder-mode", "maybe"), "on_with_fallback"),
+        (("--set", "vector_weight=1.1"), "from 0 up to 1"),
+        (("--set", "chunk-size=400"), "write chunk_size"),
     ],
 )
 def test_mistakes_are_one_message_and_exit_2(
@@ -214,21 +190,6 @@ def test_taken_port_is_refused(quick: tuple[str, ...]) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_remote_host_warns(quick: tuple[str, ...]) -> None:
-    process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), *quick, "--host", "0.0.0.0", "--port", "0", "--allow-remote"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    process.terminate()
-    _, talk = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert talk.startswith("Warning: ")
-
-
 @pytest.mark.slow
 def test_real_model_and_a_second_start(start_api: Start, vault: Path, tmp_path: Path) -> None:
     arguments = ("--cache-dir", str(tmp_path / "cache"), "--vault", str(vault))
@@ -249,4 +210,4 @@ def test_real_model_and_a_second_start(start_api: Start, vault: Path, tmp_path: 
     if maps.exists():  # all vectors were kept, the question's too: torch was never needed
         assert "torch" not in maps.read_text()
         assert "numpy" in maps.read_text()
-    assert os.listdir(tmp_path / "cache" / "index") == [again["index"]["index_hash"]]
+    assert again["index"] == body["index"]

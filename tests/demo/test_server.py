@@ -12,8 +12,8 @@ import requests
 
 from demo.bot import Bot, BotServer
 from demo.index import Index
+from demo.retriever import Retriever
 
-MakeBot = Callable[[Index], Bot]
 MakeIndex = Callable[..., Index]
 Post = Callable[..., requests.Response]
 Serve = Callable[[Bot], AbstractContextManager[BotServer]]
@@ -139,10 +139,10 @@ def test_an_attack_is_blocked_before_anything_is_searched(post: Post) -> None:
     assert "egg" not in body["answer"]
 
 
-def test_a_leak_is_not_sent(make_index: MakeIndex, serve: Serve, make_bot: MakeBot) -> None:
+def test_a_leak_is_not_sent(make_index: MakeIndex, serve: Serve) -> None:
     # 4111 1111 1111 1111 is the card number that payment services document for tests.
     notes = {"a.md": "# Billing\n\nThe zoo pays by card 4111 1111 1111 1111 in May."}
-    with serve(make_bot(make_index(notes))) as server:
+    with serve(Bot(Retriever(make_index(notes)))) as server:
         response = requests.post(
             f"{server.url}/api/v1/ask", json={"question": "zoo pays card"}, timeout=30
         )
@@ -154,11 +154,9 @@ def test_a_leak_is_not_sent(make_index: MakeIndex, serve: Serve, make_bot: MakeB
     assert body["guardrail"]["output_categories"]["pii_exposure"] >= 0.5
 
 
-def test_copying_its_sources_is_what_the_bot_does(
-    make_index: MakeIndex, serve: Serve, make_bot: MakeBot
-) -> None:
+def test_copying_its_sources_is_what_the_bot_does(make_index: MakeIndex, serve: Serve) -> None:
     words = " ".join(f"word{number}" for number in range(80))
-    with serve(make_bot(make_index({"a.md": f"# A\n\nThe owl {words}."}))) as server:
+    with serve(Bot(Retriever(make_index({"a.md": f"# A\n\nThe owl {words}."})))) as server:
         response = requests.post(f"{server.url}/api/v1/ask", json={"question": "owl"}, timeout=60)
     guardrail = response.json()["guardrail"]
     assert guardrail["output_categories"]["verbatim_context"] >= 0.5
@@ -171,19 +169,13 @@ def test_filters_and_folder_modes(post: Post) -> None:
         body = post({"question": "eggs mice", **settings}, "?debug=true").json()
         return [chunk["rel_path"] for chunk in body["retrieved"]]
 
-    assert retrieved(k=3) == ["birds/owl.md", "birds/hen.md", "fish/cod.md"]
-    assert retrieved() == ["birds/owl.md", "birds/hen.md"]  # the server's own k
+    assert retrieved(k=2) == ["birds/owl.md", "birds/hen.md"]
+    assert retrieved() == ["birds/owl.md", "birds/hen.md", "fish/cod.md"]
     assert retrieved(folders=["fish"]) == ["fish/cod.md"]
-    assert retrieved(folders=[], vaults=["v"], k=None) == ["birds/owl.md", "birds/hen.md"]
+    assert retrieved(folders=[], vaults=["v"], k=None) == retrieved()
     chosen = post({"question": "owl mice", "folder_mode": "on"}, "?debug=true").json()
     assert chosen["folder_selection"]["chosen"] == ["birds"]
     assert chosen["retriever"]["folder_mode"] == "on"
-
-
-def test_health(server: BotServer) -> None:
-    body = requests.get(server.url + "/health", timeout=60).json()
-    assert len(body.pop("index_hash")) == 32
-    assert body == {"status": "ok", "vaults": ["v"], "chunks": 3}
 
 
 def test_many_clients_at_once_get_their_own_answers(server: BotServer) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from demo.index import LexicalIndex, terms
 from demo.retriever import _select_folders, coverage, question_terms, relevance
+from records.errors import StorageError
 
 
 @pytest.mark.parametrize(
@@ -39,20 +40,20 @@ def test_terms_of_any_text_are_never_empty_strings(text: str) -> None:
 
 def test_bm25_and_rarity_by_hand() -> None:
     # Lengths 2, 4, 3; mean 3. "egg" stands twice in text 1 and once in text 2.
-    index = LexicalIndex.build(["owl night", "hen egg egg coop", "cod egg sea"])
+    index = LexicalIndex(["owl night", "hen egg egg coop", "cod egg sea"])
     idf = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
     assert index.rarity("egg") == pytest.approx(idf)
     assert index.rarity("unknown") == pytest.approx(math.log(1 + 3.5 / 0.5))
     # tf / (tf + k1 (1 - b + b dl / mean)) with k1 1.5, b 0.75
     longer = idf * 2 / (2 + 1.5 * (0.25 + 0.75 * 4 / 3))
     middle = idf * 1 / (1 + 1.5 * (0.25 + 0.75 * 3 / 3))
-    assert index.scores("Egg, egg? Which EGG!").tolist() == pytest.approx([0, longer, middle])
-    assert index.scores("...").tolist() == [0, 0, 0]
+    assert index.scores("Egg, egg? Which EGG!", {}).tolist() == pytest.approx([0, longer, middle])
+    assert index.scores("...", {}).tolist() == [0, 0, 0]
 
 
 def test_texts_without_a_word_cannot_be_indexed() -> None:
-    with pytest.raises(ValueError, match="no text holds a word"):
-        LexicalIndex.build(["...", "---"])
+    with pytest.raises(StorageError, match="no text"):
+        LexicalIndex(["...", "---"])
 
 
 def test_question_terms_keep_what_the_question_is_about() -> None:
@@ -65,29 +66,28 @@ def test_coverage_and_relevance_by_hand() -> None:
     weights = {"a": 1.0, "b": 2.0, "c": 5.0}
     assert coverage({"a", "b", "c"}, {"b", "c", "z"}, weights.__getitem__) == pytest.approx(7 / 8)
     assert coverage(set(), {"a"}, weights.__getitem__) == 0
-    assert relevance(0.8, None, 0.5) == 0.8
+    assert relevance(0.8, 0.0, 0.0) == 0.8
     assert relevance(0.8, 0.4, 0.25) == pytest.approx(0.75 * 0.8 + 0.25 * 0.4)
     assert relevance(0.8, -0.3, 0.5) == pytest.approx(0.4)
 
 
 def test_folder_choice_by_hand() -> None:
     votes = [("a", 5.0), ("b", 3.0), ("a", 1.0), ("c", 0.7), ("d", 0.3)]  # a 6, b 3, c .7, d .3
-    chosen = _select_folders("on", votes, lambda: 0.9)
-    assert chosen.chosen == ("a", "b")  # 60 % are too few, 90 % are enough
-    assert chosen.reason == "a, b: 90% of the scores of the top 5 chunks"
-    assert _select_folders("off", votes, lambda: 0.9).chosen == ()
+    chosen = _select_folders("on", votes, lambda: 0.9)  # 60 % are too few, 90 % are enough
+    assert chosen == (["a", "b"], "a, b: 90% of the scores of the top 5 chunks")
+    assert _select_folders("off", votes, lambda: 0.9)[0] == []
     assert _select_folders("on_with_fallback", votes, lambda: 0.9) == chosen
 
 
 def test_folder_choice_falls_back_when_the_best_is_weak() -> None:
     votes = [("a", 5.0), ("b", 3.0)]
-    assert _select_folders("on", votes, lambda: 0.29).chosen == ("a", "b")
-    weak = _select_folders("on_with_fallback", votes, lambda: 0.29)
-    assert weak.chosen == ()
-    assert "matches the question only with 0.29" in weak.reason
+    assert _select_folders("on", votes, lambda: 0.29)[0] == ["a", "b"]
+    folders, reason = _select_folders("on_with_fallback", votes, lambda: 0.29)
+    assert folders == []
+    assert "matches the question only with 0.29" in reason
     even = [(name, 1.0) for name in "abcd"]  # 25 % each
-    assert _select_folders("on", even, lambda: 0.9).chosen == ("a", "b", "c")  # at most three
-    spread = _select_folders("on_with_fallback", even, lambda: 0.9)
-    assert spread.chosen == ()
-    assert "a, has only 25%" in spread.reason
-    assert _select_folders("on", [], lambda: 0.9).chosen == ()
+    assert _select_folders("on", even, lambda: 0.9)[0] == ["a", "b", "c"]  # at most three
+    folders, reason = _select_folders("on_with_fallback", even, lambda: 0.9)
+    assert folders == []
+    assert "a, has only 25%" in reason
+    assert _select_folders("on", [], lambda: 0.9)[0] == []

@@ -81,12 +81,12 @@ def test_the_same_text_in_coarser_chunks_keeps_its_evidence_recall(texts: bool) 
     texts nothing tells, and coarse chunks then find much less.
     """
     coarse = vault()[SIZES[-1]]
-    index = LexicalIndex.build([piece.text for piece in coarse])
+    index = LexicalIndex([piece.text for piece in coarse])
     found: dict[int, list[float]] = {size: [] for size in SIZES}
     alone = (case for case in read_cases(EVAL_SET) if case.conversation is None)
     cases = [case for case in alone if case.gold_supports]
     for case in cases:
-        best = index.scores(case.question).argsort(kind="stable")[::-1][:2]
+        best = index.scores(case.question, {}).argsort(kind="stable")[::-1][:2]
         parts = {part for number in best for part in coarse[number].parts}
         for size, pieces in vault().items():
             listed = [piece for piece in pieces if parts.issuperset(piece.parts)]
