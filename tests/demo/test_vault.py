@@ -200,5 +200,5 @@ def test_a_name_that_no_json_can_hold_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_folder_and_a_folder_without_markdown_are_refused(tmp_path: Path) -> None:
     for folder in (tmp_path / "nowhere", tmp_path):
-        with pytest.raises(StorageError, match="no Markdown"):
+        with pytest.raises(StorageError, match="not a folder with Markdown"):
             read_folder(folder)

@@ -88,7 +88,7 @@ def read_folder(path: str | Path) -> list[Note]:
     if problems:
         raise StorageError.from_problems(problems)
     if not notes:
-        raise StorageError(f"{root}: no Markdown (*.md) is there; name a folder that has some.")
+        raise StorageError(f"{root}: not a folder with Markdown (*.md); name one.")
     return sorted(notes, key=lambda note: note.rel_path)
 
 
