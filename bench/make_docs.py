@@ -46,7 +46,18 @@ from options.commands import USUAL_EXITS, exit_codes, option_words
 from ragmetrics import catalogue
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue.metric import Metric
-from records.extras import EXTRAS, FORMATS, KNOWN_EXTRAS, OPTIONS, Extra, extras, known_extras
+from records.extras import (
+    EXTRAS,
+    FILES,
+    FORMATS,
+    KNOWN_EXTRAS,
+    LABEL_ACTIONS,
+    LABEL_ORDERS,
+    OPTIONS,
+    Extra,
+    extras,
+    known_extras,
+)
 from terminal.actions import Action, keymap_id, shown_key
 from views.browser.actions import ACTIONS as SCREENS
 from views.browser.actions import PARTS
@@ -60,7 +71,7 @@ GUIDES = (
     ("metrics.md", "Every number", "definitions, matching, intervals, slices, languages"),
     ("decisions.md", "Decisions", "comparing, stopping early, grids, gates, history"),
     ("alarm.md", "Watching production", "traces, alarms, canaries"),
-    ("labelling.md", "How to label", "what counts, all keys, a second opinion"),
+    ("labelling.md", "How to label", "what counts, all keys"),
     ("judging.md", "Judges", "servers, files, rubrics, pairs, panels, calibration"),
     ("file-formats.md", "File formats", "every file that is read or written"),
     ("products.md", "Known products", "bots that are connected with one command"),
@@ -223,6 +234,10 @@ def extra_block(extra: Extra) -> str:
         ctx = click.Context(command, **command.context_settings)
         rows = [option_words(option, ctx) for option in members]
         parts.append(f"## Options that {script_name}.py gets\n\n{_option_table('option', rows)}")
+    for reference in extra.added.get(LABEL_ACTIONS, {}).values():
+        added = extra.load(reference)
+        keys = key_tables([added.action, *added.own]).replace("### Program\n\n", "")
+        parts.append(f"## Keys that label_eval.py gets\n\n{keys}")
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -248,7 +263,9 @@ def known_list() -> str:
     tables = {name: dict(table) for name, table in known_extras().items()}
     for extra in extras():
         names = [
-            max(option.opts, key=len) for group in added_options(extra).values() for option in group
+            f"{script} {max(option.opts, key=len)}"
+            for script, group in added_options(extra).items()
+            for option in group
         ]
         kinds = {kind: sorted(extra.added.get(kind, ())) for kind in NAMED_BY_KEY}
         kinds[OPTIONS] = sorted(set(names))
@@ -264,8 +281,8 @@ def known_list() -> str:
     return "\n".join(parts)
 
 
-NAMED_BY_KEY = (FORMATS,)
-"""Kinds of which a user writes the key itself."""
+NAMED_BY_KEY = (FILES, FORMATS, LABEL_ACTIONS, LABEL_ORDERS)
+"""Kinds whose keys a user's files or words hold."""
 
 
 def extra_table(folder: str) -> str:

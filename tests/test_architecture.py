@@ -56,7 +56,7 @@ AT_TOP = {
     "formats": "msgspec orjson",
     "scorers": "msgspec orjson",
     "judging": "msgspec orjson",
-    "labeller": "msgspec orjson rich textual aiohttp textual_serve",
+    "labeller": "msgspec orjson rich textual",
     "views": "msgspec orjson rich textual",
     "validation": "msgspec orjson rich textual",
     "demo": "msgspec orjson",

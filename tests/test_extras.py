@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
+import io
+import json
 import re
 from collections.abc import Iterator
 from copy import copy
@@ -12,11 +15,18 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from tests.labeller.screen.conftest import Bench
+from tests.processes import call_script
 from tests.sources import SCRIPTS, SCRIPTS_DIR, SOURCES, TREES, imports
 from tests.test_documents import broken_links
 
 import convert_data
+import label_eval
 import options
+from labeller.actions import actions_of, hints_of, keymap_problems
+from labeller.added import AddedAction
+from labeller.jobs import LabelOptions
+from labeller.plain import PlainLabeller
 from options.added import ScriptOptions
 from records import extras
 from records.errors import StorageError
@@ -63,11 +73,19 @@ def score_context(**values: object) -> int:
 SCRIPT = Path(__file__).stem
 
 
+@contextlib.contextmanager
+def fresh(command: options.Command) -> Iterator[None]:
+    """A script as it is before it has looked for extras, and again after."""
+    added, params = command.added, command.params
+    foreign = added.params if added else []
+    command.added, command.params = None, [param for param in params if param not in foreign]
+    yield
+    command.added, command.params = added, params
+
+
 def run(*words: str) -> tuple[int, str]:
-    score_context.added = None
-    params = list(score_context.params)
-    done = CliRunner().invoke(score_context, words)
-    score_context.params = params
+    with fresh(score_context):
+        done = CliRunner().invoke(score_context, words)
     return done.exit_code, done.output
 
 
@@ -131,7 +149,7 @@ def test_an_option_of_an_extra_that_is_missing_names_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder of the test has no extras; the list says what the toolkit's own ones add."""
-    known = {"far": {"about": "", "options": ["--far-out"]}}
+    known = {"far": {"about": "", "options": [f"{SCRIPT} --far-out", "run_eval --other"]}}
     monkeypatch.setattr(extras, "known_extras", lambda: known)
     code, output = run("--far-out", "x")
     assert code == 2
@@ -174,6 +192,99 @@ def test_a_format_of_an_extra_that_is_missing_names_it(
     assert "'yml' is not one of csv, deepeval," in convert("import", "yml", "a", "-o", "b")[1]
 
 
+SHOUT = """from labeller.added import AddedAction, LineCommand
+from terminal.actions import Action
+SHOUT = AddedAction(
+    Action("shout", ("D",), "shout", "Shouts.", part="Program"),
+    lambda screen: screen.say("HO"),
+    "D",
+    LineCommand("WORD", "Shouts a word.", lambda plain, rest: rest.upper()),
+    own=(Action("help", ("x",), "hush", "Hushes.", "shout"),),
+    hints="help",
+)
+def by_loudness(cases, folder):
+    return {case_id: len(case["question"]) for case_id, case in cases.items()}
+"""
+LABELLING = (
+    'LABEL_ACTIONS = {"shout": "shouts:SHOUT"}\nLABEL_ORDERS = {"loud": "shouts:by_loudness"}\n'
+)
+
+
+async def test_an_extra_adds_a_key_of_the_labelling_screen(folder: Path) -> None:
+    write(folder, "loud", LABELLING, shouts=SHOUT)
+    b = Bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("D")
+        assert b.status == "HO"
+    assert [action.help for action in actions_of("shout")] == ["Hushes."]
+    assert hints_of("shout") == ["help"]
+    assert keymap_problems({"shout": "f2", "shout.help": "f3"}) == []
+    assert "key `m` is bound to both `group` and `shout`" in keymap_problems({"shout": "m"})[0]
+    lines = io.StringIO()
+    line_mode = PlainLabeller(b.session, b.store, b.source, lines, lines, prompt=False)
+    line_mode.obey("D loud")
+    line_mode.obey("?")
+    assert "q-01: LOUD\n" in lines.getvalue()
+    assert "Shouts a word." in lines.getvalue()
+
+
+def labelled_by_order(case_ids: str, tmp_path: Path, *words: str) -> str:
+    """The cases that label_eval.py shows one after the other, each named by its question."""
+    path = tmp_path / "eval_set.jsonl"
+    lines = (json.dumps({"id": name, "question": name}) for name in case_ids.split())
+    path.write_text("\n".join(lines) + "\n")
+    options = ("--eval-set", path, "--labels-dir", tmp_path / "labels", "--plain", *words)
+    done = call_script("label_eval", *map(str, options), typed="order loud\nq\n")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_extra_adds_an_order_of_the_questions(folder: Path, tmp_path: Path) -> None:
+    cli = """import click
+from options.added import ScriptOptions
+ADDED = ScriptOptions((click.option("--loudest-first", is_flag=True),), "work:run")
+"""
+    work = "def run(own, values, **handed):\n    return {'order': 'loud'}\n"
+    added = LABELLING + 'OPTIONS = {"label_eval": "cli:ADDED"}\n'
+    write(folder, "loud", added, shouts=SHOUT, cli=cli, work=work)
+    with fresh(label_eval.main):
+        shown = labelled_by_order("b ccc aa", tmp_path, "--loudest-first")
+    assert "ccc (1/3, open)" in shown
+    assert "b (3/3, open)" not in shown
+    assert "order: loud" in shown
+
+
+def test_what_is_of_a_missing_extra_is_said_where_labelling_needs_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A keymap with its action, an order of last time, and the labels of others."""
+    known = {
+        "far": {
+            "label_actions": ["shout"],
+            "label_orders": ["loud"],
+            "files": ["judgements/NAME.jsonl"],
+        }
+    }
+    monkeypatch.setattr(extras, "known_extras", lambda: known)
+    needs = "this needs eval/extras/far, which this copy does not have."
+    assert keymap_problems({"shout.help": "f2"}) == [f"keymap: `shout.help`: {needs}"]
+    shown = labelled_by_order("a b", tmp_path)
+    assert "needs" not in shown
+    assert "order 'loud' is unknown; use one of: file, random, failing, uncertain." in shown
+    judgements = tmp_path / "labels" / "judgements"
+    judgements.mkdir(parents=True)
+    (judgements / "pool.jsonl").write_text('{"case_id": "a", "rows": []}\n')
+    (judgements / "maria.jsonl").write_text('{"case_id": "a", "decision": "unanswerable"}\n')
+    (tmp_path / "eval_set.jsonl.view").write_text('{"case": "b", "order": "loud"}')
+    monkeypatch.setattr(LabelOptions, "resuming", True)
+    before = {path: path.read_bytes() for path in judgements.iterdir()}
+    shown = labelled_by_order("a b", tmp_path)
+    assert f"{judgements} also has labels of maria; to compare them, {needs}" in shown
+    assert f"The order loud of last time cannot be used: {needs}" in shown
+    assert "b (2/2, open)" in shown, "the rest of the last view counts"
+    assert {path: path.read_bytes() for path in judgements.iterdir()} == before
+
+
 # -- the rules ----------------------------------------------------------------------------------
 
 
@@ -210,25 +321,35 @@ def folder_of(path: Path) -> str:
 
 
 def test_what_is_read_at_the_start_of_scripts_is_light() -> None:
-    """extra.py, and the modules of options: click and the command line alone."""
-    light = [path for path in EXTRA_CODE if path.name == "extra.py"]
-    for extra in extras.extras():
-        for reference in extra.added.get(extras.OPTIONS, {}).values():
-            assert isinstance(extra.load(reference), ScriptOptions)
-            light.append(extras.EXTRAS / extra.name / f"{reference.partition(':')[0]}.py")
+    """extra.py; modules of options: click and the command line; of actions: their table."""
+    light = [(path, "") for path in EXTRA_CODE if path.name == "extra.py"]
+    for kind, kind_of, may in (
+        (extras.OPTIONS, ScriptOptions, "click options"),
+        (extras.LABEL_ACTIONS, AddedAction, "typing labeller.added terminal.actions"),
+    ):
+        for extra, _, reference in extras.added(kind):
+            assert isinstance(extra.load(reference), kind_of)
+            path = extras.EXTRAS / extra.name / f"{reference.partition(':')[0]}.py"
+            light.append((path, may))
     heavy = [
         f"{path.relative_to(ROOT)}:{item.line}: {item.module}"
-        for path in light
+        for path, may in light
         for item in imports(ast.parse(path.read_text("utf-8")))
-        if item.top not in {"click", "options", "__future__"}
+        if not item.late and not item.module.startswith(("__future__", *may.split()))
     ]
     assert heavy == []
+
+
+def test_what_an_extra_names_is_there() -> None:
+    for kind in extras.KINDS:
+        for extra, _, reference in extras.added(kind):
+            assert extra.load(reference)
 
 
 def test_the_core_says_no_name_of_an_extra() -> None:
     """Options and scripts of extras are in their own pages and in the generated list."""
     known = extras.known_extras().values()
-    names = {option for table in known for option in table.get("options", ())}
+    names = {words.split()[-1] for table in known for words in table.get("options", ())}
     names -= {option for param in all_params() for option in param.opts}
     names |= {f"{path.stem}.py" for path in EXTRA_CODE if "__main__" in path.read_text("utf-8")}
     files = [*SOURCES, *(ROOT / "tests").rglob("*.py"), ROOT / "Makefile", ROOT / "README.md"]

@@ -3,14 +3,13 @@
 In: eval_set.jsonl, and passages to judge: from the bot's API (--api-url URL, or demo) or from a
 run's results (--from-run RUN). Out: the same set with gold_supports, groups, grades and snippets.
 Everything else that you judge (rows read and not marked, notes, flags, times) goes to
-eval/labels/judgements/<annotator>.jsonl. Every change is in the journal beside the set before you
-see it, so a killed session continues where it was.
+eval/labels/judgements/gold.jsonl. Every change is in the journal beside the set before you see it,
+so a killed session continues where it was.
 
     python eval/scripts/label_eval.py --api-url demo
     python eval/scripts/label_eval.py --from-run latest --order failing
-    python eval/scripts/label_eval.py --api-url http://localhost:8080 --annotator maria
+    python eval/scripts/label_eval.py --api-url http://localhost:8080 --k 30
     python eval/scripts/label_eval.py --from-run latest --case q-0037
-    python eval/scripts/label_eval.py --agreement
     python eval/scripts/label_eval.py --plain --from-run latest < marks.txt
     python eval/scripts/label_eval.py --validate && python eval/scripts/label_eval.py --stats --json
 
@@ -20,9 +19,8 @@ Exit codes: 0 done, 2 bad input or usage, or labels that could not be saved, 130
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,23 +43,11 @@ if TYPE_CHECKING:
 )
 @click.option("--from-run", metavar="RUN", help="Show the passages stored in this run instead.")
 @click.option(
-    "--annotator",
-    metavar="NAME",
-    help="Label again as NAME without seeing the set's labels, into NAME's own file.",
-)
-@click.option(
-    "--recheck",
-    type=click.IntRange(1, 100),
-    metavar="PERCENT",
-    help="Label this share of the decided cases again without seeing the first labels; --agreement "
-    "then shows how stable they are.",
-)
-@click.option(
     "--order",
     type=click.Choice(ORDERS),
     default="file",
-    help="Order of the questions. disagreement: where annotators differ most; failing: cases that "
-    "fail in --run, the most harmful first; uncertain: by the results of --run.",
+    help="Order of the questions. failing: cases that fail in --run, the most harmful first; "
+    "uncertain: by the results of --run.",
 )
 @click.option("--case", metavar="ID", help="Open this case first.")
 @options.run_option
@@ -71,19 +57,11 @@ if TYPE_CHECKING:
 )
 @click.option("--inspect", is_flag=True, help="Show rank and scores, and write nothing.")
 @click.option("--plain", is_flag=True, help="Read lines and print lines, without a full screen.")
-@click.option("--serve", is_flag=True, help="Serve the same screens to a browser on this machine.")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    help="With --serve: the address to listen on. There is no password.",
-)
-@click.option("--port", type=click.IntRange(1, 65535), default=8090, help="With --serve: the port.")
 @options.screen_option
 @click.option(
     "--validate", is_flag=True, help="Check the set and all label files; exit 2 on faults."
 )
 @click.option("--stats", is_flag=True, help="Print counts of the set.")
-@click.option("--agreement", is_flag=True, help="Print how well the annotators agree.")
 @click.option(
     "--export-qrels",
     type=click.Choice(["doc", "anchor"]),
@@ -103,27 +81,22 @@ def main(**values: Any) -> int:
     named = frozenset(name for name in values if context.get_parameter_source(name) is typed)
     screen = options.screen_settings(values.pop("set"))
     asked = LabelOptions(**values, screen=screen, typed=named)
-    asked.check()
     talk = _silence if asked.quiet else _talk
+    by_extras = options.run_extras(values, asked=asked, talk=talk, show=_print)
+    if isinstance(by_extras, int):
+        return by_extras
+    changes = {name: value for name, value in by_extras.items() if value is not values.get(name)}
+    asked = replace(asked, **changes, typed=named | changes.keys())
+    asked.check()
     if asked.validate:
         talk(jobs.validate(asked))
     elif asked.stats:
-        from labeller.annotators import print_statistics
+        from labeller.statistics import print_statistics
 
         _print(jobs.statistics(asked), print_statistics, as_json=asked.as_json)
-    elif asked.agreement:
-        from labeller.annotators import print_agreement
-
-        _print(jobs.agreement(asked), print_agreement, as_json=asked.as_json)
     elif asked.export_qrels:
         for line in jobs.qrels(asked):
             click.echo(line)
-    elif asked.serve:
-        from labeller.serving import serve
-
-        words = [word for word in sys.argv[1:] if word != "--serve"]
-        serve(Path(__file__).resolve(), words, asked.host, asked.port, talk)
-        return options.Exit.INTERRUPTED  # it ends by a signal alone, and keeps that to itself
     else:
         outcome = jobs.label(asked, talk)
         if outcome.refused:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from labeller.cases import SET_LABELS, LabelTarget
 from labeller.passages import Chunk
 from labeller.session import Session
 from labeller.store import LabelStore
@@ -127,13 +128,12 @@ class Files:
         self.path.write_bytes(data)
         return data
 
-    def open(self, annotator: str | None = None, **options: Any) -> tuple[LabelStore, Session]:
+    def open(self, labels: LabelTarget = SET_LABELS, **options: Any) -> tuple[LabelStore, Session]:
         store = LabelStore(
             self.path,
             self.judgements,
             now=self._clock,
-            annotator=annotator or "gold",
-            second=annotator is not None,
+            labels=labels,
             **options,
         )
         self._open.append(store)

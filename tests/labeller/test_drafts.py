@@ -63,13 +63,11 @@ def test_a_draft_can_be_put_off_or_called_unanswerable(
     assert session.case_of("d2")["tags"] == []
 
 
-def test_a_second_annotator_does_not_change_the_set(
+def test_a_session_that_only_labels_accepts_no_draft(
     drafts: dict[str, Record], clock: Callable[[], float]
 ) -> None:
     bare = {k: v for k, v in drafts["d1"].items() if k not in ("answerable", "gold_supports")}
-    session = Session(
-        {"d1": bare}, {}, record=lambda event: None, now=clock, annotator="m", second=True
-    )
+    session = Session({"d1": bare}, {}, record=lambda event: None, now=clock, fixed="Only labels.")
     session.unanswerable()
     assert session.confirm().done
     assert session.case_of("d1")["tags"] == ["audit", "draft"]

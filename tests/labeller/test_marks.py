@@ -49,14 +49,14 @@ def test_a_grade_below_one_is_no_mark(chunks: tuple[Chunk, ...]) -> None:
     assert marks.stepped_grade(rows_of(graded, chunks)[0], 1) == 3
 
 
-def test_a_confirmed_draft_loses_its_tag_but_for_a_second_annotator() -> None:
+def test_a_confirmed_draft_loses_its_tag_where_drafts_are_accepted() -> None:
     state = CaseState({**CASE, "tags": ["draft", "x"], "answerable": False}, {})
-    done, message = edits.confirmed(state, [], second=False, by="gold")
+    done, message = edits.confirmed(state, [], by="gold")
     assert done.case["tags"] == ["x"]
     assert done.judgement == {"decision": "unanswerable", "confirmed": True, "by": "gold"}
     assert message == "Saved as unanswerable. The draft is accepted."
-    second, _ = edits.confirmed(state, [], second=True, by="maria")
-    assert second.case["tags"] == ["draft", "x"]
+    unchanged, _ = edits.confirmed(state, [], accepts=False, by="maria")
+    assert unchanged.case["tags"] == ["draft", "x"]
 
 
 def test_an_id_is_a_slug_of_the_question() -> None:

@@ -1,4 +1,4 @@
-"""Blind mode, rows, filters, read-only sessions, second annotators, adjudication."""
+"""Blind mode, rows, filters, sessions that are read-only or only label."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ def test_read_only_and_inspect_refuse_every_change(
     assert events == []
 
 
-def test_a_second_annotator_leaves_the_set_alone(
+def test_a_session_that_only_labels_leaves_the_set_alone(
     cases: dict[str, Any], clock: Callable[[], float]
 ) -> None:
-    session = Session(cases, {}, record=lambda e: None, now=clock, annotator="b", second=True)
+    session = Session(cases, {}, record=lambda e: None, now=clock, fixed="Only labels here.")
     actions: list[Callable[[], object]] = [
         lambda: session.edit({"question": "?"}),
         lambda: session.add_case("?"),
@@ -120,49 +120,5 @@ def test_a_second_annotator_leaves_the_set_alone(
         session.duplicate_case,
     ]
     for action in actions:
-        with pytest.raises(ActionRefused, match="second annotator"):
+        with pytest.raises(ActionRefused, match="Only labels here"):
             action()
-
-
-def test_adjudication(session: Session) -> None:
-    session.toggle(KEPT)
-    session.grade(KEPT, 3)
-    theirs = {
-        "answerable": True,
-        "gold_supports": [
-            {"rel_path": "guide/retention.md", "heading_path": "Plans > Free", "grade": 1},
-            {"rel_path": "guide/roles.md", "heading_path": "Roles > Owners"},
-        ],
-        "required_support_groups": [[0], [1]],
-    }
-    session.others = {"b": {"q-0001": theirs}}
-    first, second = session.disagreements("b")
-    assert (first.a, first.b) == ("need 1, grade 3", "need 1, grade 1")
-    assert (second.a, second.b) == ("not marked", "need 1")
-    assert second.row is not None
-    assert second.row.number == OWNER
-    with pytest.raises(ActionRefused, match="2 not chosen"):
-        session.adjudicated("b")
-    session.adjudicate("b", 0, "union")
-    session.adjudicate("b", 1, "b")
-    assert [item.choice for item in session.disagreements("b")] == ["union", "b"]
-    supports = session.case["gold_supports"]
-    assert [support.get("grade") for support in supports] == [3, None]
-    assert session.case["required_support_groups"] == [[0], [1]]
-    session.adjudicate("b", 1, "neither")
-    assert len(session.case["gold_supports"]) == 1
-    session.adjudicated("b")
-    assert session.brief("q-0001").status == "labelled"
-    session.goto("q-0002")
-    with pytest.raises(ActionRefused, match="has not labelled"):
-        session.disagreements("b")
-
-
-def test_adjudicating_the_state(session: Session) -> None:
-    session.toggle(KEPT)
-    session.others = {"b": {"q-0001": {"answerable": False, "gold_supports": []}}}
-    state = session.disagreements("b")[0]
-    assert (state.kind, state.a, state.b) == ("state", "answerable", "unanswerable")
-    session.adjudicate("b", 0, "b")
-    assert session.case["answerable"] is False
-    assert session.case["gold_supports"] == []

@@ -57,6 +57,7 @@ class FakeStore:
         self.notices: list[str] = []
         self.conflicts: list[Conflict] = []
         self.settled: list[tuple[Conflict, str]] = []
+        self.others: dict[str, dict[str, Any]] = {}
 
     def save(self) -> str:
         return "saved"
@@ -223,16 +224,6 @@ def test_blind_mode_can_be_left(lines: Lines) -> None:
     said = lines.do("blind off", "show", "blind maybe")
     assert "(rank 1)" in said
     assert "Write blind on or blind off." in said
-
-
-def test_adjudication(lines: Lines) -> None:
-    lines.session.others = {"b": {"q-0001": {"gold_supports": [{"rel_path": "faq.md"}]}}}
-    said = lines.do("adj", "adj b", "adj b 1 b", "adj b done", "adj c")
-    assert "annotators: b" in said
-    assert "1 faq.md: A not marked, B need 1; ?" in said
-    assert "q-0001 is settled with b" in said
-    assert "There are no labels of c here." in said
-    assert lines.session.case_of("q-0001")["gold_supports"] == [{"rel_path": "faq.md"}]
 
 
 def test_every_command_is_in_the_help(lines: Lines) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from labeller.cases import LabelTarget
 from labeller.passages import Chunk
 from labeller.session import Session, View
 from labeller.store import LabelStore, ViewFile
@@ -119,7 +120,7 @@ def test_a_store_keeps_views_only_where_it_may_write(tmp_path: Path) -> None:
     store.remember(view)
     assert store_on(tmp_path, writing=False).last_view() == view
     assert store_on(tmp_path, writing=False, resuming=False).last_view() is None
-    other = store_on(tmp_path, annotator="maria", second=True)
+    other = store_on(tmp_path, labels=LabelTarget("maria", fixed="Only labels here."))
     assert other.last_view() is None
     assert (tmp_path / "set.jsonl").read_text().count("\n") == 1
     store.close()

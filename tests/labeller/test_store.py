@@ -183,37 +183,6 @@ def test_what_is_no_field_of_the_set_goes_to_the_judgements(files: Files) -> Non
     assert session.brief("a").status == "labelled"
 
 
-def test_a_second_annotator_is_kept_apart(files: Files) -> None:
-    store, session = files.open()
-    session.toggle(2)
-    session.confirm()
-    store.close()
-    before = files.path.read_bytes()
-    store, session = files.open("maria")
-    assert session.brief("a").status == "open", "the first labels do not show"
-    assert "gold_supports" not in session.case_of("a")
-    assert "answerable" not in session.case_of("a")
-    session.goto("a")
-    session.toggle(4)
-    session.confirm()
-    store.save()
-    assert files.path.read_bytes() == before
-    judgement = json.loads((files.judgements / "maria.jsonl").read_text())
-    assert judgement["gold_supports"][0]["rel_path"] == "guide/roles.md"
-    assert judgement["answerable"] is True
-    assert (files.path.parent / "eval_set.jsonl.maria.journal").exists()
-    store.close()
-    _, session = files.open("maria")
-    assert session.case_of("a")["gold_supports"][0]["rel_path"] == "guide/roles.md"
-    assert session.brief("a").status == "labelled"
-
-
-def test_two_annotators_can_work_at_once(files: Files) -> None:
-    store, _ = files.open()
-    other, _ = files.open("maria")
-    assert (store.read_only, other.read_only) == ("", "")
-
-
 def test_nothing_is_written_when_only_looking(files: Files, tmp_path: Path) -> None:
     store, _ = files.open(writing=False)
     store.close()

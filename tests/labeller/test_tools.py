@@ -89,10 +89,10 @@ def test_calls_come_with_the_passages(session: Session) -> None:
     assert "expected_tools" not in session.case
 
 
-def test_a_second_annotator_does_not_change_the_set(cases: Any, clock: Any) -> None:
-    second = Session(cases, {}, record=lambda e: None, now=clock, second=True)
-    with pytest.raises(ActionRefused, match="A second annotator only labels"):
-        second.label_tools(tools.expect_none)
+def test_a_session_that_only_labels_does_not_change_the_set(cases: Any, clock: Any) -> None:
+    session = Session(cases, {}, record=lambda e: None, now=clock, fixed="Only labels here.")
+    with pytest.raises(ActionRefused, match="Only labels here"):
+        session.label_tools(tools.expect_none)
 
 
 def test_the_calls_of_a_run_are_shown_also_where_no_passage_is_known(tmp_path: Path) -> None:

@@ -54,7 +54,6 @@ CALLS: dict[str, str] = {
     "sweep": "sweep_runs {home}/grid.toml --api-url demo --run-id {columns} --filter tag=scopes"
     " --results-dir {home}/sweeps",
     "statistics": "label_eval --stats",
-    "agreement": "label_eval --agreement",
     "formats": "convert_data --list",
     "export": "convert_data export csv --run new {runs} --output {home}/x.csv --force",
     "drafts": "generate_cases --vault demo --limit 3 --output {home}/drafts-{columns}.jsonl",
@@ -67,7 +66,6 @@ ENDS = {
     "suite, baseline": (1,),
     "gate": (1,),
     "cache": (2,),
-    "agreement": (2,),
     "connect": (3,),
     "pairs": (2,),
     "usage": (2,),

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from labeller.added import added_actions
+from records import extras
 from terminal.actions import Action, Keymap, keymap_id, keys_of, shown_key
 from terminal.keys import keys_on
 
@@ -165,7 +167,6 @@ ACTIONS: tuple[Action, ...] = (
     ),
     *_on_main(
         "Program",
-        ("!adjudicate", "adjudicate", "Resolve differences between two annotators."),
         ("help", "help", "This page; Tab turns to the labelling guideline."),
         ("palette", "commands", "Commands by name; a number or id opens it."),
         ("!save", "save", "Write the file now."),
@@ -191,21 +192,6 @@ ACTIONS: tuple[Action, ...] = (
         ("keep", "enter", "keep", "Keep the picked sentences."),
         ("help", "? f1", "help", "This page."),
         ("close", "escape q", "leave", "Leave; the picks are dropped."),
-    ),
-    *_part(
-        "Adjudicate",
-        "adjudicate",
-        ("down", "j down", "next row", "Next difference."),
-        ("up", "k up", "previous row", "Previous difference."),
-        ("take-a", "1", "take A", "Take A's choice; then you see who A and B are."),
-        ("take-b", "2", "take B", "Take what B says."),
-        ("take-both", "3", "union", "Take both: every need that A or B names."),
-        ("take-none", "4", "neither", "Take neither."),
-        ("note", "c", "note", "Write a note to this question."),
-        ("next", "enter", "next", "Keep the choice, go to the next question that differs."),
-        ("undo", "u", "undo", "Undo."),
-        ("help", "? f1", "help", "This page."),
-        ("close", "escape q", "leave", "Back to the questions."),
     ),
 )
 
@@ -244,25 +230,30 @@ HINTS = {
         "mark-high-row go-to-row"
     ),
     "snippet": "pick inside fact keep close",
-    "adjudicate": "take-a take-b take-both take-none note next undo close",
 }
 """Actions of the hint line, most needed first; `help` is always added at its right end."""
 
 
+def all_actions() -> list[Action]:
+    """The actions of all screens in the order of the table, then those that extras add."""
+    added = [action for each in added_actions() for action in (each.action, *each.own)]
+    return [*ACTIONS, *added]
+
+
 def actions_of(where: str) -> list[Action]:
     """The actions of one screen, in the order of the table."""
-    return [action for action in ACTIONS if action.where == where]
+    return [action for action in all_actions() if action.where == where]
+
+
+def hints_of(where: str) -> list[str]:
+    """The ids of the actions of a screen's hint line."""
+    return {**HINTS, **{each.action.id: each.hints for each in added_actions()}}[where].split()
 
 
 def keymap_problems(keymap: Keymap) -> list[str]:
     """The faults of a keymap, one sentence each: unknown names, one key for two actions."""
-    actions = {keymap_id(action): action for action in ACTIONS}
-    names = ", ".join(actions)
-    problems = [
-        f"keymap: `{name}` is not an action; the actions are: {names}"
-        for name in keymap
-        if name not in actions
-    ]
+    actions = {keymap_id(action): action for action in all_actions()}
+    problems = [_unknown(name, actions) for name in keymap if name not in actions]
     taken: dict[tuple[str, str], str] = {}
     for name, action in actions.items():
         for key in keys_of(action, keymap):
@@ -272,10 +263,17 @@ def keymap_problems(keymap: Keymap) -> list[str]:
     return problems
 
 
+def _unknown(name: str, names: Iterable[str]) -> str:
+    """The fault of a keymap that names no action of this copy."""
+    if needs := extras.missing(extras.LABEL_ACTIONS, name.partition(".")[0]):
+        return f"keymap: `{name}`: {needs}."
+    return f"keymap: `{name}` is not an action; the actions are: {', '.join(names)}"
+
+
 def hint_parts(where: str, keymap: Keymap) -> Iterable[tuple[str, str]]:
     """`(key, label)` pairs for the hint line of a screen."""
     actions = {action.id: action for action in actions_of(where)}
-    for name in HINTS[where].split():
+    for name in hints_of(where):
         action = actions[name]
         keys = keys_of(action, keymap)
         if name == "mark-row" and len(keys) == 10:

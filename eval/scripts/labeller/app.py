@@ -20,11 +20,12 @@ from textual.message import Message
 
 from labeller import commands
 from labeller.actions import actions_of, keymap_problems
-from labeller.modes import AdjudicationScreen, ModeScreen
+from labeller.added import added_actions
+from labeller.modes import ModeScreen
 from labeller.ports import deliver, prefetch
 from labeller.screen import MainScreen
 from labeller.window_commands import show_conflicts
-from labeller.worklist import ORDERS
+from labeller.worklist import queue_orders
 from terminal.actions import keys_of, shown_key
 from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
 from terminal.frame import Look
@@ -58,7 +59,7 @@ class _LabelCommands(ActionCommands):
             keys = " ".join(dict.fromkeys(map(shown_key, keys_of(action, screen.keymap))))
             label = f"{action.label} ({keys})" if keys else action.label
             yield label, action.help, action.id, partial(self._run, screen.perform, action.id)
-        for order in ORDERS:
+        for order in queue_orders():
             run = partial(self._run, partial(commands.queue_order, screen), order)
             yield f"questions in {order} order", "Another order of the questions.", "", run
 
@@ -131,7 +132,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
             source,
             look=look or Look(),
             keymap=dict(keymap or {}),
-            commands=commands.COMMANDS,
+            commands=commands.COMMANDS | {each.action.id: each.run for each in added_actions()},
             save=self.save,
         )
 
@@ -159,10 +160,12 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         return self.session.fetching or (screen.held > 0 and not self.session.has_chunks())
 
     @property
-    def _deciding(self) -> MainScreen | AdjudicationScreen | None:
+    def _deciding(self) -> MainScreen | ModeScreen | None:
         """The screen on top, if cases are decided on it."""
         screen = self.screen_stack[-1] if self.screen_stack else None
-        return screen if isinstance(screen, (MainScreen, AdjudicationScreen)) else None
+        if isinstance(screen, ModeScreen):
+            return screen if screen.DECIDES else None
+        return screen if isinstance(screen, MainScreen) else None
 
     def show_held(self, count: int) -> None:
         """Keys wait for passages: the status line says so, until these come or Esc is pressed.
@@ -172,7 +175,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         if self._saving:
             return
         for screen in self.screen_stack:
-            if isinstance(screen, (MainScreen, AdjudicationScreen)):
+            if isinstance(screen, (MainScreen, ModeScreen)):
                 waiting = count if screen is self._deciding else 0
                 if waiting != screen.held:
                     screen.held = waiting

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from labeller.case_state import LABEL_FIELDS, Record
+from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, Record
 from records.cases import case_from_dict
-from records.editing import Document
-
-HIDDEN = (
-    *LABEL_FIELDS,
-    "relevant_docs",
-    "relevance_grades",
-    "relevant_chunks",
-    "chunk_relevance_grades",
-    "expected_chunks",
-    "expected_citations",
-    "expected_tools",
-    "forbidden_tools",
-)
-"""Fields that would reveal the first annotator's decision to a second one."""
+from records.editing import Document, read_bytes
+from records.judged import identify_judgement
 
 
 def validate(case: Record) -> list[str]:
@@ -51,40 +41,35 @@ class Judgements(Mapping[str, Record]):
         return len(self.document)
 
 
-class SecondView(Mapping[str, Record]):
-    """The cases as a second annotator sees them: with that person's own labels, or none.
+@dataclass(frozen=True)
+class LabelTarget:
+    """Whose labels a session gives and where they go: here those of the set, into the set.
 
-    `only` leaves all other cases out.
+    An extra can hand in labels that are kept apart. Then `fixed` says why the set is not changed,
+    and they are in the lines of the judgements. `next_command` is what makes use of them.
     """
 
-    def __init__(
-        self, cases: Document, judgements: Document, only: Collection[str] | None = None
-    ) -> None:
-        self._cases, self._judgements, self._only = cases, judgements, only
+    annotator: str = GOLD
+    fixed: str = ""
+    next_command: str = ""
 
-    def __getitem__(self, key: str) -> Record:
-        if key not in self:
-            raise KeyError(key)
-        case = {k: v for k, v in self._cases[key].items() if k not in HIDDEN}
-        labels = self._judgements.get(key, {})
-        return case | {k: labels[k] for k in LABEL_FIELDS if k in labels}
+    def records(self, cases: Document, judged: Document) -> Mapping[str, Record]:
+        """The cases as the session sees them."""
+        return cases
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._cases and (self._only is None or key in self._only)
-
-    def __iter__(self) -> Iterator[str]:
-        return (key for key in self._cases if key in self)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+    def line(self, case_id: str, state: CaseState) -> Record | None:
+        """The line of a case in the judgements; None for a case without any."""
+        return {"case_id": case_id, **state.judgement} if state.judgement else None
 
 
-def judgement_line(case_id: str, judgement: Record, case: Record, *, second: bool) -> Record | None:
-    """The line of a case in an annotator's file; it includes a second annotator's labels."""
-    labels: Record = {k: case[k] for k in LABEL_FIELDS if k in case} if second else {}
-    if not judgement and not labels:
-        return None
-    return {"case_id": case_id, **judgement, **labels}
+SET_LABELS = LabelTarget()
+"""The labels of the set itself."""
+
+
+def read_judgements(folder: Path) -> dict[str, Document]:
+    """The judgements in a folder, labels included, by whose they are (the name of the file)."""
+    paths = sorted(folder.glob("*.jsonl"))
+    return {path.stem: Document(read_bytes(path), identify_judgement) for path in paths}
 
 
 def foreign_words(judged: Iterable[str], cases: Container[str]) -> str:

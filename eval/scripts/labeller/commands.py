@@ -490,7 +490,6 @@ COMMANDS: Final[dict[str, Command]] = {
     "order": row_order,
     "blind": blind,
     "theme": theme,
-    "adjudicate": windows.adjudicate,
     "help": windows.help_page,
     "palette": windows.palette,
     "save": save,

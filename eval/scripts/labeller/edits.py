@@ -137,11 +137,11 @@ def missing_of(state: CaseState) -> str:
 
 
 def confirmed(
-    state: CaseState, rows: list[Record], *, second: bool, **circumstances: Any
+    state: CaseState, rows: list[Record], *, accepts: bool = True, **circumstances: Any
 ) -> tuple[CaseState, str]:
-    """The case in its present state, confirmed. A draft is accepted by it.
+    """The case in its present state, confirmed. A draft is accepted by it if it `accepts` drafts.
 
-    `rows` are the rows as judged; `second`: a second annotator confirms, who accepts no draft.
+    `rows` are the rows as judged.
     `circumstances` (who, when, how) are noted with the judgement.
     """
     decision, missing, case = decision_of(state), bool(missing_of(state)), state.case
@@ -154,7 +154,7 @@ def confirmed(
         support_not_found=True if missing else None,
         rows=rows or None,
     )
-    accepted = is_draft(case) and not second
+    accepted = is_draft(case) and accepts
     if accepted:
         case = {**case, "tags": [tag for tag in case["tags"] if tag != DRAFT]}
     if decision == ANSWERABLE and case.get("answerable") is not True:

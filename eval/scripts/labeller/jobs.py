@@ -7,36 +7,37 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from labeller.case_state import GOLD, Record
-from labeller.cases import Judgements, foreign_words
+from labeller.cases import (
+    SET_LABELS,
+    Judgements,
+    LabelTarget,
+    foreign_words,
+    read_judgements,
+)
 from labeller.session import Session, View
 from labeller.sources import Fetcher, RunChunks, failures, uncertainty, without_api
 from labeller.store import LabelStore
-from labeller.worklist import ORDERS, shuffle_key
+from labeller.worklist import queue_orders
+from records import extras
 from records.editing import Document, read_bytes
 from records.errors import Problem, StorageError, did_you_mean
 from records.files import read_toml
-from records.journal import ANNOTATOR_NAME
-from records.judged import identify_case, identify_judgement, judgements_dir
+from records.judged import identify_case, judgements_dir
 from records.labels import read_cases
 from records.runs import CACHE_DIR, PROFILES, find_run, own_file, results_file
 from terminal.tables import counted
 
-if TYPE_CHECKING:
-    from labeller.annotators import AnnotatorLabels
-
-RECHECK = "recheck"
-"""The file of labels that were given a second time by the same person."""
-
+OTHERS = "judgements/NAME.jsonl"
+"""The file of labels that another person gave: what it is called by extras that read it."""
 
 KEYMAP = own_file("keymap.toml")
 
@@ -57,8 +58,6 @@ class LabelOptions:
     profile: str
     k: int
     from_run: str | None
-    annotator: str | None
-    recheck: int | None
     order: str
     case: str | None
     run: str
@@ -66,53 +65,48 @@ class LabelOptions:
     no_blind: bool
     inspect: bool
     plain: bool
-    serve: bool
-    host: str
-    port: int
     screen: Mapping[str, Any]
     """How the person wants the screen, where not as usual: ascii, mouse, theme, keymap."""
     validate: bool
     stats: bool
-    agreement: bool
     export_qrels: str | None
     as_json: bool
     verbose: bool
     quiet: bool
     typed: frozenset[str] = frozenset()
+    labels: LabelTarget = SET_LABELS
 
-    def check(self) -> None:
-        """Raises StorageError for options that contradict each other, or a full screen nowhere."""
-        jobs = [self.validate, self.stats, self.agreement, bool(self.export_qrels), self.serve]
-        if sum(jobs) > 1:
-            raise StorageError(
-                "choose one of --validate, --stats, --agreement, --export-qrels and --serve."
-            )
-        if self.as_json and not (self.stats or self.agreement):
-            raise StorageError("--json goes with --stats or --agreement.")
-        if self.annotator is not None and not ANNOTATOR_NAME.fullmatch(self.annotator):
-            raise StorageError(
-                f"--annotator {self.annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
-            )
-        if self.annotator == GOLD:
-            raise StorageError(f"--annotator {GOLD}: this is the set itself; leave the option out.")
-        if self.annotator == RECHECK:
-            raise StorageError(f"--annotator {RECHECK}: this name belongs to --recheck PERCENT.")
-        if self.annotator is not None and self.recheck is not None:
-            raise StorageError("--recheck repeats the set's own labels; leave out --annotator.")
+    @property
+    def jobs(self) -> list[str]:
+        """The options that ask for something else than labelling."""
+        jobs = {
+            "--validate": self.validate,
+            "--stats": self.stats,
+            "--export-qrels": self.export_qrels,
+        }
+        return [option for option, value in jobs.items() if value]
+
+    def check(self, *, on_screen: bool = True) -> None:
+        """Raises StorageError for options that contradict each other, or a full screen nowhere.
+
+        Not `on_screen`, the labelling is not shown in this terminal.
+        """
+        if len(self.jobs) > 1:
+            raise StorageError("choose one of --validate, --stats and --export-qrels.")
+        if self.as_json and not self.stats:
+            raise StorageError("--json goes with --stats.")
         if self.from_run is not None and self.api_url is not None and "api_url" in self.typed:
             raise StorageError(
                 "choose --from-run or --api-url: the passages come from one of them."
             )
-        if self.serve and self.plain:
-            raise StorageError("--serve shows the full screen; leave --plain out.")
-        if self.case is not None and any(jobs[:-1]):
+        if self.case is not None and self.jobs:
             raise StorageError("--case is for labelling; leave it out.")
-        if not any(jobs) and not self.lines:
+        if on_screen and not self.jobs and not self.lines:
             _check_terminal()
 
     @property
     def judgements_dir(self) -> Path:
-        """The folder with a file for each annotator."""
+        """The folder with a file for each person who labels."""
         return judgements_dir(self.eval_set, self.labels_dir)
 
     @property
@@ -124,11 +118,6 @@ class LabelOptions:
     def resuming(self) -> bool:
         """Does a person look at it? A script's lines shall not depend on what others looked at."""
         return not self.lines or sys.stdin.isatty()
-
-    @property
-    def who(self) -> str:
-        """The name of this session's annotator; ``gold`` for the set itself."""
-        return self.annotator or (GOLD if self.recheck is None else RECHECK)
 
     @property
     def lines(self) -> bool:
@@ -154,7 +143,7 @@ class LabelOptions:
 def _check_terminal() -> None:
     """The full screen reads keys from stdin and draws on stderr; both must be a terminal.
 
-    Behind --serve neither is: there a browser takes their place.
+    Neither is one where the environment names another driver, such as that of a browser.
     """
     if "TEXTUAL_DRIVER" in os.environ:
         return
@@ -168,7 +157,7 @@ def _check_terminal() -> None:
 # -- the files -------------------------------------------------------------------------------------
 
 
-def _cases_of(options: LabelOptions) -> Document:
+def cases_of(options: LabelOptions) -> Document:
     """The set; lines with faults make it refused, as every other script does."""
     document = Document(read_bytes(options.eval_set), identify_case, cases=True)
     if document.problems:
@@ -178,49 +167,24 @@ def _cases_of(options: LabelOptions) -> Document:
     return document
 
 
-def _annotator_files(options: LabelOptions) -> dict[str, Path]:
-    """The file of each annotator who has one."""
-    return {path.stem: path for path in sorted(options.judgements_dir.glob("*.jsonl"))}
-
-
-def _judgements_of(options: LabelOptions) -> dict[str, Document]:
-    """The annotators' files as they are, labels included."""
-    return {
-        name: Document(read_bytes(path), identify_judgement)
-        for name, path in _annotator_files(options).items()
-    }
-
-
 def _gold_judgements(options: LabelOptions) -> Mapping[str, Record]:
     """What was judged of the set's own labels beside them."""
-    document = _judgements_of(options).get(GOLD)
+    document = read_judgements(options.judgements_dir).get(GOLD)
     return {} if document is None else Judgements(document)
-
-
-def _labels_by_annotator(
-    options: LabelOptions, cases: Mapping[str, Record]
-) -> dict[str, AnnotatorLabels]:
-    """Each annotator's decided cases, the set's own first."""
-    from labeller.annotators import labels_of
-
-    documents = _judgements_of(options)
-    labels = {GOLD: labels_of(cases, documents.pop(GOLD, {}), GOLD)}
-    labels |= {name: labels_of(cases, document, name) for name, document in documents.items()}
-    return {name: decided for name, decided in labels.items() if decided}
 
 
 # -- the jobs --------------------------------------------------------------------------------------
 
 
 def validate(options: LabelOptions) -> str:
-    """Check the set, the label files joined to it, and the annotators' files.
+    """Check the set, the label files joined to it, and everybody's judgements.
 
     Returns a sentence. Raises StorageError with all faults.
     """
     cases = read_cases(options.eval_set, options.labels_dir)
     problems = []
-    for path in _annotator_files(options).values():
-        document = Document(read_bytes(path), identify_judgement)
+    for name, document in read_judgements(options.judgements_dir).items():
+        path = options.judgements_dir / f"{name}.jsonl"
         problems += [Problem(str(path), n, "", text) for n, text in document.problems]
         foreign = foreign_words(document, {case.id for case in cases})
         if foreign:
@@ -232,29 +196,16 @@ def validate(options: LabelOptions) -> str:
 
 def statistics(options: LabelOptions) -> Record:
     """Statistics of the set."""
-    from labeller.annotators import statistics_of
+    from labeller.statistics import statistics_of
 
-    return statistics_of(_cases_of(options), _gold_judgements(options))
-
-
-def agreement(options: LabelOptions) -> Record:
-    """How far the annotators agree, and where they do not."""
-    from labeller.annotators import agreement as compare_all
-
-    labels = _labels_by_annotator(options, _cases_of(options))
-    if len(labels) < 2:
-        raise StorageError(
-            f"{options.judgements_dir}: agreement needs two annotators; label again with "
-            "--annotator NAME."
-        )
-    return compare_all(labels, options.seed)
+    return statistics_of(cases_of(options), _gold_judgements(options))
 
 
 def qrels(options: LabelOptions) -> Iterator[str]:
     """The labels as lines of TREC qrels."""
-    from labeller.annotators import qrels as lines_of
+    from labeller.qrels import qrels as lines_of
 
-    return lines_of(_cases_of(options), _gold_judgements(options), str(options.export_qrels))
+    return lines_of(cases_of(options), _gold_judgements(options), str(options.export_qrels))
 
 
 @dataclass(frozen=True)
@@ -276,9 +227,7 @@ def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
         options.eval_set,
         options.judgements_dir,
         now=time.time,
-        annotator=options.who,
-        second=options.who != GOLD,
-        only=None if options.recheck is None else _sample(options, options.recheck),
+        labels=options.labels,
         writing=not options.inspect,
         resuming=options.resuming,
     )
@@ -302,8 +251,8 @@ def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
 
 def _next_command(options: LabelOptions) -> str:
     """What makes use of the labels."""
-    if options.who != GOLD:
-        return "label_eval.py --agreement"
+    if options.labels.next_command:
+        return options.labels.next_command
     if options.from_run is not None:
         return f"eval_suite.py --run {options.from_run}"
     return "run_eval.py --api-url URL"
@@ -340,9 +289,8 @@ def _open_session(options: LabelOptions, store: LabelStore) -> Session:
 
     Raises StorageError for a case that is not there, and for an order that has nothing to go by.
     """
-    others: Mapping[str, Mapping[str, Record]] = {}
-    if options.who == GOLD:
-        others = _others(options, store.cases)
+    if options.labels is SET_LABELS:
+        store.notices += _labels_of_others(store)
     view = store.last_view()
     order, priority = _order(options, store, view)
     session = Session(
@@ -353,7 +301,6 @@ def _open_session(options: LabelOptions, store: LabelStore) -> Session:
         priority=priority,
         blind=not options.no_blind,
         inspect=options.inspect,
-        others=others,
         **store.session_options(),
     )
     store.attach(session)
@@ -367,7 +314,7 @@ def _open_session(options: LabelOptions, store: LabelStore) -> Session:
 
 
 def _no_such_case(options: LabelOptions, case_id: str) -> str:
-    hint = did_you_mean(case_id, _cases_of(options))
+    hint = did_you_mean(case_id, cases_of(options))
     return f"--case {case_id}: {options.eval_set} has no such case that can be labelled here.{hint}"
 
 
@@ -375,7 +322,7 @@ def _order(
     options: LabelOptions, store: LabelStore, view: View | None
 ) -> tuple[str, Mapping[str, float]]:
     """The order of the queue and what it goes by: the one asked for, else that of last time."""
-    if view is None or options.order_typed or view.order not in ORDERS:
+    if view is None or options.order_typed:
         return options.order, _priority(options, store, options.order)
     try:
         return view.order, _priority(options, store, view.order)
@@ -384,53 +331,32 @@ def _order(
         return options.order, _priority(options, store, options.order)
 
 
-def _others(
-    options: LabelOptions, cases: Mapping[str, Record]
-) -> Mapping[str, Mapping[str, Record]]:
-    """The labels of other annotators who have decided anything; a pool of judged rows has not."""
-    documents = {name: d for name, d in _judgements_of(options).items() if name != GOLD}
-    if not documents:
-        return {}
-    from labeller.annotators import labels_of
-
-    return {
-        name: {case_id: document[case_id] for case_id in decided}
-        for name, document in documents.items()
-        if (decided := labels_of(cases, document, name))
-    }
-
-
-def _sample(options: LabelOptions, percent: int) -> set[str]:
-    """A share of the decided cases, the same for the same seed; of a conversation all turns, for
-    a later one cannot be read without those before it."""
-    from labeller.annotators import labels_of
-
-    cases = _cases_of(options)
-    decided = labels_of(cases, _gold_judgements(options), GOLD)
-    if not decided:
-        raise StorageError(
-            f"{options.eval_set}: no case is labelled, so there is nothing to recheck."
-        )
-    order = sorted(decided, key=lambda case_id: shuffle_key(str(options.seed), RECHECK, case_id))
-    chosen = set(order[: math.ceil(len(order) * percent / 100)])
-    talks = {cases[case_id].get("conversation") for case_id in chosen} - {None}
-    if not talks:
-        return chosen
-    return chosen | {name for name in cases if cases[name].get("conversation") in talks}
+def _labels_of_others(store: LabelStore) -> Iterator[str]:
+    """What to say about labels of others where the extra that compares them is missing."""
+    if needs := extras.missing(extras.FILES, OTHERS):
+        judgements = store.others.items()
+        names = [
+            name for name, judged in judgements if any("decision" in judged[c] for c in judged)
+        ]
+        if names:
+            folder = store.judgements_path.parent
+            yield f"{folder} also has labels of {', '.join(names)}; to compare them, {needs}."
 
 
 def _priority(options: LabelOptions, store: LabelStore, order: str) -> Mapping[str, float]:
-    """How much each case teaches, for the orders that put it first."""
-    if order == "disagreement":
-        from labeller.annotators import disagreement as by_disagreement
+    """How much each case teaches, for the orders that put it first.
 
-        return by_disagreement(_labels_by_annotator(options, store.cases))
+    Raises StorageError for an order that has nothing to go by, or that this copy does not have.
+    """
+    if order not in queue_orders():
+        raise StorageError(f"{extras.missing(extras.LABEL_ORDERS, order) or 'it is unknown'}.")
     if order in ("failing", "uncertain"):
         results = _results(options, options.run)
         if order == "uncertain":
             return uncertainty(results)
         return failures(results.parent, store.cases)
-    return {}
+    by_extra = extras.find(extras.LABEL_ORDERS, order)
+    return by_extra(store.cases, options.judgements_dir) if by_extra else {}
 
 
 @contextlib.contextmanager

@@ -63,16 +63,16 @@ class CaseLedger:
         order: str = "file",
         priority: Mapping[str, float] | None = None,
         inspect: bool = False,
-        second: bool = False,
+        fixed: str = "",
         validate: Callable[[Record], list[str]] | None = None,
         read_only: str = "",
         history: Iterable[Event] = (),
     ) -> None:
         self._records, self._judgements = records, judgements
-        self._record, self._now = record, now
+        self._record, self.now = record, now
         self._journal = record  # `one_step` holds events back instead
         self._validate = validate or (lambda case: [])
-        self.annotator, self.seed, self.second = annotator, seed, second
+        self.annotator, self.seed, self.fixed = annotator, seed, fixed
         self.inspect = inspect
         self.read_only = read_only or ("inspecting: nothing is written" if inspect else "")
         self.turned_away = 0
@@ -187,7 +187,7 @@ class CaseLedger:
         position: int | None = None,
         **more: Any,
     ) -> Event:
-        event = self._history.event(self._now(), self.annotator, action, case_id) | more
+        event = self._history.event(self.now(), self.annotator, action, case_id) | more
         event["before"] = None if before is None else asdict(before)
         event["after"] = None if after is None else asdict(after)
         if position is not None:
@@ -202,7 +202,7 @@ class CaseLedger:
 
     def _note(self, action: str, **fields: Any) -> None:
         """Journal what changes no case."""
-        event = self._history.event(self._now(), self.annotator, action, fields.pop("case"))
+        event = self._history.event(self.now(), self.annotator, action, fields.pop("case"))
         self._record(event | fields)
 
     def _put(self, case_id: str, state: CaseState | None, position: int | None) -> None:
@@ -301,7 +301,7 @@ class CaseLedger:
 
     @property
     def order(self) -> str:
-        """The order of the queue: one of `worklist.ORDERS`."""
+        """The order of the queue: one of `worklist.queue_orders`."""
         return self.queue.order
 
     @property
@@ -371,7 +371,7 @@ class CaseLedger:
             case_id = self._trail.pop()
             if self.knows(case_id) and case_id != self.current:
                 self.current = case_id
-                self._opened[case_id] = self._now()
+                self._opened[case_id] = self.now()
                 return case_id
         raise ActionRefused("There is no earlier case.")
 
@@ -388,7 +388,7 @@ class CaseLedger:
         return f"{len(self.visible)} of {counted(len(self.queue.sequence), 'case')}"
 
     def set_order(self, order: str) -> str:
-        """Put the queue in another order: one of `worklist.ORDERS`."""
+        """Put the queue in another order: one of `worklist.queue_orders`."""
         try:
             self.queue.set_order(order)
         except ValueError as error:
@@ -415,7 +415,7 @@ class CaseLedger:
             if self.current:
                 self._trail.append(self.current)
             self.current = case_id
-            self._opened[case_id] = self._now()
+            self._opened[case_id] = self.now()
             self._warned = None
 
     def _onward(self) -> str | None:

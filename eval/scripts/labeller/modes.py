@@ -1,38 +1,45 @@
-"""The screens with keys of their own: snippet mode and adjudication."""
+"""The screens with keys of their own: the base of all, and snippet mode."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from labeller import lines
-from labeller.actions import HINTS, actions_of, hint_parts
+from labeller.actions import actions_of, hint_parts, hints_of
 from terminal import frame
 from terminal.action_screen import ActionScreen, Acts
-from terminal.actions import ActionRefused, Keymap
+from terminal.actions import Keymap
 from terminal.frame import Look
-from terminal.lists import Bar, Line, LineList, Span
-from terminal.safe_text import DisplayText, display, fit, one_line
+from terminal.lists import Bar
+from terminal.safe_text import display
 from terminal.tables import counted
 from terminal.text_pane import Mark, TextPane
 
 if TYPE_CHECKING:
-    from labeller.adjudication import Disagreement
     from labeller.session import Session
 
 
 class ModeScreen(ActionScreen[str], inherit_bindings=False):
     """A full screen with its own keys; it returns a message for the main screen."""
 
+    DECIDES: ClassVar = False
+    """Are cases decided here? Then keys wait until the passages of the case are there."""
+
     def __init__(self, where: str, look: Look, keymap: Keymap) -> None:
-        super().__init__(actions_of(where), HINTS[where].split(), look, keymap, end="mode-end")
+        super().__init__(actions_of(where), hints_of(where), look, keymap, end="mode-end")
         self.where = where
+        self.held = 0  # keys that wait for the passages
         self.waiting = ""
         """What a started choice waits for, shown at the end of the status line."""
+
+    def needs_passages(self, key: str, character: str) -> bool:
+        """Does a key press choose or settle something?"""
+        return False
 
     def hint_parts(self) -> Iterable[tuple[str, str]]:
         return hint_parts(self.where, self.keymap)
@@ -214,200 +221,3 @@ class SnippetScreen(ModeScreen):
         for _ in range(self._steps):
             self._session.undo()
         self.dismiss("the picks were taken back" if self._steps else "")
-
-
-_CHOSEN, _WHERE, _PATH = 9, 5, 18
-"""Cells of the choice and of the number of the row, and the fewest that a passage's path gets."""
-
-
-class AdjudicationScreen(ModeScreen):
-    """Shows both sides, one line a difference, with the text of its passage.
-
-    The sides are A and B until everything of the question is chosen: who said it must not pull.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        names: list[str],
-        look: Look,
-        keymap: Keymap,
-        prefetch: Callable[[], None],
-    ) -> None:
-        super().__init__("adjudicate", look, keymap)
-        self._prefetch = prefetch
-        self.held = 0  # keys that wait for the passages
-        self._session = session
-        self._names = names
-        self._items: list[tuple[str, Disagreement]] = []
-        self._case: str | None = None
-        self._sides = ("A", "B")
-
-    def compose(self) -> ComposeResult:
-        self.top = Bar(id="mode-top")
-        self.list = LineList(self._line, id="mode-list")
-        self.text = TextPane(id="mode-text", reflow=True)
-        with Vertical():
-            yield self.top
-            yield self.list
-            yield self.text
-            yield self.end
-
-    def on_mount(self) -> None:
-        if not self._differences():
-            here = self._session.current
-            self._advance()
-            if self._session.current != here:
-                self.say("the next question that differs")
-
-    def _differences(self) -> list[tuple[str, Disagreement]]:
-        """The differences of the current question, with everyone who labelled it."""
-        items: list[tuple[str, Disagreement]] = []
-        for name in self._names:
-            try:
-                items += [(name, item) for item in self._session.disagreements(name)]
-            except ActionRefused:
-                continue
-        return items
-
-    def show(self) -> None:
-        session = self._session
-        new = session.current != self._case
-        self._case = session.current
-        self._items = self._differences()
-        cursor = 0 if new else self.list.cursor
-        self.list.set_count(len(self._items), cursor)
-        width = self.size.width
-        left = f"adjudicate {one_line(session.current, 40)}"
-        open_ = sum(not item.choice for _, item in self._items)
-        right = f"{len(self._items)} differences, {open_} to settle"
-        side = self._side(width)
-        named = self._item() if self._items and not open_ else None
-        names = (session.annotator, self._items[self.list.cursor][0]) if named else ("A", "B")
-        self._sides = names
-        heads = [fit(one_line(text), side - 1) + " " for text in names]
-        columns = f"   {''.join(heads)}{'chosen':<{_CHOSEN}}{'row':<{_WHERE}}passage"
-        needed = max(1, min(len(self._items), self.size.height // 3))
-        self.list.styles.height = needed
-        self.top.show(
-            [
-                frame.rule(self.look, width, left, right),
-                *lines.question_lines(session, width, 2),
-                (("dim", display(columns)),),
-            ]
-        )
-        self.text.show(display(self._text_of(self._item())))
-
-    def _side(self, width: int) -> int:
-        """Cells for what a side says, need and grade whole: the passage's path has the rest."""
-        longest = max(
-            (len(text) for _, item in self._items for text in (item.a, item.b)), default=0
-        )
-        return max(12, min(longest + 1, (width - 3 - _CHOSEN - _WHERE - _PATH) // 2))
-
-    def _text_of(self, item: Disagreement | None) -> str:
-        """The text pane's lines about an item: its full path, and the known part of its chunk."""
-        session = self._session
-        if item is None:
-            return "Nothing differs here. Enter goes to the next question that differs, Esc leaves."
-        if item.kind == "state":
-            return "Can the question be answered from the documents?"
-        if item.row:
-            text = item.row.chunk.text
-        elif session.has_chunks():
-            text = "The passage is not among the rows here."
-        else:
-            text = session.chunks_problem() or "fetching…"
-        return f"{lines.path_of(item.rel_path, item.heading_path)}\n\n{text}"
-
-    def _item(self) -> Disagreement | None:
-        cursor = self.list.cursor
-        return self._items[cursor][1] if cursor < len(self._items) else None
-
-    def _line(self, index: int, width: int) -> Line:
-        _, item = self._items[index]
-        sign = ">" if index == self.list.cursor else " "
-        label = item.row.label if item.row else "-"
-        side = self._side(width)
-        room = width - 3 - 2 * side - _CHOSEN - _WHERE
-        where = lines.short_path(item.rel_path, item.heading_path, room) or one_line(item.text)
-        a, b = self._sides
-        names = {"a": a, "b": b, "union": "both", "neither": "neither", "": "?"}
-        texts = ((item.a, side), (item.b, side), (names[item.choice], _CHOSEN), (label, _WHERE))
-        cells = [fit(DisplayText(one_line(text)), size - 1) + " " for text, size in texts]
-        style = "good" if item.choice else "row"
-        spans: list[Span] = [(style, display(f" {sign} ")), (style, DisplayText("".join(cells)))]
-        return (*spans, (style, where))
-
-    def acts(self) -> Acts:
-        return {
-            "down": lambda: self._step(1),
-            "up": lambda: self._step(-1),
-            "take-a": lambda: self._take("a"),
-            "take-b": lambda: self._take("b"),
-            "take-both": lambda: self._take("union"),
-            "take-none": lambda: self._take("neither"),
-            "note": self._ask_note,
-            "next": self._settle,
-            "undo": lambda: self.say(self._session.undo()),
-            "help": self.show_help,
-            "close": lambda: self.dismiss(""),
-        }
-
-    def needs_passages(self, key: str, character: str) -> bool:
-        """Does a key press choose or settle something?"""
-        name = self._keys[key][0].id if key in self._keys else ""
-        return name.startswith("take-") or name == "next"
-
-    def waits_for(self) -> str:
-        if self.held:
-            return lines.held_keys(self.held, self._session.chunks_problem())
-        return super().waits_for()
-
-    def _step(self, by: int) -> None:
-        self.list.move_to(self.list.cursor + by)
-
-    def _take(self, choice: str) -> None:
-        if not self._items:
-            raise ActionRefused("nothing differs here; Enter goes on")
-        name, item = self._items[self.list.cursor]
-        self.say(self._session.adjudicate(name, item.index, choice))
-        self._step(1)
-
-    def _ask_note(self) -> None:
-        from terminal.windows import LinePrompt
-
-        def closed(text: str | None) -> None:
-            if text is not None:
-                try:
-                    self.say(self._session.note(text))
-                except ActionRefused as refusal:
-                    self.say(str(refusal), "warn")
-                self.redraw()
-
-        note = str(self._session.judgement.get("note") or "")
-        self.app.push_screen(LinePrompt("Note to this question", note), closed)
-
-    def _settle(self) -> None:
-        """Confirm this question as settled, and open the next one that differs."""
-        for name in dict.fromkeys(name for name, _ in self._items):
-            self.say(self._session.adjudicated(name))
-        if not self._advance():
-            self.say("no other question differs")
-
-    def _advance(self) -> bool:
-        """Open the next question with something to settle; stay when there is none."""
-        session = self._session
-        here = session.current
-        ids = list(session.visible)
-        start = ids.index(here) + 1 if here in ids else 0
-        for case_id in (*ids[start:], *ids[:start]):
-            if case_id == here or not any(case_id in session.others[n] for n in self._names):
-                continue
-            session.goto(case_id)
-            if any(not item.choice for _, item in self._differences()):
-                self._prefetch()
-                return True
-        if here:
-            session.goto(here)
-        return False

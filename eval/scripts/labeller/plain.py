@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TextIO
 
 from labeller import tools
+from labeller.added import LineCommand, added_actions
 from labeller.conversation import conversation_text, messages_before
 from labeller.edits import EDITABLE
 from labeller.ports import Source, Store, deliver, prefetch
@@ -185,8 +185,8 @@ class PlainLabeller:
             return self.session.confirm().message
         name, _, rest = line.partition(" ")
         name = OLD_WORDS.get(name, name)
-        if name in COMMANDS:
-            return COMMANDS[name].do(self, rest.strip())
+        if command := all_commands().get(name):
+            return command.do(self, rest.strip())
         if name == "n":
             raise ActionRefused("n is the next hit on the screen: l is the next question here.")
         words = [word for word in words if word != "ok"]
@@ -233,16 +233,8 @@ class PlainLabeller:
 # -- the commands ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _LineCommand:
-    """A command: what may follow it, what it does in one sentence, and the doing."""
-
-    usage: str
-    help: str
-    do: Callable[[PlainLabeller, str], str]
-
-
-def _number(text: str, noun: str) -> int:
+def number_in(text: str, noun: str) -> int:
+    """The number that a text is, of something on the screen. Refuses any other text."""
     if not (text.isascii() and text.isdigit() and len(text) < 7):
         raise ActionRefused(f"Write the number of the {noun}.")
     return int(text)
@@ -263,7 +255,7 @@ def _on_row(
         row, _, number = rest.partition(" ")
         if not row or not number.strip():
             raise ActionRefused(f"Write {usage}.")
-        return change(plain.session, _row(plain, row), _number(number.strip(), noun))
+        return change(plain.session, _row(plain, row), number_in(number.strip(), noun))
 
     return do
 
@@ -316,7 +308,7 @@ def _tools(plain: PlainLabeller, rest: str) -> str:
         return "" if rows else "The bot reports no call of a tool."
     if number == "0":
         return session.label_tools(tools.expect_none)
-    place = _number(number, "call")
+    place = number_in(number, "call")
     if not 1 <= place <= len(rows):
         raise ActionRefused(f"There is no call {place}.")
     change = tools.CHANGES["forbid" if sign.strip() == "x" else "expect"]
@@ -330,7 +322,7 @@ def _add(plain: PlainLabeller, rest: str) -> str:
 
 def _head(plain: PlainLabeller, rest: str) -> str:
     number, _, headings = rest.partition(" ")
-    return plain.session.set_heading(_number(number, "support") - 1, headings)
+    return plain.session.set_heading(number_in(number, "support") - 1, headings)
 
 
 def _edit(plain: PlainLabeller, rest: str) -> str:
@@ -366,7 +358,7 @@ def _go(plain: PlainLabeller, rest: str) -> str:
     if plain.session.knows(rest):
         plain.session.goto(rest)
     else:
-        plain.session.goto_number(_number(rest, "question"))
+        plain.session.goto_number(number_in(rest, "question"))
     return ""
 
 
@@ -407,29 +399,11 @@ def _delete(plain: PlainLabeller, rest: str) -> str:
     return plain.session.delete_case()
 
 
-def _settle(plain: PlainLabeller, rest: str) -> str:
-    """``D NAME`` lists, ``D NAME 2 union`` chooses, ``D NAME done`` confirms."""
-    words = rest.split()
-    if not words:
-        raise ActionRefused(
-            f"Write D NAME; annotators: {', '.join(plain.session.annotators) or 'none'}."
-        )
-    name = words[0]
-    if words[1:] == ["done"]:
-        return plain.session.adjudicated(name)
-    if len(words) == 3:
-        return plain.session.adjudicate(name, _number(words[1], "disagreement") - 1, words[2])
-    items = plain.session.disagreements(name)
-    for item in items:
-        plain.say(f"{item.index + 1} {item.text}: A {item.a}, B {item.b}; {item.choice or '?'}")
-    return f"{len(items)} disagreements; D {name} 1 a|b|union|neither, then D {name} done"
-
-
 def _conflicts(plain: PlainLabeller, rest: str) -> str:
     words = rest.split()
     conflicts = plain.store.conflicts
     if len(words) == 2:
-        index = _number(words[0], "conflict") - 1
+        index = number_in(words[0], "conflict") - 1
         if not 0 <= index < len(conflicts):
             raise ActionRefused(f"There is no conflict {words[0]}.")
         return plain.store.resolve(conflicts[index], words[1])
@@ -449,57 +423,57 @@ def _help(plain: PlainLabeller, rest: str) -> str:
     plain.say("'2 opens need 2, '' a new one, '0 what is not required; marks join the open need.")
     plain.say("7'2 puts row 7 into need 2 alone, 7&2 into need 2 as well, 7=3 grades it.")
     plain.say("An empty line confirms and goes on. The words of earlier versions still work.")
-    for name, word in COMMANDS.items():
+    for name, word in all_commands().items():
         plain.say(f"{(name + ' ' + word.usage).strip():<28} {word.help}")
     return ""
 
 
-COMMANDS: Final[dict[str, _LineCommand]] = {
-    "ok": _LineCommand(
+COMMANDS: Final[dict[str, LineCommand[PlainLabeller]]] = {
+    "ok": LineCommand(
         "", "Confirm, as an empty line does.", lambda p, r: p.session.confirm().message
     ),
-    "x": _LineCommand("", "Unanswerable, or not after all.", lambda p, r: p.session.unanswerable()),
-    "a": _LineCommand("", "Answerable, or open again.", lambda p, r: p.session.answerable()),
-    "s": _LineCommand("", "Judge later.", lambda p, r: p.session.skip()),
-    "f": _LineCommand("", "Flag, or remove the flag.", lambda p, r: p.session.flag()),
-    "c": _LineCommand("REASON", "Cannot tell, and why.", lambda p, r: p.session.cannot_tell(r)),
-    "note": _LineCommand(
+    "x": LineCommand("", "Unanswerable, or not after all.", lambda p, r: p.session.unanswerable()),
+    "a": LineCommand("", "Answerable, or open again.", lambda p, r: p.session.answerable()),
+    "s": LineCommand("", "Judge later.", lambda p, r: p.session.skip()),
+    "f": LineCommand("", "Flag, or remove the flag.", lambda p, r: p.session.flag()),
+    "c": LineCommand("REASON", "Cannot tell, and why.", lambda p, r: p.session.cannot_tell(r)),
+    "note": LineCommand(
         "TEXT", "Write a note; without a text, remove it.", lambda p, r: p.session.note(r)
     ),
-    "u": _LineCommand("", "Undo.", lambda p, r: p.session.undo()),
-    "U": _LineCommand("", "Redo.", lambda p, r: p.session.redo()),
-    ";": _LineCommand("[ROW]", "Print the whole text of a row, or the question again.", _show),
-    ".": _LineCommand("", "Print the next unread row.", _read_on),
-    "r": _LineCommand("ROW 0-3", "Grade a row.", _on_row("r ROW 0-3", "grade", Session.grade)),
-    "m": _LineCommand(
+    "u": LineCommand("", "Undo.", lambda p, r: p.session.undo()),
+    "U": LineCommand("", "Redo.", lambda p, r: p.session.redo()),
+    ";": LineCommand("[ROW]", "Print the whole text of a row, or the question again.", _show),
+    ".": LineCommand("", "Print the next unread row.", _read_on),
+    "r": LineCommand("ROW 0-3", "Grade a row.", _on_row("r ROW 0-3", "grade", Session.grade)),
+    "m": LineCommand(
         "ROW NEED",
         "Let a row meet only one need.",
         _on_row("m ROW NEED", "need", Session.group),
     ),
-    "&": _LineCommand(
+    "&": LineCommand(
         "ROW NEED",
         "Let a row count for one more need, or no longer.",
         _on_row("& ROW NEED", "need", Session.share),
     ),
-    "M": _LineCommand("", "Marks join a new need.", lambda p, r: p.session.open_need(None)),
-    "<": _LineCommand("ROW", "Shorten its heading.", lambda p, r: p.session.shorten(_row(p, r))),
-    ">": _LineCommand("ROW", "Lengthen its heading.", lambda p, r: p.session.lengthen(_row(p, r))),
-    "@": _LineCommand(
+    "M": LineCommand("", "Marks join a new need.", lambda p, r: p.session.open_need(None)),
+    "<": LineCommand("ROW", "Shorten its heading.", lambda p, r: p.session.shorten(_row(p, r))),
+    ">": LineCommand("ROW", "Lengthen its heading.", lambda p, r: p.session.lengthen(_row(p, r))),
+    "@": LineCommand(
         "ROW", "Anchor its support here.", lambda p, r: p.session.reanchor(_row(p, r))
     ),
-    "w": _LineCommand("", "List the supports and the needs.", _supports),
-    "T": _LineCommand(
+    "w": LineCommand("", "List the supports and the needs.", _supports),
+    "T": LineCommand(
         "[CALL [x]]", "List tool calls; expect one, x: forbid it; 0: expect none.", _tools
     ),
-    "P": _LineCommand("PATH > HEADING", "Add a support that no row shows.", _add),
-    "head": _LineCommand("SUPPORT HEADING", "Give a support another heading.", _head),
-    "drop": _LineCommand(
+    "P": LineCommand("PATH > HEADING", "Add a support that no row shows.", _add),
+    "head": LineCommand("SUPPORT HEADING", "Give a support another heading.", _head),
+    "drop": LineCommand(
         "SUPPORT",
         "Remove a support.",
-        lambda p, r: p.session.remove_support(_number(r, "support") - 1),
+        lambda p, r: p.session.remove_support(number_in(r, "support") - 1),
     ),
-    "t": _LineCommand("ROW", "List the sentences of a row.", _sentences),
-    "pick": _LineCommand(
+    "t": LineCommand("ROW", "List the sentences of a row.", _sentences),
+    "pick": LineCommand(
         "ROW SENTENCE",
         "Pick a sentence as a snippet, or drop it.",
         _on_row(
@@ -508,29 +482,34 @@ COMMANDS: Final[dict[str, _LineCommand]] = {
             lambda session, row, number: session.pick(row, number - 1),
         ),
     ),
-    "fact": _LineCommand("TEXT", "Add an expected key fact.", lambda p, r: p.session.key_fact(r)),
-    "p": _LineCommand("[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe),
-    "fetch": _LineCommand("", "Fetch the rows again.", _fetch),
-    "e": _LineCommand("FIELD TEXT", "Set a field; | separates the items of a list.", _edit),
-    "json": _LineCommand("", "Print the record.", lambda p, r: p.session.record_text()),
-    "o": _LineCommand("QUESTION", "Add a case.", lambda p, r: p.session.add_case(r)),
-    "O": _LineCommand("", "Add a copy of this case.", lambda p, r: p.session.duplicate_case()),
-    "delete": _LineCommand("ID", "Delete this case; u brings it back.", _delete),
-    "l": _LineCommand("", "Next question.", _silently(lambda p: p.session.next())),
-    "h": _LineCommand("", "Previous question.", _silently(lambda p: p.session.previous())),
-    "open": _LineCommand("", "Next open question.", _silently(lambda p: p.session.next_open())),
-    "back": _LineCommand("", "The question before.", _silently(lambda p: p.session.back())),
-    "go": _LineCommand("ID or NUMBER", "Go to a question.", _go),
-    "/": _LineCommand("WORDS", "status:open flag tag:x category:x; empty shows all.", _filter),
-    "order": _LineCommand("NAME", "Order of the questions.", lambda p, r: p.session.set_order(r)),
-    "S": _LineCommand("ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)),
-    "B": _LineCommand("on|off", "Hide or show ranks.", _blind),
-    "D": _LineCommand("NAME [N CHOICE|done]", "Resolve disagreements with an annotator.", _settle),
-    "conflicts": _LineCommand("[N mine|theirs]", "Conflicts with the file.", _conflicts),
-    "progress": _LineCommand("", "Counts, pace and time left.", _progress),
-    "save": _LineCommand("", "Write the set now.", lambda p, r: p.store.save()),
-    "?": _LineCommand("", "This help.", _help),
+    "fact": LineCommand("TEXT", "Add an expected key fact.", lambda p, r: p.session.key_fact(r)),
+    "p": LineCommand("[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe),
+    "fetch": LineCommand("", "Fetch the rows again.", _fetch),
+    "e": LineCommand("FIELD TEXT", "Set a field; | separates the items of a list.", _edit),
+    "json": LineCommand("", "Print the record.", lambda p, r: p.session.record_text()),
+    "o": LineCommand("QUESTION", "Add a case.", lambda p, r: p.session.add_case(r)),
+    "O": LineCommand("", "Add a copy of this case.", lambda p, r: p.session.duplicate_case()),
+    "delete": LineCommand("ID", "Delete this case; u brings it back.", _delete),
+    "l": LineCommand("", "Next question.", _silently(lambda p: p.session.next())),
+    "h": LineCommand("", "Previous question.", _silently(lambda p: p.session.previous())),
+    "open": LineCommand("", "Next open question.", _silently(lambda p: p.session.next_open())),
+    "back": LineCommand("", "The question before.", _silently(lambda p: p.session.back())),
+    "go": LineCommand("ID or NUMBER", "Go to a question.", _go),
+    "/": LineCommand("WORDS", "status:open flag tag:x category:x; empty shows all.", _filter),
+    "order": LineCommand("NAME", "Order of the questions.", lambda p, r: p.session.set_order(r)),
+    "S": LineCommand("ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)),
+    "B": LineCommand("on|off", "Hide or show ranks.", _blind),
+    "conflicts": LineCommand("[N mine|theirs]", "Conflicts with the file.", _conflicts),
+    "progress": LineCommand("", "Counts, pace and time left.", _progress),
+    "save": LineCommand("", "Write the set now.", lambda p, r: p.store.save()),
+    "?": LineCommand("", "This help.", _help),
 }
+
+
+def all_commands() -> dict[str, LineCommand[PlainLabeller]]:
+    """The commands by their words, then those that extras add."""
+    return COMMANDS | {each.word: each.line for each in added_actions()}
+
 
 OLD_WORDS: Final = {
     "show": ";",
@@ -549,6 +528,5 @@ OLD_WORDS: Final = {
     "rows": "S",
     "blind": "B",
     "filter": "/",
-    "adj": "D",
 }
 """Words of earlier versions, and those that do the same now."""

@@ -3,7 +3,7 @@ come from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -53,6 +53,13 @@ class Store(Protocol):
     saved_at: float | None
     notices: list[str]
     conflicts: list[Conflict]
+
+    @property
+    def others(self) -> Mapping[str, Mapping[str, dict[str, Any]]]:
+        """The judgements beside those of this session, by whose they are and by case id.
+
+        Raises StorageError for a file that cannot be read: no other member does.
+        """
 
     def save(self) -> str:
         """Write the set now, merged with the changes of others. Returns the status line."""

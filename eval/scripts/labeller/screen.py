@@ -16,7 +16,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from labeller import lines
-from labeller.actions import HINTS, actions_of, hint_parts, needs_passages
+from labeller.actions import actions_of, hint_parts, hints_of, needs_passages
 from labeller.conversation import conversation_text, messages_before
 from labeller.lines import Terms, holds, marks_in, why_no_chunks
 from labeller.ports import prefetch
@@ -83,7 +83,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         commands: Mapping[str, Command],
         save: Callable[[], None],
     ) -> None:
-        super().__init__(actions_of("main"), HINTS["main"].split(), look, keymap)
+        super().__init__(actions_of("main"), hints_of("main"), look, keymap)
         self.session = session
         self.store = store
         self.source = source

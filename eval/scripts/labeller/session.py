@@ -9,8 +9,8 @@ progress), and one event for each change, before it is seen. No file, no screen,
     session.toggle(2)
     session.confirm()
 
-An action asks a pure function for the state after it (marks.py, edits.py, adjudication.py) and
-commits that (ledger.py).
+An action asks a pure function for the state after it (marks.py, edits.py) and commits that
+(ledger.py).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labeller import adjudication, conversation, edits, marks
-from labeller.adjudication import Disagreement
+from labeller import conversation, edits, marks
 from labeller.case_state import CaseState, Event, Probe, Record, probes_in, timestamp
 from labeller.edits import Confirmed
 from labeller.ledger import CaseLedger
@@ -41,6 +40,9 @@ from labeller.rows import (
 from labeller.supports import read_supports
 from labeller.worklist import IDLE_SECONDS, SKIPPED
 from terminal.actions import ActionRefused
+
+Change = Callable[[CaseState], tuple[CaseState, str]]
+"""The state after an action, and what was done in words."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,8 @@ class Session(CaseLedger):
     order of shuffled rows and of the random queue. `priority` orders the queues that teach most
     first. `blind` hides rank and scores; `inspect` shows them and refuses every change, as does a
     non-empty `read_only`, which says why (`turned_away` counts the changes that were lost so).
-    `second` leaves the set unchanged: labels go into the judgements alone. `validate` names what is
-    wrong with a record. `others` holds the labels of other annotators by name and case id.
-    `history` is what the journal told, oldest first.
+    A non-empty `fixed` says why the set is not changed here: cases can be labelled, not edited.
+    `validate` names what is wrong with a record. `history` is what the journal told, oldest first.
     """
 
     def __init__(
@@ -77,7 +78,6 @@ class Session(CaseLedger):
         *,
         blind: bool = True,
         inspect: bool = False,
-        others: Mapping[str, Mapping[str, Record]] | None = None,
         history: Iterable[Event] = (),
         **options: Any,
     ) -> None:
@@ -86,7 +86,6 @@ class Session(CaseLedger):
         self.row_order = "shuffled" if self.blind else "rank"
         self.resumed_row = ""
         """Key of the chunk that was under the cursor when the last session was left."""
-        self.others = dict(others or {})
         self._probed = probes_in(events)
         self._unblinded = {str(e["case"]) for e in events if e.get("action") == "blind"}
         self._view: tuple[tuple[Any, ...], CaseState | None, CaseView] | None = None
@@ -430,12 +429,12 @@ class Session(CaseLedger):
             return Confirmed(False, missing)
         if edits.decision_of(state) is None:
             raise ActionRefused(missing)
-        now = self._now()
+        now = self.now()
         seconds = round(min(IDLE_SECONDS, max(0.0, now - self._opened[here])), 1)
         after, message = edits.confirmed(
             state,
             judged_rows(self.rows()),
-            second=self.second,
+            accepts=not self.fixed,
             by=self.annotator,
             at=timestamp(now),
             seconds=seconds,
@@ -455,10 +454,14 @@ class Session(CaseLedger):
         message = f"{self.current}: {', '.join(fields)} changed"
         return self._commit("edit", edits.edited(self._need_case(), fields), message)
 
-    def label_tools(self, change: Callable[[CaseState], tuple[CaseState, str]]) -> str:
+    def label_tools(self, change: Change) -> str:
         """Change the current case's expected tool calls by one of the functions of `tools`."""
         self._own_set()
-        return self._commit("label_tools", *change(self._need_case()))
+        return self.change("label_tools", change)
+
+    def change(self, action: str, change: Change) -> str:
+        """Change the current case by a function of its state; `action` names it in the journal."""
+        return self._commit(action, *change(self._need_case()))
 
     def key_fact(self, text: str) -> str:
         """Add a text as an expected key fact."""
@@ -521,54 +524,8 @@ class Session(CaseLedger):
         return f"{case_id} added" + (f"; {near} asks nearly the same" if near else "")
 
     def _own_set(self) -> None:
-        if self.second:
-            raise ActionRefused(
-                "A second annotator only labels; the first pass changes the set itself."
-            )
-
-    # -- other annotators ----------------------------------------------------------------------
-
-    @property
-    def annotators(self) -> list[str]:
-        """The other annotators whose labels are at hand."""
-        return sorted(self.others)
-
-    def disagreements(self, name: str) -> list[Disagreement]:
-        """Where the labels of the current case and those of `name` differ.
-
-        A is what the set said when the first choice was taken, so that the list stands still.
-        """
-        theirs = self._labels_of(name)
-        return adjudication.disagreements(self._need_case(), theirs, name, self.rows())
-
-    def adjudicate(self, name: str, index: int, choice: str) -> str:
-        """Take ``a``, ``b``, the ``union`` or ``neither`` for one disagreement."""
-        if choice not in adjudication.CHOICES:
-            raise ActionRefused(f"A choice is one of: {', '.join(adjudication.CHOICES)}.")
-        items = self.disagreements(name)
-        if not 0 <= index < len(items):
-            raise ActionRefused("There is no such disagreement.")
-        theirs = self._labels_of(name)
-        state = adjudication.settled(self._need_case(), theirs, name, items[index], choice)
-        message = f"{items[index].text}: {adjudication.choice_words(items[index], choice)}"
-        return self._commit("adjudicate", state, message)
-
-    def adjudicated(self, name: str) -> str:
-        """Confirm the case as it was settled. Refuses while something was not chosen."""
-        left = [item for item in self.disagreements(name) if not item.choice]
-        if left:
-            raise ActionRefused(f"{len(left)} not chosen yet: {left[0].text}.")
-        at = timestamp(self._now())
-        state = adjudication.confirmed(self._need_case(), by=self.annotator, at=at)
-        return self._commit("adjudicated", state, f"{self.current} is settled with {name}")
-
-    def _labels_of(self, name: str) -> Record:
-        if name not in self.others:
-            raise ActionRefused(f"There are no labels of {name} here.")
-        theirs = self.others[name].get(self.current)
-        if theirs is None:
-            raise ActionRefused(f"{name} has not labelled {self.current}.")
-        return theirs
+        if self.fixed:
+            raise ActionRefused(self.fixed)
 
     # -- going on where a session was left -----------------------------------------------------
 

@@ -1,27 +1,35 @@
 """Where a session's labels go: journal at once, set and judgements on saving, merged with the disk.
 
-    store = LabelStore(path, judgements_dir, annotator="gold", now=time.time)
+    store = LabelStore(path, judgements_dir, now=time.time)
     session = Session(store.records, store.judgements, **store.session_options())
     store.attach(session)          # brings back what a killed session had not saved
     …
     store.save(); store.close()
 
-No method but the constructor raises: what is wrong stands in `problem`, and the session goes on.
+No method but the constructor raises: what is wrong is in `problem`, and the session goes on.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, Event, Record, state_from, timestamp
-from labeller.cases import Judgements, SecondView, foreign_words, judgement_line, validate
+from labeller.cases import (
+    SET_LABELS,
+    Judgements,
+    LabelTarget,
+    foreign_words,
+    read_judgements,
+    validate,
+)
 from labeller.ports import Conflict
 from labeller.session import Session, View
 from records.editing import (
@@ -185,10 +193,10 @@ def _differing(first: Record, other: Record) -> tuple[str, ...]:
 
 
 class _LabelFiles:
-    """The files of one annotator's work on one set. Raises StorageError when the set is unreadable.
+    """The files of one person's work on one set. Raises StorageError when the set is unreadable.
 
-    `second` leaves the set unchanged and writes the annotator's judgements alone, for the cases of
-    `only` if it is given. Not `resuming`, what is looked at is neither kept nor taken up again.
+    `labels`: whose labels these are, and where they go. Not `resuming`, what is looked at is
+    neither kept nor taken up again.
     """
 
     def __init__(
@@ -197,14 +205,12 @@ class _LabelFiles:
         judgements_dir: Path,
         *,
         now: Callable[[], float],
-        annotator: str = GOLD,
-        second: bool = False,
-        only: Collection[str] | None = None,
+        labels: LabelTarget = SET_LABELS,
         writing: bool = True,
         resuming: bool = True,
     ) -> None:
-        self.path, self.annotator, self.second = path, annotator, second
-        self.judgements_path = judgements_dir / f"{annotator}.jsonl"
+        self.path, self.labels = path, labels
+        self.judgements_path = judgements_dir / f"{labels.annotator}.jsonl"
         self.problem = ""
         self.saved_at: float | None = None
         self.notices: list[str] = []
@@ -215,8 +221,9 @@ class _LabelFiles:
         self._unwritten: list[Event] = []
         self._backed_up = False
         self._rescued: Path | None = None
-        self._lock = SetLock(self.judgements_path if second else path)
-        name = path.name + ("" if annotator == GOLD else f".{annotator}")
+        self._main_path = self.judgements_path if labels.fixed else path
+        self._lock = SetLock(self._main_path)
+        name = path.name + ("" if labels.annotator == GOLD else f".{labels.annotator}")
         self._journal = Journal(path.with_name(f"{name}.journal"))
         self._resuming = resuming
         self._view_file = ViewFile(path.with_name(f"{name}.view"))
@@ -231,28 +238,34 @@ class _LabelFiles:
         foreign = foreign_words(self._judged, self.cases)
         if foreign:
             self.notices.append(f"{self.judgements_path}: {foreign}.")
-        self.records: Mapping[str, Record] = self.cases
+        self.records = labels.records(self.cases, self._judged)
         self.judgements: Mapping[str, Record] = Judgements(self._judged)
-        if second:
-            self.records = SecondView(self.cases, self._judged, only)
         self.history, self._unsaved = self._read_journal()
         self._marked = not self._unsaved
+
+    @cached_property
+    def others(self) -> Mapping[str, Mapping[str, Record]]:
+        """The judgements beside those of this session, by whose they are; read when first asked.
+
+        Raises StorageError for a file that cannot be read.
+        """
+        judgements = read_judgements(self.judgements_path.parent)
+        return {k: v for k, v in judgements.items() if k != self.labels.annotator}
 
     # -- opening -------------------------------------------------------------------------------
 
     def _take_lock(self) -> None:
         try:
             self._lock.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self._lock.take(self.annotator, timestamp(self._now())):
+            if not self._lock.take(self.labels.annotator, timestamp(self._now())):
                 self.read_only = f"{self._lock.holder} is working on it"
             else:
-                for path in (self.judgements_path, *(() if self.second else (self.path,))):
+                for path in {self.judgements_path, self._main_path}:
                     clear_leftovers(path, rf"(\.{STAMP}\.bak)?")
         except OSError as error:
             self.read_only = f"{self._lock.path.parent} cannot be written ({error.strerror})"
-        target = self.judgements_path if self.second else self.path
-        if not self.read_only and is_read_only(target):
-            self.problem = f"NOT SAVED: {target} is read-only; labels go to the journal."
+        if not self.read_only and is_read_only(self._main_path):
+            self.problem = f"NOT SAVED: {self._main_path} is read-only; labels go to the journal."
         if self.read_only:
             self.notices.append(f"Read-only: {self.read_only}.")
 
@@ -280,8 +293,8 @@ class _LabelFiles:
         return {
             "record": self.record,
             "now": self._now,
-            "annotator": self.annotator,
-            "second": self.second,
+            "annotator": self.labels.annotator,
+            "fixed": self.labels.fixed,
             "read_only": self.read_only,
             "validate": validate,
             "history": self.history,
@@ -356,7 +369,9 @@ class LabelStore(_LabelFiles):
         if self.conflicts or self._marked:
             self.record()
         else:
-            self.record({"action": "saved", "at": timestamp(self._now()), "by": self.annotator})
+            self.record(
+                {"action": "saved", "at": timestamp(self._now()), "by": self.labels.annotator}
+            )
         self.saved_at = self._now()
         session.refresh(reread=reread)
         if self.conflicts:
@@ -367,9 +382,10 @@ class LabelStore(_LabelFiles):
         pending, order = session.pending()
         waiting = {conflict.case_id for conflict in self.conflicts}
         ready = {case_id: entry for case_id, entry in pending.items() if case_id not in waiting}
-        if not self.second:
+        if not self.labels.fixed:
             self.cases.patch({k: e.case if e else None for k, e in ready.items()}, order)
-        self._judged.patch({k: self._judgement_line(k, e) for k, e in ready.items()}, order)
+        line = self.labels.line
+        self._judged.patch({k: line(k, e) if e else None for k, e in ready.items()}, order)
         new_set, new_judged = self.cases.render(), self._judged.render()
         changed = new_set != self._set_bytes or new_judged != self._judged_bytes
         if new_set != self._set_bytes:
@@ -381,11 +397,6 @@ class LabelStore(_LabelFiles):
             replace(self.judgements_path, new_judged)
             self._judged_bytes = new_judged
         return len(ready) if changed else 0
-
-    def _judgement_line(self, case_id: str, entry: CaseState | None) -> Record | None:
-        if entry is None:
-            return None
-        return judgement_line(case_id, entry.judgement, entry.case, second=self.second)
 
     def _back_up(self) -> None:
         if not self._backed_up:

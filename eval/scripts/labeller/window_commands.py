@@ -270,28 +270,6 @@ def _offer_again(screen: MainScreen, edited: str, problem: str) -> None:
     screen.app.push_screen(Ask(f"The record was not accepted: {problem}", answers), closed)
 
 
-def adjudicate(screen: MainScreen) -> None:
-    """Settle where two annotators differ."""
-    from labeller.modes import AdjudicationScreen
-
-    session = screen.session
-    names = session.annotators
-    if not names:
-        raise ActionRefused("no second annotator: label with --annotator NAME first")
-
-    def closed(message: str | None) -> None:
-        screen.list_questions()
-        screen.say(message or "")
-        screen.sync()
-
-    def fetch() -> None:
-        prefetch(session, screen.source)
-
-    screen.app.push_screen(
-        AdjudicationScreen(session, names, screen.look, screen.keymap, fetch), closed
-    )
-
-
 def show_conflicts(screen: MainScreen) -> None:
     """Show the fields that were changed both here and in the file, for a choice."""
     from labeller.windows import ConflictScreen
@@ -334,7 +312,7 @@ def _edit_outside(app: App[Any], text: str) -> str:
         if code != 0:
             raise ActionRefused(f"the editor ended with {code}; nothing was changed")
         return path.read_bytes().decode("utf-8", errors="surrogatepass")
-    except SuspendNotSupported:  # behind --serve, or where the system knows no suspending
+    except SuspendNotSupported:  # in a browser, or where the system knows no suspending
         raise ActionRefused("an editor cannot be opened here; press e for the form") from None
     except (OSError, ValueError) as error:
         raise ActionRefused(f"the editor could not be used: {error}") from None

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from labeller.case_state import Record
+from records import extras
 from records.cases import DRAFT
 
 OPEN, LABELLED, UNANSWERABLE = "open", "labelled", "unanswerable"
 SKIPPED, CANNOT_TELL = "skipped", "cannot_tell"
 STATUSES: Final = (OPEN, LABELLED, UNANSWERABLE, SKIPPED, CANNOT_TELL)
 FLAGGED: Final = "flagged"
-ORDERS: Final = ("file", "random", "disagreement", "failing", "uncertain")
+ORDERS: Final = ("file", "random", "failing", "uncertain")
 IDLE_SECONDS: Final = 600.0
 """A longer stay on one question counts as a break and not as work."""
 
@@ -131,17 +132,22 @@ def shuffle_key(*parts: str) -> bytes:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
 
 
+def queue_orders() -> tuple[str, ...]:
+    """The orders that the questions can come in, then those that extras add."""
+    return (*ORDERS, *(name for _, name, _ in extras.added(extras.LABEL_ORDERS)))
+
+
 def _ordered(
     ids: Sequence[str], order: str, *, seed: str, priority: Mapping[str, float]
 ) -> list[str]:
     """`ids` in the order of the queue.
 
     ``random`` is by a hash of seed and id, so a new case does not move the others. The orders that
-    teach most first (``disagreement``, ``failing``, ``uncertain``) go by `priority`, highest first,
+    teach most first (``failing``, ``uncertain``, those of extras) go by `priority`, highest first,
     then as in the file; cases without a priority come last. Raises ValueError for another name.
     """
-    if order not in ORDERS:
-        raise ValueError(f"order {order!r} is unknown; use one of: {', '.join(ORDERS)}")
+    if order not in queue_orders():
+        raise ValueError(f"order {order!r} is unknown; use one of: {', '.join(queue_orders())}")
     if order == "file":
         return list(ids)
     if order == "random":

@@ -224,7 +224,8 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if needs := extras.missing(extras.OPTIONS, error.option_name):
+            option = f"{_script_of(self.callback).stem} {error.option_name}"
+            if needs := extras.missing(extras.OPTIONS, option):
                 raise click.UsageError(f"{error.option_name}: {needs}.", ctx) from None
             raise
 

@@ -28,11 +28,16 @@ EXTRAS = ROOT / "eval" / "extras"
 KNOWN_EXTRAS = Path(__file__).with_name("known_extras.toml")
 """What the toolkit's own extras add, by extra and kind; generated."""
 
-OPTIONS, FORMATS = "options", "formats"
+OPTIONS, FORMATS, FILES = "options", "formats", "files"
+LABEL_ACTIONS, LABEL_ORDERS = "label_actions", "label_orders"
 
 KINDS = {
     OPTIONS: "script of the core: module with its OPTIONS and the function `run`",
     FORMATS: "format of convert_data.py: module with NAME, ABOUT, read or write",
+    FILES: "file beside a set or in a run: module that reads it",
+    LABEL_ACTIONS: "action of the labelling screen: its labeller.added.AddedAction",
+    LABEL_ORDERS: "order of the questions to label: function of the cases and the folder of "
+    "judgements, which gives each case a priority",
 }
 """What an extra can add: the constant of its ``extra.py``, in capitals there, and what it maps."""
 
@@ -135,7 +140,7 @@ def known_extras() -> Mapping[str, Mapping[str, Any]]:
 def missing(kind: str, key: str) -> str:
     """The sentence that names the extra which this copy lacks for a key; "" where none is known.
 
-    ``kind``: of ``known_extras.toml``; an option is known by its name with dashes.
+    ``kind``: of ``known_extras.toml``; an option is known as ``script --option``.
     """
     present = {extra.name for extra in extras()}
     for name, kinds in known_extras().items():

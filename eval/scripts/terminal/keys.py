@@ -118,7 +118,7 @@ KEYS: Final = (
     KeyRow("F", "", "failing"),
     KeyRow("!", "", "success"),
     # programs
-    KeyRow("D", "adjudicate", "compare"),
+    KeyRow("D", "", "compare"),
     KeyRow("L", "", "label", "label"),
     KeyRow("? f1", "help", "help", "help", "help"),
     KeyRow("colon ctrl+p", "palette", "palette", "palette", "palette"),

@@ -26,6 +26,7 @@ class FakeStore:
         self.conflicts: list[Conflict] = []
         self.asked: list[str] = []
         self.views: list[View] = []
+        self.others: dict[str, dict[str, dict[str, Any]]] = {}
 
     def save(self) -> str:
         self.asked.append("save")

@@ -35,12 +35,11 @@ def test_crash_file_holds_places_and_types_only() -> None:
 async def test_a_crash_in_an_action_ends_with_code_1(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    b = bench()
-
     def fail(screen: MainScreen) -> None:
         raise ZeroDivisionError(SECRET)
 
     monkeypatch.setitem(COMMANDS, "flag", fail)
+    b = bench()
     with pytest.raises(ZeroDivisionError):
         async with b.app.run_test(size=(80, 24)) as pilot:
             await pilot.press("f")

@@ -64,7 +64,7 @@ async def test_undo_and_redo_of_lines_that_need_a_scroll_bar(bench: Any) -> None
 async def test_an_editor_where_the_screen_cannot_be_given_up(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The driver of tests cannot suspend, as that of --serve cannot.
+    # The driver of tests cannot suspend, as that of a browser cannot.
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", "false")
     b = bench()

@@ -67,10 +67,9 @@ async def test_every_window_with_hostile_text(bench: Any, hostile: tuple[str, ..
         cases=cases,
         chunks={"q1": [chunk], "q2": [chunk]},
         probed=[Chunk(text, text, f"{text} probe")],
-        others={"x": {"q1": {"id": "q1", "answerable": False}}},
     )
     async with b.app.run_test(size=(80, 24), notifications=True, tooltips=True) as pilot:
-        for keys in ("e", "c", "p", "P", "1w", "t", "?", "D", ":", "/", "b"):
+        for keys in ("e", "c", "p", "P", "1w", "t", "?", ":", "/", "b"):
             await pilot.press(*("colon" if key == ":" else key for key in keys))
             await pilot.pause()
             shown = b.shown()

@@ -1,4 +1,4 @@
-"""Snippet mode, adjudication and conflicts: every key of their tables, and what is kept."""
+"""Snippet mode and conflicts: every key of their tables, and what is kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from labeller.ports import Conflict
 
 TEXT = "First things first. Audit events are kept for 30 days. The owner can extend it."
 SNIPPET_KEYS = {action.id for action in actions_of("snippet")}
-ADJUDICATE_KEYS = {action.id for action in actions_of("adjudicate")}
 
 
 @pytest.fixture
@@ -79,74 +78,6 @@ async def test_help_of_a_mode_shows_its_keys(one_chunk: Any) -> None:
         assert "Pick the sentence, or drop it." in b.shown()
 
 
-def second_annotator() -> dict[str, dict[str, Any]]:
-    """What B says: q-01 is answered by part 3, q-02 cannot be answered."""
-    support = {"rel_path": "guide/part03.md", "heading_path": "Part 3 > Section 3", "grade": 2}
-    return {
-        "q-01": {"id": "q-01", "answerable": True, "gold_supports": [support]},
-        "q-02": {"id": "q-02", "answerable": False},
-    }
-
-
-async def test_adjudicate_every_choice(bench: Any) -> None:
-    b = bench(others={"maria": second_annotator()})
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        # A marks part 5 (whatever row it is on), B marked part 3: two differences.
-        row = next(r for r in b.session.rows() if r.chunk.rel_path == "guide/part05.md")
-        b.session.toggle(row.number)
-        await pilot.press("D")
-        assert "2 differences, 2 to settle" in b.shown()
-        assert "maria" not in b.shown(), "A and B are shown without names"
-        await pilot.press("enter")
-        assert "not chosen yet" in b.shown()
-        for key, paths in (
-            ("1", {"guide/part05.md"}),
-            ("4", set()),
-            ("2", set()),
-            ("3", {"guide/part05.md"}),
-        ):
-            await pilot.press("k", "up", key)
-            assert {s.rel_path for s in b.session.supports()} == paths, key
-        await pilot.press("j", "down", "2")
-        paths = {support.rel_path for support in b.session.supports()}
-        assert paths == {"guide/part05.md", "guide/part03.md"}
-        await pilot.press("u")
-        assert {support.rel_path for support in b.session.supports()} == {"guide/part05.md"}
-        await pilot.press("2", "c", *"why", "enter")
-        await pilot.pause()
-        assert b.session.judgement["note"] == "why"
-        await pilot.press("enter")
-        assert b.session.brief("q-01").status == "labelled"
-        assert b.session.current == "q-02"
-        await pilot.press("2", "enter", "?", "escape", "q")
-        assert b.app.screen is b.main
-    assert b.session.brief("q-02").status == "unanswerable"
-    tried = {"take-a", "take-b", "take-both", "take-none", "note", "next", "undo", "help"}
-    assert {"down", "up", "close", *tried} == ADJUDICATE_KEYS
-
-
-async def test_adjudication_shows_grades_and_sections_at_80_columns(bench: Any) -> None:
-    """Only the grade differs, in two sections of one file with long headings."""
-    heads = [f'The "try" statement of compound statements > The "{name}" clause' for name in "ab"]
-
-    def labels(grades: list[int]) -> list[dict[str, Any]]:
-        pairs = zip(heads, grades, strict=True)
-        return [{"rel_path": "try.md", "heading_path": h, "grade": grade} for h, grade in pairs]
-
-    first = {"id": "q-01", "question": "Why?", "answerable": True}
-    ours = {**first, "gold_supports": labels([3, 1]), "required_support_groups": [[0]]}
-    theirs = {**first, "gold_supports": labels([2, 2]), "required_support_groups": [[0], [1]]}
-    b = bench(cases={"q-01": ours}, others={"maria": {"q-01": theirs}})
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("D")
-        rows = [line for line in b.shown().split("\n") if "try.md" in line and "grade" in line]
-        assert rows[0].split("  ")[0] == " > need 1, grade 3"
-        assert "need 1, grade 2" in rows[0]
-        assert "not required, grade 1" in rows[1]
-        passages = [line[line.index("try.md") :].strip() for line in rows]
-        assert passages == ['try.md > The "a" c…', 'try.md > The "b" c…']
-
-
 async def test_conflicts_are_shown_and_settled(bench: Any) -> None:
     conflicts = [
         Conflict(f"q-0{n}", ("question",), {"question": "Old?"}, {"question": f"Mine {n}?"}, theirs)
@@ -174,25 +105,3 @@ async def test_conflicts_can_wait(bench: Any) -> None:
         await pilot.press("escape", "1")
         assert b.app.screen is b.main
     assert b.store.conflicts == [conflict]
-
-
-async def test_adjudication_fetches_the_chunks_of_a_far_question(bench: Any) -> None:
-    support = {"rel_path": "guide/part03.md", "heading_path": "Part 3 > Section 3", "grade": 2}
-    theirs = {"q-09": {"id": "q-09", "answerable": True, "gold_supports": [support]}}
-    cases = {name: {"id": name, "question": "Who?"} for name in (f"q-0{n}" for n in range(1, 10))}
-    b = bench(cases=cases, others={"maria": theirs})
-    arrivals = b.source.arrivals
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        b.source.arrivals = list  # nothing comes yet
-        await pilot.press("D", "j")
-        await pilot.pause()
-        assert b.session.current == "q-09"
-        assert "fetching…" in b.shown()
-        b.source.arrivals = arrivals
-        b.app.post_message(b.app.Arrived())
-        await pilot.pause()
-        await pilot.pause()
-        assert "Note 3 for q-09." in b.shown()
-        lines = b.shown().splitlines()
-        (note,) = (n for n, line in enumerate(lines) if "Note 3 for q-09." in line)
-        assert lines[note - 2].strip() == "guide/part03.md > Part 3 > Section 3"

@@ -56,10 +56,8 @@ async def test_every_window_at_every_size(bench: Any, size: tuple[int, int]) -> 
 @pytest.mark.parametrize("theme", ["dark", "light"])
 async def test_every_window_can_be_read_in_both_themes(bench: Any, theme: str) -> None:
     """On terminals of all colours and of 256, in each pane that has the focus."""
-    support = {"rel_path": "guide/part03.md", "heading_path": "Part 3 > Section 3", "grade": 2}
-    theirs = {"q-01": {"id": "q-01", "answerable": True, "gold_supports": [support]}}
-    b = bench(others={"maria": theirs}, theme=theme)
-    panes = {"pane 2": ["2", "tab"], "pane 3": ["tab"], "palette": [":"], "settle": ["D"]}
+    b = bench(theme=theme)
+    panes = {"pane 2": ["2", "tab"], "pane 3": ["tab"], "palette": [":"]}
     async with b.app.run_test(size=(120, 40)) as pilot:
         for name, keys in (WINDOWS | panes).items():
             await pilot.press(*keys)

@@ -82,7 +82,7 @@ def test_key_storm(bench: Any) -> None:
     )
     @given(keys=st.lists(st.sampled_from(WEIGHTED), min_size=LENGTH, max_size=LENGTH))
     def run(keys: list[str]) -> None:
-        b = bench(validate=valid, others={"maria": {"q-01": {"id": "q-01", "answerable": False}}})
+        b = bench(validate=valid)
         asyncio.run(storm(b, [key for key in keys if key not in ("q", "ctrl+q", "ctrl+c")]))
         done.extend(event["action"] for event in b.events)
 

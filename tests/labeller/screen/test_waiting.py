@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from tests.labeller.screen.conftest import plain_chunks
 
 from labeller.ports import Arrival
@@ -126,18 +125,3 @@ async def test_the_palette_decides_nothing_either(bench: Any) -> None:
         b.main.perform("unanswerable")
         assert b.status == "the passages are not here yet"
     assert b.events == []
-
-
-@pytest.mark.parametrize("keys", [("1", "enter"), ("4", "enter")])
-async def test_adjudication_waits_too(bench: Any, keys: tuple[str, ...]) -> None:
-    theirs = {"q-01": {"id": "q-01", "answerable": False}}
-    cases = {"q-01": {"id": "q-01", "question": "Who?", "answerable": True}}
-    b = bench(cases=cases, others={"maria": theirs})
-    slow = Slow(b)
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("D", *keys)
-        await pilot.pause()
-        assert b.events == []
-        assert "2 keys wait for the passages" in b.shown()
-        await slow.bring(pilot, "q-01")
-        assert [event["action"] for event in b.events] == ["adjudicate", "adjudicated"]

@@ -1,4 +1,4 @@
-"""label_eval.py: validate, stats, agreement, qrels, and what is refused at the start."""
+"""label_eval.py: validate, stats, qrels, and what is refused at the start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from labeller import jobs
 from labeller.jobs import LabelOptions
 from records import errors
 
@@ -24,14 +23,9 @@ Record = dict[str, Any]
 
 
 def label_options(**fields: Any) -> LabelOptions:
-    values: dict[str, Any] = dict.fromkeys(f.name for f in dataclasses.fields(LabelOptions))
+    needed = (f.name for f in dataclasses.fields(LabelOptions) if f.default is dataclasses.MISSING)
+    values: dict[str, Any] = dict.fromkeys(needed)
     return LabelOptions(**(values | {"screen": {}} | fields))
-
-
-def test_agreement_needs_two(tool: Tool) -> None:
-    done = tool.run("--agreement")
-    assert done.returncode == 2
-    assert "--annotator NAME" in done.stderr
 
 
 def test_validate(tool: Tool) -> None:
@@ -86,11 +80,8 @@ def test_a_full_screen_needs_a_terminal(tool: Tool) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--stats", "--agreement"), "choose one of"),
+        (("--stats", "--validate"), "choose one of"),
         (("--plain", "--json"), "--json goes with"),
-        (("--plain", "--annotator", "../x"), "up to 64 letters"),
-        (("--plain", "--annotator", "gold"), "leave the option out"),
-        (("--serve", "--plain"), "leave --plain out"),
         (("--plain", "--from-run", "none"), "no such folder"),
         (("--plain", "--from-run", "r1", "--api-url", "demo"), "choose --from-run or"),
         (("--plain", "--api-url", "http://127.0.0.1:9", "--profile", "none"), "profile"),
@@ -216,19 +207,3 @@ def test_a_case_is_opened_by_its_id(tool: Tool) -> None:
     assert "--case cc:" in missing.stderr
     assert "Did you mean 'c'?" in missing.stderr
     assert tool.run("--case", "a", "--validate").returncode == 2
-
-
-def test_a_recheck_takes_whole_conversations(tmp_path: Path) -> None:
-    """One in four of 8 decided cases: 2, and the other turns of their conversations."""
-    cases: list[Record] = [
-        {"id": f"{talk}{turn}", "question": "?", "conversation": talk, "turn": turn}
-        for talk in "abcd"
-        for turn in (1, 2)
-    ]
-    path = tmp_path / "set.jsonl"
-    path.write_text("".join(json.dumps(case | {"answerable": False}) + "\n" for case in cases))
-    for seed in range(5):
-        options = label_options(eval_set=path, labels_dir=tmp_path / "labels", seed=seed)
-        chosen = jobs._sample(options, 25)
-        assert len(chosen) in (2, 4)
-        assert all({f"{name[0]}1", f"{name[0]}2"} <= chosen for name in chosen)

@@ -63,9 +63,3 @@ async def test_redo(action: Any) -> None:
     async with action("redo") as (b, pilot, key):
         await pilot.press("1", "u", key)
         assert b.marks == ["1"]
-
-
-async def test_adjudicate(action: Any) -> None:
-    async with action("adjudicate") as (b, pilot, key):
-        await pilot.press(key)
-        assert "no second annotator" in b.status

@@ -1,4 +1,4 @@
-"""Annotators side by side: who said what of each case, and how far they agree. Pure.
+"""Annotators side by side: who labelled each case how, and how far they agree. Pure.
 
 In: cases and judgements. Out: plain figures, as `--agreement --json` prints them.
 """
@@ -6,34 +6,19 @@ In: cases and judgements. Out: plain figures, as `--agreement --json` prints the
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
+from extras.annotators.kappa import cohen_kappa, overlap, positive_agreement, raw_agreement
 from labeller.case_state import GOLD, Record
+from labeller.cases import read_judgements
 from labeller.needs import formula, needs_of
 from labeller.passages import under
 from labeller.supports import USUAL_GRADE, read_supports, short_name
-from labeller.worklist import (
-    LABELLED,
-    OPEN,
-    SKIPPED,
-    STATUSES,
-    progress_of,
-    status_of,
-    summary_of,
-    tally,
-)
-from ragmetrics.stats.agreement import (
-    clustered_interval,
-    cohen_kappa,
-    krippendorff_alpha,
-    overlap,
-    positive_agreement,
-    raw_agreement,
-)
+from labeller.worklist import LABELLED, OPEN, SKIPPED, status_of
+from ragmetrics.stats.agreement import clustered_interval, krippendorff_alpha
 from ragmetrics.stats.means import generator
 from records.judged import heading, norm_path
 from terminal.safe_text import one_line
@@ -84,6 +69,16 @@ def labels_of(
         if status not in (OPEN, SKIPPED):
             labels[case_id] = _label(status, case, judgement)
     return labels
+
+
+def labels_by_annotator(
+    cases: Mapping[str, Record], judgements: Mapping[str, Mapping[str, Record]]
+) -> dict[str, AnnotatorLabels]:
+    """Each annotator's decided cases, the set's own first; a pool of judged rows decides none."""
+    others = {name: judged for name, judged in judgements.items() if name != GOLD}
+    everybody = {GOLD: judgements.get(GOLD, {}), **others}
+    labels = {name: labels_of(cases, judged, name) for name, judged in everybody.items()}
+    return {name: decided for name, decided in labels.items() if decided}
 
 
 def _label(status: str, case: Record, judgement: Record) -> AnnotatorLabel:
@@ -256,70 +251,9 @@ def disagreement(annotators: Mapping[str, AnnotatorLabels]) -> dict[str, float]:
     return worst
 
 
-UNGRADED = 3
-"""The gain of a support without a grade, as the retrieval metrics take it."""
-
-
-def statistics_of(cases: Mapping[str, Record], judgements: Mapping[str, Record]) -> Record:
-    """Counts of a set: cases by status and category, supports a labelled case, other labels."""
-    records = {case_id: cases[case_id] for case_id in cases}
-    briefs = {c: summary_of(record, judgements.get(c, {})) for c, record in records.items()}
-    progress = progress_of(tally(briefs.values()), ())
-    labelled = [records[c] for c, brief in briefs.items() if brief.status == LABELLED]
-    supports = [len(case.get("gold_supports") or ()) for case in labelled]
-    by_category: dict[str, Counter[str]] = {}
-    for brief in briefs.values():
-        by_category.setdefault(brief.category or "(none)", Counter())[brief.status] += 1
-    return {
-        "cases": progress.total,
-        "status": {status: getattr(progress, status) for status in STATUSES},
-        "flagged": progress.flagged,
-        "by_category": {
-            name: {"cases": sum(counts.values()), **{s: counts[s] for s in STATUSES}}
-            for name, counts in sorted(by_category.items())
-        },
-        "supports": {
-            "total": sum(supports),
-            "per_labelled_case": sum(supports) / len(supports) if supports else None,
-            "most": max(supports, default=0),
-            "labelled_without": supports.count(0),
-        },
-        "with_groups": sum(bool(case.get("required_support_groups")) for case in labelled),
-        "with_snippets": sum(
-            any(support.get("snippets") for support in case.get("gold_supports") or ())
-            for case in labelled
-        ),
-        **{
-            f"with_{name}": sum(bool(record.get(name)) for record in records.values())
-            for name in ("expected_key_facts", "reference_answer", "forbidden_claims")
-        },
-    }
-
-
-def qrels(cases: Mapping[str, Record], judgements: Mapping[str, Record], by: str) -> Iterator[str]:
-    """TREC qrels lines ``case 0 document grade``, by ``doc`` (file) or ``anchor`` (file#heading).
-
-    Names are percent-encoded, since qrels are parted by spaces. The highest grade of a document
-    counts; passages that were read and not marked stand with 0. Unanswerable cases have no lines.
-    """
-    for case_id in cases:
-        grades: dict[str, int] = {}
-        for row in judgements.get(case_id, {}).get("rows") or ():
-            if row.get("grade") == 0:
-                grades[_document(row, by)] = 0
-        for support in cases[case_id].get("gold_supports") or ():
-            name = _document(support, by)
-            grade = max(1, round(float(support.get("grade") or UNGRADED)))
-            grades[name] = max(grade, grades.get(name, 0))
-        if any(grades.values()):
-            for name, grade in grades.items():
-                yield f"{quote(case_id, safe='-_.~')} 0 {name} {grade}"
-
-
-def _document(passage: Record, by: str) -> str:
-    name = quote(norm_path(str(passage["rel_path"])), safe="/-_.~")
-    headings = heading(passage.get("heading_path"))
-    return f"{name}#{quote(headings, safe='-_.~')}" if by == "anchor" and headings else name
+def by_disagreement(cases: Mapping[str, Record], folder: Path) -> dict[str, float]:
+    """The order of the questions by how far the annotators in a folder of judgements are apart."""
+    return disagreement(labels_by_annotator(cases, read_judgements(folder)))
 
 
 SHOWN = 40
@@ -329,34 +263,6 @@ SHOWN = 40
 def _number(value: float | None) -> str:
     """Three decimals; an en dash for what is undefined."""
     return "–" if value is None else f"{value:.3f}"
-
-
-def print_statistics(console: Console, statistics: Mapping[str, Any]) -> None:
-    """Cases by status and category, then supports and other labels."""
-    rows = [
-        (one_line(name), str(row["cases"]), *(str(row[status]) for status in STATUSES))
-        for name, row in statistics["by_category"].items()
-    ]
-    totals = (str(statistics["status"][status]) for status in STATUSES)
-    rows.append(("all", str(statistics["cases"]), *totals))
-    heads = (status.replace("_", " ") for status in STATUSES)
-    styles = [*[None] * (len(rows) - 1), "bold"]
-    print_columns(console, ("category", "cases", *heads), rows, styles=styles)
-    supports = statistics["supports"]
-    mean = supports["per_labelled_case"]
-    for name, value in (
-        ("flagged", statistics["flagged"]),
-        ("supports", supports["total"]),
-        ("supports per labelled case", "–" if mean is None else f"{mean:.2f}"),
-        ("most supports in a case", supports["most"]),
-        ("labelled without support", supports["labelled_without"]),
-        ("with groups", statistics["with_groups"]),
-        ("with snippets", statistics["with_snippets"]),
-        ("with key facts", statistics["with_expected_key_facts"]),
-        ("with reference answer", statistics["with_reference_answer"]),
-        ("with forbidden claims", statistics["with_forbidden_claims"]),
-    ):
-        console.print(f"{name:<28}{value:>8}")
 
 
 def print_agreement(console: Console, figures: Mapping[str, Any]) -> None:

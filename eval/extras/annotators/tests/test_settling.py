@@ -1,0 +1,95 @@
+"""Settling differences with another annotator: choices, refusals, what becomes of the set."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.labeller.test_plain import Lines
+from tests.labeller.test_plain import lines as lines
+
+from extras.annotators.settling import Settling
+from labeller.session import Session
+from records.errors import StorageError
+from terminal.actions import ActionRefused
+
+OURS, OWNER = 2, 4
+
+
+def settling_of(session: Session, theirs: dict[str, Any]) -> Settling:
+    """The session beside the labels of b."""
+    return Settling(session, SimpleNamespace(others={"b": theirs}))
+
+
+def test_adjudication(session: Session) -> None:
+    session.toggle(OURS)
+    session.grade(OURS, 3)
+    theirs = {
+        "answerable": True,
+        "gold_supports": [
+            {"rel_path": "guide/retention.md", "heading_path": "Plans > Free", "grade": 1},
+            {"rel_path": "guide/roles.md", "heading_path": "Roles > Owners"},
+        ],
+        "required_support_groups": [[0], [1]],
+    }
+    settling = settling_of(session, {"q-0001": theirs})
+    first, second = settling.disagreements("b")
+    assert (first.a, first.b) == ("need 1, grade 3", "need 1, grade 1")
+    assert (second.a, second.b) == ("not marked", "need 1")
+    assert second.row is not None
+    assert second.row.number == OWNER
+    with pytest.raises(ActionRefused, match="2 not chosen"):
+        settling.adjudicated("b")
+    settling.adjudicate("b", 0, "union")
+    settling.adjudicate("b", 1, "b")
+    assert [item.choice for item in settling.disagreements("b")] == ["union", "b"]
+    supports = session.case["gold_supports"]
+    assert [support.get("grade") for support in supports] == [3, None]
+    assert session.case["required_support_groups"] == [[0], [1]]
+    settling.adjudicate("b", 1, "neither")
+    assert len(session.case["gold_supports"]) == 1
+    settling.adjudicated("b")
+    assert session.brief("q-0001").status == "labelled"
+    session.goto("q-0002")
+    with pytest.raises(ActionRefused, match="has not labelled"):
+        settling.disagreements("b")
+
+
+def test_adjudicating_the_state(session: Session) -> None:
+    session.toggle(OURS)
+    settling = settling_of(session, {"q-0001": {"answerable": False, "gold_supports": []}})
+    state = settling.disagreements("b")[0]
+    assert (state.kind, state.a, state.b) == ("state", "answerable", "unanswerable")
+    settling.adjudicate("b", 0, "b")
+    assert session.case["answerable"] is False
+    assert session.case["gold_supports"] == []
+
+
+def test_line_mode_lists_chooses_and_confirms(lines: Lines) -> None:
+    lines.store.others = {"b": {"q-0001": {"gold_supports": [{"rel_path": "faq.md"}]}}}
+    said = lines.do("D", "D b", "D b x b", "D b 1 b", "D b done", "D c")
+    assert "annotators: b" in said
+    assert "1 faq.md: A not marked, B need 1; ?" in said
+    assert "Write the number of the disagreement." in said
+    assert "q-0001 is settled with b" in said
+    assert "There are no labels of c here." in said
+    assert lines.session.case_of("q-0001")["gold_supports"] == [{"rel_path": "faq.md"}]
+    assert "D NAME [N CHOICE|done]" in lines.do("?")
+
+
+def test_a_pool_of_judged_rows_and_what_is_put_off_are_no_labels(session: Session) -> None:
+    pool = {"q-0001": {"case_id": "q-0001", "rows": [{"key": "k", "grade": 0}]}}
+    assert settling_of(session, pool).others == {}
+    later = {"q-0001": {"decision": "skipped", "confirmed": False}}
+    assert settling_of(session, later).others == {}
+
+
+def test_a_file_that_cannot_be_read_refuses(session: Session) -> None:
+    class Store:
+        @property
+        def others(self) -> dict[str, Any]:
+            raise StorageError("b.jsonl: cannot be read.")
+
+    with pytest.raises(ActionRefused, match=r"b\.jsonl: cannot be read\."):
+        Settling(session, Store())  # type: ignore[arg-type]
