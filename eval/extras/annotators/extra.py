@@ -1,4 +1,4 @@
-"""A second opinion: other people's labels, how far they agree, settling them; and a browser."""
+"""Labels of several people: a file each, agreement, settling; and the screen in a browser."""
 
 OPTIONS = {"label_eval": "cli:LABEL_EVAL"}
 FILES = {"judgements/NAME.jsonl": "agreement"}
