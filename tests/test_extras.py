@@ -9,7 +9,6 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from copy import copy
 from pathlib import Path
 
 import click
@@ -79,8 +78,10 @@ def fresh(command: options.Command) -> Iterator[None]:
     added, params = command.added, command.params
     foreign = added.params if added else []
     command.added, command.params = None, [param for param in params if param not in foreign]
-    yield
-    command.added, command.params = added, params
+    try:
+        yield
+    finally:
+        command.added, command.params = added, params
 
 
 def run(*words: str) -> tuple[int, str]:
@@ -90,11 +91,8 @@ def run(*words: str) -> tuple[int, str]:
 
 
 def convert(*words: str) -> tuple[int, str]:
-    command = copy(convert_data.main)
-    added = command.added.extra_of if command.added else {}
-    command.params = [param for param in command.params if param.name not in added]
-    command.added = None
-    done = CliRunner().invoke(command, words)
+    with fresh(convert_data.main):
+        done = CliRunner().invoke(convert_data.main, words)
     return done.exit_code, " ".join(done.output.split()) if done.exit_code else done.output
 
 
@@ -234,7 +232,8 @@ def labelled_by_order(case_ids: str, tmp_path: Path, *words: str) -> str:
     lines = (json.dumps({"id": name, "question": name}) for name in case_ids.split())
     path.write_text("\n".join(lines) + "\n")
     options = ("--eval-set", path, "--labels-dir", tmp_path / "labels", "--plain", *words)
-    done = call_script("label_eval", *map(str, options), typed="order loud\nq\n")
+    with fresh(label_eval.main):
+        done = call_script("label_eval", *map(str, options), typed="order loud\nq\n")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -247,8 +246,7 @@ ADDED = ScriptOptions((click.option("--loudest-first", is_flag=True),), "work:ru
     work = "def run(own, values, **handed):\n    return {'order': 'loud'}\n"
     added = LABELLING + 'OPTIONS = {"label_eval": "cli:ADDED"}\n'
     write(folder, "loud", added, shouts=SHOUT, cli=cli, work=work)
-    with fresh(label_eval.main):
-        shown = labelled_by_order("b ccc aa", tmp_path, "--loudest-first")
+    shown = labelled_by_order("b ccc aa", tmp_path, "--loudest-first")
     assert "ccc (1/3, open)" in shown
     assert "b (3/3, open)" not in shown
     assert "order: loud" in shown

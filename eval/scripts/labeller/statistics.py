@@ -1,4 +1,4 @@
-"""What a set holds, in counts: as values, and as the table that is printed. Pure."""
+"""Counts the cases of a set, and prints the counts as a table. Pure."""
 
 from __future__ import annotations
 
