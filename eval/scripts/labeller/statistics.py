@@ -1,4 +1,4 @@
-"""Counts the cases of a set, and prints the counts as a table. Pure."""
+"""What a set holds, counted, and the counts as a table; pure."""
 
 from __future__ import annotations
 
