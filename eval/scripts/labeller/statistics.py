@@ -1,4 +1,4 @@
-"""What a set holds, counted, and the counts as a table; pure."""
+"""Counts the cases of a set, and prints the counts as a table. Pure."""
 
 from __future__ import annotations
 
