@@ -7,7 +7,6 @@ BASE ?=
 K ?=
 JUDGE ?= local
 MODEL ?=
-VAULT ?= demo
 SCHEDULER ?= tcp://localhost:8786
 WORKERS ?= 1
 FORMAT ?= csv
@@ -24,7 +23,7 @@ LIGHT := $(if $(wildcard $(VENV)/.ready-light),1,0)
 endif
 # What a user gives is text: make does not expand it, and recipes read it from the environment, so
 # that API='http://host/ask?a=1&b=2' arrives whole. ARGS alone is words of the shell, with its quotes.
-GIVEN := RUN API BASE K JUDGE MODEL VAULT SCHEDULER WORKERS FORMAT FROM TO GRID ARGS FULL LIGHT
+GIVEN := RUN API BASE K JUDGE MODEL SCHEDULER WORKERS FORMAT FROM TO GRID ARGS FULL LIGHT
 $(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
 export $(GIVEN)
 ifneq ($(filter 0 1,$(LIGHT)),$(LIGHT))
@@ -61,7 +60,7 @@ UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge pairs ci gate compare sweep report track watch browse \
-  label label-verdicts calibrate init drafts import export judge-demo \
+  label label-verdicts calibrate init import export judge-demo \
   test test-all static check format golden bench pictures interop docs docs-check lock clean
 
 help: ## list the targets
@@ -169,7 +168,7 @@ ci: setup ## ask the bot a small fixed part of the set; fail when a gate of eval
 watch: setup ## production through its traces: make watch FROM=traces ARGS="--reference 2026-03-02..2026-04-26"
 	$(PY) $(SCRIPTS)/watch_traces.py $$FROM $(ARGS)
 
-## Label, draft, exchange
+## Label, exchange
 label: setup ## label gold supports in the terminal (API=demo starts the embedded bot)
 	$(PY) $(SCRIPTS)/label_eval.py $(if $(findstring --from-run,$(ARGS)),,--api-url "$$API") $(ARGS)
 
@@ -181,9 +180,6 @@ calibrate: setup ## how far the judge of a run agrees with people
 
 init: setup ## write what a bot's repository needs to be evaluated: make init TO=../mybot
 	$(PY) $(SCRIPTS)/init_repo.py $${TO:+"$$TO"} $(ARGS)
-
-drafts: setup ## draft questions from notes: make drafts VAULT=path/to/notes TO=drafts.jsonl
-	$(PY) $(SCRIPTS)/generate_cases.py --vault "$$VAULT" --output "$${TO:-drafts.jsonl}" $(ARGS)
 
 import: setup ## other tools' data: make import FORMAT=ragas FROM=samples.jsonl TO=folder
 	$(PY) $(SCRIPTS)/convert_data.py import "$$FORMAT" $$FROM --output "$$TO" $(ARGS)

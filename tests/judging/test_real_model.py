@@ -49,4 +49,4 @@ def test_a_small_model_answers_a_rubric_a_pair_and_a_draft_through_its_own_serve
     assert int(usable[1]) > 0
     assert int(usable[2]) > 0
     # a draft of so small a model is luck: one comes, or the sentence says why none does
-    assert re.match(r"\d+\.|The judge failed on every section: |.*refused", usable[3])
+    assert re.match(r"\d+\.|not here\.|The judge failed on every section: |.*refused", usable[3])

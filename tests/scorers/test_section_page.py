@@ -10,7 +10,7 @@ from rich.console import Console
 
 from decisions.measures import measures
 from records.targets import Target
-from scorers.section_page import section_blocks
+from scorers.section_page import draft_notes, section_blocks
 from terminal.page import number, print_blocks
 from terminal.tables import counted, picture, printable, scale
 
@@ -146,3 +146,14 @@ def test_a_number_has_its_noun_in_the_right_form() -> None:
 
 def test_what_a_server_says_stays_on_its_line() -> None:
     assert printable("no\nmodel \x1b[31mx\u202e") == "no model  [31mx "
+
+
+def test_how_many_cases_are_drafts_is_said_beside_figures() -> None:
+    sections: list[dict[str, Any]] = [
+        {"by": {"tag": {"draft": {"n": 3, "mean": {}}, "hard": {"n": 9, "mean": {}}}}},
+        {"by": {"tag": {"draft": {"n": 6, "mean": {}}}}},
+        {},
+    ]
+    (note,) = draft_notes(sections)
+    assert note.startswith("Drafts that no person has accepted: 6 cases.")
+    assert draft_notes([{"by": {"tag": {"hard": {"n": 9}}}}, {"by": {}}]) == []

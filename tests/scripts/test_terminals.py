@@ -56,7 +56,6 @@ CALLS: dict[str, str] = {
     "statistics": "label_eval --stats",
     "formats": "convert_data --list",
     "export": "convert_data export csv --run new {runs} --output {home}/x.csv --force",
-    "drafts": "generate_cases --vault demo --limit 3 --output {home}/drafts-{columns}.jsonl",
     "connect": "connect_bot http://127.0.0.1:1",
     "pairs": "judge_pairs --run new --base old {runs} --dry-run",
     "usage": "compare_runs --no-such-option-in-any-script-of-the-toolkit",

@@ -444,7 +444,7 @@ def _prompt(kind: CallKind, answer: JudgedAnswer) -> dict[str, Any]:
     if kind.rubric is not None:
         shows = "history" in kind.rubric.reads
     else:
-        shows = "question" in prompt_files.load(kind.prompt).slots
+        shows = "question" in prompt_files.load_for(kind, earlier=False).slots
     prompt = prompt_files.load_for(kind, earlier=bool(answer.earlier) and shows).id
     return {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
 

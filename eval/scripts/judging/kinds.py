@@ -7,13 +7,14 @@ asks by (``JudgingPlan.kinds``), and fences, quotes, cache, batches, repeats and
 of where a row comes from.
 
 To ask something new about one answer: a row, its prompt in ``prompts/`` and a function in
-``calls``. About two answers (which is better): a part of ``Material`` for the other answer with its
-``_SLOTS`` entry and ``Source``; a row with the verdicts first, second and equal, ``positive`` first
-and ``partial`` second, so that either needs a quote from its answer; with ``frame`` and ``rubric``
-it asks a rubric. Each order is a task of its own, with the two answers exchanged in the material,
-and a verdict by code where both answers are equal. Several judges (a panel) are asked the same
-task each: the row is the same and only ``Settings.judge`` differs; ask ``opinion.ask`` with each
-member and count the votes of their entries.
+``calls``. An extra has rows of its own, which name the folder of its prompts. About two answers
+(which is better): a part of ``Material`` for the other answer with its ``_SLOTS`` entry and
+``Source``; a row with the verdicts first, second and equal, ``positive`` first and ``partial``
+second, so that either needs a quote from its answer; with ``frame`` and ``rubric`` it asks a
+rubric. Each order is a task of its own, with the two answers exchanged in the material, and a
+verdict by code where both answers are equal. Several judges (a panel) are asked the same task each:
+the row is the same and only ``Settings.judge`` differs; ask ``opinion.ask`` with each member and
+count the votes of their entries.
 """
 
 from __future__ import annotations
@@ -54,31 +55,6 @@ LISTED = "facts"
 
 CLAIMS = CallKind("claims")
 
-DRAFTS: Mapping[str, CallKind] = {
-    name: CallKind(
-        f"draft_{name}", ("needed", "unused"), "contexts", positive="needed", sources=("contexts",)
-    )
-    for name in ("single", "multi_hop", "comparison", "follow_up")
-} | {"unanswerable": CallKind("draft_unanswerable", ("near_miss", "unrelated"), "contexts")}
-"""Drafts of a question from passages, by their kind; each passage gets a verdict."""
-
-DRAFT_CHECK = CallKind(
-    "draft_check", ("answerable", "not_answerable"), positive="answerable", sources=("contexts",)
-)
-"""Whether passages answer a drafted question."""
-
-_TURN_BEFORE = ("earlier_question", "earlier_answer", "question_alone")
-
-WRITTEN: Mapping[str, tuple[str, ...]] = {
-    row.prompt: (
-        *(_TURN_BEFORE if name == "follow_up" else ()),
-        "question",
-        *(("answer",) if row.positive else ()),
-    )
-    for name, row in DRAFTS.items()
-}
-"""The texts that a reply has beside its verdicts, by the name of the prompt."""
-
 FACTS = CallKind("facts")
 
 
@@ -102,7 +78,7 @@ def _schema(kind: CallKind, ids: tuple[str, ...], blocks: tuple[str, ...]) -> Ma
     flag = {"type": "boolean"}
     fields: dict[str, Any] = {"notes": _text(NOTES)}
     fields |= dict.fromkeys(kind.extra, flag)
-    fields |= dict.fromkeys(WRITTEN.get(kind.prompt, ()), _text(TEXT))
+    fields |= dict.fromkeys(kind.texts, _text(TEXT))
     if kind.verdicts:
         entry: dict[str, Any] = {"id": _one_of(ids)}
         entry |= {"context": _one_of((*blocks, ""))} if kind.cites else {}
@@ -178,7 +154,7 @@ class Material(msgspec.Struct, frozen=True):
 
     ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``. ``earlier``: what was said before
     the question. ``tools``: the calls of tools on the way to the answer, a line each. ``other``:
-    the answer of another run, where two are compared. ``persona``: who asks a drafted question.
+    the answer of another run, where two are compared.
     """
 
     question: str = ""
@@ -191,7 +167,6 @@ class Material(msgspec.Struct, frozen=True):
     earlier: str = ""
     tools: str = ""
     other: str = ""
-    persona: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As in a task's inputs and in verdicts.jsonl; empty parts are left out. The items are the
@@ -234,17 +209,20 @@ def make_task(
     repeat: int = 0,
     hint: bool = False,
     strict: bool = False,
+    blocks: Mapping[str, str] | None = None,
 ) -> JudgeTask:
     """The task for one call; its items are the facts or claims of the material.
 
     ``hint``: these items are asked again because their quotes were not found. ``strict``: a reply
-    that lacks any of them is refused; else only one that lacks all.
+    that lacks any of them is refused; else only one that lacks all. ``blocks``: what fills those
+    slots of the prompt that no part of a material fills; foreign texts in it are ``fenced``.
     """
     prompt = prompt_files.load_for(kind, earlier=bool(material.earlier))
     asked = ids_of(kind, material)
     written = TEXT_LISTS.get(kind.prompt)
-    count = written.most if written else len(asked) + len(WRITTEN.get(kind.prompt, ()))
+    count = written.most if written else len(asked) + len(kind.texts)
     values = {name: _SLOTS[name](material) for name in prompt.slots if name in _SLOTS}
+    values |= blocks or {}
     values |= {"hint": f"{HINT}\n\n" if hint else "", "ids": neutral(", ".join(asked))}
     messages, key_messages = prompt.messages(values, salt)
     return JudgeTask(
@@ -301,7 +279,6 @@ _SLOTS: Mapping[str, Callable[[Material], str]] = {
     "tools": lambda material: _block("tool calls", material.tools),
     "first": lambda material: fenced("first answer", material.answer),
     "second": lambda material: fenced("second answer", material.other),
-    "persona": lambda material: _block("who asks", material.persona),
 }
 """The slots of prompts that a material fills."""
 
@@ -311,7 +288,7 @@ def fields_of(kind: CallKind) -> list[str]:
     of the parts cut out of it."""
     if kind.rubric is not None:
         return list(kind.rubric.reads)
-    slots = prompt_files.load(kind.prompt).slots
+    slots = prompt_files.load_for(kind, earlier=False).slots
     fields = ["question", "history"] if "question" in slots else []
     named = {"contexts": "passages", "nuggets": "gold facts"}
     return fields + [named.get(name, name) for name in _SLOTS if name in slots - {"question"}]

@@ -2,7 +2,8 @@
 
 A prompt is known by the sha256 of its file and of ``rules.toml``, which every system text begins
 with. ``lock.json`` lists the sha256 of each version that was ever used: verdicts of different texts
-are never taken for the same, so a text that changes needs a new version.
+are never taken for the same, so a text that changes needs a new version. Prompts of an extra are in
+a folder of its own, with such a list (``CallKind.prompts``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from records.verdicts import TURN, CallKind
 
 FOLDER = Path(__file__).with_name("prompts")
 
-LOCK = FOLDER / "lock.json"
+LOCK = "lock.json"
 
 RULES = FOLDER / "rules.toml"
 
@@ -90,15 +91,15 @@ def _parsed(user: str) -> tuple[Sequence[str], frozenset[str]]:
     return form.split("\n\n"), frozenset(_SLOT.findall(user))
 
 
-def names() -> list[str]:
-    """The prompts that there are, sorted."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml") if path != RULES)
+def names(folder: Path = FOLDER) -> list[str]:
+    """The prompts of a folder, sorted."""
+    return sorted(path.stem for path in folder.glob("*.toml") if path != RULES)
 
 
 @cache
-def load(name: str) -> JudgePrompt:
+def load(name: str, folder: Path = FOLDER) -> JudgePrompt:
     """The prompt of that name. Raises PromptError when its file is absent or faulty."""
-    path = FOLDER / f"{name}.toml"
+    path = folder / f"{name}.toml"
     try:
         rules, own = RULES.read_bytes(), path.read_bytes()
         common, text = read_toml(RULES), read_toml(path)
@@ -116,7 +117,7 @@ def load(name: str) -> JudgePrompt:
 def load_for(kind: CallKind, *, earlier: bool) -> JudgePrompt:
     """The prompt of a kind of call; ``earlier``: with a place for the turns before the question,
     under a name and a sha256 of its own, so that all other prompts stay what they are."""
-    prompt = load(kind.frame or kind.prompt)
+    prompt = load(kind.frame or kind.prompt, kind.prompts or FOLDER)
     if kind.rubric is not None:
         prompt = _with_rubric(prompt, kind, kind.rubric)
     if not earlier:

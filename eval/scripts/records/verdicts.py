@@ -70,6 +70,8 @@ class CallKind(msgspec.Struct, frozen=True):
     ``extra``: further fields of the reply. ``rubric``: whose question it is, where that is not the
     toolkit's own; ``frame`` is then the prompt file that the rubric is put into, and ``prompt`` the
     rubric's name. ``quotes``: the verdicts that need a quote, where they are not the two above.
+    ``texts``: what the reply writes beside its verdicts. ``prompts``: the folder of an extra that
+    has the prompt file; None for the toolkit's own.
     """
 
     prompt: str
@@ -83,6 +85,8 @@ class CallKind(msgspec.Struct, frozen=True):
     rubric: Rubric | None = None
     frame: str = ""
     quotes: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    prompts: Path | None = None
 
     @property
     def quoted(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import msgspec
 
 from clients.http import ask_all
 from demo.chunker import HEADING_SEPARATOR
-from demo.drafts import (
+from extras.drafts.cases import (
     UNSHOWN,
     DraftOptions,
     DraftQuestion,
@@ -31,8 +31,9 @@ from demo.drafts import (
 )
 from judging.connect import Connection, connect
 from judging.cost import CostEstimate
-from judging.kinds import DRAFT_CHECK, DRAFTS, WRITTEN, Item, Material, make_task
+from judging.kinds import Item, Material, make_task
 from judging.opinion import ask
+from judging.prompt_files import fenced
 from judging.types import Check, JudgeTask
 from ragmetrics.text.asked_questions import AskedQuestions
 from ragmetrics.text.tfidf import Frequencies
@@ -42,8 +43,45 @@ from records.errors import Problem, StorageError, did_you_mean
 from records.files import read_toml
 from records.rubrics import place_of
 from records.settings import KeyRule, check_table, text_of
+from records.verdicts import CallKind
 
-KINDS = tuple(DRAFTS)
+_PROMPTS = Path(__file__).with_name("prompts")
+
+_TURN_BEFORE = ("earlier_question", "earlier_answer", "question_alone")
+
+CALLS: Mapping[str, CallKind] = {
+    name: CallKind(
+        f"draft_{name}",
+        ("needed", "unused"),
+        "contexts",
+        positive="needed",
+        sources=("contexts",),
+        texts=(*(_TURN_BEFORE if name == "follow_up" else ()), "question", "answer"),
+        prompts=_PROMPTS,
+    )
+    for name in ("single", "multi_hop", "comparison", "follow_up")
+} | {
+    "unanswerable": CallKind(
+        "draft_unanswerable",
+        ("near_miss", "unrelated"),
+        "contexts",
+        texts=("question",),
+        prompts=_PROMPTS,
+    )
+}
+"""The calls that write a question from passages, by the kind of draft; each passage gets a
+verdict."""
+
+CHECK = CallKind(
+    "draft_check",
+    ("answerable", "not_answerable"),
+    positive="answerable",
+    sources=("contexts",),
+    prompts=_PROMPTS,
+)
+"""Whether passages answer a drafted question."""
+
+KINDS = tuple(CALLS)
 
 TOGETHER = ("multi_hop", "comparison")
 """Kinds that need two passages or more."""
@@ -150,8 +188,13 @@ class PlannedDraft(msgspec.Struct, frozen=True):
             {"id": str(number), "chunk_id": section.heading_path, "text": _shown(section)}
             for number, section in enumerate(self.passages, 1)
         ]
+        return Material(contexts=contexts)
+
+    @property
+    def who_asks(self) -> str:
+        """The block of the prompt that says who asks; empty for any user."""
         who = self.persona
-        return Material(contexts=contexts, persona=f"{who.who}\n{who.writes}" if who else "")
+        return fenced("who asks", f"{who.who}\n{who.writes}") if who else ""
 
     @property
     def most_checks(self) -> int:
@@ -244,13 +287,14 @@ def _names(section: NoteSection) -> set[str]:
 
 def draft_task(draft: PlannedDraft, salt: bytes) -> JudgeTask:
     """The call that writes one draft."""
-    task = make_task(DRAFTS[draft.kind], draft.material, salt=salt, strict=True)
+    blocks = {"persona": draft.who_asks}
+    task = make_task(CALLS[draft.kind], draft.material, salt=salt, strict=True, blocks=blocks)
     return msgspec.structs.replace(task, check=_check(draft, task.check))
 
 
 def _check(draft: PlannedDraft, verdicts: Check) -> Check:
     """What the schema cannot say; "" as the question means that there is nothing to ask."""
-    row = DRAFTS[draft.kind]
+    call = CALLS[draft.kind]
 
     def faults(reply: Mapping[str, Any]) -> Sequence[str]:
         question = flat(reply["question"])
@@ -259,9 +303,9 @@ def _check(draft: PlannedDraft, verdicts: Check) -> Check:
         faults = list(verdicts(reply))
         if question[-1] not in "?？؟;" or len(question.split()) > MOST_WORDS:
             faults.append(f'"question" must end with "?" and have at most {MOST_WORDS} words')
-        empty = [name for name in WRITTEN[row.prompt] if not reply[name].strip()]
+        empty = [name for name in call.texts if not reply[name].strip()]
         faults += [f'"{name}" must not be empty' for name in empty]
-        if row.positive is None:
+        if call.positive is None:
             return faults
         used = _used(draft, reply)
         for entry, section in used:
@@ -296,7 +340,7 @@ def estimate(link: Connection, drafts: Sequence[PlannedDraft]) -> CostEstimate:
             yield draft_task(draft, link.salt)
             for _ in range(draft.most_checks):
                 material = msgspec.structs.replace(draft.material, question=guess)
-                yield make_task(DRAFT_CHECK, material, salt=link.salt)
+                yield make_task(CHECK, material, salt=link.salt)
 
     return link.estimate(tasks())
 
@@ -343,7 +387,7 @@ async def _answers(
     """Whether the judge can answer the question from these passages alone, with a quote."""
     question = flat(reply["question_alone" if draft.kind == "follow_up" else "question"])
     material = Material(question=question, contexts=contexts)
-    opinion = await ask(link.judge, DRAFT_CHECK, material, salt=link.salt)
+    opinion = await ask(link.judge, CHECK, material, salt=link.salt)
     if opinion.failure is not None:
         raise _Refused(opinion.failure)
     return bool(opinion.entries[0]["verdict"] == "answerable")
@@ -401,7 +445,7 @@ def _asked(
             continue
         reply, needed = written
         if asked.add(flat(reply.get("question_alone") or reply["question"])):
-            by = f"{link.judge.identity}: {DRAFTS[drafts[number].kind].prompt}"
+            by = f"{link.judge.identity}: {CALLS[drafts[number].kind].prompt}"
             outcome.cases.append(_case(drafts[number], reply, needed, every, taken, by))
         else:
             outcome.asked_already += 1

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from tests.processes import call_script
+from tests.scripts import on_terminals
 
 import options
 
-FOLDER = Path(options.__file__).parents[1]
+SCRIPT = "extras.drafts.generate_cases"
 
 
-def call(*words: str, script: str = "generate_cases") -> subprocess.CompletedProcess[str]:
+def call(*words: str, script: str = SCRIPT) -> subprocess.CompletedProcess[str]:
     return call_script(script, *words)
 
 
@@ -90,7 +95,7 @@ def test_a_set_is_added_to_and_never_asks_twice(vault: Path, tmp_path: Path) -> 
         (["--output", "{here}"], "is not overwritten"),
         (["--append-to", "/no/such.jsonl"], "cannot be read"),
         (["--append-to", "{faulty}"], "question"),
-        (["--output", "new.jsonl", "--vault", "/no/such"], "not a folder"),
+        (["--output", "new.jsonl", "--vault", "/no/such"], "/no/such: not a folder"),
     ],
 )
 def test_a_mistake_is_one_sentence(
@@ -193,3 +198,51 @@ def test_a_judge_that_fails_or_is_gone_ends_with_3(
     assert done.returncode == 3
     assert "cannot be reached" in done.stderr
     assert not target.exists()
+
+
+def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
+    widths = (60, 80, 120)
+    words = ["--vault", "demo", "--limit", "3", "--output"]
+    calls = [(columns, 24, SCRIPT, [*words, f"{tmp_path}/{columns}"]) for columns in widths]
+    folders = [Path(options.__file__).parents[1], Path(options.__file__).parents[2]]
+    kept = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    done = subprocess.run(
+        [sys.executable, on_terminals.__file__, *map(str, folders)],
+        input=json.dumps(calls),
+        env=kept | {"TERM": "xterm-256color"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for columns, (text, code) in zip(widths, json.loads(done.stdout), strict=True):
+        assert code == 0, text
+        assert "3 drafts in" in text
+        lines = text.rstrip("\n").split("\n")
+        wide = [line for line in lines if cell_len(line) > columns and " " in line.strip()]
+        assert wide == [], f"at {columns} columns"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_make_passes_what_it_is_given_untouched(tmp_path: Path) -> None:
+    stub = tmp_path / "python"
+    stub.write_text('#!/bin/sh\nprintf "<%s>" "$@"\n')
+    stub.chmod(0o755)
+    makefile = Path(options.__file__).parents[3] / "Makefile"
+    line = ["make", "-s", "-f", str(makefile), "-o", "setup", f"PY={stub}", "drafts"]
+    root = makefile.parent
+    done = subprocess.run(
+        [*line, "VAULT=a b; touch F $(shell touch F)", "ARGS=--limit 3"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == (
+        "<eval/extras/drafts/generate_cases.py><--vault><a b; touch F $(shell touch F)>"
+        "<--output><drafts.jsonl><--limit><3>"
+    )
+    assert not (root / "F").exists()
+    done = subprocess.run(line, cwd=root, capture_output=True, text=True, check=True)
+    assert "<--vault><demo><--output><drafts.jsonl>" in done.stdout
+    listed = subprocess.run(["make", "-f", str(makefile)], cwd=root, capture_output=True, text=True)
+    assert re.search(r"^  drafts +draft questions from notes", listed.stdout, re.MULTILINE)

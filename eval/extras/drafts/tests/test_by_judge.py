@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 from tests.processes import call_script
-from tests.scripts.test_generate_cases import cases
 
-import options
+from extras.drafts import generate_cases
+from extras.drafts.tests.test_generate_cases import cases
 from records.cases import case_from_dict
 
-SCRIPT = Path(options.__file__).parents[1] / "generate_cases.py"
+SCRIPT = Path(generate_cases.__file__)
 
 MACHINES = {"crane": "red", "mixer": "blue", "digger": "green", "drill": "black"}
 
@@ -114,7 +114,7 @@ def draft(
 ) -> tuple[subprocess.CompletedProcess[str], list[Any]]:
     target = tmp_path / f"{to}.jsonl"
     called = words_for(vault, tmp_path, judge, "--kinds", kinds, "--output", str(target), *words)
-    done = call_script("generate_cases", *called)
+    done = call_script("extras.drafts.generate_cases", *called)
     return done, cases(target) if target.exists() else []
 
 
@@ -288,7 +288,7 @@ def test_a_killed_call_is_resumed_and_nothing_is_paid_twice(
     kept = (tmp_path / "cache" / "judge_cache.jsonl").read_bytes().count(b'"raw"')
     before = [json.dumps(body["messages"]) for body in fake_judge.chats()]
     assert kept >= 3
-    done = call_script("generate_cases", *words)
+    done = call_script("extras.drafts.generate_cases", *words)
     assert done.returncode == 0, done.stderr
     after = [json.dumps(body["messages"]) for body in fake_judge.chats()][len(before) :]
     assert len(set(before) & set(after)) <= 1  # the one that was under way when it was killed
@@ -365,19 +365,6 @@ def test_wrong_options_are_a_sentence(vault: Path, tmp_path: Path) -> None:
         (["--kinds", "singel", "--judge", "http://127.0.0.1:9/v1"], "Did you mean 'single'?"),
         (["--personas", str(vault / "crane.md")], "name a judge"),
     ):
-        done = call_script("generate_cases", *base, *words)
+        done = call_script("extras.drafts.generate_cases", *base, *words)
         assert done.returncode == 2
         assert said in done.stderr
-
-
-def test_how_many_cases_are_drafts_is_said_beside_figures() -> None:
-    from scorers.section_page import draft_notes
-
-    sections: list[dict[str, Any]] = [
-        {"by": {"tag": {"draft": {"n": 3, "mean": {}}, "hard": {"n": 9, "mean": {}}}}},
-        {"by": {"tag": {"draft": {"n": 6, "mean": {}}}}},
-        {},
-    ]
-    (note,) = draft_notes(sections)
-    assert note.startswith("Drafts that no person has accepted: 6 cases.")
-    assert draft_notes([{"by": {"tag": {"hard": {"n": 9}}}}, {"by": {}}]) == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from demo.drafts import NoteSection, heading_question, questions, sections
 from demo.vault import Note
+from extras.drafts.cases import NoteSection, heading_question, questions, sections
 
 
 def section(sentence: str, heading: str = "Plans > Gold plan") -> NoteSection:

@@ -16,11 +16,11 @@ it and removes the tag, e edits it. To see only drafts, press Shift+Tab, then / 
 
 \b
 Examples:
-  python eval/scripts/generate_cases.py --vault demo --limit 20 --output drafts.jsonl
-  python eval/scripts/generate_cases.py --vault ~/notes --limit 50 --append-to eval_set.jsonl
-  python eval/scripts/generate_cases.py --vault ~/notes --limit 50 --output drafts.jsonl \\
+  python eval/extras/drafts/generate_cases.py --vault demo --limit 20 --output drafts.jsonl
+  python eval/extras/drafts/generate_cases.py --vault ~/notes --limit 50 --append-to eval_set.jsonl
+  python eval/extras/drafts/generate_cases.py --vault ~/notes --limit 50 --output drafts.jsonl \\
       --judge http://localhost:11434/v1 --model llama3.1:8b
-  python eval/scripts/generate_cases.py --vault ~/notes --output drafts.jsonl --judge gpt4o \\
+  python eval/extras/drafts/generate_cases.py --vault ~/notes --output drafts.jsonl --judge gpt4o \\
       --kinds multi_hop,follow_up,unanswerable --personas personas.toml
 
 Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable, 130 interrupted.
@@ -28,15 +28,18 @@ Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable, 130 interrupted.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
+
 import options
 
 if TYPE_CHECKING:
-    from demo.drafts import DraftMaker, DraftOptions, Drafts
+    from extras.drafts.cases import DraftMaker, DraftOptions, Drafts
     from judging.cost import CostEstimate
 
 
@@ -80,8 +83,8 @@ def main(
     quiet: bool,
     **judge: Any,
 ) -> int:
-    """Read the vault, draft, write: the work is in demo/drafts.py."""
-    from demo.drafts import DraftOptions, write_drafts
+    """Read the vault, draft, write: the work is in cases.py and by_judge.py."""
+    from extras.drafts.cases import DraftOptions, write_drafts
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
     from records.errors import StorageError
@@ -123,7 +126,7 @@ def kinds_of(
     """The options with the kinds of drafts, and the drafter, after printing its cost."""
     from dataclasses import asdict, replace
 
-    from demo.draft_kinds import drafter, read_kinds, read_personas
+    from extras.drafts.by_judge import drafter, read_kinds, read_personas
     from judging.show import estimate_line, print_estimate
     from storage import json_bytes
 

@@ -7,10 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from demo.drafts import (
+from demo.vault import Note, python_reference
+from extras.drafts.cases import (
     DraftQuestion,
     _append,
     _drafts,
@@ -23,8 +22,6 @@ from demo.drafts import (
     questions,
     sections,
 )
-from demo.vault import Note, python_reference
-from ragmetrics.text.asked_questions import AskedQuestions
 from records.cases import CATEGORIES, case_from_dict
 from storage import StorageError
 
@@ -84,24 +81,6 @@ def test_ids_never_clash() -> None:
     ]
     assert _new_id("What is 日本?", taken) == "draft-question"
     assert len(_new_id("word " * 1 + "x" * 500, taken)) <= 62
-
-
-def test_nearly_the_same_question_is_not_new() -> None:
-    asked = AskedQuestions(["How do I clean a crane?"])
-    assert not asked.add("How do I clean the crane?")
-    assert not asked.add("how DO i clean cranes?")
-    assert asked.add("How do I rent a crane?")
-    assert asked.add("What is a mixer?")
-    assert not asked.add("What should I know about mixers?")
-    assert not asked.add("?!")
-
-
-@given(st.lists(st.text("abc xyz?", min_size=1, max_size=12), max_size=15))
-def test_a_question_is_never_new_twice(texts: list[str]) -> None:
-    asked = AskedQuestions()
-    for text in texts:
-        asked.add(text)
-        assert not asked.add(text)
 
 
 def test_drafts_of_the_demo_are_sound_and_stand_in_the_vault() -> None:
