@@ -7,8 +7,12 @@ BASE ?=
 K ?=
 JUDGE ?= local
 MODEL ?=
+<<<<<<< HEAD
 SCHEDULER ?= tcp://localhost:8786
 WORKERS ?= 1
+=======
+VAULT ?= demo
+>>>>>>> 8991d4df (Scoring is a map over one object, Run: --jobs N maps it over processes; the Dask cluster, ranges and kept parts are gone)
 FORMAT ?= csv
 FROM ?=
 TO ?=
@@ -23,7 +27,11 @@ LIGHT := $(if $(wildcard $(VENV)/.ready-light),1,0)
 endif
 # What a user gives is text: make does not expand it, and recipes read it from the environment, so
 # that API='http://host/ask?a=1&b=2' arrives whole. ARGS alone is words of the shell, with its quotes.
+<<<<<<< HEAD
 GIVEN := RUN API BASE K JUDGE MODEL SCHEDULER WORKERS FORMAT FROM TO GRID ARGS FULL LIGHT
+=======
+GIVEN := RUN API BASE K JUDGE MODEL VAULT FORMAT FROM TO GRID ARGS FULL LIGHT
+>>>>>>> 8991d4df (Scoring is a map over one object, Run: --jobs N maps it over processes; the Dask cluster, ranges and kept parts are gone)
 $(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
 export $(GIVEN)
 ifneq ($(filter 0 1,$(LIGHT)),$(LIGHT))
@@ -41,7 +49,6 @@ ONCE := PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=15 UV_HTTP_RETRIES=1 UV_HTTP_TIMEOUT=1
 LOCKED := --no-deps --require-hashes
 SCRIPTS := eval/scripts
 # One thread a worker, for Dask and for the libraries: the same numbers on every machine.
-DASK := PYTHONPATH=$(abspath $(SCRIPTS)):$(abspath eval) OMP_NUM_THREADS=1 $(PY) -m dask
 TORCH := $(shell sed -n '/^torch==/p' requirements-torch.txt)
 LOCK := .venv-lock/bin/python -m pip --disable-pip-version-check
 WANTED := import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
@@ -59,8 +66,13 @@ SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)lab
 UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge pairs ci gate compare sweep report track watch browse \
   label label-verdicts calibrate init import export judge-demo \
+=======
+.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge pairs ci gate compare sweep report track watch browse \
+  label label-verdicts calibrate init drafts import export judge-demo \
+>>>>>>> 8991d4df (Scoring is a map over one object, Run: --jobs N maps it over processes; the Dask cluster, ranges and kept parts are gone)
   test test-all static check format golden bench pictures interop docs docs-check lock clean
 
 help: ## list the targets
@@ -91,11 +103,7 @@ $(VENV)/.ready-light: requirements-light.txt | $(VENV)/bin/python
 	$(INSTALL) $(LOCKED) -r requirements-light.txt
 	@touch $@
 
-$(VENV)/.ready-cluster: requirements-cluster.txt $(READY)
-	$(INSTALL) $(LOCKED) -r requirements-cluster.txt
-	@touch $@
-
-$(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready $(VENV)/.ready-cluster
+$(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
 	$(INSTALL) $(LOCKED) -r requirements-dev.txt
 	@touch $@
 
@@ -132,16 +140,6 @@ judge: setup ## judge each claim of a run: make judge JUDGE=http://localhost:114
 
 pairs: setup ## which of two runs answers better, by a judge: make pairs RUN=new BASE=old JUDGE=gpt4o
 	$(PY) $(SCRIPTS)/judge_pairs.py --run "$$RUN" --base "$$BASE" --judge "$$JUDGE" $${MODEL:+--model "$$MODEL"} $(ARGS)
-
-## On many machines (docs/scale.md)
-setup-cluster: $(VENV)/.ready-cluster ## install Dask: for --scheduler, make scheduler and make worker
-
-scheduler: export HOST := 127.0.0.1
-scheduler: setup-cluster ## the Dask scheduler: make scheduler, or for other machines make scheduler HOST=10.0.0.1
-	$(DASK) scheduler --host "$$HOST" --dashboard-address "$$HOST:8787" $(ARGS)
-
-worker: setup-cluster ## workers, on each machine: make worker SCHEDULER=tcp://HOST:8786 WORKERS=8
-	$(DASK) worker "$$SCHEDULER" --nthreads 1 --nworkers "$$WORKERS" $(ARGS)
 
 ## Decide
 compare: setup ## two runs, case by case: make compare BASE=old RUN=new
@@ -250,10 +248,6 @@ lock: ## resolve the newest versions and write requirements*.txt anew, with hash
 	  { sed -n 1p $$file; .venv-lock/bin/uv pip compile --quiet --generate-hashes --no-deps \
 	    --no-header --no-annotate --universal .venv-lock/$${pair%%:*}.txt; } > .venv-lock/new.txt; \
 	  mv .venv-lock/new.txt $$file; done
-	.venv-lock/bin/python -c "$(WANTED)" cluster > .venv-lock/cluster.in
-	{ sed -n 1p requirements-cluster.txt; .venv-lock/bin/uv pip compile --quiet --generate-hashes --no-header \
-	  --no-annotate --universal -c .venv-lock/run.txt .venv-lock/cluster.in; } > .venv-lock/new.txt
-	mv .venv-lock/new.txt requirements-cluster.txt
 	rm -rf .venv-lock
 
 clean: ## remove the virtual environment and caches; results stay

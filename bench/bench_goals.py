@@ -2,7 +2,6 @@
 
     python bench/bench_goals.py                          # half an hour, 5 GB in a temporary folder
     python bench/bench_goals.py --rows score,compare     # some of the rows
-    python bench/bench_goals.py --rows ten-million       # 12 GB and minutes more: by name alone
     python bench/bench_goals.py --peers VENV/bin/python  # where bench/requirements.txt is installed
 
 Each figure is of whole processes with their children: CPU seconds (user and system) and the peak MB
@@ -29,7 +28,6 @@ import bench_judge
 import bench_run_eval
 import bench_start
 import make_retrieval_data
-import validate_cluster
 from measuring import SCRIPTS, Measured, in_turn, measure, median, print_table, say
 
 HEAD = ("work", "figure", "ours", "limit", "best peer", "goal", "verdict", "load")
@@ -178,7 +176,7 @@ def peers_of(runs: Mapping[str, list[Measured]], what: str = "cpu") -> dict[str,
 
 
 def score_100k(bench: Bench) -> Iterator[Figure]:
-    runs = beside_peers(bench, bench.size(100_000), 20, ("--jobs", "1"))
+    runs = beside_peers(bench, bench.size(100_000), 20, ())
     limit = ("orjson", median(runs["parse"], "cpu")) if "parse" in runs else None
     work = f"score {bench.size(100_000):,} × 20 by ids"
     yield Figure(work, "CPU s", median(runs["ours"], "cpu"), 1.05, peers_of(runs), limit)
@@ -197,22 +195,9 @@ def score_1m(bench: Bench) -> Iterator[Figure]:
     cases = bench.size(1_000_000)
     for shared in (False, True):
         folder = bench.ids(cases, shared=shared)
-        runs = in_turn({"ours": partial(score, folder, "a", "--jobs", "1")}, bench.rounds)["ours"]
+        runs = in_turn({"ours": partial(score, folder, "a")}, bench.rounds)["ours"]
         work = f"score {cases:,} × 10, gold {'shared' if shared else 'of its own'}"
         yield from of_runs(work, runs, 5.5, 110.0)
-
-
-def ten_million(bench: Bench) -> Iterator[Figure]:
-    cases = bench.size(10_000_000)
-    folder = bench.ids(cases, shared=True, runs=("a",))
-    tenth = bench.ids(cases // 10, shared=True)
-    small, large = score(tenth, "a"), score(folder, "a")
-    work = f"score {cases:,} × 10, gold shared"
-    yield Figure(work, "CPU s, times those of a tenth", large.cpu / small.cpu, 11.0)
-    yield Figure(work, "peak MB", large.peak_mb, 300.0)
-    written = sum(path.stat().st_size for path in folder.rglob("scores/*")) / 1e9
-    yield Figure(work, "GB of score lines", written, 10.0)
-    shutil.rmtree(folder)
 
 
 def compared(bench: Bench) -> Iterator[Figure]:
@@ -266,16 +251,6 @@ def judge(bench: Bench) -> Iterator[Figure]:
     yield Figure("judge, 128 in flight", "CPU ms a call", ours.cpu_ms, 0.25, costs)
 
 
-def dask(bench: Bench) -> Iterator[Figure]:
-    cases = bench.size(12_000)
-    with tempfile.TemporaryDirectory(prefix="rag-eval-") as name:
-        pool, workers, alike = validate_cluster.pool_and_workers(Path(name), cases, bench.rounds)
-    work = f"Dask, groundedness of {cases:,}, 2 workers"
-    share = median(pool, "cpu") / median(workers, "cpu")
-    yield Figure(work, "CPU of a pool / of Dask", share, 0.88, least=True)
-    yield Figure(work, "runs with the same bytes", float(alike), 1.0, least=True)
-
-
 def screens(bench: Bench) -> Iterator[Figure]:
     names = bench_start.scripts()
     shown = in_turn({name: partial(script, name, "--help") for name in names}, bench.rounds)
@@ -305,15 +280,13 @@ ROWS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "compare": compared,
     "run_eval": calls,
     "judge": judge,
-    "dask": dask,
     "screens": screens,
-    "ten-million": ten_million,
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    usual = [name for name in ROWS if name != "ten-million"]
+    usual = list(ROWS)
     parser.add_argument("--rows", default=",".join(usual), help=f"of {', '.join(ROWS)}")
     parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
     parser.add_argument("--peers", default=sys.executable, help="Python that has the peers")

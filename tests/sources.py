@@ -21,8 +21,6 @@ SLOW = {
     "numpy",
     "requests",
     "rich",
-    "dask",
-    "distributed",
 }
 
 

@@ -89,7 +89,6 @@ if TYPE_CHECKING:
     type=options.PATH,
     help="Write OUTPUT.json.  [default: suite in the run folder]",
 )
-@options.scheduler_option
 @options.seed_option
 @options.json_option
 @options.verbosity_options

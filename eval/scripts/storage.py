@@ -43,7 +43,6 @@ from records.files import (
     scratch_folder,
     sha256_file,
 )
-from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.labels import labels_sha256, read_cases, read_labels, unknown_labels
 from records.lines import iter_lines
 from records.metrics import rounded, section_names, update_metrics
@@ -101,10 +100,8 @@ __all__ = [
     "FolderSelection",
     "GoldFact",
     "GoldSupport",
-    "Joined",
     "JsonlWriter",
     "Labels",
-    "OutOfOrderError",
     "Problem",
     "Reference",
     "ResultsWriter",
@@ -113,7 +110,6 @@ __all__ = [
     "StorageError",
     "TestCase",
     "TestResult",
-    "Work",
     "asked_counts",
     "asked_of",
     "canonical",
@@ -127,8 +123,6 @@ __all__ = [
     "iter_cases",
     "iter_lines",
     "iter_results",
-    "join_indexed",
-    "join_stream",
     "json_bytes",
     "labels_sha256",
     "locked",
@@ -146,7 +140,6 @@ __all__ = [
     "scratch_folder",
     "section_names",
     "sha256_file",
-    "split",
     "unknown_labels",
     "update_metrics",
 ]

@@ -21,7 +21,6 @@ from records.errors import StorageError
 from records.file_access import allow_addresses
 from records.files import sha256_file
 from records.growing import GrowingFile, line_at
-from records.joining import Work, split
 from records.labels import has_turns, read_cases
 from records.results import TestResult, iter_results, read_results, tells_searches
 from records.runs import ResultsWriter, find_run, results_file
@@ -118,18 +117,6 @@ def test_readers_take_parts_as_they_take_a_file(run: Path, eval_set: Path, tmp_p
     assert find_run(run.parent, "latest") == run
 
 
-def test_ranges_are_the_parts(run: Path, eval_set: Path, tmp_path: Path) -> None:
-    """With a set cut alike, with a whole set, and with a set cut otherwise."""
-    alike, other = tmp_path / "alike", tmp_path / "other"
-    convert("split", "--run", "none", "--eval-set", eval_set, "--output", other, "--shards", 2)
-    convert("split", "--run", run, "--eval-set", eval_set, "--output", alike, "--shards", 3)
-    parts = run / "results"
-    ranges = {tuple(split(Work(parts, cases), 8)) for cases in (alike, eval_set, other)}
-    places = {tuple((w.start, w.end, w.cases_start, w.cases_end) for w in r) for r in ranges}
-    assert len(places) == 1
-    assert [start for start, *_ in places.pop()] == [part.start for part in parts_of(parts)]
-
-
 def test_parts_in_a_store_are_read_by_fsspec(run: Path, eval_set: Path, tmp_path: Path) -> None:
     whole, cases = (run / "results.jsonl").read_bytes(), read_cases(eval_set)
     folder = tmp_path / "cut"
@@ -142,7 +129,6 @@ def test_parts_in_a_store_are_read_by_fsspec(run: Path, eval_set: Path, tmp_path
     ]
     assert sha256_file(run / "results") == hashlib.sha256(whole).hexdigest()
     assert read_cases(folder) == cases
-    assert len(split(Work(run / "results", folder), 2)) == 3
     convert("join", "--run", run)
     assert (run / "results.jsonl").read_bytes() == whole
 
@@ -227,13 +213,7 @@ def test_no_conversation_is_cut(tmp_path: Path) -> None:
     for part in sorted(folder.iterdir()):
         assert next(iter_cases(part, ignore)).turn == 1
     assert read_cases(folder) == read_cases(eval_set)
-    assert len(split(Work(run / "results", folder), 7)) == len(list(folder.iterdir())) > 4
-    # a set cut without the results, in the middle of conversations: fewer ranges
-    order = [(json.dumps(a).encode() + b"\n", a["test_case_id"]) for a in answers]
-    write_parts(run / "results", order, sum(len(line) for line, _ in order), 30)
-    starts = [next(iter_results(path)).test_case_id for path in (run / "results").iterdir()]
-    assert len(starts) == 30
-    assert len(split(Work(run / "results", eval_set), 2)) == 10
+    assert len(list(folder.iterdir())) > 4
 
 
 def test_what_a_part_tells_the_whole_tells(tmp_path: Path) -> None:

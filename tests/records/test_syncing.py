@@ -15,7 +15,7 @@ import pytest
 from records import syncing
 from records.cutting import join_parts, write_parts
 from records.exports import write_new
-from records.files import JsonlWriter, drop_damaged_lines, kept_folder, scratch_folder
+from records.files import JsonlWriter, drop_damaged_lines, scratch_folder
 from records.journal import Journal
 from records.syncing import DelayedSync, make_folder
 from storage import ResultsWriter, StorageError, TestResult
@@ -178,16 +178,13 @@ def test_new_files_are_named_on_the_disk(tmp_path: Path, events: list[tuple[str,
     journal.close()
 
 
-@pytest.mark.parametrize("way", [scratch_folder, lambda a, b: kept_folder(a, b, "key")])
-def test_a_folder_that_a_power_cut_left_without_its_lock_goes(
-    tmp_path: Path, way: Callable[..., object]
-) -> None:
+def test_a_folder_that_a_power_cut_left_without_its_lock_goes(tmp_path: Path) -> None:
     left, new = tmp_path / ".scores.left", tmp_path / ".scores.new"
     for folder in (left, new):
         folder.mkdir()
         (folder / "rows").write_text("")
     os.utime(left, (0, 0))
-    with way(tmp_path, ".scores."):  # type: ignore[attr-defined]
+    with scratch_folder(tmp_path, ".scores."):
         assert not left.exists()
         assert new.exists()  # it may be being made this moment
 

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 import storage
 from records import lines as records_lines
 from records.cases import GoldSupport
+from records.run import OutOfOrderError, Run
 from scorers.contract import ScoreOutcome
 from scorers.loop import score_run
 from scorers.retrieval import RetrievalScorer, _as_listed
-from storage import Problem, Reference, RetrievedChunk, TestCase, TestResult, Work
+from storage import Problem, Reference, RetrievedChunk, TestCase, TestResult
 
 names = st.sampled_from(["a", "b", "c", "d", "e", ""])
 grades = st.dictionaries(names, st.sampled_from([-1.0, 0.0, 1.0, 2.5, 3.0]), max_size=4)
@@ -118,10 +119,8 @@ asked = st.lists(st.integers(0, 3), min_size=1, max_size=30)
 
 
 @settings(max_examples=60, deadline=None)
-@given(asked, st.integers(1, 400), st.integers(2, 4))
-def test_joined_blocks_hold_every_result_with_its_case_once(
-    times: list[int], block: int, parts: int
-) -> None:
+@given(asked, st.integers(1, 400))
+def test_joined_blocks_hold_every_result_with_its_case_once(times: list[int], block: int) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
@@ -133,26 +132,26 @@ def test_joined_blocks_hold_every_result_with_its_case_once(
             for n, often in enumerate(times)
             for repeat in range(often)
         ]
-        whole = Work(write(folder / "r.jsonl", lines), write(folder / "s.jsonl", set_))
+        write(folder / "results.jsonl", lines)
+        run = Run(folder, write(folder / "s.jsonl", set_))
         problems: list[Problem] = []
-        for works in ([whole], storage.split(whole, parts)):
-            found, blocks = [], []
-            for work in works:
-                for some, those in storage.join_stream(work, {}, problems.append):
-                    assert [case.id for case in some] == [row.test_case_id for row in those]
-                    blocks.append({row.test_case_id for row in those})
-                    found += [{"test_case_id": r.test_case_id, "repeat": r.repeat} for r in those]
-            assert found == lines
-            assert sum(map(len, blocks)) == len({row["test_case_id"] for row in lines})
-        assert problems == []
+        found, blocks = [], []
+        for some, those in run.answers(problems.append):
+            assert [case.id for case in some] == [row.test_case_id for row in those]
+            blocks.append({row.test_case_id for row in those})
+            found += [{"test_case_id": r.test_case_id, "repeat": r.repeat} for r in those]
+        assert found == lines
+        assert sum(map(len, blocks)) == len({row["test_case_id"] for row in lines})
+        assert problems == run.problems == []
 
 
 def test_results_out_of_order_are_told_apart(tmp_path: Path) -> None:
     set_ = write(tmp_path / "s.jsonl", [{"id": name, "question": "?"} for name in "abc"])
-    rows = write(tmp_path / "r.jsonl", [{"test_case_id": name} for name in "acb"])
-    with pytest.raises(storage.OutOfOrderError):
-        list(storage.join_stream(Work(rows, set_), {}, print))
-    joined = list(storage.join_indexed(Work(rows, set_), {}, print))
+    write(tmp_path / "results.jsonl", [{"test_case_id": name} for name in "acb"])
+    run = Run(tmp_path, set_)
+    with pytest.raises(OutOfOrderError):
+        list(run.answers(print))
+    joined = list(run.sorted_answers(print))
     assert [case.id for some, _ in joined for case in some] == ["a", "b", "c"]
 
 
@@ -166,9 +165,7 @@ def test_an_id_that_comes_again_far_away_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_id_that_comes_again_in_the_range_of_another_process_is_found(
-    tmp_path: Path, jobs: int
-) -> None:
+def test_an_id_that_comes_again_is_found(tmp_path: Path, jobs: int) -> None:
     rows = [{"id": f"q{n}", "question": "?" * 50, "relevant_chunks": ["a"]} for n in range(400)]
     set_ = write(tmp_path / "s.jsonl", [*rows, rows[7]])
     write(
@@ -181,32 +178,6 @@ def test_an_id_that_comes_again_in_the_range_of_another_process_is_found(
     assert not (tmp_path / "metrics.json").exists()
     write(set_, rows)
     assert score_run(tmp_path, set_, RetrievalScorer(), jobs=jobs)["n"]["recall@5"] == 400
-
-
-def test_the_set_is_cut_at_the_line_of_the_case_not_where_its_id_is_told(tmp_path: Path) -> None:
-    others = [f"q{n}" for n in range(10)]
-    rows = [{"id": f"q{n}", "question": "?", "tags": others} for n in range(10)]
-    set_ = write(tmp_path / "s.jsonl", rows)
-    results = write(tmp_path / "r.jsonl", [{"test_case_id": row["id"]} for row in rows])
-    first, second = storage.split(Work(results, set_), 2)
-    answers = results.read_bytes().splitlines(keepends=True)
-    cut = next(n for n in range(10) if sum(map(len, answers[:n])) == first.end)
-    assert 4 <= cut <= 7
-    lines = set_.read_bytes().splitlines(keepends=True)
-    assert first.cases_end == second.cases_start == sum(map(len, lines[:cut]))
-    assert (second.start, second.end, second.cases_end) == (first.end, None, None)
-
-
-def test_a_set_whose_ids_are_spelled_otherwise_is_not_cut(tmp_path: Path) -> None:
-    # json.dumps writes \u00e9 where the search looks for é.
-    rows = [{"id": f"é{n}", "question": "?"} for n in range(10)]
-    whole = Work(
-        write(tmp_path / "r.jsonl", [{"test_case_id": row["id"]} for row in rows]),
-        write(tmp_path / "s.jsonl", rows),
-    )
-    assert storage.split(whole, 2) == [whole]
-    whole.eval_set.write_bytes(b"")
-    assert storage.split(whole, 2) == [whole]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_FSIZE's EFBIG")

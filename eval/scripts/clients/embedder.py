@@ -10,7 +10,6 @@ reversed facts, so it is no measure of truth.
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import importlib.util
 import json
@@ -136,38 +135,6 @@ class Embedder:
         """In another process: the same model, which is loaded when it is needed there."""
         own = (self._asked, self._cache_dir, self.threads, self.batch_size, self.allow_download)
         return type(self), own
-
-    def apart(self) -> Embedder:
-        """The same model with new vectors in memory only: `new_vectors` gives them, `keep` takes
-        them. What others embed meanwhile it does not see."""
-        twin = copy.copy(self)
-        twin._cache = _HeldVectors(self._cache)
-        return twin
-
-    def new_vectors(self) -> bytes:
-        """The new vectors of this embedder, for `keep`: the length of each, and keys and numbers,
-        one behind the other."""
-        import msgspec
-
-        new = self._cache.new if isinstance(self._cache, _HeldVectors) else {}
-        rows = b"".join(vector.astype("<f4").tobytes() for vector in new.values())
-        return msgspec.msgpack.encode((len(rows) // (len(new) or 1), b"".join(new), rows))
-
-    def keep(self, vectors: bytes) -> None:
-        """Put the vectors of an embedder that was apart into the cache. Raises ValueError for bytes
-        that are none."""
-        import msgspec
-        import numpy as np
-
-        length, keys, rows = msgspec.msgpack.decode(vectors, type=tuple[int, bytes, bytes])
-        count, rest = divmod(len(keys), _KEY_BYTES)
-        if rest or length % 4 or (count and length <= 0) or len(rows) != count * length:
-            raise ValueError("keys and vectors have different lengths")
-        table = np.frombuffer(rows, "<f4").reshape(count, length // 4)
-        if not np.isfinite(table).all():
-            raise ValueError("a vector has a number that is not finite")
-        starts = range(0, len(keys), _KEY_BYTES)
-        self._cache.write(zip((keys[at : at + _KEY_BYTES] for at in starts), table, strict=True))
 
     def encode(
         self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None

@@ -21,8 +21,8 @@ from decisions.engine import (
 )
 from decisions.headline import with_headline
 from decisions.invariants import (
+    Conditions,
     IncomparableError,
-    Run,
     comparable_sections,
     controls,
     read_run,
@@ -90,8 +90,8 @@ class CompareOptions:
 class _Draft:
     """A comparison in the making: rows without corrected p, and the scores of primary ones."""
 
-    base: Run
-    new: Run
+    base: Conditions
+    new: Conditions
     rows: list[MetricRow] = field(default_factory=list)
     slices: list[MetricRow] = field(default_factory=list)
     columns: list[PrimaryColumn] = field(default_factory=list)
@@ -471,7 +471,7 @@ def _case_notes(draft: _Draft) -> Iterator[str]:
         )
 
 
-def _asked(run: Run, eval_set: Path | None) -> Ints | None:
+def _asked(run: Conditions, eval_set: Path | None) -> Ints | None:
     """Hashes of the cases that a run was asked beside those it has lines of: none of them when it
     lacks no result or does not say; None for every case of the set."""
     if run.metrics.get("missing") == 0:

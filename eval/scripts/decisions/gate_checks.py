@@ -15,7 +15,14 @@ from decisions.case_rules import read_case_rules
 from decisions.case_verdict import read_verdicts
 from decisions.effects import ALPHA
 from decisions.gate_rules import OF_RUN, GateRules, MustPass
-from decisions.invariants import Run, config_of, judge_of, left_out, run_controls, scored_otherwise
+from decisions.invariants import (
+    Conditions,
+    config_of,
+    judge_of,
+    left_out,
+    run_controls,
+    scored_otherwise,
+)
 from decisions.measures import Measure, known_metrics, measures
 from decisions.primary import read_primary
 from ragmetrics.catalogue import SECTIONS
@@ -160,11 +167,11 @@ def judged_by(side: RunNumbers, section: str) -> Section:
     return judge_of(_run(side), section)
 
 
-def _run(side: RunNumbers) -> Run:
+def _run(side: RunNumbers) -> Conditions:
     """The run behind a side; of a metrics.json alone, what that tells."""
     config = config_of(side.folder) if side.folder else RunConfig(side.label)
     metrics = {**side.header, "sections": side.sections}
-    return Run(side.folder or Path(side.label), config, metrics)
+    return Conditions(side.folder or Path(side.label), config, metrics)
 
 
 def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[str] | None:

@@ -76,7 +76,7 @@ class IncomparableError(StorageError):
 
 
 @dataclass(frozen=True)
-class Run:
+class Conditions:
     """A scored run: its folder, configuration and metrics.json."""
 
     folder: Path
@@ -93,7 +93,7 @@ class Run:
         return section
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> Conditions:
     """A run folder. Raises StorageError when it holds no metrics, with what to do."""
     if not (folder / METRICS).exists():
         raise StorageError(
@@ -102,7 +102,7 @@ def read_run(folder: Path) -> Run:
         )
     config = config_of(folder)
     refuse_enriched(folder, config)
-    return Run(folder, config, read_metrics(folder))
+    return Conditions(folder, config, read_metrics(folder))
 
 
 def refuse_enriched(folder: Path, config: RunConfig) -> None:
@@ -132,14 +132,16 @@ def config_of(folder: Path) -> RunConfig:
     return config
 
 
-def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
+def controls(base: Conditions, new: Conditions, sections: Iterable[str]) -> list[Difference]:
     """Differences in settings that must be the same for the compared sections."""
     sections = list(sections)
     options = scored_otherwise(base, new, sections).values()
     return [*run_controls(base, new, sections), *(one for found in options for one in found)]
 
 
-def scored_otherwise(base: Run, new: Run, sections: Iterable[str]) -> dict[str, list[Difference]]:
+def scored_otherwise(
+    base: Conditions, new: Conditions, sections: Iterable[str]
+) -> dict[str, list[Difference]]:
     """The sections whose options or judge differ, each with the differences. The other sections
     of the two runs can be compared all the same."""
     differing: dict[str, list[Difference]] = {}
@@ -164,8 +166,8 @@ def left_out(section: str, differences: Sequence[Difference], override: str = ""
 
 
 def comparable_sections(
-    base: Run,
-    new: Run,
+    base: Conditions,
+    new: Conditions,
     sections: Sequence[str],
     primary: Sequence[str],
     needed: Collection[str] = (),
@@ -185,7 +187,7 @@ def comparable_sections(
     return {name: left_out(name, found, override) for name, found in differing.items()}
 
 
-def run_controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
+def run_controls(base: Conditions, new: Conditions, sections: Iterable[str]) -> list[Difference]:
     """Differences in settings that must be the same for all sections, and in definitions of
     metrics."""
     pairs = {
@@ -214,7 +216,7 @@ JUDGED = ("judged", "rubrics")
 """The sections with a judge's verdicts."""
 
 
-def judge_of(run: Run, section: str = JUDGED[0]) -> Mapping[str, Any]:
+def judge_of(run: Conditions, section: str = JUDGED[0]) -> Mapping[str, Any]:
     """Who judged and how: as the scores say, else as config.json says; {} when no judge did."""
     scored = run.section(section).get("options", {}).get("judge")
     judge: Mapping[str, Any] = scored or run.config.judge
@@ -306,7 +308,7 @@ def _differences(base: Any, new: Any, name: str) -> list[Difference]:
 
 
 def remarks(
-    base: Run, new: Run, changes: Sequence[Difference], declared: Sequence[str]
+    base: Conditions, new: Conditions, changes: Sequence[Difference], declared: Sequence[str]
 ) -> list[str]:
     """Remarks on the configurations for a reader, in sentences."""
     notes = []
@@ -369,7 +371,7 @@ COARSER = 1.1
 """The ratio of supports a chunk from which two runs differ in the size of their chunks."""
 
 
-def _coarseness_note(base: Run, new: Run) -> str:
+def _coarseness_note(base: Conditions, new: Conditions) -> str:
     """What to say where the chunks of one run hold more gold supports each; "" where they do not.
 
     NDCG, precision and MAP count chunks, so between such runs they tell of the chunking too.
@@ -458,7 +460,9 @@ def _under(name: str, declared: str) -> bool:
     return f"{name}.".startswith(f"{declared}.") or _setting(name) == declared
 
 
-def shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str], list[str]]:
+def shared_sections(
+    base: Conditions, new: Conditions, asked: Sequence[str]
+) -> tuple[list[str], list[str]]:
     """Sections to compare, and notes on those that one run lacks.
 
     Raises StorageError when nothing is left, or a section that was asked for is not there.

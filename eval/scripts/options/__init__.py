@@ -172,12 +172,6 @@ history_option = click.option(
     "--retrieval-only: replay.",
 )
 
-scheduler_option = click.option(
-    "--scheduler",
-    metavar="tcp://…",
-    help="Score on the workers of this Dask scheduler (docs/scale.md).",
-)
-
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),

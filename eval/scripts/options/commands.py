@@ -129,7 +129,7 @@ _HEADINGS = {
     ),
     "Server and cost": (
         "--set --save-judge --max-error-rate --retry-errors --max-cost --offline --cache-dir --jobs"
-        " --embedding-model --scheduler"
+        " --embedding-model"
     ),
     _OTHER: "",
     "Output": (

@@ -20,9 +20,7 @@ def score_options(function: options.F, *, texts: bool = False) -> options.F:
     worst = "Show N texts that were judged wrongly, the clearest mistakes first."
     of_cases = (
         click.option("--worst-by", default=None, help="Metric that --worst sorts by."),
-        click.option(
-            "--jobs", type=click.IntRange(min=1), default=None, help="Number of processes."
-        ),
+        click.option("--jobs", type=click.IntRange(min=1), default=1, help="Number of processes."),
     )
     return options.decorated(
         function,
@@ -197,8 +195,6 @@ def score_command(section: str, **settings: Any) -> Callable[[Callable[..., Any]
     def make(function: Callable[..., Any]) -> Command:
         texts = section == "safety"
         function = options.decorated(function, _OF_SECTION[section])
-        if not texts:
-            function = options.scheduler_option(function)
         made: Command = command(**settings)(score_options(function, texts=texts))
         return made
 

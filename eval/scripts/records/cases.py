@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
-from hashlib import blake2b
+from collections.abc import Iterator
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -357,9 +356,6 @@ def _group_problems(groups: list[list[int]], supports: int) -> Iterator[Finding]
                 yield field, f"index {index} is out of range; allowed: {allowed}"
 
 
-HashOf = Callable[[str], int]
-"""Makes 64 bits of a case id: ``hash``, which differs between processes, or ``lasting_hash``."""
-
 Labels = dict[str, dict[str, Any]]
 """Fields from label files, by case id."""
 
@@ -406,13 +402,12 @@ def iter_case_blocks(
     end: int | None,
     decode: Decode[TestCase],
     hashes: array[int],
-    hash_of: HashOf = hash,
 ) -> Iterator[list[TestCase]]:
     """The same in lists of neighbours, a block of the file each.
 
     Sound lines are decoded a block at a time; a block in which anything is odd is read again line
     by line. Of the ids only a hash is kept (8 bytes a case), which tells whether to look closer:
-    ``hashes``, empty at first, takes them. ``hash_of``: makes them.
+    ``hashes``, empty at first, takes them.
     """
     blank = True
     order = TurnOrder()
@@ -420,9 +415,9 @@ def iter_case_blocks(
         blank = blank and block.data.isspace()
         cases = None if labels else _sound_cases(block, decode)
         if cases is None:
-            cases = list(_checked_cases(report, labels, hashes, hash_of, block))
+            cases = list(_checked_cases(report, labels, hashes, block))
         else:
-            hashes.extend(map(hash_of, map(_ID, cases)))
+            hashes.extend(map(hash, map(_ID, cases)))
         if any(map(_CONVERSATION, cases)):
             for case in cases:
                 order.add(case.conversation, case.turn, case.group)
@@ -430,17 +425,11 @@ def iter_case_blocks(
             order.leave()
         yield cases
     if recurs(hashes):
-        _report_repeats(path, report, hashes, hash_of, start, end)
+        _report_repeats(path, report, hashes, start, end)
     if order.problems:
         _report_turns(path, report, labels or {}, start, end)
     if blank and start == 0 and end is None:
         report(Problem(str(path), None, "", "contains no cases; write one JSON object a line"))
-
-
-def lasting_hash(text: str) -> int:
-    """64 bits of a text, the same in every process."""
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
 
 
 def _sound_cases(block: Block, decode: Decode[TestCase]) -> list[TestCase] | None:
@@ -486,7 +475,6 @@ def _report_repeats(
     path: Path,
     report: Report,
     hashes: array[int],
-    hash_of: HashOf,
     start: int,
     end: int | None,
 ) -> None:
@@ -497,7 +485,7 @@ def _report_repeats(
         address = part.address
         for number, line in lines_at(address, ignore, low, None if high < 0 else high):
             identity = canonical(parse_object(address, number, line, ignore) or {}).get("id")
-            if not isinstance(identity, str) or hash_of(identity) not in recurring:
+            if not isinstance(identity, str) or hash(identity) not in recurring:
                 continue
             other, first_number = first.setdefault(identity, (address, number))
             if (other, first_number) != (address, number):
@@ -529,7 +517,6 @@ def _checked_cases(
     report: Report,
     labels: Labels | None,
     hashes: array[int],
-    hash_of: HashOf,
     block: Block,
 ) -> Iterator[TestCase]:
     """The sound cases of a block, with every problem of the others reported."""
@@ -547,6 +534,6 @@ def _checked_cases(
             report(Problem(str(path), number, field, message))
         identity = raw.get("id")
         if isinstance(identity, str):
-            hashes.append(hash_of(identity))
+            hashes.append(hash(identity))
         if case is not None:
             yield case

@@ -158,10 +158,6 @@ def conversation_number(case: TestCase) -> int:
     return cluster_number(None if name is None else f"conversation: {name}")
 
 
-MOST_CLUSTERS = 1 << 58
-"""Above every cluster number; they are spread evenly below it."""
-
-
 @lru_cache(maxsize=1 << 12)
 def cluster_number(label: str | None) -> int:
     """A number for a cluster, the same in every process; 0 for a case by itself."""

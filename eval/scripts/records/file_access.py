@@ -154,11 +154,6 @@ def allow_addresses(addresses: Iterable[str]) -> None:
     _NAMED.update(address.rstrip("/") for address in addresses if address.strip("/ "))
 
 
-def allowed_addresses() -> frozenset[str]:
-    """The addresses that were named, for the workers of a run."""
-    return frozenset(_NAMED)
-
-
 def _is_named(address: str) -> bool:
     return any(address.startswith(f"{named}/") for named in _NAMED)
 

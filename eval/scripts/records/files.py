@@ -451,42 +451,6 @@ def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def kept_folder(parent: Path, prefix: str, key: str) -> Iterator[Path]:
-    """A folder that another call with the same key finds again when this one was broken off.
-
-    Links in it are removed: what is written there must not go elsewhere, whoever made the folder.
-    It goes when the block ends in order or with a StorageError, which would only come again, and
-    with it those of other keys whose owner is dead. Raises StorageError when another process works
-    on the same, or the folder cannot be made.
-    """
-    from filelock import FileLock, Timeout
-
-    folder = parent / f"{prefix}{key}"
-    _clear(parent, prefix, but=folder)
-    try:
-        if folder.is_symlink():
-            folder.unlink()
-        folder.mkdir(exist_ok=True)
-        lock = FileLock(folder / OWNER).acquire(timeout=0)
-    except Timeout:
-        raise StorageError(
-            f"{folder}: another process is working on this; wait until it ends."
-        ) from None
-    except OSError as error:
-        raise StorageError(f"{parent}: cannot be written ({error.strerror}).") from None
-    with lock:
-        for path in folder.iterdir():
-            if path.is_symlink():
-                path.unlink()
-        try:
-            yield folder
-        except StorageError:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _owned(parent: Path, prefix: str) -> tuple[Path, contextlib.ExitStack]:
     """A new folder and what holds its lock.
 
@@ -503,12 +467,12 @@ def _owned(parent: Path, prefix: str) -> tuple[Path, contextlib.ExitStack]:
     raise OSError(0, "other processes clear it away")
 
 
-def _clear(parent: Path, prefix: str, but: Path | None = None) -> None:
+def _clear(parent: Path, prefix: str) -> None:
     """Remove the folders whose lock is free. One that cannot be removed stays."""
     from filelock import FileLock, Timeout
 
     for folder in parent.glob(f"{prefix}*"):
-        if folder == but or (not (folder / OWNER).is_file() and _is_being_made(folder)):
+        if not (folder / OWNER).is_file() and _is_being_made(folder):
             continue
         with contextlib.suppress(Timeout, OSError), FileLock(folder / OWNER).acquire(timeout=0):
             shutil.rmtree(folder, ignore_errors=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+import msgspec
 
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.intervals import Interval
@@ -16,8 +18,6 @@ from records.results import TestResult
 from records.scores import Reasons, ScoreLine
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from rich.console import Console
 
 
@@ -29,49 +29,26 @@ class NothingToScore(CannotRun):
     """Raised when a run has no data for a section, as most runs: neither a fault nor a score."""
 
 
-class DamagedRange(StorageError):
-    """Raised when a file left by the scoring of a range is damaged."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path}: is damaged; start the same command again.")
-
-
-class Workers(Protocol):
-    """Processes that score ranges, on this machine or others, and how many at once."""
-
-    @property
-    def executor(self) -> Executor: ...
-
-    @property
-    def threads(self) -> int: ...
-
-
 @dataclass(frozen=True)
 class ScoringJob:
     """A run to be scored, with its set and labels.
 
-    ``jobs``: how many ranges it is cut into, None for as many as pay. ``executor``: where they are
-    scored, None for processes of this machine. ``console``: where a wait is shown. ``case_lines``:
-    write the lines of the cases in metrics.json after this section; who scores several sections
-    writes them once, after the last.
+    ``jobs``: processes that score. ``console``: where a wait is shown. ``case_lines``: write the
+    lines of the cases in metrics.json after this section; who scores several sections writes them
+    once, after the last.
     """
 
     folder: Path
     eval_set: Path
     labels_dir: Path
     seed: int = 0
-    jobs: int | None = None
-    executor: Executor | None = None
+    jobs: int = 1
     console: Console | None = None
     case_lines: bool = True
 
-    def on(self, workers: Workers | None, code: SectionScorer) -> ScoringJob:
+    def for_section(self, code: SectionScorer) -> ScoringJob:
         """Return the job as a section can run it, which may be in one process."""
-        if code.runs_on == "here":
-            return replace(self, jobs=1, executor=None)
-        if workers is not None:
-            return replace(self, jobs=self.jobs or workers.threads, executor=workers.executor)
-        return replace(self, jobs=1) if code.runs_on == "here or cluster" else self
+        return self if code.in_processes else replace(self, jobs=1)
 
 
 @dataclass(frozen=True)
@@ -82,14 +59,14 @@ class SectionScorer:
     options. ``scorer``: makes a scorer that has all it needs for a job. ``score``: scores a section
     without one, whose lines are no cases, and ``score_and_show`` prints it, too, from the script's
     options. ``as_run`` writes a plain data set as a run folder into a folder. ``show_more`` prints
-    what there is besides means. ``runs_on``: other local processes would have to load again
-    what the scorer holds, and those of others could not.
+    what there is besides means. ``in_processes``: false where each process would have to load again
+    what the scorer holds, or an answer is scored with those before it.
     """
 
     options: type[Any]
     scorer: Callable[[ScoringJob, Any], Scorer] | None = None
     show_more: Callable[[Console, Mapping[str, Any]], None] | None = None
-    runs_on: Literal["anywhere", "here or cluster", "here"] = "anywhere"
+    in_processes: bool = True
     score: Callable[[ScoringJob, Any], dict[str, Any]] | None = None
     score_and_show: Callable[[Mapping[str, Any], ScoreOutput], dict[str, Any]] | None = None
     as_run: Callable[[Path, Path], Path] | None = None
@@ -175,22 +152,6 @@ class TurnScorer(Protocol):
 
 
 @runtime_checkable
-class RangeScorer(Scorer, Protocol):
-    """A scorer that works on each range of a cluster separately and leaves a result for the run,
-    such as vectors. Every range sees the same, so that its numbers do not depend on who did what.
-    """
-
-    def for_range(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> RangeScorer:
-        """In a worker: the scorer of one range, made ready for its cases and results."""
-
-    def partial_result(self) -> bytes:
-        """In a worker: the result of the range besides its lines."""
-
-    def gather(self, files: Sequence[Path]) -> None:
-        """At home: take what the ranges left, in order."""
-
-
-@runtime_checkable
 class FailureScorer(Protocol):
     """A scorer that also scores failed calls and asked questions without a result. In the other
     sections these have no scores."""
@@ -209,12 +170,12 @@ class SparseScorer(Protocol):
         """These metrics, and why they usually have no score."""
 
 
-class ScoreRow(NamedTuple):
+class ScoreRow(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """A scorer's result for one answer: a score for each of its metrics, in their order.
 
     ``reasons``: (metric, why) for metrics without a score, ``name@*`` for one at every cut-off,
-    ``*`` for all. ``slices``: slices that the result belongs to besides its case's. A scorer may
-    hand out the same row object again for an equal outcome; it is then encoded and counted once.
+    ``*`` for all. ``slices``: slices that the result belongs to besides its case's. Equal rows
+    are encoded and counted once.
     ``status``: of the score line, where the values do not tell it: the call failed although there
     are scores, or the answer could not be read.
     """

@@ -119,4 +119,4 @@ def _make_scorer(job: ScoringJob, options: CustomOptions) -> _PluginScorer:
     return _PluginScorer(options.custom)
 
 
-SECTION = SectionScorer(options=CustomOptions, scorer=_make_scorer, runs_on="here")
+SECTION = SectionScorer(options=CustomOptions, scorer=_make_scorer, in_processes=False)

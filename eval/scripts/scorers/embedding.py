@@ -8,7 +8,7 @@ it every vector lies in the embedder's cache, and scoring case by case embeds no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,7 +30,7 @@ from records.results import RetrievedChunk, TestResult, iter_results
 from records.runs import CACHE_DIR, EVAL_SET, RESULTS, results_file
 from scorers.abstention import decide
 from scorers.common import in_rank_order, row_of, with_known_passages
-from scorers.contract import CannotRun, DamagedRange, Evidence, ScoreRow, ScoringJob, SectionScorer
+from scorers.contract import CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
 
 if TYPE_CHECKING:
     from ragmetrics.embedding import Steps, Vectors
@@ -114,31 +114,6 @@ class EmbeddingScorer:
                 vectors = vectors_of(self.embed, [text for _, texts in waiting for text in texts])
                 waiting = list(_advance(waiting, vectors))
         return count
-
-    def for_range(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> EmbeddingScorer:
-        """In a worker: a scorer with the vectors of one range. They depend on the range and on
-        what was kept before, not on what the same worker did earlier."""
-        assert isinstance(self.embed, Embedder)
-        apart = replace(self, embed=self.embed.apart())
-        try:
-            apart.warm((case, result) for case, result in pairs if result.status == "ok")
-        except EmbeddingUnavailable as error:
-            raise CannotRun(str(error)) from None
-        return apart
-
-    def partial_result(self) -> bytes:
-        """In a worker: the new vectors of the range."""
-        assert isinstance(self.embed, Embedder)
-        return self.embed.new_vectors()
-
-    def gather(self, files: Sequence[Path]) -> None:
-        """At home: keep the vectors of all ranges; of those of one text the first counts."""
-        assert isinstance(self.embed, Embedder)
-        for path in files:
-            try:
-                self.embed.keep(path.read_bytes())
-            except (OSError, ValueError) as error:
-                raise DamagedRange(path) from error
 
     def _steps(self, case: TestCase, result: TestResult) -> Steps:
         return embedding.score_case(
@@ -225,8 +200,6 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
             options.hallucination_threshold,
             options.window_threshold,
         )
-        if job.executor is not None:
-            return scorer  # each range embeds what it needs
         pairs = answered(job.folder, job.eval_set, job.labels_dir)
         if job.console is None or not job.console.is_terminal:
             scorer.warm(pairs)
@@ -311,5 +284,5 @@ def _wrong(item: Any) -> Iterator[tuple[str, str]]:
 
 
 SECTION = SectionScorer(
-    options=EmbeddingOptions, scorer=_make_scorer, runs_on="here or cluster", as_run=as_run
+    options=EmbeddingOptions, scorer=_make_scorer, in_processes=False, as_run=as_run
 )

@@ -532,5 +532,5 @@ SECTION = SectionScorer(
     options=JudgedOptions,
     scorer=_scorer_of,
     show_more=_show_more,
-    runs_on="here",
+    in_processes=False,
 )

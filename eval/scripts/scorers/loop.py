@@ -2,63 +2,95 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
+import errno
 import os
-import platform
-import shutil
+import signal
+import threading
+import time
 from array import array
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import zip_longest
+from itertools import compress, groupby
+from operator import attrgetter
 from pathlib import Path
-from stat import S_ISREG
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
 from decisions.case_lines import update_case_lines
-from ragmetrics.stats.arrays import NDArray, np
-from ragmetrics.stats.counted import CountedValues
-from ragmetrics.stats.tally import Slices, Tally
-from records.asked import asked_cases, asked_counts
-from records.cases import Labels, ignore, iter_cases
-from records.clusters import MOST_CLUSTERS, cluster_number, clustered_by
+from ragmetrics.stats.arrays import np
+from ragmetrics.stats.tally import (
+    FAILED,
+    Facets,
+    Slices,
+    Tally,
+    Value,
+    average,
+    facets_of,
+    slices_of,
+)
+from records.asked import asked_cases, asked_counts, is_missing
+from records.cases import TestCase
+from records.clusters import (
+    cluster_number,
+    clustered_by,
+    conversation_number,
+    label_of,
+    passing_number,
+)
 from records.errors import Problem, StorageError, Unreachable
-from records.file_access import allow_addresses, allowed_addresses
-from records.files import kept_folder, scratch_folder, sha256_file
-from records.joining import Absent, OutOfOrderError, Work, join_stream, split
-from records.labels import labels_sha256, read_labels, unknown_labels
+from records.files import scratch_folder, sha256_file
+from records.labels import labels_sha256
 from records.metrics import update_metrics
-from records.profiles import maps_passages
-from records.results import UNREADABLE, RunConfig
-from records.runs import CONFIG, SCORES, VERDICTS, known_config, results_file
-from records.scores import ScoreLine, read_own_scores
-from records.shards import changed_at, size_of
-from scorers.contract import Aggregator, DamagedRange, FailureScorer, RangeScorer, Scorer
-from scorers.ranges import ScoredRange, score_range
+from records.profiles import forget_unmapped, maps_passages
+from records.results import UNREADABLE, TestResult, is_root_failure
+from records.run import Absent, Joined, OutOfOrderError, Run
+from records.runs import SCORES, results_file
+from records.scores import (
+    CALL_FAILED,
+    NO_RESULT,
+    Reasons,
+    ScoreLine,
+    encode_head,
+    encode_lines,
+    encode_scores,
+    read_own_scores,
+)
+from scorers.contract import (
+    NOTHING,
+    Aggregator,
+    BlockScorer,
+    Earlier,
+    FailureScorer,
+    ScoreOutcome,
+    Scorer,
+    ScoreRow,
+    SparseScorer,
+    TurnScorer,
+)
 from scorers.variation import stability, turn_loss
-from scorers.workers import code_versions, how_it_ended, opened, sealed, sent, worker_pool
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
+    from concurrent.futures import Future
 
+_SCRATCH = ".scores."
 
-POOL_FROM = 200 * 1024 * 1024
-"""Bytes of results from which a second process pays for its own start and for the joining."""
+_NOT_READ = "the answer could not be read"
 
-MOST_JOBS = 4
+_MOST_ROWS = 4096
+"""Distinct rows that wait before they are handed over to the tally."""
 
-_RANGE = 32 * 1024 * 1024
-"""Bytes of results of a range that goes to a cluster: a task costs 10 ms there."""
+_CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
+_CONVERSATION = attrgetter("conversation")
 
-_POOL_RANGE = 256 * 1024 * 1024
-"""The same of one that goes to a process of this machine: its memory grows with its results."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What only writing can fail with."""
 
-COPIED = 1 << 20
+_ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[ScoreOutcome]]
 
-_SCRATCH, _KEPT = ".scores.", ".ranges."
+_Scored = tuple[list[TestCase], list[TestResult], list[ScoreOutcome]]
 
 
 def results_of(folder: Path) -> Path:
@@ -76,65 +108,34 @@ def score_run(
     *,
     labels_dir: Path | None = None,
     seed: int = 0,
-    jobs: int | None = None,
-    executor: Executor | None = None,
+    jobs: int = 1,
     case_lines: bool = True,
 ) -> dict[str, Any]:
     """Score every result of a run; write scores/<section>.jsonl and the section of metrics.json.
 
-    ``jobs``: ranges that the results are cut into, None for as many as pay. ``executor``: where
-    they are scored, such as a cluster's that sees the same folders; None: this process, or worker
-    processes of its own for several ranges. What an executor scored before it was lost is taken up
-    by the next call. ``case_lines``: as of a ScoringJob. Returns the section. Raises StorageError,
-    with nothing written, when the run is incomplete or any line of the set, the labels or the
-    results has a problem.
+    ``jobs``: processes that score, with the same bytes. ``case_lines``: as of a ScoringJob. Returns
+    the section. Raises StorageError, with nothing written, when the run is incomplete or any line
+    of the set, the labels or the results has a problem.
     """
-    results = results_of(folder)
-    problems: list[Problem] = []
-    labels, label_places = read_labels(labels_dir, problems.append, eval_set)
-    whole = Work(results, eval_set)
-    scores = folder / SCORES
-    config = known_config(folder)
-    set_sha256 = sha256_file(eval_set)
-    absent: Absent | None = None
-    if isinstance(scorer, FailureScorer):
-        asked_of_run = asked_cases(config, set_sha256, lambda: iter_cases(eval_set, ignore, labels))
-        absent = asked_of_run.absent if asked_of_run else None
-    labels_hash = labels_sha256(labels_dir, eval_set)
-    processes = _processes(jobs, whole)
-    works = _works(whole, processes, executor)
-    with (
-        scratch_folder(folder, _SCRATCH)
-        if executor is None
-        else kept_folder(
-            folder,
-            f"{_KEPT}{scorer.section}.",
-            _key(folder, works, scorer, set_sha256, labels_hash),
-        )
-    ) as temporary:
-        task = _RangeTask(
-            scorer,
-            labels,
-            absent,
-            executor is not None,
-            allowed_addresses(),
-            not maps_passages(config),
-        )
-        parts = _score_parts(works, whole, task, temporary, processes, executor)
-        for part in parts:
-            problems.extend(part.problems)
-        if labels and not problems:
-            asked = set().union(*(part.ids for part in parts))
-            problems.extend(unknown_labels(labels, label_places, eval_set, asked))
-        if problems:
+    results_of(folder)
+    jobs = 1 if isinstance(scorer, TurnScorer) else jobs
+    run = Run(folder, eval_set, labels_dir, lean=jobs == 1)
+    set_sha256, labels_hash = sha256_file(eval_set), labels_sha256(labels_dir, eval_set)
+    cases = run.cases
+    with scratch_folder(folder, _SCRATCH) as temporary:
+        scored = _score_in_order(run, scorer, set_sha256, temporary / "lines.jsonl", jobs)
+        if problems := run.problems + scored.problems:
             raise StorageError.from_problems(problems)
-        section = _section(parts, scorer, seed)
-        if isinstance(scorer, RangeScorer) and parts[0].stored:
-            scorer.gather([part.rows.with_suffix(_MORE) for part in parts])
-        header = _header(folder, config, set_sha256, labels_hash, parts)
-        parts[0].rows.with_suffix(_DONE).unlink(missing_ok=True)  # its rows become the file
-        _join_files([part.rows for part in parts], scores / f"{scorer.section}.jsonl")
-    if max(sum((part.results for part in parts), Counter()), default=1) > 1:
+        section = _section(scored, scorer, seed)
+        header = _header(run, set_sha256, labels_hash, scored)
+        target = folder / SCORES / f"{scorer.section}.jsonl"
+        try:
+            target.parent.mkdir(exist_ok=True)
+            os.replace(scored.path, target)
+        except OSError as error:
+            raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
+    del cases, run
+    if max(scored.results, default=1) > 1:
         section["stability"] = stability(folder, scorer.section, scorer.metrics)
     update_metrics(folder, scorer.section, section, header, case_lines=case_lines)
     if case_lines:
@@ -142,398 +143,398 @@ def score_run(
     return section
 
 
-def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[str, Any]:
-    if parts[0].stored:
-        portions = _counted_portions(parts)
-        tally = Tally.merged([part.tally for part in parts], portions)
-    else:
-        tally = parts[0].tally
-        for part in parts[1:]:
-            tally.merge(part.tally)
-    section = {"options": scorer.options | {"seed": seed}} | tally.summary(scorer.metrics)
-    section["clustered_by"] = clustered_by(tally.shared_clusters())
-    if any(part.has_turns for part in parts):
-        section["turn_loss"] = turn_loss(_score_lines(parts), scorer.metrics)
-    if isinstance(scorer, Aggregator):
-        return scorer.aggregate(section, _score_lines(parts), seed)
-    return section
+class _ScoredRun:
+    """What is known of a run beside its score lines, which are in a temporary file."""
 
+    def __init__(self, path: Path, width: int) -> None:
+        self.path = path
+        self.tally = Tally(width)
+        self.cases: list[TestCase] = []
+        """The case of each line."""
+        self.results: Counter[int] = Counter()
+        """How many cases have n results, by n."""
+        self.errors = 0
+        self.unreadable = 0
+        """Answers that could not be read."""
+        self.problems: list[Problem] = []
 
-def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[ScoreLine]:
-    """The score lines in order, each with the numbers of its case's cluster and conversation."""
-    for part in parts:
-        numbers = zip_longest(*_numbers_of(part), range(part.lines), fillvalue=0)
-        for line, (conversation, turn, _) in zip(read_own_scores(part.rows), numbers, strict=True):
+    def take(self, path: Path, cases: Sequence[TestCase], results: Sequence[TestResult]) -> None:
+        """Count the results of a block, and report those that are there twice."""
+        self.cases += cases
+        there = [
+            case.id for case, result in zip(cases, results, strict=True) if not is_missing(result)
+        ]
+        self.results.update(Counter(there).values())
+        if len(set(there)) < len(there):
+            self.problems += _twice(path, results)
+        unscored = [result for result in results if result.status != "ok"]
+        self.unreadable += sum(result.status == UNREADABLE for result in unscored)
+        self.errors += sum(is_root_failure(r) and not is_missing(r) for r in unscored)
+
+    def lines(self) -> Iterator[ScoreLine]:
+        """The score lines, each with the numbers of its case's cluster and conversation."""
+        for line, case in zip(read_own_scores(self.path), self.cases, strict=True):
             line.cluster_number = cluster_number(line.cluster)
-            line.conversation, line.turn = conversation, turn
+            line.conversation, line.turn = conversation_number(case), case.turn or 0
             yield line
 
 
+def _score_in_order(run: Run, scorer: Scorer, set_sha256: str, path: Path, jobs: int) -> _ScoredRun:
+    absent: Absent | None = None
+    if isinstance(scorer, FailureScorer):
+        asked = asked_cases(run.config, set_sha256, run.cases.values)
+        absent = asked.absent if asked else None
+    for answers in (run.answers, run.sorted_answers):
+        scored = _ScoredRun(path, len(scorer.metrics))
+        with contextlib.suppress(OutOfOrderError):
+            _score(answers(scored.problems.append, absent), run, scorer, scored, jobs)
+            break
+    return scored
+
+
+def _score(
+    joined: Iterator[Joined], run: Run, scorer: Scorer, scored: _ScoredRun, jobs: int
+) -> None:
+    """Score each answer to a line of the file, and count it."""
+    score_all = _way_of(scorer, unmapped=not maps_passages(run.config))
+    encoder = _ScoreLineEncoder(scorer, scored.tally)
+    try:
+        file = open(scored.path, "wb")  # noqa: SIM115 - a scorer's own OSError is not caught
+    except OSError as error:
+        raise _cannot_write(run, error) from None
+    with contextlib.closing(_Lines(file, run)) as lines:
+        for cases, results, outcomes in _scored_by(score_all, joined, jobs):
+            scored.take(run.results, cases, results)
+            lines.write(encoder.enter(cases, results, outcomes, list(map(label_of, cases))))
+        encoder.close()
+
+
+class _Lines:
+    """Writes score lines; a full disk is told with the run's folder."""
+
+    def __init__(self, file: IO[bytes], run: Run) -> None:
+        self._file, self._run = file, run
+
+    def write(self, text: bytes) -> None:
+        try:
+            self._file.write(text)
+        except OSError as error:
+            raise _cannot_write(self._run, error) from None
+
+    def close(self) -> None:
+        try:
+            self._file.close()
+        except OSError as error:
+            raise _cannot_write(self._run, error) from None
+
+
+def _cannot_write(run: Run, error: OSError) -> StorageError:
+    return StorageError(
+        f"{run.folder}: the scores cannot be written ({error.strerror}); make room and score again."
+    )
+
+
+def _section(scored: _ScoredRun, scorer: Scorer, seed: int) -> dict[str, Any]:
+    tally = scored.tally
+    section = {"options": scorer.options | {"seed": seed}} | tally.summary(scorer.metrics)
+    section["clustered_by"] = clustered_by(tally.shared_clusters())
+    if any(map(_CONVERSATION, scored.cases)):
+        section["turn_loss"] = turn_loss(scored.lines(), scorer.metrics)
+    if isinstance(scorer, Aggregator):
+        return scorer.aggregate(section, scored.lines(), seed)
+    return section
+
+
 def _header(
-    folder: Path,
-    config: RunConfig,
-    set_sha256: str,
-    labels_hash: str | None,
-    parts: Sequence[ScoredRange],
+    run: Run, set_sha256: str, labels_hash: str | None, scored: _ScoredRun
 ) -> dict[str, Any]:
-    results = sum((part.results for part in parts), Counter())
-    stopped = config.run.get("stopped")
+    stopped = run.config.run.get("stopped")
     return {
         **({"stopped": stopped} if stopped else {}),
-        "run_id": folder.resolve().name,
-        "config_hash": config.config_hash,
+        "run_id": run.folder.resolve().name,
+        "config_hash": run.config.config_hash,
         "eval_set_sha256": set_sha256,
         "labels_sha256": labels_hash,
-        **asked_counts(config, results),
-        "cases": results.total(),
-        "errors": sum(part.errors for part in parts),
-        UNREADABLE: sum(part.unreadable for part in parts),
+        **asked_counts(run.config, scored.results),
+        "cases": scored.results.total(),
+        "errors": scored.errors,
+        UNREADABLE: scored.unreadable,
     }
 
 
-def _join_files(parts: Sequence[Path], target: Path) -> None:
-    """Put the parts one behind the other at ``target``, which appears whole or not at all."""
-    try:
-        target.parent.mkdir(exist_ok=True)
-        with open(parts[0], "ab") as file:
-            for part in parts[1:]:
-                with open(part, "rb") as more:
-                    shutil.copyfileobj(more, file, COPIED)
-                part.unlink()  # the disk need not have room for all lines twice
-        os.replace(parts[0], target)
-    except OSError as error:
-        raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
+def _way_of(scorer: Scorer, *, unmapped: bool) -> _ScoreAll:
+    """Scores a block of answers. ``unmapped``: no passages were ever read from an answer, so that
+    an empty list says nothing."""
+    way: _ScoreAll = partial(_one_by_one, scorer)
+    if isinstance(scorer, BlockScorer):
+        way = scorer.score_all
+    elif isinstance(scorer, TurnScorer):
+        way = _TurnByTurn(scorer)
+    if unmapped:
+        way = partial(_without_lists, way)
+    return partial(_outcomes, way, _WithoutAnswer(scorer))
 
 
-def _processes(jobs: int | None, whole: Work) -> int:
-    """One process for small runs."""
-    if jobs is not None:
-        return jobs
-    return 1 if size_of(whole.results) < POOL_FROM else min(MOST_JOBS, os.cpu_count() or 1)
-
-
-def _works(whole: Work, processes: int, executor: Executor | None) -> list[Work]:
-    """The ranges that the whole is scored in."""
-    if executor is not None:
-        return split(whole, max(processes, -(-size_of(whole.results) // _RANGE)))
-    if processes == 1:
-        return [whole]
-    return split(whole, max(processes, -(-size_of(whole.results) // _POOL_RANGE)))
-
-
-def _key(
-    folder: Path,
-    works: Sequence[Work],
-    scorer: Scorer,
-    set_sha256: str,
-    labels_hash: str | None,
-) -> str:
-    """Another one where anything is another on which the ranges' scores depend."""
-    files = [changed_at(works[0].results)]
-    for name in (CONFIG, VERDICTS):
-        files += [changed_at(folder / name)] if (folder / name).exists() else [(0, 0)]
-    parts: list[Any] = [code_versions(), scorer.options, set_sha256, labels_hash, files]
-    parts += [[work.start, work.end, work.cases_start, work.cases_end] for work in works]
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-
-
-def _share_ids(parts: Sequence[ScoredRange]) -> bool:
-    """True when two ranges have a case id in common, which none of them could see.
-
-    Looks at a portion of all hashes at a time, to save memory.
-    """
-    files = [part.rows.with_suffix(_IDS) for part in parts]
-    files = [path for path in files if path.stat().st_size]
-    total = sum(path.stat().st_size // 8 for path in files)
-    portions = 1 + total // _PORTION
-    edges = np.linspace(-(2.0**63), 2.0**63, portions + 1)[1:-1].astype(np.int64)
-    places = []
-    for path in files:
-        column = np.memmap(path, dtype=np.int64, mode="r")
-        places.append([0, *np.searchsorted(column, edges).tolist(), len(column)])
-        del column
-    for portion in range(portions):
-        hashes = np.concatenate(
-            [
-                np.fromfile(path, np.int64, of[portion + 1] - of[portion], offset=8 * of[portion])
-                for path, of in zip(files, places, strict=True)
-            ]
-            or [np.zeros(0, np.int64)]
-        )
-        if len(np.unique(hashes)) < len(hashes):
-            return True
-    return False
-
-
-_PORTION = 1 << 18
-"""Entries of the files of all ranges that are looked at together."""
-
-
-def _score_parts(
-    works: Sequence[Work],
-    whole: Work,
-    task: _RangeTask,
-    folder: Path,
-    processes: int,
-    executor: Executor | None,
-) -> list[ScoredRange]:
-    """Score the whole in one range here, or in several elsewhere, in order.
-
-    Whatever is unusual (a problem, another order) is done again in one process, which gives every
-    message with its line number.
-    """
-    if len(works) > 1 or executor is not None:
-        import numpy  # noqa: F401 - every process needs it; those that are forked have it then
-
-        width, sealed_task = len(task.scorer.metrics), sealed(task)
-        numbers = range(len(works))
-        waiting = [n for n in numbers if _left_in(folder, n, width) is None]
-        try:
-            if executor is None:
-                _score_in_pool(folder, works, sealed_task, processes, width)
-            else:
-                shared = [sent(executor, sealed_task)] * len(waiting)
-                tasks = waiting, [works[n] for n in waiting], shared
-                deque(executor.map(partial(_score_task, folder), *tasks), maxlen=0)
-            parts = [_scored_range(folder, n, width) for n in numbers]
-            if not any(part.faulty for part in parts) and not _share_ids(parts):
-                return parts
-        except OutOfOrderError:
-            pass
-    score = partial(
-        score_range,
-        scorer=task.scorer,
-        labels=task.labels,
-        folder=folder,
-        absent=task.absent,
-        unmapped=task.unmapped,
-    )
-    try:
-        return [score(whole)]
-    except OutOfOrderError:
-        return [score(whole, ordered=False)]
-
-
-def _score_in_pool(
-    folder: Path, works: Sequence[Work], task: bytes, processes: int, width: int
-) -> None:
-    """Score ranges in processes of this machine.
-
-    When one is killed, usually since memory ran out, the ranges without a result are scored once
-    more, one at a time, by one fresh process. This process does not: it would be killed, too.
-    Raises Unreachable when that one dies as well.
-    """
-    from concurrent.futures import BrokenExecutor  # slow to load
-
-    score = partial(_score_task, folder)
-    with (
-        suppress(BrokenExecutor, MemoryError),
-        worker_pool(min(len(works), processes), task) as pool,
-    ):
-        deque(pool.map(score, range(len(works)), works), maxlen=0)
+def _scored_by(score_all: _ScoreAll, joined: Iterator[Joined], jobs: int) -> Iterator[_Scored]:
+    """Blocks with their outcomes, in order; ``jobs`` processes score them."""
+    if jobs == 1:
+        for cases, results in joined:
+            yield cases, results, score_all(cases, results)
         return
+    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor  # slow to load
     from multiprocessing import active_children
 
-    number, others, worker = 0, active_children(), None
-    try:
-        with worker_pool(1, task) as pool:
-            for number, work in enumerate(works):
-                if _left_in(folder, number, width) is None:
-                    scored = pool.submit(score, number, work)
-                    mine = [child for child in active_children() if child not in others]
-                    worker = mine[0] if mine else worker
-                    scored.result()
-    except (BrokenExecutor, MemoryError) as error:
-        why = "ran out of memory"
-        if isinstance(error, BrokenExecutor):
-            why = how_it_ended(worker.exitcode if worker else None)
-        work = works[number]
-        raise Unreachable(
-            f"{work.results}: range {number + 1} of {len(works)} (bytes {work.start} to "
-            f"{work.end}) was tried twice in a worker process, which {why}. Nothing was written: "
-            "free memory, or score with --jobs 1."
-        ) from None
+    others = active_children()
+    with ProcessPoolExecutor(jobs, initializer=_begin, initargs=(score_all, os.getpid())) as pool:
+        waiting: deque[tuple[Joined, Future[list[ScoreOutcome]]]] = deque()
+        try:
+            for block in joined:
+                waiting.append((block, pool.submit(_score_block, *block)))
+                while len(waiting) > _AHEAD * jobs:
+                    (cases, results), outcomes = waiting.popleft()
+                    yield cases, results, outcomes.result()
+            for (cases, results), outcomes in waiting:
+                yield cases, results, outcomes.result()
+        except BrokenExecutor:
+            raise Unreachable(
+                "a worker process was killed, or ran out of memory. Nothing was written: free "
+                "memory, or score with --jobs 1."
+            ) from None
+        except BaseException:
+            for process in active_children():
+                if process not in others:
+                    process.kill()  # it may be busy for long
+            raise
 
 
-class _RangeTask(msgspec.Struct, frozen=True):
-    """What all ranges of a run need. ``resident``: the workers go on when the run is scored."""
+_AHEAD = 4
+"""Blocks of each process that are read before they are scored."""
 
-    scorer: Scorer
-    labels: Labels
-    absent: Absent | None
-    resident: bool
-    addresses: frozenset[str]
-    """Below which parts may be opened."""
-    unmapped: bool
+_way: _ScoreAll
+"""In a worker process: scores a block."""
 
 
-_ROWS, _DONE, _IDS = ".jsonl", ".part", ".ids"
-_NUMBERS = (".conversations", ".turns")
-_COUNTED, _MORE = ".counted", ".more"
-"""Files of a range: its score lines, the rest of what it gave, the hashes of the ids of its cases,
-the turns of its lines, what was counted, and what its scorer leaves for the run."""
+def _begin(score_all: _ScoreAll, parent: int) -> None:
+    """Begin a worker: the process that started it says what Ctrl+C means, and it ends with it."""
+    global _way
+    _way = score_all
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-def _file_of(folder: Path, number: int, kind: str) -> Path:
-    return folder / f"{number}{kind}"
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
-class _RangeSums(msgspec.Struct):
-    """The file that says that a range is done: what it gave besides its other files, and the bytes
-    of these. It is read as data of these types, from a folder that anybody may have made."""
-
-    table: bytes
-    slices: list[Slices]
-    results: dict[int, int]
-    errors: int
-    unreadable: int
-    ids: set[str]
-    has_turns: bool
-    lines: int
-    faulty: bool
-    """There are problems; one process tells them all."""
-    sizes: dict[str, int]
+def _score_block(cases: Sequence[TestCase], results: Sequence[TestResult]) -> list[ScoreOutcome]:
+    return _way(cases, results)
 
 
-def _left_in(folder: Path, number: int, width: int) -> _RangeSums | None:
-    """What a range of ``width`` metrics left; None when it is not done, or a file is damaged."""
-    try:
-        content = _file_of(folder, number, _DONE).read_bytes()
-        sums = msgspec.msgpack.decode(content, type=_RangeSums)
-        sizes = {kind: _file_of(folder, number, kind).lstat() for kind in sums.sizes}
-    except (OSError, ValueError):
-        return None
-    sound = (
-        sums.sizes.keys() >= {_ROWS, *_WIDTH_OF}
-        and all(S_ISREG(stat.st_mode) for stat in sizes.values())
-        and all(sums.sizes[kind] == stat.st_size for kind, stat in sizes.items())
-        and not any(sums.sizes[kind] % entry for kind, entry in _WIDTH_OF.items())
-        and all(sums.sizes[kind] in (0, 8 * sums.lines) for kind in _NUMBERS)
-        and len(sums.table) % (8 * width) == 0
-    )
-    return sums if sound else None
+class _ScoreLineEncoder:
+    """Takes the outcomes of blocks of results, in order."""
 
+    def __init__(self, scorer: Scorer, tally: Tally) -> None:
+        self._names = tuple(metric.name for metric in scorer.metrics)
+        self._usual = scorer.usual_reasons if isinstance(scorer, SparseScorer) else ()
+        self._head = encode_head(self._names, self._usual)
+        self._tally = tally
+        self._rows: list[ScoreRow] = []
+        self._texts: list[bytes] = []
+        """The middle of a score line for each row."""
+        self._number_of: dict[ScoreRow, int] = {}
+        self._facets: dict[Facets, int] = {}
+        self._row_of_case, self._facets_of_case = array("i"), array("i")
+        self._clusters = array("q")
 
-def _scored_range(folder: Path, number: int, width: int) -> ScoredRange:
-    sums = _left_in(folder, number, width)
-    if sums is None:
-        raise DamagedRange(_file_of(folder, number, _DONE))
-    table = np.frombuffer(sums.table, "<f8").reshape(-1, width)
-    return ScoredRange(
-        Tally.restored(table, sums.slices),
-        _file_of(folder, number, _ROWS),
-        Counter(sums.results),
-        sums.errors,
-        sums.unreadable,
-        sums.ids,
-        has_turns=sums.has_turns,
-        stored=True,
-        faulty=sums.faulty,
-        lines=sums.lines,
-    )
+    def enter(
+        self,
+        cases: Sequence[TestCase],
+        results: Sequence[TestResult],
+        outcomes: Sequence[ScoreOutcome],
+        clusters: Sequence[str | None],
+    ) -> bytes:
+        """Count a block, each result with the cluster of its case, and return its score lines.
 
-
-def _score_task(folder: Path, number: int, work: Work, shared: bytes | None = None) -> None:
-    """In a worker: score one range. Its files appear whole, the one that says it is done last; who
-    does it a second time, since a worker seemed to be lost, writes the same."""
-    task: _RangeTask = opened(shared)
-    allow_addresses(task.addresses)
-    if not folder.is_dir():
-        raise StorageError(
-            f"{folder.parent}: cannot be read on worker {platform.node()}; all machines must see "
-            "the run under the same path."
+        ``status``: scored when any metric has a score, failed when the bot's call failed,
+        unreadable when its answer could not be read, else not_applicable. A score that is null is
+        explained in ``reasons``. Repeats of a case stand together and have the same case object; it
+        is counted once, with the mean of each metric.
+        """
+        number_of = self._number_of
+        for row, _ in outcomes:
+            if row not in number_of:
+                self._take(row)
+        numbers = [number_of[row] for row, _ in outcomes]
+        texts = self._texts
+        text = encode_lines(
+            map(_CASE_ID, cases),
+            map(_REPEAT, results),
+            clusters,
+            [texts[number] for number in numbers],
+            [evidence for _, evidence in outcomes],
+            self._head,
         )
-    own = folder / f"{number}-{os.urandom(16).hex()}"
-    scorer, joined = task.scorer, partial(join_stream, work, task.labels, ignore)
-    if isinstance(scorer, RangeScorer):
-        pairs = (pair for cases, results in joined() for pair in zip(cases, results, strict=True))
-        scorer = scorer.for_range(pairs)
-    part = score_range(
-        work,
-        scorer=scorer,
-        labels=task.labels,
-        folder=folder,
-        absent=task.absent,
-        unmapped=task.unmapped,
-        rows=own.with_suffix(_ROWS),
-        resident=task.resident,
-    )
-    np.sort(np.frombuffer(part.hashes, np.int64)).tofile(own.with_suffix(_IDS))
-    for column, kind in zip((part.conversations, part.turns), _NUMBERS, strict=True):
-        own.with_suffix(kind).write_bytes(column)
-    _write_counted(own.with_suffix(_COUNTED), part.tally.release())
-    if isinstance(scorer, RangeScorer):
-        own.with_suffix(_MORE).write_bytes(scorer.partial_result())
-    written = [path for path in map(own.with_suffix, (_ROWS, *_WIDTH_OF, _MORE)) if path.exists()]
-    table, slices = part.tally.rows_and_slices()
-    sums = _RangeSums(
-        table.astype("<f8").tobytes(),
-        slices,
-        part.results,
-        part.errors,
-        part.unreadable,
-        part.ids,
-        part.has_turns,
-        part.lines,
-        bool(part.problems),
-        {path.suffix: path.stat().st_size for path in written},
-    )
-    own.with_suffix(_DONE).write_bytes(msgspec.msgpack.encode(sums))
-    for path in (*written, own.with_suffix(_DONE)):
-        os.replace(path, _file_of(folder, number, path.suffix))
+        self._head = b""
+        if len(set(map(_CASE_ID, cases))) < len(cases):
+            cases, numbers = self._averages(cases, [outcome[0] for outcome in outcomes])
+            clusters = list(map(label_of, cases))
+        self._row_of_case.extend(numbers)
+        self._clusters.extend(map(passing_number, clusters))
+        known = self._facets
+        self._facets_of_case.extend(
+            [known.setdefault(f, len(known)) for f in map(facets_of, cases)]
+        )
+        if len(self._rows) >= _MOST_ROWS:
+            self.close()
+        return text
+
+    def _take(self, row: ScoreRow) -> int:
+        """The number of a new row."""
+        self._number_of[row] = number = len(self._rows)
+        self._rows.append(row)
+        self._texts.append(_encode(row, self._names, self._usual))
+        return number
+
+    def _averages(
+        self, cases: Sequence[TestCase], rows: Sequence[ScoreRow]
+    ) -> tuple[list[TestCase], list[int]]:
+        """Each case once, with the number of the mean of its repeats."""
+        once, numbers = [], []
+        for _, group in groupby(zip(cases, rows, strict=True), key=lambda pair: pair[0].id):
+            pairs = list(group)
+            case, row = pairs[0]
+            if len(pairs) > 1:
+                values = average([repeat.values for _, repeat in pairs])
+                row = msgspec.structs.replace(row, values=values)
+            number = self._number_of.get(row)
+            once.append(case)
+            numbers.append(self._take(row) if number is None else number)
+        return once, numbers
+
+    def close(self) -> None:
+        """Hand the cases that wait over to the tally."""
+        more: dict[Slices, int] = {}
+        slices_of_row = np.array(
+            [more.setdefault(row.slices, len(more)) for row in self._rows], int
+        )
+        row_of_case = np.array(self._row_of_case)
+        facets_of_case = np.array(self._facets_of_case, int)
+        kinds, kind_of_case = np.unique(
+            facets_of_case * len(more) + slices_of_row[row_of_case], return_inverse=True
+        )
+        facets, added = list(self._facets), list(more)
+        self._tally.add(
+            [row.values for row in self._rows],
+            row_of_case,
+            [slices_of(facets[kind // len(more)]) + added[kind % len(more)] for kind in kinds],
+            kind_of_case,
+            np.array(self._clusters),
+        )
+        for waiting in (self._rows, self._texts, self._number_of, self._facets):
+            waiting.clear()
+        for column in (self._row_of_case, self._facets_of_case, self._clusters):
+            del column[:]
 
 
-_WIDTHS = (("clusters", 8), ("slices", 4), ("rows", 4), ("times", 4))
-"""The columns of a file of what was counted, one behind the other, and the bytes of an entry."""
-_WIDTH = sum(width for _, width in _WIDTHS)
-_WIDTH_OF = {_IDS: 8, **dict.fromkeys(_NUMBERS, 8), _COUNTED: _WIDTH}
-"""Bytes of an entry in the files that are always there."""
+class _WithoutAnswer:
+    """The outcomes of results without an answer to score. Of calls that failed: no score, or what
+    the scorer says of them; of answers that could not be read: nothing applies."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+        self._rows: dict[ScoreRow, ScoreRow] = {}
+
+    def outcome(self, case: TestCase, result: TestResult) -> ScoreOutcome:
+        if result.status == UNREADABLE:
+            nothing: Value = None
+            row = ScoreRow(
+                (nothing,) * len(self._scorer.metrics), (("*", _NOT_READ),), status=UNREADABLE
+            )
+            return self._rows.setdefault(row, row), NOTHING
+        kind = result.error.kind if result.error else "unknown"
+        reason = NO_RESULT if is_missing(result) else f"{CALL_FAILED}{kind}"
+        if isinstance(self._scorer, FailureScorer):
+            row = self._scorer.score_failed(case, reason)
+        else:
+            no_score: Value = FAILED
+            row = ScoreRow(
+                (no_score,) * len(self._scorer.metrics), (("*", reason),), status="failed"
+            )
+        return self._rows.setdefault(row, row), NOTHING
 
 
-def _write_counted(path: Path, counted: CountedValues) -> None:
-    with open(path, "wb") as file:
-        for name, width in _WIDTHS:
-            file.write(getattr(counted, name).astype(f"<i{width}").tobytes())
+def _encode(row: ScoreRow, names: tuple[str, ...], usual: Reasons) -> bytes:
+    """Status, scores and reasons as the middle of a JSON object."""
+    scores: Any = row.values
+    failed = FAILED in scores
+    if failed:
+        scores = [None if value == FAILED else value for value in scores]
+    status: str = row.status or "scored"
+    if not row.status and scores.count(None) == len(scores):
+        status = "failed" if failed else "not_applicable"
+    return encode_scores(status, names, scores, row.reasons, usual)
 
 
-def _counted_portions(parts: Sequence[ScoredRange]) -> Iterator[list[CountedValues]]:
-    """What each range counted, for one portion of all clusters after the other."""
-    paths = [part.rows.with_suffix(_COUNTED) for part in parts]
-    bounds = [[len(column) for column in part.tally.rows_and_slices()] for part in parts]
-    sizes = [path.stat().st_size // _WIDTH for path in paths]
-    portions = 1 + sum(sizes) // _PORTION
-    edges = np.linspace(0, MOST_CLUSTERS, portions + 1)[1:-1].astype(np.int64)
-    places = []
-    for path, size in zip(paths, sizes, strict=True):
-        clusters = np.memmap(path, "<i8", "r", shape=(size,)) if size else np.zeros(0, np.int64)
-        places.append([0, *np.searchsorted(clusters, edges).tolist(), size])
-        del clusters
-    for portion in range(portions):
-        counted = [
-            _read_counted(path, size, of[portion], of[portion + 1])
-            for path, size, of in zip(paths, sizes, places, strict=True)
-        ]
-        for path, entries, (rows, slices) in zip(paths, counted, bounds, strict=True):
-            if not (_below(entries.rows, rows) and _below(entries.slices, slices)):
-                raise DamagedRange(path)
-        yield counted
+def _twice(path: Path, results: Sequence[TestResult]) -> Iterator[Problem]:
+    """A problem for each result whose case and repeat an earlier one of the block has."""
+    for key, times in Counter((r.test_case_id, r.repeat) for r in results).items():
+        if times > 1:
+            message = f"{key[0]!r}, repeat {key[1]}, is there {times} times; keep one line"
+            yield Problem(str(path), None, "test_case_id", message)
 
 
-def _below(numbers: NDArray[Any], end: int) -> bool:
-    return not len(numbers) or bool(numbers.min() >= 0 and numbers.max() < end)
+def _one_by_one(
+    scorer: Scorer, cases: Sequence[TestCase], results: Sequence[TestResult]
+) -> list[ScoreOutcome]:
+    return list(map(scorer.score, cases, results))
 
 
-def _read_counted(path: Path, size: int, start: int, end: int) -> CountedValues:
-    columns, offset = {}, 0
-    for name, width in _WIDTHS:
-        begin = offset + start * width
-        columns[name] = np.fromfile(path, f"<i{width}", end - start, offset=begin)
-        offset += size * width
-    return CountedValues(**columns)
+def _without_lists(
+    score_all: _ScoreAll, cases: Sequence[TestCase], results: Sequence[TestResult]
+) -> list[ScoreOutcome]:
+    """The outcomes where the retrieved passages are unknown, also where a list was written."""
+    return score_all(cases, list(map(forget_unmapped, results)))
 
 
-def _numbers_of(part: ScoredRange) -> list[array[int]]:
-    """The numbers of each line's conversation and turn."""
-    if not part.stored:
-        return [part.conversations, part.turns]
-    return [array("q", part.rows.with_suffix(kind).read_bytes()) for kind in _NUMBERS]
+class _TurnByTurn:
+    """Scores each result with the turns before it, of which one conversation's are kept."""
+
+    def __init__(self, scorer: TurnScorer) -> None:
+        self._scorer = scorer
+        self._conversation: str | None = None
+        self._earlier: dict[int, list[Earlier]] = {}
+
+    def __call__(
+        self, cases: Sequence[TestCase], results: Sequence[TestResult]
+    ) -> list[ScoreOutcome]:
+        outcomes = []
+        for case, result in zip(cases, results, strict=True):
+            if case.conversation is None or case.conversation != self._conversation:
+                self._conversation, self._earlier = case.conversation, {}
+            earlier = self._earlier.setdefault(result.repeat, [])
+            outcomes.append(self._scorer.score_turn(case, result, earlier))
+            earlier.append((case, result))
+        return outcomes
+
+
+def _outcomes(
+    score_all: _ScoreAll,
+    others: _WithoutAnswer,
+    cases: Sequence[TestCase],
+    results: Sequence[TestResult],
+) -> list[ScoreOutcome]:
+    """The outcome of each result; those without an answer do not reach the
+    scorer."""
+    sound = [result.status == "ok" for result in results]
+    if all(sound):
+        return score_all(cases, results)
+    scored = iter(score_all(list(compress(cases, sound)), list(compress(results, sound))))
+    return [
+        next(scored) if is_sound else others.outcome(case, result)
+        for is_sound, case, result in zip(sound, cases, results, strict=True)
+    ]

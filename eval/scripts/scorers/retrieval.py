@@ -10,6 +10,7 @@ from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import orjson
 
 from ragmetrics import catalogue, matching
@@ -188,7 +189,8 @@ class RetrievalScorer:
             for metric, keep, value in zip(self.metrics, kept, row.values, strict=True)
             if not keep and value is not None
         }
-        row = row._replace(
+        row = msgspec.structs.replace(
+            row,
             values=(*values,),
             reasons=(*row.reasons, *lost.items()),
             slices=(*row.slices, _SEVERAL_SLICE),
@@ -385,7 +387,9 @@ def _row(
         return row
     own = _by_document(ks)
     none = tuple((metric.name, NOT_BY_DOCUMENT) for metric in own)
-    return row._replace(values=(*row.values, *[None] * len(own)), reasons=(*row.reasons, *none))
+    return msgspec.structs.replace(
+        row, values=(*row.values, *[None] * len(own)), reasons=(*row.reasons, *none)
+    )
 
 
 _OF_HITS = (

@@ -220,5 +220,5 @@ SECTION = SectionScorer(
     options=RubricOptions,
     scorer=lambda job, options: make_scorer(job),
     show_more=_show_more,
-    runs_on="here",
+    in_processes=False,
 )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ragmetrics import matching
 from ragmetrics import searches as ragmetrics_searches
 from ragmetrics.case_scores import Collector
@@ -79,7 +81,7 @@ class SearchesScorer:
             scores.evidence["turn"] = case.turn
         row = row_of(scores.result(), self.metrics)
         if gold is not None and "match" in scores.evidence:
-            row = row._replace(slices=(("match", gold.mode),))
+            row = msgspec.structs.replace(row, slices=(("match", gold.mode),))
         return row, scores.evidence
 
     def _match(

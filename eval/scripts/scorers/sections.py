@@ -18,7 +18,7 @@ from records.run_table import RunTable
 from records.runs import VERDICTS
 from records.verdicts import judge_of
 from scorers import SECTIONS
-from scorers.contract import CannotRun, ScoringJob, Workers
+from scorers.contract import CannotRun, ScoringJob
 from scorers.loop import results_of, score_run
 from terminal.tables import counted
 
@@ -35,15 +35,13 @@ class SectionOutcome:
     section: dict[str, Any] | None = None
 
 
-def _score_section(
-    name: str, job: ScoringJob, options: Any, workers: Workers | None
-) -> dict[str, Any]:
+def _score_section(name: str, job: ScoringJob, options: Any) -> dict[str, Any]:
     """Score one section of a run and return it. Raises CannotRun for what it lacks."""
     code = SECTIONS[name]
     if code.score is not None:
         return code.score(job, options)
     assert code.scorer is not None
-    job = job.on(workers, code)
+    job = job.for_section(code)
     scorer = code.scorer(job, options)
     return score_run(
         job.folder,
@@ -52,18 +50,15 @@ def _score_section(
         labels_dir=job.labels_dir,
         seed=job.seed,
         jobs=job.jobs,
-        executor=job.executor,
         case_lines=job.case_lines,
     )
 
 
-def try_section(
-    name: str, job: ScoringJob, values: Mapping[str, Any], workers: Workers | None = None
-) -> SectionOutcome:
-    """Score one section, whose options are among ``values``, on these workers. What it lacks
-    becomes its reason; faulty input is raised."""
+def try_section(name: str, job: ScoringJob, values: Mapping[str, Any]) -> SectionOutcome:
+    """Score one section, whose options are among ``values``. What it lacks becomes its reason;
+    faulty input is raised."""
     try:
-        section = _score_section(name, job, SECTIONS[name].options_from(values), workers)
+        section = _score_section(name, job, SECTIONS[name].options_from(values))
     except CannotRun as error:
         return SectionOutcome(name, "cannot run", error.message)
     if not any(section["n"].values()):

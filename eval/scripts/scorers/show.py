@@ -45,8 +45,7 @@ class ScoreRequest(msgspec.Struct, frozen=True):
     by: tuple[str, ...] = ()
     worst: int = 0
     worst_by: str | None = None
-    jobs: int | None = None
-    scheduler: str | None = None
+    jobs: int = 1
     seed: int = 0
     as_json: bool = False
     verbose: bool = False
@@ -93,39 +92,36 @@ def _score_run(
 ) -> dict[str, Any]:
     """Score a section of a run and print it."""
     from scorers.loop import score_run
-    from scorers.workers import cluster
 
     request, code = request_of(values), SECTIONS[name]
     row = catalogue.SECTIONS[name]
     folder = find_run(request.results_dir, request.run)
-    with cluster(request.scheduler) as workers:
-        job = ScoringJob(
-            folder,
-            request.eval_set,
-            request.labels_dir,
-            request.seed,
-            request.jobs,
-            console=output.talk() if "embedding model" in row.needs else None,
-        ).on(workers, code)
-        if scorer is None:
-            assert code.scorer is not None, f"{row.name} is not scored case by case"
-            try:
-                scorer = code.scorer(job, code.options_from(values))
-            except NothingToScore as nothing:
-                output.nothing(nothing.message)
-                return {}
-        cutoffs = scorer.options.get("k", ())
-        metric = find_metric(scorer.metrics, request.worst_by or _worst_by(row, scorer, cutoffs))
-        before = section_names(folder)
-        section = score_run(
-            folder,
-            request.eval_set,
-            scorer,
-            labels_dir=request.labels_dir,
-            seed=request.seed,
-            jobs=job.jobs,
-            executor=job.executor,
-        )
+    job = ScoringJob(
+        folder,
+        request.eval_set,
+        request.labels_dir,
+        request.seed,
+        request.jobs,
+        console=output.talk() if "embedding model" in row.needs else None,
+    ).for_section(code)
+    if scorer is None:
+        assert code.scorer is not None, f"{row.name} is not scored case by case"
+        try:
+            scorer = code.scorer(job, code.options_from(values))
+        except NothingToScore as nothing:
+            output.nothing(nothing.message)
+            return {}
+    cutoffs = scorer.options.get("k", ())
+    metric = find_metric(scorer.metrics, request.worst_by or _worst_by(row, scorer, cutoffs))
+    before = section_names(folder)
+    section = score_run(
+        folder,
+        request.eval_set,
+        scorer,
+        labels_dir=request.labels_dir,
+        seed=request.seed,
+        jobs=job.jobs,
+    )
     if request.as_json:
         output.json(section)
     else:

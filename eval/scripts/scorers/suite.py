@@ -70,7 +70,6 @@ from scorers.contract import ScoringJob
 from scorers.custom import read_plugins
 from scorers.sections import SectionOutcome, chosen, has_part, try_section
 from scorers.suite_report import SuiteReport, write_report
-from scorers.workers import Cluster, cluster
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -203,7 +202,6 @@ class SuiteOptions:
     save_trace: bool
     output: Path | None
     seed: int
-    scheduler: str | None
     as_json: bool
     verbose: bool
     quiet: bool
@@ -267,11 +265,9 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             plan.eval_set,
             plan.labels_dir,
             plan.seed,
-            1 if custom else None,
             console=console,
         )
-        workers = stack.enter_context(cluster(plan.scheduler))
-        outcomes = _score(sections, job, plan, custom, workers)
+        outcomes = _score(sections, job, plan, custom)
         if plan.sections is None:
             outcomes += _earlier(folder, outcomes)
         scored = {o.name: o.section for o in outcomes if o.section}
@@ -326,7 +322,6 @@ def _score(
     job: ScoringJob,
     plan: SuiteOptions,
     custom: tuple[Metric, ...],
-    workers: Cluster | None,
 ) -> list[SectionOutcome]:
     values = {
         "embedding_model": plan.embedding_model,
@@ -341,7 +336,7 @@ def _score(
         for name in sections:
             if job.console is not None and job.console.is_terminal:
                 job.console.print(f"Scoring {name}…".ljust(_STATE), end="\r")
-            outcomes.append(try_section(name, job, values, workers))
+            outcomes.append(try_section(name, job, values))
     except BaseException:
         with contextlib.suppress(StorageError):  # the fault that ends the suite is the one to tell
             _write_case_lines(job, outcomes)

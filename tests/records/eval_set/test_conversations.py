@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from records.cases import TestCase, iter_cases
+from records.cases import TestCase
 from records.clusters import cluster_number, clustered_by, clusters_of, label_of
 from records.conversations import conversations_of
 from records.editing import Document
-from records.errors import Problem, StorageError
-from records.joining import Work, split
+from records.errors import StorageError
 from records.labels import read_cases
 from records.results import EARLIER_TURN_FAILED, ErrorInfo, TestResult, is_root_failure
 
@@ -157,25 +156,6 @@ def test_a_new_turn_is_written_behind_its_conversation() -> None:
     document.patch({"a3": turn("a", 3), "b2": turn("b", 2), "y": ALONE | {"id": "y"}}, [])
     ids = [json.loads(line)["id"] for line in document.render().splitlines()]
     assert [each for each in ids if each != "y"] == ["a1", "a2", "a3", "b1", "b2", "x"]
-
-
-def test_ranges_are_cut_between_conversations(tmp_path: Path) -> None:
-    lines = [turn(name, at) for name in "abcdef" for at in (1, 2, 3, 4)]
-    eval_set = write(tmp_path, *lines)
-    results = tmp_path / "results.jsonl"
-    results.write_text(
-        "".join(json.dumps({"test_case_id": line["id"]}) + "\n" for line in lines), encoding="utf-8"
-    )
-    whole = eval_set.read_bytes()
-    for parts in (2, 3, 4):
-        works = split(Work(results, eval_set), parts)
-        assert len(works) > 1
-        for work in works:
-            first = json.loads(whole[work.cases_start :].split(b"\n")[0])
-            assert first["turn"] == 1
-            faults: list[Problem] = []
-            assert list(iter_cases(eval_set, faults.append, None, work.cases_start, work.cases_end))
-            assert not faults
 
 
 def test_a_line_says_which_history_it_was_asked_with_and_others_say_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Computes means, intervals and slices from the scores of single cases; pure, memory flat.
+"""Computes means, intervals and slices from the scores of single cases; pure.
 
 Rows of scores repeat (most metrics have few distinct values), so distinct rows are counted instead
 of kept; a case that shares its document with others keeps 20 bytes, and such cases are counted
@@ -9,7 +9,7 @@ floats enter a mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from math import fsum
@@ -22,9 +22,7 @@ from ragmetrics.stats.counted import (
     MOST_ENTRIES,
     CountedValues,
     SharedCells,
-    by_cluster,
     changes,
-    portions,
     put_together,
 )
 from ragmetrics.stats.intervals import ALONE, MeanOfGroup, Scale, Units, means_of_units
@@ -114,78 +112,17 @@ class Tally:
             np.ones(cases, dtype=np.int32),
         )
         self._tables.append(table)
-        self._reopen()
-        self._counted.append(by_cluster([counted]))
+        self._counted.append(counted)
+        self._settled = None
 
     def _number(self, slices: Slices) -> int:
         return self._slices.setdefault(slices, len(self._slices))
 
-    def merge(self, other: Tally) -> None:
-        """Add the counts of another tally of the same metrics."""
-        renumber = np.array([self._number(slices) for slices in other._slices], dtype=np.int32)
-        before = np.int32(sum(map(len, self._tables)))
-        self._reopen()
-        other._reopen()
-        for counted in other._counted:
-            slices = renumber[counted.slices]
-            self._counted.append(counted._replace(slices=slices, rows=counted.rows + before))
-        self._tables += other._tables
-
     def _put_together(self) -> tuple[CountedValues, SharedCells]:
-        """Cases that share no cluster, and those that do, a portion of the clusters at a time."""
+        """Cases that share no cluster, and those that do."""
         if self._settled is None:
-            parts, self._counted = portions(self._counted), []
-            self._settled = put_together(parts)
+            self._settled = put_together(self._counted)
         return self._settled
-
-    def _reopen(self) -> None:
-        """More is to be counted."""
-        if self._settled is not None:
-            alone, sharing = self._settled
-            self._counted, self._settled = [alone, sharing.entries()], None
-
-    def release(self) -> CountedValues:
-        """Return the counts, sorted by cluster, and remove them from the tally. See ``merged``."""
-        self._reopen()
-        counted, self._counted = self._counted, []
-        return by_cluster(counted)
-
-    def rows_and_slices(self) -> tuple[Floats, list[Slices]]:
-        """Return the table of distinct rows, and the slices by number. With the result of `release`
-        they are all of the tally."""
-        return np.concatenate([*self._tables, np.empty((0, self.width))]), list(self._slices)
-
-    @classmethod
-    def restored(cls, table: Floats, slices: Sequence[Slices]) -> Tally:
-        """Return a tally without the counts, which it has released."""
-        tally = cls(table.shape[1])
-        tally._tables = [table]
-        tally._slices = {part: number for number, part in enumerate(slices)}
-        return tally
-
-    @classmethod
-    def merged(cls, parts: Sequence[Tally], portions: Iterable[Sequence[CountedValues]]) -> Tally:
-        """Merge several tallies that have released their counts.
-
-        ``portions``: for one set of clusters after the other, what each of the parts counted of
-        them; no cluster is in two portions. A cluster of one case is then not told from others, so
-        that only those of several cases take memory.
-        """
-        whole = cls(parts[0].width)
-        slice_maps, row_maps = [], []
-        for part in parts:
-            slice_maps.append(np.array([whole._number(s) for s in part._slices], dtype=np.int32))
-            row_maps.append(np.int32(sum(map(len, whole._tables))))
-            whole._tables += part._tables
-
-        def renumbered(portion: Sequence[CountedValues]) -> list[CountedValues]:
-            return [
-                counted._replace(slices=slices[counted.slices], rows=counted.rows + before)
-                for counted, slices, before in zip(portion, slice_maps, row_maps, strict=True)
-            ]
-
-        whole._settled = put_together(map(renumbered, portions))
-        return whole
 
     def summary(self, metrics: Sequence[Metric]) -> dict[str, Any]:
         """Means, 95 % intervals and counts by metric; the same by slice.
@@ -196,9 +133,9 @@ class Tally:
         """
         alone, sharing = self._put_together()
         names = [metric.name for metric in metrics]
-        table = np.asfortranarray(self.rows_and_slices()[0])
+        table = np.asfortranarray(np.concatenate([*self._tables, np.empty((0, self.width))]))
         times = np.bincount(alone.rows, alone.times, len(table)).astype(np.int64)
-        times += np.bincount(sharing.rows, sharing.times, len(table)).astype(np.int64)
+        times += np.bincount(sharing.rows, minlength=len(table))
         missing, lost = ((times @ kind(table)).tolist() for kind in (np.isnan, np.isinf))
         report: dict[str, Any] = {
             "definitions": {metric.name: metric.definition for metric in metrics},
@@ -336,8 +273,8 @@ class _Cases:
         """The mean of a metric in each slice."""
         if not column.scored.any():
             return
-        alone = self._levels(lambda: [self._alone], len(self._alone.rows), column)
-        sharing = self._levels(self._blocks, len(self._sharing.rows), column)
+        alone = self._levels(self._alone, column)
+        sharing = self._levels(self._sharing.entries(), column)
         sizes, limbs = self._sums(column)
         for batch in batches:
             levels, repeats, groups = _in_groups(alone, batch)
@@ -366,54 +303,32 @@ class _Cases:
                 ):
                     yield batch.names[mean.group], mean
 
-    def _blocks(self) -> Iterator[CountedValues]:
-        """The cases that share clusters, some at a time."""
-        return (self._sharing.entries(*cells) for cells in self._sharing.blocks())
-
-    def _levels(
-        self, counted: Callable[[], Iterable[CountedValues]], entries: int, column: _MetricColumn
-    ) -> _Levels:
+    def _levels(self, counted: CountedValues, column: _MetricColumn) -> _Levels:
         """How often each level of a metric occurred in each combination of slices."""
         number = len(column.levels)
-
-        def keys_of(block: CountedValues) -> NDArray[np.int64]:
-            keys: NDArray[np.int64] = block.slices.astype(np.int64) * number
-            keys += column.of_row[block.rows]
-            return keys
-
-        if number * len(self._numbers) <= _DENSE * entries:
-            counts = np.zeros(number * len(self._numbers))
-            for block in counted():
-                counts += np.bincount(keys_of(block), block.times, len(counts))
+        keys = counted.slices.astype(np.int64) * number + column.of_row[counted.rows]
+        if number * len(self._numbers) <= _DENSE * len(counted.rows):
+            counts = np.bincount(keys, counted.times, number * len(self._numbers))
             keys = np.flatnonzero(counts)
             times = counts[keys].astype(np.int64)
         else:
-            blocks = list(counted())
-            keys = np.concatenate([np.zeros(0, np.int64), *map(keys_of, blocks)])
-            times = np.concatenate([np.zeros(0, np.int64), *(block.times for block in blocks)])
             order = np.argsort(keys)
             starts = changes(keys[order])
             keys = keys[order][starts]
-            times = np.add.reduceat(times[order], starts) if len(starts) else times
+            times = counted.times[order].astype(np.int64)
+            times = np.add.reduceat(times, starts) if len(starts) else times
         there = column.scored[keys % number] if len(keys) else keys.astype(bool)
         keys, times = keys[there], times[there]
         return _Levels(keys % number, times, np.searchsorted(keys // number, self._numbers))
 
     def _sums(self, column: _MetricColumn) -> tuple[Ints, list[tuple[int, Ints]]]:
         """For each cell how many cases have a score, and the limbs of the sum of these."""
-        cells = self._sharing
+        levels, begins = column.of_row[self._sharing.rows], self._sharing.begins
         columns = [column.scored.astype(np.int64), *(limb for _, limb in column.limbs)]
-        found = [np.zeros(len(cells.begins), np.int64) for _ in columns]
-        for start, end in cells.blocks():
-            begins = cells.begins[start:end]
-            last = int(cells.begins[end]) if end < len(cells.begins) else len(cells.rows)
-            inside = slice(int(begins[0]), last)
-            level = column.of_row[cells.rows[inside]]
-            for of_level, sums in zip(columns, found, strict=True):
-                values = of_level[level]
-                if cells.times is not None:
-                    values *= cells.times[inside]
-                sums[start:end] = np.add.reduceat(values, begins - begins[0])
+        found = [
+            np.add.reduceat(of_level[levels], begins) if len(begins) else begins
+            for of_level in columns
+        ]
         shifts = [shift for shift, _ in column.limbs]
         return found[0], list(zip(shifts, found[1:], strict=True))
 

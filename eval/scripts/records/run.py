@@ -1,0 +1,153 @@
+"""A run folder as one object: its configuration, its set, and its answers beside their cases."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain, groupby, repeat
+from operator import attrgetter, gt, itemgetter
+from pathlib import Path
+
+from records.cases import TestCase, iter_case_blocks
+from records.errors import Problem
+from records.jsonl import Lean, whole
+from records.labels import read_labels, unknown_labels
+from records.lines import Report
+from records.results import RunConfig, TestResult, iter_result_blocks
+from records.runs import known_config, results_file
+
+Joined = tuple[list[TestCase], list[TestResult]]
+"""Two lists of one length: each result with its case. Repeats of a case stand together."""
+
+Absent = Callable[[TestCase, Collection[int]], list[TestResult]]
+"""Placeholders of the results that a case should have, besides those of its present repeats."""
+
+
+class OutOfOrderError(Exception):
+    """Raised when results do not follow the order of the cases: they must be sorted first."""
+
+
+class Run:
+    """A run folder and the set it was asked with, read when first asked for.
+
+    ``lean``: records have only the fields that the files have, see ``Lean``; they cannot be sent
+    to another process. ``problems``: every fault of set and labels, once ``cases`` were read.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        eval_set: Path,
+        labels_dir: Path | None = None,
+        *,
+        lean: bool = True,
+    ) -> None:
+        self.folder, self.eval_set = folder, eval_set
+        self.results = results_file(folder)
+        self.problems: list[Problem] = []
+        self._labels_dir, self._lean = labels_dir, lean
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """The configuration; of a run without one only its id is known."""
+        return known_config(self.folder)
+
+    @cached_property
+    def cases(self) -> dict[str, TestCase]:
+        """The cases of the set with their labels, by id, in the order of the file."""
+        report = self.problems.append
+        labels, places = read_labels(self._labels_dir, report, self.eval_set)
+        decode = Lean(TestCase) if self._lean else whole(TestCase)
+        blocks = iter_case_blocks(self.eval_set, report, labels, 0, None, decode, array("q"))
+        cases = {case.id: case for case in chain.from_iterable(blocks)}
+        if labels and not self.problems:
+            self.problems += unknown_labels(labels, places, self.eval_set, set(cases))
+        return cases
+
+    def answers(self, report: Report, absent: Absent | None = None) -> Iterator[Joined]:
+        """Blocks of results with their cases, in the order of the set; no case is in two blocks.
+
+        ``report`` takes damaged lines; ``absent`` puts something into the place of results that
+        should be there. Raises OutOfOrderError where the file has another order.
+        """
+        cases = list(self.cases.values())
+        places = dict(zip(self.cases, range(len(cases)), strict=True))
+        decode = Lean(TestResult) if self._lean else whole(TestResult)
+        done = 0
+        for results in _whole_cases(iter_result_blocks(self.results, report, 0, None, decode)):
+            order = [places.get(result.test_case_id, -1) for result in results]
+            if order[0] < done or any(map(gt, order, order[1:])):
+                raise OutOfOrderError
+            if absent is None or _none_absent(cases, order, done, results[0].repeat, absent):
+                yield [cases[place] for place in order], results
+            else:
+                yield _filled(cases, order, done, results, absent)
+            done = order[-1] + 1
+        if absent is not None and (tail := _filled(cases, (), done, (), absent, len(cases)))[0]:
+            yield tail
+
+    def sorted_answers(self, report: Report, absent: Absent | None = None) -> Iterator[Joined]:
+        """The same for results in any order, which are then all in memory at once.
+
+        A result whose case the set does not have is reported.
+        """
+        by_case: dict[str, list[TestResult]] = {}
+        blocks = iter_result_blocks(self.results, report, 0, None, whole(TestResult))
+        for result in chain.from_iterable(blocks):
+            by_case.setdefault(result.test_case_id, []).append(result)
+        for case_id in by_case.keys() - self.cases.keys():
+            message = (
+                f"{case_id!r} is not in {self.eval_set}; name the set that the run was asked with"
+            )
+            report(Problem(str(self.results), None, "test_case_id", message))
+        for case_id, case in self.cases.items():
+            own = sorted(by_case.get(case_id, ()), key=attrgetter("repeat"))
+            if absent is not None:
+                own += absent(case, {result.repeat for result in own})
+            if own:
+                yield [case] * len(own), own
+
+
+def _none_absent(
+    cases: Sequence[TestCase], order: Sequence[int], done: int, number: int, absent: Absent
+) -> bool:
+    """True when each of the next cases has its only result."""
+    return order == list(range(done, done + len(order))) and not absent(cases[done], {number})
+
+
+def _filled(
+    cases: Sequence[TestCase],
+    order: Sequence[int],
+    done: int,
+    results: Sequence[TestResult],
+    absent: Absent,
+    end: int | None = None,
+) -> Joined:
+    """Results with their cases, and what stands for absent ones, from the case ``done`` on."""
+    filled: list[tuple[TestCase, TestResult]] = []
+    for place, pairs in groupby(zip(order, results, strict=True), key=itemgetter(0)):
+        for case in cases[done:place]:
+            filled += zip(repeat(case), absent(case, ()), strict=False)
+        own = [result for _, result in pairs]
+        own += absent(cases[place], {result.repeat for result in own})
+        filled += zip(repeat(cases[place]), own, strict=False)
+        done = place + 1
+    for case in cases[done:end] if end is not None else ():
+        filled += zip(repeat(case), absent(case, ()), strict=False)
+    return [case for case, _ in filled], [result for _, result in filled]
+
+
+def _whole_cases(blocks: Iterable[list[TestResult]]) -> Iterator[list[TestResult]]:
+    """The same results, cut so that the repeats of a case stay together."""
+    held: list[TestResult] = []
+    for block in blocks:
+        results = held + block
+        cut = len(results)
+        while cut and results[cut - 1].test_case_id == results[-1].test_case_id:
+            cut -= 1
+        held = results[cut:]
+        if cut:
+            yield results[:cut]
+    if held:
+        yield held
