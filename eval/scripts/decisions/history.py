@@ -21,7 +21,7 @@ from records.asked import stopped
 from records.errors import StorageError
 from records.file_access import read_whole
 from records.metric_lines import PRIMARY
-from records.metrics import PRIMARY_METRICS, SCHEMAS, parse_metrics
+from records.metrics import PRIMARY_METRICS, SCHEMA, parse_metrics
 from records.results import UNREADABLE, RunConfig
 from records.runs import METRICS, read_config, results_file
 
@@ -329,9 +329,8 @@ def _read_point(
         raise NotMetrics(f"{error}") from None
     if not isinstance(raw, dict) or not isinstance(raw.get("sections"), dict):
         raise NotMetrics("no metrics.json: it has no sections")
-    if raw.get("schema") not in SCHEMAS:
-        readable = " and ".join(map(str, SCHEMAS))
-        raise NotMetrics(f"schema {raw.get('schema')!r}; this version reads {readable}")
+    if raw.get("schema") != SCHEMA:
+        raise NotMetrics(f"schema {raw.get('schema')!r}; this version reads {SCHEMA}")
     if raw.get("stopped"):
         raise NotMetrics("of a run that was stopped, so no point")
     values: dict[Key, MetricValue] = {}

@@ -4,8 +4,7 @@ An event is a plain dict that the store writes as one journal line:
 ``n`` (count from 1), ``at`` (UTC), ``by``, ``action``, ``case``, ``before`` and ``after`` (a state
 or null), ``place`` (where an added or deleted case stands), and for an undo or redo ``of``, the
 event that it takes back or repeats. ``probed`` holds ``query`` and ``k``. A state is ``{"case",
-"judgement", "needs"}``; those of older journals have a ``letter`` instead of needs. Nothing is ever
-taken out of the journal.
+"judgement", "needs"}``. Nothing is ever taken out of the journal.
 """
 
 from __future__ import annotations
@@ -86,23 +85,11 @@ def state_from(data: Record | None) -> CaseState | None:
     """The state in an event."""
     if data is None:
         return None
-    case, needs = data["case"], data.get("needs")
+    needs = data["needs"]
     if needs:
         parts = tuple(tuple(part) for part in needs["parts"])
-        return CaseState(case, data["judgement"], Needs(parts, needs["ways"], needs["open"]))
-    return CaseState(case, data["judgement"], _needs_of_letter(case, data.get("letter", "A")))
-
-
-def _needs_of_letter(case: Record, letter: str) -> Needs | None:
-    """The group that marks joined, of an older journal: its letters were ways, A the first."""
-    number = ord(letter) - ord("A") + 1
-    if number == 1:
-        return None
-    groups = case.get("required_support_groups") or [range(len(case.get("gold_supports") or ()))]
-    ways = [tuple(group) for group in groups if group]
-    return Needs(
-        (*ways, ()) if number > len(ways) else tuple(ways), True, min(number, len(ways) + 1)
-    )
+        needs = Needs(parts, needs["ways"], needs["open"])
+    return CaseState(data["case"], data["judgement"], needs)
 
 
 def timestamp(seconds: float) -> str:

@@ -184,7 +184,6 @@ class PlainLabeller:
         if not words or words == ["ok"]:
             return self.session.confirm().message
         name, _, rest = line.partition(" ")
-        name = OLD_WORDS.get(name, name)
         if command := all_commands().get(name):
             return command.do(self, rest.strip())
         if name == "n":
@@ -422,7 +421,7 @@ def _help(plain: PlainLabeller, rest: str) -> str:
     )
     plain.say("'2 opens need 2, '' a new one, '0 what is not required; marks join the open need.")
     plain.say("7'2 puts row 7 into need 2 alone, 7&2 into need 2 as well, 7=3 grades it.")
-    plain.say("An empty line confirms and goes on. The words of earlier versions still work.")
+    plain.say("An empty line confirms and goes on.")
     for name, word in all_commands().items():
         plain.say(f"{(name + ' ' + word.usage).strip():<28} {word.help}")
     return ""
@@ -509,24 +508,3 @@ COMMANDS: Final[dict[str, LineCommand[PlainLabeller]]] = {
 def all_commands() -> dict[str, LineCommand[PlainLabeller]]:
     """The commands by their words, then those that extras add."""
     return COMMANDS | {each.word: each.line for each in added_actions()}
-
-
-OLD_WORDS: Final = {
-    "show": ";",
-    "g": "r",
-    "also": "&",
-    "short": "<",
-    "long": ">",
-    "re": "@",
-    "sup": "w",
-    "add": "P",
-    "sent": "t",
-    "probe": "p",
-    "edit": "e",
-    "new": "o",
-    "copy": "O",
-    "rows": "S",
-    "blind": "B",
-    "filter": "/",
-}
-"""Words of earlier versions, and those that do the same now."""

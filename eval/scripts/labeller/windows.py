@@ -541,8 +541,6 @@ Needs         What an answer must hold, as people say it: one of these AND one o
 join need 1: any of its passages is enough. ' ' starts the next need, ' 1 goes back to need 1, \
 & 2 lets a passage meet need 2 as well, ' 0 takes what is related and not required. The line under \
 the question always says all of it: (1 try.md or 4 compound.md) AND (2 with.md).
-Changed       2 7 marked both as needed together in earlier versions; now either is enough. For \
-both, press 2 ' ' 7.
 Ways          Where needs overlap so much that they would be hard to read, the line shows ways: \
 (1 and 2) or (3 and 4). The same keys work; marks join the open way.
 Grades        3 answers by itself   2 supports in part (a plain mark)   1 related: not required   \

@@ -136,17 +136,15 @@ def _event(line: bytes) -> Event | None:
 def _is_entry(value: object) -> bool:
     return (
         isinstance(value, dict)
-        and {"case", "judgement"} < set(value) <= {"case", "judgement", "needs", "letter"}
+        and set(value) == {"case", "judgement", "needs"}
         and isinstance(value["case"], dict)
         and isinstance(value["judgement"], dict)
-        and _is_open_need(value.get("needs"), value.get("letter", "A"))
+        and _is_open_need(value["needs"])
     )
 
 
-def _is_open_need(needs: object, letter: object) -> bool:
-    """Which need marks join; journals of earlier versions have the letter of a group instead."""
-    if not isinstance(letter, str) or len(letter) != 1:
-        return False
+def _is_open_need(needs: object) -> bool:
+    """Whether a value says which need marks join."""
     return needs is None or (
         isinstance(needs, dict)
         and isinstance(needs.get("ways"), bool)

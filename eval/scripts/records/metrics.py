@@ -24,8 +24,7 @@ from records.runs import METRICS, SLICES
 
 ROUND = 6
 
-SCHEMAS = (1, metric_lines.SCHEMA)
-"""Schemas that are read; the last one is written."""
+SCHEMA = metric_lines.SCHEMA
 
 PRIMARY_METRICS = "primary_metrics"
 """The metric of each score in ``PRIMARY``, as ``section.metric``."""
@@ -131,14 +130,8 @@ def _whole(score: float | None) -> float | None:
 
 
 def _written(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """metrics.json in its present form, whatever its schema, and the content of slices.json."""
-    metrics = read_json(path, *SCHEMAS)
-    if metrics["schema"] == metric_lines.SCHEMA:
-        return metrics, _slices(path)
-    sections = metrics.get("sections", {})
-    written = {name: metric_lines.written_section(values) for name, values in sections.items()}
-    slices = {name: _marked(written[name], values) for name, values in sections.items()}
-    return metrics | {"sections": written}, slices
+    """metrics.json as it is written, and the content of slices.json."""
+    return read_json(path, SCHEMA), _slices(path)
 
 
 def _replace(path: Path, metrics: dict[str, Any], slices: dict[str, Any]) -> None:
@@ -146,7 +139,7 @@ def _replace(path: Path, metrics: dict[str, Any], slices: dict[str, Any]) -> Non
     kept = {name: slices[name] for name in metrics.get("sections", {}) if name in slices}
     text = orjson.dumps({"schema": 1, "sections": kept}, option=orjson.OPT_SORT_KEYS)
     replace_bytes(path.with_name(SLICES), text + b"\n")
-    replace_bytes(path, metrics_bytes(metrics | {"schema": metric_lines.SCHEMA}))
+    replace_bytes(path, metrics_bytes(metrics | {"schema": SCHEMA}))
 
 
 def _marked(written: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,11 +163,9 @@ def _slices(path: Path) -> dict[str, Any]:
 def sections_without_slices(path: Path) -> list[str]:
     """The sections of a metrics.json whose slices slices.json lacks, or has of another scoring.
 
-    None of a metrics.json of schema 1, which holds its slices. Raises StorageError as read_json.
+    Raises StorageError as read_json.
     """
-    metrics = read_json(path, *SCHEMAS)
-    if metrics["schema"] != metric_lines.SCHEMA:
-        return []
+    metrics = read_json(path, SCHEMA)
     marks = {name: part.get(_OF) for name, part in _slices(path).items()}
     sections = metrics.get("sections", {}).items()
     return [name for name, written in sections if marks.get(name) != metric_lines.mark_of(written)]
@@ -187,10 +178,10 @@ NUMBERS = frozenset({"sections", *OF_CASES, CASE_VERDICTS})
 def reference_to(metrics: Path, folder: Path) -> dict[str, Any]:
     """The reference of a report in ``folder`` to the metrics.json with its numbers."""
     if not metrics.exists():
-        return {"schema": metric_lines.SCHEMA, _NAMED: None}
+        return {"schema": SCHEMA, _NAMED: None}
     place = os.path.relpath(metrics.resolve(), folder.resolve())
     named = {"path": Path(place).as_posix(), "sha256": sha256_file(metrics)}
-    return {"schema": metric_lines.SCHEMA, _NAMED: named}
+    return {"schema": SCHEMA, _NAMED: named}
 
 
 _NAMED = "metrics"
@@ -198,16 +189,16 @@ _NAMED = "metrics"
 
 
 def load_metrics(path: Path, remedy: str = REMEDY, *, slices: bool = True) -> dict[str, Any]:
-    """metrics.json as all readers see it, whatever schema it has; slices where they are there. A
-    report of the suite is read with the numbers of the metrics.json that it names. Without
-    ``slices`` slices.json, which is ten times as large, is not opened.
+    """metrics.json as all readers see it, with slices where they are there. A report of the suite
+    is read with the numbers of the metrics.json that it names. Without ``slices`` slices.json,
+    which is ten times as large, is not opened.
 
     Raises StorageError, which names each member of a section that cannot be read, and for a
     metrics.json that is gone or another one than the report was written of.
     """
-    metrics = read_json(path, *SCHEMAS)
+    metrics = read_json(path, SCHEMA)
     named = metrics.get(_NAMED)
-    if metrics["schema"] != metric_lines.SCHEMA or _NAMED not in metrics:
+    if _NAMED not in metrics:
         return _read_whole(path, metrics, remedy, slices=slices)
     if not isinstance(named, dict) or not isinstance(named.get("path"), str):
         raise StorageError(f"{path}: names no metrics.json, so it has no numbers; {_AGAIN}.")
@@ -223,7 +214,7 @@ def load_metrics(path: Path, remedy: str = REMEDY, *, slices: bool = True) -> di
             f"{path}: its numbers are in {place}, which has changed since the report was written; "
             f"{_AGAIN}."
         )
-    whole = _read_whole(place, read_json(place, *SCHEMAS), remedy, slices=slices)
+    whole = _read_whole(place, read_json(place, SCHEMA), remedy, slices=slices)
     looked_at = metrics.get("perspectives", {})
     sections = {
         name: section
@@ -240,8 +231,6 @@ def _read_whole(
     path: Path, metrics: dict[str, Any], remedy: str, *, slices: bool
 ) -> dict[str, Any]:
     """What was read of a metrics.json, its sections as all readers see them."""
-    if metrics["schema"] != metric_lines.SCHEMA:
-        return metrics
     if faults := list(_line_faults(metrics)):
         raise _faulty(path, faults, remedy)
     return _unfolded(metrics, _slices(path) if slices else {})
@@ -253,7 +242,7 @@ def parse_metrics(data: bytes) -> Any:
     Raises ValueError for what is not JSON, or damaged.
     """
     metrics = parse_json(data)
-    if not isinstance(metrics, dict) or metrics.get("schema") != metric_lines.SCHEMA:
+    if not isinstance(metrics, dict) or metrics.get("schema") != SCHEMA:
         return metrics
     for field, message in _line_faults(metrics):
         raise ValueError(f"{field}: {message}")
@@ -307,7 +296,7 @@ class _CaseLines(msgspec.Struct):
 def section_names(folder: Path) -> frozenset[str]:
     """The sections in a run's metrics.json; none without the file."""
     path = folder / METRICS
-    return frozenset(read_json(path, *SCHEMAS).get("sections", {}) if path.exists() else ())
+    return frozenset(read_json(path, SCHEMA).get("sections", {}) if path.exists() else ())
 
 
 def rounded(value: Any) -> Any:

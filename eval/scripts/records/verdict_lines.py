@@ -23,9 +23,6 @@ from records.syncing import make_folder
 
 SCHEMA = 2
 
-SCHEMAS = (1, SCHEMA)
-"""Schemas that are read."""
-
 SETTING_START = b'{"setting"'
 """How a line begins that says who judged; no verdict begins so."""
 
@@ -172,7 +169,7 @@ def _drop_damage(path: Path) -> int:
 
 
 def full_line(line: dict[str, Any], setting: VerdictSetting) -> dict[str, Any]:
-    """A line that was read, with all that readers of schema 1 got; they change none of it."""
+    """A line that was read, with all that it leaves out; readers change none of it."""
     told = {name: getattr(setting, name) for name in _OF_SETTING}
     return {**_DEFAULTS, **told, **line}
 

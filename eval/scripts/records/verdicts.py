@@ -223,8 +223,6 @@ class _Context(TypedDict):
 
 
 class _Input(TypedDict, total=False):
-    answer: str
-    """Of schema 1; newer lines have its hash."""
     answer_sha256: str
     other_sha256: str
     contexts: list[_Context]
@@ -254,13 +252,12 @@ class _Extra(TypedDict, total=False):
 
 
 class _Line(TypedDict):
-    """A line as far as scores and people read it; see ``verdict_lines`` for what it may leave out,
-    and a line of schema 1 may not."""
+    """A line as far as scores and people read it; see ``verdict_lines`` for what it leaves out."""
 
     schema: NotRequired[Any]
     case_id: str
     metric: str
-    setting: NotRequired[str]
+    setting: str
     repeat: NotRequired[Count]
     judge_repeat: NotRequired[Count]
     part: NotRequired[Count]
@@ -280,13 +277,6 @@ class _Line(TypedDict):
     input: NotRequired[_Input]
     verdicts: NotRequired[list[_Entry]]
     extra: NotRequired[_Extra]
-
-
-_ALWAYS = _Line.__annotations__.keys() - {
-    *("schema", "setting", "part", "parameters", "key", "made_of", "subject", "mode"),
-    *("answered_as", "judging_runs"),
-}
-"""What every line of schema 1 holds."""
 
 
 def key_of(line: Mapping[str, Any]) -> VerdictKey:
@@ -363,11 +353,14 @@ def read_lines(
         line = cast(VerdictLine, typed)
         if not taken_back.isdisjoint(line.get("judging_runs", ())):
             continue
-        check_schema(path, line.get("schema"), *verdict_lines.SCHEMAS, line=number)
-        setting = settings.get(line.get("setting", ""))
-        if setting is not None:
+        check_schema(path, line.get("schema"), verdict_lines.SCHEMA, line=number)
+        setting = settings.get(line["setting"])
+        if setting is None:
+            fault: tuple[str, str] | None = "setting", _NO_JUDGE.format(line["setting"])
+        else:
             line = verdict_lines.full_line(line, setting)
-        if fault := _missing(line) or _fault(line):
+            fault = _fault(line)
+        if fault:
             message = f"{fault[1]}; {REMEDY}"
             problem = Problem(str(path), number or None, fault[0], message)
             raise StorageError.from_problems([problem])
@@ -375,16 +368,10 @@ def read_lines(
             yield line
 
 
-def _missing(line: VerdictLine) -> tuple[str, str] | None:
-    """Field and fault of a line that lacks what every line has."""
-    if "setting" in line and "judge" not in line:
-        gone = f"no line of the file describes the judge of {line['setting']!r}"
-        return (
-            "setting",
-            f"{gone}; this applies to all lines that name it, and the cache has them",
-        )
-    lacking = sorted(_ALWAYS - line.keys())
-    return (lacking[0], "is not there") if lacking else None
+_NO_JUDGE = (
+    "no line of the file describes the judge of {!r}; this applies to all lines that name it, and "
+    "the cache has them"
+)
 
 
 class VerdictReader:

@@ -270,8 +270,7 @@ class _AnswerJudgements:
 
     @property
     def comparable(self) -> bool:
-        """Whether the judge saw the passages and the answer that are made of results.jsonl now;
-        verdicts of schema 1 do not say."""
+        """Whether the judge saw the passages and the answer that are made of results.jsonl now."""
         texts = {context["id"]: context for context in self.shown.contexts}
         for asked in (line["input"] for opinion in self.opinions for line in opinion.lines):
             if asked.get("answer_sha256") not in (None, text_sha256(self.shown.text)):
