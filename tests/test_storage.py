@@ -238,11 +238,9 @@ def test_metrics_of_schema_1_are_read_and_written_anew(tmp_path: Path) -> None:
         "options": {"seed": 0},
     }
     path = tmp_path / "metrics.json"
-    old = {"schema": 1, "cases": 2, "sections": {"x": section}}
-    path.write_text(json.dumps(old))
-    assert load_metrics(path) == old
+    storage.update_metrics(tmp_path, "x", section, {"cases": 2})
+    assert load_metrics(path) == {"schema": 2, "cases": 2, "sections": {"x": section}}
     storage.update_metrics(tmp_path, "y", {"mean": {}, "n": {}}, {"cases": 2})
-    assert json.loads(path.read_text())["schema"] == 2
     assert load_metrics(path)["sections"]["x"] == section
 
 
@@ -256,7 +254,7 @@ def test_no_number_that_is_none_reaches_a_file(tmp_path: Path, value: float) -> 
 def test_an_unknown_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "metrics.json"
     path.write_text('{"schema": 9, "sections": {}}')
-    with pytest.raises(StorageError, match="schema 1 and 2, the file says 9"):
+    with pytest.raises(StorageError, match="schema 2, the file says 9"):
         storage.update_metrics(tmp_path, "x", {}, {})
     assert json.loads(path.read_text())["schema"] == 9
     results = tmp_path / "results.jsonl"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.definitions import definition_of
+from tests.metrics_files import write_metrics
 
 from decisions.baseline import (
     Baseline,
@@ -122,8 +122,8 @@ def test_what_makes_a_comparison_lame() -> None:
 
 
 def test_a_run_folder_is_read_through_its_metrics(tmp_path: Path) -> None:
-    data = {"schema": 1, "sections": {"retrieval": section(0.5, 0.4, 0.6)}, "cases": 3}
-    (tmp_path / "metrics.json").write_text(json.dumps(data))
+    data = {"sections": {"retrieval": section(0.5, 0.4, 0.6)}, "cases": 3}
+    write_metrics(tmp_path / "metrics.json", data)
     assert read_baseline(tmp_path).cases == 3
     (tmp_path / "metrics.json").write_text('{"schema": 9, "sections": {}}')
     with pytest.raises(StorageError, match="schema"):

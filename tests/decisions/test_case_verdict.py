@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.metrics_files import write_metrics
 from tests.score_lines import write_lines
 
 from decisions.case_changes import read_pair
@@ -309,7 +310,7 @@ def write_run(folder: Path, k: int, lines: dict[str, list[dict[str, Any]]]) -> P
         write_lines(folder, section, own)
         metrics = dict.fromkeys(name for line in own for name in line["scores"])
         sections[section] = {"definitions": {name: f"{section}/{name}@1" for name in metrics}}
-    (folder / "metrics.json").write_text(json.dumps({"schema": 1, "sections": sections}))
+    write_metrics(folder / "metrics.json", {"sections": sections})
     (folder / "config.json").write_text(json.dumps({"schema": 1, "retriever": {"k": k}}))
     return folder
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.metrics_files import write_metrics
 from tests.score_lines import write_lines
 
 from decisions.alerts import PointPairs
@@ -92,9 +93,9 @@ def make_run(folder: Path, eval_set: Path, recall: Any, passed: Any, failed: Any
             "by": {},
         }
         sections[section] = part
-    head = {"schema": 1, "run_id": folder.name, "eval_set_sha256": sha, "labels_sha256": None}
+    head = {"run_id": folder.name, "eval_set_sha256": sha, "labels_sha256": None}
     head |= {"asked": len(recall), "cases": len(recall), "missing": 0, "errors": 0}
-    (folder / "metrics.json").write_text(json.dumps(head | {"sections": sections}))
+    write_metrics(folder / "metrics.json", head | {"sections": sections})
     config = {"schema": 1, "run_id": folder.name, "dataset": {"sha256": sha}}
     (folder / "config.json").write_text(json.dumps(config))
 

@@ -134,7 +134,7 @@ def test_a_damaged_member_is_named(run: Path, tmp_path: Path) -> None:
     committed = tmp_path / "metrics.json"
     for rows, message in (({"a": [1]}, "do not match the names"), ({"a": "x"}, "primary.a")):
         committed.write_text(
-            json.dumps({"schema": 1, "primary_metrics": list(NAMES), "primary": rows})
+            json.dumps({"schema": 2, "primary_metrics": list(NAMES), "primary": rows})
         )
         with pytest.raises(StorageError, match=message):
             read_primary(committed, NAMES)

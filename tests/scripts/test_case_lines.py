@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.metrics_files import write_metrics
 from tests.scripts.test_one_count import BASE, CASES, NEW, call
 
 import compare_runs
@@ -173,13 +174,11 @@ def alone(folder: Path, target: Path) -> Path:
     return target
 
 
-def test_a_file_without_verdicts_serves_as_a_baseline_as_before(home: Path, tmp_path: Path) -> None:
-    """Schema 1 held scores of cases and no verdicts."""
-    old = load_metrics(home / "results" / "base" / "metrics.json") | {"schema": 1}
-    old = {name: value for name, value in old.items() if not name.startswith("case_")}
-    (tmp_path / "old").mkdir()
-    path = tmp_path / "old" / "metrics.json"
-    path.write_text(json.dumps(old))
+def test_a_file_without_verdicts_serves_as_a_baseline(home: Path, tmp_path: Path) -> None:
+    """As of a run that was scored in part: scores of cases, and no verdicts."""
+    metrics = load_metrics(home / "results" / "base" / "metrics.json")
+    plain = {name: value for name, value in metrics.items() if not name.startswith("case_")}
+    path = write_metrics(tmp_path / "old" / "metrics.json", plain)
     says = f"{path} does not say which cases fail; score that run again"
     done = call(home, compare_runs.main, str(path.parent), "new", "--json")
     assert done.exit_code == 0, done.output

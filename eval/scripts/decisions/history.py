@@ -570,9 +570,12 @@ def _versions(output: bytes) -> Iterator[Version]:
             mode, status = fields[parents], fields[-1]
             before, blob = fields[parents + 1], fields[2 * parents + 1]
             path = next(tokens)
-            if parents == 1 and status[0] in "RC":
+            copied = parents == 1 and status[0] == "C"
+            if copied or (parents == 1 and status[0] == "R"):
                 path = next(tokens)
-                if before == blob:
+                if before == blob and not copied:
                     continue
             if mode in FILES:
                 yield Version(sha, date, subject, path.decode("utf-8", "replace"), blob)
+            if copied:  # the file begins here: --follow goes on with another run that is like it
+                return

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.metrics_files import write_metrics
 from tests.score_lines import write_lines
+
+from records.metrics import load_metrics
 
 SHA = "5" * 64
 Scores = Mapping[str, Sequence[float | None]]
@@ -66,12 +69,10 @@ class Runs:
         )
         self.write_config(run, config or {})
         path = run / "metrics.json"
-        known: dict[str, Any] = {"schema": 1, "sections": {}}
-        if path.exists():
-            known = json.loads(path.read_text())
+        known: dict[str, Any] = load_metrics(path) if path.exists() else {"sections": {}}
         known |= {"eval_set_sha256": eval_set, "labels_sha256": labels}
         known["sections"][section] = self.section(scores, definitions, options, whole_run)
-        path.write_text(json.dumps(known))
+        write_metrics(path, known)
         return run
 
     def section(

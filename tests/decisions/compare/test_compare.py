@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.metrics_files import write_metrics
 from tests.score_lines import read_lines, write_lines
 
 from decisions.compare import CompareOptions, compare, compare_many
@@ -18,6 +18,7 @@ from ragmetrics.stats.significance import mcnemar
 from records.cases import TestCase
 from records.clusters import Clustering, clusters_of
 from records.errors import StorageError
+from records.metrics import load_metrics
 from records.run_table import RunTable
 
 Targets = Callable[[str], Path]
@@ -250,9 +251,9 @@ def test_calls_that_failed_or_have_no_line_are_not_answered(runs: Runs) -> None:
 def write_answered(run: Path) -> None:
     """Put pipeline.answered among the metrics of metrics.json, as the scorer does."""
     path = run / "metrics.json"
-    metrics = json.loads(path.read_text())
+    metrics = load_metrics(path)
     metrics["sections"]["pipeline"]["mean"]["answered"] = 1.0
-    path.write_text(json.dumps(metrics))
+    write_metrics(path, metrics)
 
 
 def test_equal_needs_a_margin(runs: Runs) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.metrics_files import write_metrics
 from tests.score_lines import read_lines, write_lines
 
 from decisions.case_changes import changes_of, read_pair
@@ -17,6 +18,7 @@ from decisions.gate_checks import GateEvidence, side_of
 from decisions.gate_rules import GateRules
 from decisions.headline import failures
 from decisions.slices import common_slices
+from records.metrics import load_metrics
 
 Targets = Callable[[str], Path]
 N = 120
@@ -56,12 +58,12 @@ class LosingRuns:
             scores = scores | dict(sections.get(section, {}))
             run: Path = self.runs.make(name, scores, section)
         path = run / "metrics.json"  # a gate wants it whole
-        metrics = json.loads(path.read_text())
+        metrics = load_metrics(path)
         for part in metrics["sections"].values():
             part["ci95"] = dict.fromkeys(part["mean"])
             part["not_applicable"] = {metric: N - n for metric, n in part["n"].items()}
             part["failed"] = dict.fromkeys(part["mean"], 0)
-        path.write_text(json.dumps(metrics | {"cases": N, "errors": 0}))
+        write_metrics(path, metrics | {"cases": N, "errors": 0})
         return run
 
     def without_passages(self, name: str, left: int) -> Path:

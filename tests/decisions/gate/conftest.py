@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.definitions import definition_of
+from tests.metrics_files import write_metrics
 from tests.processes import call_script
 from tests.score_lines import write_lines
 
@@ -44,8 +45,8 @@ class MadeRun:
         for path in (self.folder / "scores").glob("*.jsonl"):
             if path.stem not in self.scores:
                 path.unlink()
-        head = {"schema": 1, "run_id": self.folder.name, "cases": count} | self.head
-        self._json("metrics.json", head | {"sections": sections})
+        head = {"run_id": self.folder.name, "cases": count} | self.head
+        write_metrics(self.folder / "metrics.json", head | {"sections": sections})
         dataset = {"sha256": head["eval_set_sha256"]}
         self._json("config.json", {"schema": 1, "run_id": self.folder.name, "dataset": dataset})
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.decisions.test_one_voice import lines, make_run
 from tests.definitions import definition_of
+from tests.metrics_files import write_metrics
 from tests.score_lines import read_lines, write_lines
 
 from decisions.gate import evaluate
@@ -17,6 +18,7 @@ from decisions.gate_checks import GateEvidence, side_of
 from decisions.gate_print import gate_page, junit, workflow_commands
 from decisions.gate_rules import GateRules, read_rules
 from records.gate_verdict import Verdict
+from records.metrics import load_metrics
 from views.page import markdown
 
 TITLE = "Gate passed, but 7 of 14 cases broke: too few cases to tell"
@@ -44,13 +46,13 @@ class Pair:
         for row in rows:
             row["scores"]["mrr"] = row["scores"]["recall@5"]
         write_lines(run, "retrieval", rows)
-        metrics = json.loads((run / "metrics.json").read_text())
+        metrics = load_metrics(run / "metrics.json")
         for part in ("definitions", "mean", "ci95", "n", "not_applicable", "failed"):
             table = metrics["sections"]["retrieval"][part]
             table["mrr"] = table["recall@5"]
         for section, own in metrics["sections"].items():
             own["definitions"] = {name: definition_of(section, name) for name in own["mean"]}
-        (run / "metrics.json").write_text(json.dumps(metrics))
+        write_metrics(run / "metrics.json", metrics)
 
     def gated(self, broke: int, fixed: int = 0, rules: str = "") -> Verdict:
         """The first cases broke; the last ones were fixed."""

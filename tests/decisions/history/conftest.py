@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.definitions import definition_of
+from tests.metrics_files import metrics_text
 
 PLAIN = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -38,7 +38,7 @@ def metrics(run_id: str, means: dict[str, dict[str, float | None]], **more: Any)
             },
             "options": {"seed": 0},
         }
-    head = {"schema": 1, "run_id": run_id, "cases": 10, "errors": 0, "eval_set_sha256": "a" * 64}
+    head = {"run_id": run_id, "cases": 10, "errors": 0, "eval_set_sha256": "a" * 64}
     return head | more | {"sections": sections}
 
 
@@ -67,7 +67,7 @@ class Repo:
         """Put a metrics.json into the run's folder, without committing it."""
         path = self.top / "eval" / "results" / run_id / "metrics.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = content if isinstance(content, str) else json.dumps(content)
+        text = content if isinstance(content, str) else metrics_text(content)
         path.write_text(text, encoding="utf-8")
         return path
 

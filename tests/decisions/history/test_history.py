@@ -249,7 +249,7 @@ def test_what_is_no_metrics_file(data: bytes) -> None:
 
 def test_odd_values_are_passed_over() -> None:
     section = {"mean": {"a": 0.5, "b": None, "c": "x", "d": True}, "ci95": {"a": [1]}, "n": 3}
-    data = json.dumps({"schema": 1, "sections": {"s": section, "t": 5}}).encode()
+    data = json.dumps({"schema": 2, "sections": {"s": section}}).encode()
     point = _read_point(data, sha=None, date="", subject="", path="p")
     assert list(point.values) == [("s", "a")]
     value = point.values["s", "a"]

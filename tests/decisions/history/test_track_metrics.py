@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.metrics_files import metrics_text
 from tests.processes import call_script
 
 import track_metrics
@@ -293,9 +294,8 @@ def test_runs_without_git(make_metrics: Any, tmp_path: Path) -> None:
     for name, value, start in (("b", 0.9, "2026-01-01"), ("a", 0.5, "2026-02-01")):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "metrics.json").write_text(
-            json.dumps(make_metrics(name, {"retrieval": {"mrr": value}}))
-        )
+        metrics = make_metrics(name, {"retrieval": {"mrr": value}})
+        (folder / "metrics.json").write_text(metrics_text(metrics))
         config = {"schema": 1, "run_id": name, "started": f"{start}T00:00:00+00:00"}
         (folder / "config.json").write_text(json.dumps(config))
     words = ("--results-dir", tmp_path, "--source", "runs", "--fail-on", "any", "--drop", 10)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.metrics_files import write_metrics
 from tests.score_lines import write_lines
 from tests.views.tables import put, set_scores
 
@@ -51,7 +52,7 @@ class Runs:
             json.dumps({"schema": 1, "run_id": name, **(config or {})})
         )
         if metrics is not None:
-            (folder / "metrics.json").write_text(json.dumps({"schema": 1, **metrics}))
+            write_metrics(folder / "metrics.json", metrics)
         if results is not None:
             file = "results.partial.jsonl" if partial else "results.jsonl"
             (folder / file).write_bytes(json_lines([result(**one) for one in results]))

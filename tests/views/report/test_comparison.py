@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.metrics_files import write_metrics
 
 import compare_runs
 import report_run
@@ -202,7 +203,7 @@ def test_a_baseline_that_was_measured_otherwise_is_refused(pair: Any, tmp_path: 
             target.write_bytes(file.read_bytes())
     metrics = load_metrics(other / "metrics.json")
     metrics["eval_set_sha256"] = "0" * 64
-    (other / "metrics.json").write_text(json.dumps(metrics))
+    write_metrics(other / "metrics.json", metrics)
     where = ("--run", "new", "--output", str(tmp_path / "out"))
     done = pair.call(report_run.main, *where, "--baseline", str(other))
     assert done.exit_code == 2

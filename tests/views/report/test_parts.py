@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.definitions import definition_of
+from tests.metrics_files import write_metrics
 from tests.score_lines import write_lines
 
 import report_run
@@ -188,7 +189,7 @@ def test_the_largest_slices_are_kept(values: int, shown: int, left_out: int) -> 
 def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -> None:
     names = ("definitions", "mean", "n", "ci95", "not_applicable", "failed")
     empty: dict[str, Any] = {name: {} for name in names}
-    replace_json(tmp_path / "metrics.json", {"schema": 1, "sections": {"custom": empty}})
+    write_metrics(tmp_path / "metrics.json", {"sections": {"custom": empty}})
     done = made.call(report_run.main, "--run", str(tmp_path), "--json")
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
@@ -220,8 +221,8 @@ def test_a_plugins_section_has_the_tables_of_the_page_for_nothing(
     """A target, an interval, a slice, and a metric that no catalogue row explains."""
     names = {"not_applicable": {"mine": 1}, "failed": {"mine": 0}, "ci95": {"mine": [0.3, 0.5]}}
     own = {"definitions": {"mine": "custom/mine@1"}, "mean": {"mine": 0.4}, "n": {"mine": 25}}
-    metrics = {"schema": 1, "cases": 26, "sections": {"custom": names | own}}
-    replace_json(tmp_path / "metrics.json", metrics)
+    metrics = {"cases": 26, "sections": {"custom": names | own}}
+    write_metrics(tmp_path / "metrics.json", metrics)
     (tmp_path / "targets.toml").write_text("[custom]\nmine = '> 0.45'\n")
     targets = ("--targets", str(tmp_path / "targets.toml"))
     done = made.call(report_run.main, "--run", str(tmp_path), *targets)
