@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.verdict_files import USUAL, write_verdicts
 
 import storage
 from judging.connect import read_salt
@@ -19,19 +20,10 @@ from scorers.judged import section_notes
 
 IDENTITY = {"provider": "ollama", "model": "llama3.1:8b", "digest": "d1", "strength": "digest"}
 LINE = {
-    "schema": 1,
     "case_id": "a",
-    "repeat": 0,
     "metric": "groundedness",
-    "judge_repeat": 0,
-    "part": 0,
-    "parts": 1,
-    "status": "ok",
-    "reason": None,
-    "failure": None,
     "input": {"claims": [{"id": "1", "text": "So it is."}]},
     "verdicts": [{"id": "1", "verdict": "supported"}],
-    "extra": {},
     "messages": [1],
     "raw": "x",
     "judge": IDENTITY,
@@ -42,15 +34,15 @@ LINE = {
 
 def test_a_torn_last_line_is_passed_over_and_a_bad_one_named(tmp_path: Path) -> None:
     path = tmp_path / storage.VERDICTS
-    good = orjson.dumps(LINE) + b"\n"
-    path.write_bytes(good + good[:40])
+    good = write_verdicts(path, [LINE])
+    path.write_bytes(good + good.splitlines()[1][:40])
     (found,) = verdicts.read_lines(path)
     assert "messages" not in found
     assert verdicts.key_of(found) == ("a", 0, "groundedness", 0, 0)
-    path.write_bytes(good + b'{"schema": 1}\n' + good)
-    with pytest.raises(storage.StorageError, match=r"verdicts\.jsonl:2: is not a verdict line"):
+    path.write_bytes(good + b'{"schema": 2}\n' + good)
+    with pytest.raises(storage.StorageError, match=r"verdicts\.jsonl:3: is not a verdict line"):
         list(verdicts.read_lines(path))
-    path.write_bytes(orjson.dumps(LINE | {"schema": 7}) + b"\n")
+    path.write_bytes(good.replace(b'"schema":2', b'"schema":7'))
     with pytest.raises(storage.StorageError, match="schema"):
         list(verdicts.read_lines(path))
     assert list(verdicts.read_lines(tmp_path / "none")) == []
@@ -88,8 +80,10 @@ def test_a_damaged_line_is_named_with_field_and_remedy(
     tmp_path: Path, change: Any, told: str
 ) -> None:
     path = tmp_path / storage.VERDICTS
-    path.write_bytes(orjson.dumps(LINE) + b"\n" + orjson.dumps(LINE | change) + b"\n")
-    with pytest.raises(storage.StorageError, match=rf"verdicts\.jsonl:2: {told}") as caught:
+    good = write_verdicts(path, [LINE])
+    damaged = orjson.loads(good.splitlines()[1]) | change
+    path.write_bytes(good + orjson.dumps(damaged) + b"\n")
+    with pytest.raises(storage.StorageError, match=rf"verdicts\.jsonl:3: {told}") as caught:
         list(verdicts.read_lines(path))
     assert "delete the line and judge again" in str(caught.value)
 
@@ -122,7 +116,7 @@ def test_a_damaged_line_on_who_judged_is_named_with_field_and_remedy(
 
 
 def test_more_parts_than_there_are_lines_cost_nothing() -> None:
-    assert _join_parts({0: LINE | {"parts": 2**31 - 1}}) is None
+    assert _join_parts({0: {**USUAL, **LINE, "parts": 2**31 - 1}}) is None
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_a_saved_journal_is_read_from_its_end(
 ) -> None:
     monkeypatch.setattr("records.journal.TAIL", 400)
     journal = Journal(tmp_path / "j")
-    entry = {"case": {"id": "a"}, "judgement": {}, "letter": "A"}
+    entry = {"case": {"id": "a"}, "judgement": {}, "needs": None}
     for n in range(1, 51):
         event = {"n": n, "action": "flag", "case": "a", "before": entry, "after": entry}
         journal.append(event)
@@ -105,37 +105,6 @@ def test_a_saved_journal_is_read_from_its_end(
     assert [event["n"] for event in unsaved] == [49, 50]
     assert bad == 0
     assert len(saved) < 48
-
-
-def test_a_journal_with_letters_for_groups_goes_on_in_the_open_group(files: Files) -> None:
-    """Letter B of an earlier version was the second group, a way of its own: 1, or 2 with more.
-
-    The mark that follows joins that way, [[0], [1, 2]]. Read as needs, "1 or 2" would get a third
-    choice, [[0], [1], [2]]; a letter that is passed over leaves that.
-    """
-    store, session = files.open()
-    for row in (1, 2):
-        session.toggle(row)
-    files.kill(store)
-    events = [json.loads(line) for line in files.journal.read_bytes().splitlines()]
-    for event in events:
-        for entry in filter(None, (event.get("before"), event.get("after"))):
-            del entry["needs"]
-            entry["letter"] = "A"
-    last = events[-1]["after"]
-    last["letter"] = "B"
-    last["case"]["required_support_groups"] = [[0], [1]]
-    files.journal.write_text("".join(json.dumps(event) + "\n" for event in events), "utf-8")
-    store, session = files.open()
-    assert any("1 case brought back" in notice for notice in store.notices)
-    assert session.needs_words().startswith("Shown as ways: ")
-    session.toggle(4)  # rows 2 and 3 are two passages of one heading: one support
-    assert session.case["required_support_groups"] == [[0], [1, 2]]
-    session.undo()
-    session.undo()
-    assert len(session.case["gold_supports"]) == 1, "undo goes back over the older events"
-    store.save()
-    assert len(files.case("a")["gold_supports"]) == 1
 
 
 def test_a_read_only_set_keeps_labels_in_the_journal(files: Files) -> None:

@@ -125,7 +125,7 @@ def test_decisions(lines: Lines) -> None:
 def test_refusals_are_said_and_nothing_happens(lines: Lines) -> None:
     before = lines.session.state()
     said = lines.do(
-        "99", "bogus", "2 7b", "n", "g 2", "g 2 9", "go 77", "u", "delete q-9", "edit x y"
+        "99", "bogus", "2 7b", "n", "r 2", "r 2 9", "go 77", "u", "delete q-9", "e x y"
     )
     assert "There is no row 99." in said
     assert "'bogus' is not a command; ? lists them." in said
@@ -141,7 +141,7 @@ def test_refusals_are_said_and_nothing_happens(lines: Lines) -> None:
 
 
 def test_editing(lines: Lines) -> None:
-    lines.do("edit expected_key_facts one | two", "fact three", "new What is new?", "edit tags a|b")
+    lines.do("e expected_key_facts one | two", "fact three", "o What is new?", "e tags a|b")
     assert lines.session.case_of("q-0001")["expected_key_facts"] == ["one", "two", "three"]
     assert lines.session.case_of("what-is-new")["tags"] == ["a", "b"]
     said = lines.do("go what-is-new", "json", "delete what-is-new", "u")
@@ -151,7 +151,7 @@ def test_editing(lines: Lines) -> None:
 
 def test_supports_and_sentences(lines: Lines) -> None:
     said = lines.do(
-        "sent 2", "pick 2 2", "M", "add other.md > Part", "sup", "short 2", "head 2 New"
+        "t 2", "pick 2 2", "M", "P other.md > Part", "w", "< 2", "head 2 New"
     )
     assert "* 1 Audit" not in said
     assert "1 Audit events are kept for 30 days on the free plan." in said
@@ -175,7 +175,7 @@ def test_needs_are_typed_as_on_the_screen(lines: Lines) -> None:
 
 def test_a_probe_adds_rows(lines: Lines) -> None:
     lines.source.probes["other words"] = (Chunk("new.md", "", "New text."),)
-    said = lines.do("probe other words", "+1")
+    said = lines.do("p other words", "+1")
     assert "1 new rows" in said
     assert "[ ]  +1 new.md: New text." in said
     assert lines.session.case_of("q-0001")["gold_supports"][0]["rel_path"] == "new.md"
@@ -183,7 +183,7 @@ def test_a_probe_adds_rows(lines: Lines) -> None:
 
 def test_without_chunks_editing_goes_on(lines: Lines) -> None:
     lines.source.chunks, lines.source.problem = (), "connection: nobody answers"
-    said = lines.do("2", "edit tags x", "f")
+    said = lines.do("2", "e tags x", "f")
     assert "No chunks: connection: nobody answers" in said
     assert "No passages are here." in said
     assert lines.session.case_of("q-0001")["tags"] == ["x"]
@@ -191,7 +191,7 @@ def test_without_chunks_editing_goes_on(lines: Lines) -> None:
 
 def test_chunks_that_do_not_come_do_not_hold_up_the_session(lines: Lines) -> None:
     lines.source.request = lambda case_id, question: None  # type: ignore[method-assign]
-    said = lines.do("edit tags x")
+    said = lines.do("e tags x")
     assert "are not here yet" in said
     assert lines.session.case_of("q-0001")["tags"] == ["x"]
 
@@ -214,14 +214,14 @@ def test_conflicts_are_shown_and_settled(lines: Lines) -> None:
 
 
 def test_moving_and_counting(lines: Lines) -> None:
-    said = lines.do("l", "h", "go 3", "back", "open", "filter flag", "filter", "progress", "rows x")
+    said = lines.do("l", "h", "go 3", "back", "open", "/ flag", "/", "progress", "S x")
     assert "0 of 3 cases" in said
     assert "0 of 3 done" in said
     assert "Row order 'x' is unknown" in said
 
 
 def test_blind_mode_can_be_left(lines: Lines) -> None:
-    said = lines.do("blind off", "show", "blind maybe")
+    said = lines.do("B off", ";", "B maybe")
     assert "(rank 1)" in said
     assert "Write blind on or blind off." in said
 
@@ -253,7 +253,7 @@ def test_hostile_text_is_shown_as_text(clock: Callable[[], float], hostile: str)
     cases = {"a": {"id": "a", "question": f"Q {hostile}"}}
     session = Session(cases, {}, record=lambda e: None, now=clock)
     chunk = Chunk(f"p{hostile}", f"h{hostile}", f"A sentence {hostile} here.")
-    said = Lines(session, FakeSource((chunk,))).do("show 1", "sent 1", "1", "sup")
+    said = Lines(session, FakeSource((chunk,))).do("; 1", "t 1", "1", "w")
     for bad in "\x00\x07\x1b\x9b\u202e\u2028":
         assert bad not in said
     if "[bold]" in hostile:

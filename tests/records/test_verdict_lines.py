@@ -1,4 +1,4 @@
-"""What verdicts.jsonl holds of a judgement, and what its readers get: lines of both schemas."""
+"""What verdicts.jsonl holds of a judgement, and what its readers get."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ JUDGE = {"provider": "local", "model": "support", "strength": "code"}
 def judged(case_id: str, **changes: Any) -> dict[str, Any]:
     """A line as judging makes it, with all that was sent."""
     line: dict[str, Any] = {
-        "schema": 1,
         "case_id": case_id,
         "repeat": 0,
         "metric": "groundedness",
@@ -105,20 +104,6 @@ def test_who_judged_is_said_once_and_again_for_another(tmp_path: Path) -> None:
 
 def kind(line: dict[str, Any]) -> str:
     return str(line.get("case_id", "setting"))
-
-
-def test_readers_get_what_they_got_of_schema_1(tmp_path: Path) -> None:
-    path, older = tmp_path / "verdicts.jsonl", tmp_path / "older.jsonl"
-    write(path, judged("a", part=1, parts=2))
-    older.write_text(json.dumps(judged("a", part=1, parts=2)) + "\n")
-    (new,), (old,) = read_lines(path), read_lines(older)
-    apart = {"schema", "setting", "input", "verdicts", "extra", "judging_runs"}
-    assert {k: v for k, v in new.items() if k not in apart} == {
-        k: v for k, v in old.items() if k not in apart
-    }
-    assert new["input"]["claims"] == old["input"]["claims"]
-    assert old["input"]["answer"] == "30 days."
-    assert new["verdicts"][0]["verdict"] == old["verdicts"][0]["verdict"]
 
 
 def test_a_reader_that_goes_on_knows_who_judged_before(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_a_faulty_baseline_is_refused_before_anything_is_scored(
         ("mean", True, "mean: Expected `float | null`, got `bool`;"),
         ("ci95", [0.5], "ci95: Expected `array` of length 2, got 1"),
         ("ci95", [0.5, None], "ci95: Expected `float`, got `null`"),
-        ("def", 1, "def: Expected `str`, got `int`;"),
+        ("def", 1, "def: Expected `str | null`, got `int`;"),
         ("n", "4", "n: Expected `int`, got `str`;"),
         ("na", [], "na: Expected `int`"),
         ("failed", {}, "failed: Expected `int`"),

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.verdict_files import write_verdicts
+
 import storage
 from records.judgements import answer_sha256
 from storage import RetrievedChunk, TestResult
@@ -32,6 +34,7 @@ class JudgedRun:
         self.folder = folder
         self.run = folder / "results" / "run"
         self.answers: dict[str, str] = {}
+        self.passages: dict[str, str] = {}
         self.verdicts: list[dict[str, Any]] = []
 
     def write(self, answers: Mapping[str, Sequence[Claim]], **changes: Any) -> None:
@@ -47,23 +50,24 @@ class JudgedRun:
         for number, (case_id, claims) in enumerate(answers.items()):
             text = " ".join(claim for claim, _ in claims)
             self.answers[case_id] = text
+            self.passages[case_id] = f"Passage of {case_id}. It speaks of many things."
             chunk = RetrievedChunk(
                 f"chunk-{case_id}",
                 rel_path=f"notes/{number // 2}.md",
                 heading_path="Part",
-                text=f"Passage of {case_id}. It speaks of many things.",
+                text=self.passages[case_id],
                 rank=1,
             )
             question = f"What about {case_id}?"
             writer.write_result(
                 TestResult(case_id, question=question, answer=text, retrieved=[chunk])
             )
-            self.verdicts.append(self.line(case_id, claims, chunk.text or "") | changes)
+            self.verdicts.append(self.line(case_id, claims) | changes)
         writer.finish(answers)
         self.save()
 
-    def line(self, case_id: str, claims: Sequence[Claim], passage: str = "") -> dict[str, Any]:
-        """One line of verdicts.jsonl."""
+    def line(self, case_id: str, claims: Sequence[Claim]) -> dict[str, Any]:
+        """One judgement."""
         answer = self.answers.get(case_id, "")
         given = []
         for number, (claim, _) in enumerate(claims, 1):
@@ -71,22 +75,16 @@ class JudgedRun:
             span = [start, start + len(claim)]
             given.append({"id": str(number), "text": claim, "span": span})
         return {
-            "schema": 1,
             "case_id": case_id,
-            "repeat": 0,
             "metric": "groundedness",
-            "judge_repeat": 0,
-            "part": 0,
-            "parts": 1,
-            "status": "ok",
-            "reason": None,
-            "failure": None,
             "judge": JUDGE,
             "prompt": PROMPT,
             "input": {
                 "question": f"What about {case_id}?",
                 "answer": answer,
-                "contexts": [{"id": "c1", "chunk_id": f"chunk-{case_id}", "text": passage}],
+                "contexts": [
+                    {"id": "c1", "chunk_id": f"chunk-{case_id}", "text": self.passages[case_id]}
+                ],
                 "claims": given,
             },
             "verdicts": [
@@ -100,7 +98,6 @@ class JudgedRun:
                 for number, (_, verdict) in enumerate(claims, 1)
             ],
             "mode": "json_schema",
-            "extra": {},
         }
 
     def save(self) -> None:
@@ -114,8 +111,7 @@ class JudgedRun:
             for result in storage.iter_results(self.run / storage.RESULTS)
         }
         whole = [{"subject": marks[line["case_id"]]} | line for line in self.verdicts]
-        text = "".join(json.dumps(line) + "\n" for line in whole)
-        (self.run / "verdicts.jsonl").write_text(text, encoding="utf-8")
+        write_verdicts(self.run / "verdicts.jsonl", whole)
         config = storage.read_json(self.run / "config.json")
         identity = self.verdicts[0]["judge"]
         config["judge"] = {"identity": identity, "prompts": {}, "parameters": {}}

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import storage
-from records.verdict_lines import text_sha256
 from storage import StorageError
 from validation.claims import read_judged, support_score
 
@@ -127,17 +126,13 @@ def test_a_verdict_on_another_text_is_not_comparable(judged_run: Any, part: str)
     """Lines name the texts that the judge saw by a hash; their words come from results.jsonl."""
     judged_run.write({"q1": [("One thing is so.", "supported")]})
     asked = judged_run.verdicts[0]["input"]
-    seen = text_sha256(asked["contexts"][0].pop("text"))
-    asked["answer_sha256"] = text_sha256(asked.pop("answer"))
-    asked["contexts"][0]["sha256"] = seen
-    judged_run.save()
     (claim,) = read(judged_run).claims
-    assert text_sha256(claim.contexts[0].text) == seen
+    assert claim.contexts[0].text == asked["contexts"][0]["text"]
     assert claim.answer == "One thing is so."
     if part == "passage":
-        asked["contexts"][0]["sha256"] = text_sha256("Another passage.")
+        asked["contexts"][0]["text"] = "Another passage."
     else:
-        asked["answer_sha256"] = text_sha256("Another answer.")
+        asked["answer"] = "Another answer."
     judged_run.save()
     judged = read(judged_run)
     assert (judged.claims, judged.changed) == ([], 1)
@@ -147,7 +142,7 @@ def test_a_torn_last_line_is_passed_over_and_another_is_named(judged_run: Any) -
     judged_run.write({"q1": [("One thing is so.", "supported")]})
     path = judged_run.run / "verdicts.jsonl"
     whole = path.read_bytes()
-    path.write_bytes(whole + b'{"schema": 1, "case')
+    path.write_bytes(whole + b'{"schema": 2, "case')
     assert len(read(judged_run).claims) == 1
     path.write_bytes(b"[]\n" + whole)
     with pytest.raises(StorageError, match=r"verdicts\.jsonl:1"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.verdict_files import add_verdicts
 
 from records.judgements import Verdicts, answer_sha256
 from storage import TestResult, case_from_dict, iter_results, read_cases
@@ -124,31 +125,23 @@ def verdicts_on(*records: dict[str, Any]) -> Verdicts:
 
 WHO = {"provider": "local", "model": "support"}
 JUDGE: dict[str, Any] = {"judge": {"identity": WHO, "prompts": {}, "parameters": {}}}
-"""A config.json that names the judge of ``verdict_line``."""
+"""A config.json that names the judge of ``add_verdict``."""
 
 
-def verdict_line(eval_set: Path, run: Path, **more: Any) -> bytes:
-    """A line without claims on the first answer of a run, by the judge above."""
+def add_verdict(eval_set: Path, run: Path, **more: Any) -> None:
+    """Add a judgement without claims, on the first answer of a run, by the judge above."""
     case = next(iter(read_cases(eval_set, None)))
     result = next(iter(iter_results(run / "results.jsonl")))
-    made: dict[str, Any] = {
-        "schema": 1,
+    judgement: dict[str, Any] = {
         "case_id": case.id,
-        "repeat": 0,
         "metric": "groundedness",
-        "judge_repeat": 0,
-        "parts": 1,
         "status": "not_applicable",
         "reason": "no answer",
-        "failure": None,
         "prompt": {"name": "groundedness", "sha256": "1"},
         "judge": WHO,
         "subject": answer_sha256(case, result, None),
-        "input": {},
-        "verdicts": [],
-        "extra": {},
     }
-    return line(made | more)
+    add_verdicts(run / "verdicts.jsonl", [judgement | more])
 
 
 def page(detail: Case, **more: Any) -> str:

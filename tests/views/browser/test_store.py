@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.score_lines import write_lines
-from tests.views.browser.case_lines import JUDGE, verdict_line
+from tests.views.browser.case_lines import JUDGE, add_verdict
 
 from records.answer_table import UNKNOWN
 from views.library import Opened, RunLibrary
@@ -274,8 +274,7 @@ def test_verdicts_that_come_while_one_looks_are_told_and_shown(runs: Any, wait_u
     metrics = ["groundedness", "groundedness (opinion 2)"]
     for number in range(2):
         before = len(told)
-        with open(folder / "verdicts.jsonl", "ab") as file:
-            file.write(verdict_line(runs.eval_set, folder, judge_repeat=number))
+        add_verdict(runs.eval_set, folder, judge_repeat=number)
 
         def judged() -> list[str]:
             detail = run.detail(("a", 0))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.views.browser.case_lines import JUDGE, verdict_line
+from tests.views.browser.case_lines import JUDGE, add_verdict
 
 from views.library import RunLibrary
 
@@ -19,7 +19,7 @@ def test_a_case_without_the_files_that_were_taken_away(runs: Any, wait_until: Wa
     runs.cases({"id": "a", "question": "?"})
     score = {"case_id": "a", "scores": {"recall@5": 1.0}}
     folder = runs.run("r", [{"id": "a"}], config=JUDGE, retrieval=[score])
-    (folder / "verdicts.jsonl").write_bytes(verdict_line(runs.eval_set, folder))
+    add_verdict(runs.eval_set, folder)
     run = RunLibrary(runs.results_dir, runs.eval_set, None).open("r")
     run.start(lambda: None)
     wait_until(lambda: not run.reading, "everything is read")
