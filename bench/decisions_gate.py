@@ -34,7 +34,6 @@ from decisions.gate_rules import AgainstBase, GateRules
 from decisions.primary import primary_names, read_primary
 from ragmetrics import catalogue
 from ragmetrics.stats.significance import holm
-from records.files import json_bytes
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS
 
@@ -154,10 +153,11 @@ def metrics_file(path: Path, names: Sequence[str], values: Any) -> RunNumbers:
         f"c{at}": [None if value != value else round(value, 6) for value in row]
         for at, row in enumerate(values.tolist())
     }
-    head = {"schema": 1, "run_id": path.stem, "cases": len(values), "errors": 0}
+    head = {"schema": metric_lines.SCHEMA, "run_id": path.stem, "cases": len(values), "errors": 0}
     head |= {"asked": len(values), "missing": 0}
-    metrics = head | {"sections": sections, PRIMARY_METRICS: list(names), PRIMARY: rows}
-    path.write_bytes(json_bytes(metrics))  # schema 1, which is read as well
+    written = {name: metric_lines.written_section(table) for name, table in sections.items()}
+    metrics = head | {PRIMARY_METRICS: list(names), PRIMARY: rows}
+    path.write_bytes(metric_lines.metrics_bytes(metrics | {"sections": written}))
     return RunNumbers(path.stem, sections, head, source=path)
 
 

@@ -221,7 +221,7 @@ def test_slices_of_other_numbers_are_not_read(tmp_path: Path) -> None:
     assert load_metrics(path)["sections"]["one"]["by"] == {}
 
 
-def test_metrics_of_schema_1_are_read_and_written_anew(tmp_path: Path) -> None:
+def test_a_section_is_read_as_it_was_written(tmp_path: Path) -> None:
     section = {
         "mean": {"a": 0.5, "b": None},
         "ci95": {"a": [0.25, 0.75], "b": None},

@@ -93,7 +93,7 @@ def make_run(folder: Path, eval_set: Path, recall: Any, passed: Any, failed: Any
             "by": {},
         }
         sections[section] = part
-    head = {"run_id": folder.name, "eval_set_sha256": sha, "labels_sha256": None}
+    head: dict[str, Any] = {"run_id": folder.name, "eval_set_sha256": sha, "labels_sha256": None}
     head |= {"asked": len(recall), "cases": len(recall), "missing": 0, "errors": 0}
     write_metrics(folder / "metrics.json", head | {"sections": sections})
     config = {"schema": 1, "run_id": folder.name, "dataset": {"sha256": sha}}

@@ -1,7 +1,7 @@
 """metrics.json in its committed form (schema 2): a line for each metric and for each case.
 
-In memory a section has a table for each number (mean, n, ci95, …) by metric, as schema 1 was
-written; in the file each metric has its numbers on one line, and what says nothing is left out.
+In memory a section has a table for each number (mean, n, ci95, …) by metric; in the
+file each metric has its numbers on one line, and what says nothing is left out.
 Means by slice, turn losses and ranges are in a file of their own, slices.json."""
 
 from __future__ import annotations
