@@ -34,6 +34,7 @@ from decisions.gate_rules import AgainstBase, GateRules
 from decisions.primary import primary_names, read_primary
 from ragmetrics import catalogue
 from ragmetrics.stats.significance import holm
+from records import metric_lines
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS
 
