@@ -130,7 +130,7 @@ def _whole(score: float | None) -> float | None:
 
 
 def _written(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """metrics.json as it is written, and the content of slices.json."""
+    """metrics.json in its written form, and the content of slices.json."""
     return read_json(path, SCHEMA), _slices(path)
 
 

@@ -220,17 +220,6 @@ def test_an_alias_is_two_names(six: Any, server: Any, value: str) -> None:
     assert "must be ASKED=ANSWERED" in flat(done)
 
 
-def test_old_verdict_lines_without_the_new_fields_count(six: Any, server: Any) -> None:
-    found = six.judge(*by_name(server))
-    path = six.finished.run / VERDICTS
-    old = [{k: v for k, v in line.items() if k not in NEW} for line in six.lines()]
-    path.write_text("".join(json.dumps(line) + "\n" for line in old), "utf-8")
-    assert six.judge("--rescore")["mean"] == found["mean"]
-    paid = server.judgements
-    six.judge(*by_name(server))
-    assert server.judgements == paid
-
-
 NEW = ("answered_as", "judging_runs")
 
 
