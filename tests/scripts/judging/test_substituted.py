@@ -220,9 +220,6 @@ def test_an_alias_is_two_names(six: Any, server: Any, value: str) -> None:
     assert "must be ASKED=ANSWERED" in flat(done)
 
 
-NEW = ("answered_as", "judging_runs")
-
-
 def broken_from(number: int) -> Reply:
     """The usual replies but for the first ``number`` of the six cases: those are no JSON."""
 
