@@ -82,7 +82,7 @@ STILL_LONG_CLASSES = {
     "labeller/ledger.py: CaseLedger": 441,
     "experiments/sweep.py: SweepRun": 412,
     "clients/run.py: _Session": 397,
-    "records/run_table.py: SectionTable": 360,
+    "records/section_table.py: SectionTable": 343,
     "judging/server.py: HttpJudge": 322,
     "views/browser/lists.py: CasesScreen": 315,
     "views/browser/listing.py: CaseList": 305,
@@ -264,7 +264,7 @@ def test_score_lines_are_read_through_the_table_of_the_run(path: Path) -> None:
 def test_a_second_reader_is_found() -> None:
     text = (
         "from records.scores import ScoreLine, line_type, read_head\n"
-        "from records.run_table import RunTable\n"
+        "from records.run import Run\n"
         "from records import jsonl\njsonl.project(ScoreLine)\njsonl.read_with(path)"
     )
     found = ["1: records.scores.read_head", "5: records.jsonl.read_with"]

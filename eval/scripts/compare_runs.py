@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from decisions.rows import Comparison, MetricRow
     from decisions.slices import Slices
     from records.pairs import PairFile
-    from records.run_table import RunTables
+    from records.run import Runs
     from terminal.page import Page
 
 
@@ -93,7 +93,7 @@ def find_flips(
     metric: str,
     count: int,
     eval_set: Path,
-    tables: RunTables,
+    tables: Runs,
 ) -> Flips | None:
     """The flips of a metric; without a name, of the primary one that moved most, worst first."""
     from decisions import flips
@@ -286,10 +286,10 @@ def main(
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
     from decisions.pairs import decided_runs
-    from records.run_table import RunTables
+    from records.run import Runs
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
-    tables = RunTables()
+    tables = Runs()
     eval_set, labels_dir = options.set_of_run(folders[0], eval_set, labels_dir)
     compare_options = CompareOptions(
         metrics,

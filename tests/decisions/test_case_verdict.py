@@ -25,7 +25,7 @@ from decisions.verdict_counts import VerdictCounts
 from ragmetrics.catalogue.cases import RULES
 from ragmetrics.pipeline import Expected, ScoredResponse, score_case
 from records.errors import StorageError
-from records.run_table import RunTable
+from records.run import Run
 
 MODEL = Basis(depth=10, judge="m", trusted=True)
 LOCAL = Basis(depth=10, judge="l")
@@ -388,7 +388,7 @@ def test_a_judgement_that_failed_is_no_failed_call(tmp_path: Path, section: str)
     split["reasons"] = {"quotes": "judge failed: no_majority"}
     call = {"case_id": "b", "repeat": 0, "status": "failed", "scores": {}}
     call["reasons"] = {"*": "call failed: timeout"}
-    table = RunTable(write_run(tmp_path / "r", 5, {"retrieval": found, section: [split, call]}))
+    table = Run(write_run(tmp_path / "r", 5, {"retrieval": found, section: [split, call]}))
     run = RunVerdicts(Ruling(CaseRules(), LOCAL))
     for name in ("retrieval", section):  # as a report reads them
         run.take_table(table.section(name))

@@ -14,7 +14,7 @@ from tests.score_lines import write_lines
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling
 from decisions.evidence_path import RANKS, PathAnswer, evidence_path, path_blocks, read_paths
-from records.run_table import RunTable
+from records.run import Run
 from terminal.page import DataColumn, DataTable
 from terminal.plot import bar
 
@@ -126,7 +126,7 @@ def run(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def path_of(folder: Path, eval_set: Path) -> dict[str, Any]:
-    (path,) = read_paths([RunTable(folder)], eval_set, None, RULING)
+    (path,) = read_paths([Run(folder)], eval_set, None, RULING)
     return {step.name: (step.share, step.n) for step in path.steps}
 
 
@@ -159,13 +159,13 @@ def test_other_sections_are_joined_by_answer_and_who_declines_says_nothing(
 
 def test_a_run_without_retrieval_or_a_set_has_no_path(run: tuple[Path, Path]) -> None:
     folder, eval_set = run
-    assert read_paths([RunTable(folder)], eval_set.with_name("no.jsonl"), None, RULING) == []
-    assert read_paths([RunTable(folder.parent)], eval_set, None, RULING) == []
+    assert read_paths([Run(folder)], eval_set.with_name("no.jsonl"), None, RULING) == []
+    assert read_paths([Run(folder.parent)], eval_set, None, RULING) == []
     assert [*path_blocks([])] == []
 
 
 def test_the_table_of_two_runs(run: tuple[Path, Path]) -> None:
-    paths = read_paths([RunTable(run[0])] * 2, run[1], None, RULING)
+    paths = read_paths([Run(run[0])] * 2, run[1], None, RULING)
     (table,) = (block for block in path_blocks(paths) if isinstance(block, DataTable))
     columns = [column for column in table.columns if isinstance(column, DataColumn)]
     assert [column.name for column in columns] == ["step", "run", " ", "of", "run", "  ", "of "]

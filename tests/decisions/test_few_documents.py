@@ -21,7 +21,7 @@ from decisions.primary import clusters_of_run
 from decisions.regressions import regressions
 from records.errors import StorageError
 from records.files import sha256_file
-from records.run_table import RunTable
+from records.run import Run
 from views.report.compared import compare_with
 
 NAMES = ("pipeline.pass", "pipeline.answered")
@@ -88,7 +88,7 @@ def test_one_document_is_fixed_and_every_verdict_says_so(pair: Pair) -> None:
     assert SCOPE in found.says[0]
     assert SCOPE in str(compare_page(found))
     assert "run_eval.py --repeat 2" in notes[0]
-    report = compare_with(pair.base, RunTable(pair.new), pair.eval_set, pair.targets).part
+    report = compare_with(pair.base, Run(pair.new), pair.eval_set, pair.targets).part
     assert SCOPE in str(report.says[0])
     verdict = pair.gated()
     (failed,) = verdict.of("failed")

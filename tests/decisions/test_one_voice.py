@@ -27,7 +27,7 @@ from decisions.regressions import Regressions, regressions
 from decisions.rows import Comparison
 from records.files import sha256_file
 from records.metrics import update_primary
-from records.run_table import RunTable
+from records.run import Run
 from views.report.compared import compare_with
 
 NAMES = ("retrieval.recall@5", "pipeline.pass", "pipeline.answered")
@@ -179,7 +179,7 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
             assert better == (row.verdict if row.verdict in ("better", "worse") else None), seed
 
         # report_run --baseline: verdicts, p and headline
-        report = compare_with(base, RunTable(new), eval_set, targets).part
+        report = compare_with(base, Run(new), eval_set, targets).part
         told = {metric.row.name: metric for metric in report.primary}
         measured = [row for row in found.rows if row.primary and row.name in told]
         assert len(measured) == len(told), seed

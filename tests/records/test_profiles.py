@@ -14,7 +14,7 @@ from records import profiles
 from records.judgements import Verdicts
 from records.profiles import digest_without_turns, maps_passages, read_maps_passages
 from records.results import RunConfig, TestResult
-from records.run_table import RunTable
+from records.run import Run
 from views.case import case_of
 from views.case_files import read_case
 
@@ -89,7 +89,7 @@ def test_all_readers_agree_on_the_empty_lists_of_an_old_run(
     run = old_run(tmp_path, {"mapped": mapped})
     known = "retrieved" in mapped
     why = "" if known else "passages are not mapped"
-    (answer,) = RunTable(run).answers_of({"a"})
+    (answer,) = Run(run).answers_of({"a"})
     assert answer.retrieved == ([] if known else None)
     assert case_of(answer).passages_unknown == why
     line = (run / "results.jsonl").read_bytes()

@@ -42,7 +42,7 @@ from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import read_metrics
 from records.results import UNREADABLE
-from records.run_table import RunTable
+from records.run import Run
 from records.runs import EVAL_SET
 from records.targets import TARGETS, declared_documents
 
@@ -406,7 +406,7 @@ def clusters_of_points(
     for folder in {history.folder_of(point) for point in points}:
         with suppress(StorageError):  # the reader of the history has reported what is damaged
             sha = read_metrics(folder).get("eval_set_sha256")
-            if sha in needed - {*clusters} and (clustering := RunTable(folder).clustering()):
+            if sha in needed - {*clusters} and (clustering := Run(folder).clustering()):
                 of = few if clustering.few_documents(documents) else clusters
                 of[sha] = clustering.labels
             if eval_set is None:

@@ -17,13 +17,13 @@ from decisions.case_verdict import CaseVerdict, Key, Ruling, RunVerdicts, read_v
 from decisions.pairing import places_of
 from ragmetrics.catalogue.cases import CaseRule
 from records.results import UNREADABLE
-from records.run_table import RunTable, RunTables
+from records.run import Run, Runs
 from records.runs import METRICS, scored_sections
 from records.scores import ScoreLine
 from terminal.tables import counted
 
 if TYPE_CHECKING:
-    from records.run_table import Ints
+    from records.section_table import Ints
 
 Ways = Literal["broke", "fixed", "fails still", "ok still"]
 
@@ -121,7 +121,7 @@ class PairVerdicts:
         self,
         base: RunVerdicts,
         new: RunVerdicts,
-        tables: tuple[RunTable, RunTable],
+        tables: tuple[Run, Run],
         *,
         committed: bool = False,
         unknown: str = "",
@@ -229,7 +229,7 @@ def rank_change(before: float | None, now: float | None) -> str:
     return f"gold {' → '.join(ranks)}"
 
 
-def _first_gold(table: RunTable, ruling: Ruling) -> dict[int, float]:
+def _first_gold(table: Run, ruling: Ruling) -> dict[int, float]:
     rule = next((rule for rule in ruling.rules if rule.ranked), None)
     if rule is None or rule.section not in scored_sections(table.folder):
         return {}
@@ -243,12 +243,12 @@ def _first_gold(table: RunTable, ruling: Ruling) -> dict[int, float]:
 
 
 def read_pair(
-    base: Path, new: Path, rules: CaseRules | None = None, tables: RunTables | None = None
+    base: Path, new: Path, rules: CaseRules | None = None, tables: Runs | None = None
 ) -> PairVerdicts:
     """Two runs, each read by the rules that both can answer. ``base``: also a metrics.json by
     itself, or a report that names one; ``tables``: what was read of the runs. Raises StorageError
     for damaged files."""
-    tables = tables or RunTables()
+    tables = tables or Runs()
     both = tables[base], tables[new]
     rules = read_case_rules() if rules is None else rules
     alone = (base / METRICS).is_file() and not scored_sections(base)
@@ -320,7 +320,7 @@ def _fact(
     return ruling.fact(rule, scores_of(lines), _evidence(lines, rule.section), before)
 
 
-def _ids(table: RunTable, ruling: Ruling, wanted: Collection[int]) -> Iterator[str]:
+def _ids(table: Run, ruling: Ruling, wanted: Collection[int]) -> Iterator[str]:
     """The ids behind some hashes."""
     left = set(wanted)
     scored = set(scored_sections(table.folder))
@@ -341,7 +341,7 @@ Lines = Mapping[str, ScoreLine]
 """Score lines of one answer by section."""
 
 
-def lines_of(table: RunTable, ruling: Ruling, key: Key) -> Lines:
+def lines_of(table: Run, ruling: Ruling, key: Key) -> Lines:
     """The score lines of one answer that its verdict rests on, with their evidence."""
     scored = set(scored_sections(table.folder)) if table.folder.is_dir() else set()
     lines = [

@@ -24,7 +24,7 @@ from records.metrics import (
     update_primary,
 )
 from records.results import UNREADABLE
-from records.run_table import RunTable
+from records.run import Run
 from records.runs import METRICS, read_config
 
 OK, FAILS = "ok", "fails"
@@ -56,7 +56,7 @@ def write_case_lines(
     of the file. Raises StorageError for damaged score lines or rules.
     """
     with locked(folder / METRICS):
-        table = RunTable(folder)
+        table = Run(folder)
         scores = None if large else read_primary(folder, asked=asked or (), table=table)
         if scores is None or len(scores.case_ids) > MOST_CASES:
             update_primary(folder, (), {})

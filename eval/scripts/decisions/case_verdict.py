@@ -21,12 +21,13 @@ from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.verdict_counts import VerdictCounts
 from ragmetrics.catalogue.cases import OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule
 from records.columns import AnswerNumbers
-from records.run_table import RunTable, SectionTable
+from records.run import Run
 from records.runs import scored_sections
+from records.section_table import SectionTable
 from records.targets import Target
 
 if TYPE_CHECKING:
-    from records.run_table import Ints
+    from records.section_table import Ints
 
 _BREAKS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.lt,
@@ -577,7 +578,7 @@ def read_verdicts(
     folder: Path,
     rules: CaseRules | None = None,
     basis: Basis | None = None,
-    table: RunTable | None = None,
+    table: Run | None = None,
 ) -> RunVerdicts:
     """The verdicts of a run, from its score lines. ``basis``: what it shares with another run;
     ``table``: what was read of it.
@@ -585,7 +586,7 @@ def read_verdicts(
     Raises StorageError for damaged files.
     """
     ruling = Ruling(rules or read_case_rules(), basis or basis_of(folder))
-    run, table = RunVerdicts(ruling), table or RunTable(folder)
+    run, table = RunVerdicts(ruling), table or Run(folder)
     scored = set(scored_sections(folder))
     for section in ruling.sections:
         if section in scored:

@@ -24,7 +24,7 @@ from decisions.rows import Comparison, MetricRow
 from records.asked import asked_set
 from records.clusters import AUTO, Clustering
 from records.errors import StorageError
-from records.run_table import RunTables
+from records.run import Runs
 from records.runs import METRICS, scored_sections
 from records.targets import TARGETS, declared_matters, read_targets
 
@@ -39,7 +39,7 @@ def compare_committed(
     new: Path,
     options: CompareOptions,
     clusters: Clustering | None = None,
-    tables: RunTables | None = None,
+    tables: Runs | None = None,
 ) -> Comparison:
     """Compare the primary metrics of two runs by the scores in their metrics.json files.
 
@@ -58,7 +58,7 @@ def compare_committed(
         left_out = comparable_sections(old, now, sorted(shared), names, override=options.override)
         problems = []
     names = tuple(name for name in names if name.partition(".")[0] not in left_out)
-    tables = tables or RunTables()
+    tables = tables or Runs()
     a, b = (read_primary(run, names, table=tables[run]) for run in (base, new))
     if a is None or b is None:
         bare = base if a is None else new
@@ -107,7 +107,7 @@ def compare_pair(
     new: Path,
     options: CompareOptions,
     clusters: Clustering | None = None,
-    tables: RunTables | None = None,
+    tables: Runs | None = None,
 ) -> Comparison:
     """Compare two runs; if git keeps only the metrics.json of the base, their primary metrics."""
     if is_committed_alone(base):
@@ -117,7 +117,7 @@ def compare_pair(
 
 def first_lines(base: Path, new: Path) -> tuple[str, ...]:
     """The first lines of compare_runs.py on two run folders. Raises StorageError as it does."""
-    tables, eval_set = RunTables(), asked_set(base)
+    tables, eval_set = Runs(), asked_set(base)
     clusters, _ = clusters_of((base, new), eval_set, AUTO, tables)
     options = CompareOptions(eval_set=eval_set)
     return compare_pair(base, new, options, clusters, tables).says

@@ -46,9 +46,10 @@ from records.errors import Problem, StorageError
 from records.files import sha256_file
 from records.labels import read_labels
 from records.metrics import load_metrics
-from records.run_table import MEASURED, RunTables, SectionTable
+from records.run import Runs
 from records.runs import METRICS
 from records.scores import OWN_TEXTS
+from records.section_table import MEASURED, SectionTable
 from records.targets import TARGETS, declared_matters, read_targets
 from terminal.tables import counted
 
@@ -221,7 +222,7 @@ def compare(
     *,
     clusters: Clustering | None = None,
     parts: Parts | None = None,
-    tables: RunTables | None = None,
+    tables: Runs | None = None,
 ) -> Comparison:
     """Compare two scored run folders, metric by metric.
 
@@ -241,10 +242,10 @@ def compare_many(
     *,
     clusters: Clustering | None = None,
     parts: Parts | None = None,
-    tables: RunTables | None = None,
+    tables: Runs | None = None,
 ) -> list[Comparison]:
     """Compare several runs with one base; all are corrected together, in one joint test."""
-    keep, tables = tables is not None and len(others) == 1, tables or RunTables()
+    keep, tables = tables is not None and len(others) == 1, tables or Runs()
     options = options or CompareOptions()
     old = read_run(base)
     targets = read_targets(options.targets)
@@ -271,7 +272,7 @@ def compare_many(
 
 
 def read_pairs(
-    base: Path, new: Path, section: str, eval_set: Path | None, tables: RunTables
+    base: Path, new: Path, section: str, eval_set: Path | None, tables: Runs
 ) -> SideBySide:
     """One section of two runs side by side."""
     old, now = read_run(base), read_run(new)
@@ -332,7 +333,7 @@ def _settled(
     primary: Sequence[str],
     options: CompareOptions,
     codes: ClusterCodes,
-    tables: RunTables,
+    tables: Runs,
 ) -> list[Comparison]:
     """Correct all runs together, and say what each comparison amounts to."""
     tested = iter(explored([row for d in drafts for row in d.rows if not row.primary]))
@@ -550,7 +551,7 @@ def clusters_of(
     folders: Sequence[Path],
     eval_set: Path,
     by: str,
-    tables: RunTables | None = None,
+    tables: Runs | None = None,
     targets: Path = TARGETS,
 ) -> tuple[Clustering | None, list[str]]:
     """The clusters of the cases of runs, the base first, and remarks; see

@@ -15,7 +15,7 @@ from ragmetrics.stats.arrays import Floats, Ints, np
 from ragmetrics.stats.means import generator
 
 if TYPE_CHECKING:
-    from records.run_table import Mask
+    from records.section_table import Mask
 
 LEAST_LEFT = 0.5
 """Share of the cases that any run scored below which the rest tells nothing."""

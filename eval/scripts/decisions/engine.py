@@ -28,7 +28,7 @@ from decisions.effects import (
 )
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
-from records.run_table import MEASURED
+from records.section_table import MEASURED
 
 FEWEST_CLUSTERS = 6
 """Clusters below which nothing is decided: of 5, all may point one way by chance in 2 of 32."""

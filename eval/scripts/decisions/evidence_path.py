@@ -15,14 +15,14 @@ from ragmetrics.gold import gold_of
 from ragmetrics.matching import evidence_rank
 from records.cases import ignore, iter_cases
 from records.labels import read_labels
-from records.run_table import RunTable
+from records.run import Run
 from records.runs import scored_sections
 from terminal.page import Block, Chart, DataColumn, DataTable, Heading, Prose, percent
 from terminal.plot import bar
 from terminal.tables import plain
 
 if TYPE_CHECKING:
-    from records.run_table import Floats, SectionTable
+    from records.section_table import Floats, SectionTable
 
 RANKS = (1, 2, 3, 5, 10, 20)
 
@@ -101,7 +101,7 @@ def evidence_path(answers: Iterable[PathAnswer]) -> tuple[PathStep, ...]:
 
 
 def read_paths(
-    tables: Iterable[RunTable], eval_set: Path, labels_dir: Path | None, ruling: Ruling
+    tables: Iterable[Run], eval_set: Path, labels_dir: Path | None, ruling: Ruling
 ) -> list[RunPath]:
     """The paths of the runs that have one: retrieval was scored, and the set is there.
 
@@ -119,7 +119,7 @@ def read_paths(
 
 
 def _answers(
-    table: RunTable, groups: Mapping[int, Sequence[Sequence[int]]], ruling: Ruling
+    table: Run, groups: Mapping[int, Sequence[Sequence[int]]], ruling: Ruling
 ) -> Iterator[PathAnswer]:
     """How far the needed evidence of each answer came."""
     scored, own = set(scored_sections(table.folder)), table.section("retrieval")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from decisions.compare import read_pairs
 from decisions.rows import MetricRow
 from ragmetrics.stats.arrays import np
-from records.run_table import RunTable, RunTables
+from records.run import Run, Runs
 
 Ranks = tuple[int | None, ...]
 """The rank of each gold support, None where it was not found."""
@@ -31,7 +31,7 @@ class AnsweredCase(Protocol):
     def ranks(self) -> Ranks | None: ...
 
 
-AnswersOf = Callable[[RunTable, Collection[str]], Mapping[str, AnsweredCase]]
+AnswersOf = Callable[[Run, Collection[str]], Mapping[str, AnsweredCase]]
 """Reads the first answer to some cases of a run."""
 
 
@@ -79,14 +79,14 @@ def find_flips(
     eval_set: Path | None = None,
     *,
     answers: AnswersOf | None = None,
-    tables: RunTables | None = None,
+    tables: Runs | None = None,
 ) -> Flips:
     """The ``count`` largest changes of a metric for the worse and for the better.
 
     Larger ones come first, then in the order of the set. ``answers`` reads cases of a run; without
     it they have scores alone: no question, answer or rank. ``tables``: what was read of the runs.
     """
-    tables = tables or RunTables()
+    tables = tables or Runs()
     pairs = read_pairs(base, new, row.section, eval_set, tables)
     old, now = pairs.pair(row.metric)
     if old is None or now is None:

@@ -35,7 +35,7 @@ from records.gate_verdict import Check
 from records.labels import labelled_texts, read_cases
 from records.metrics import MeasuredSection, load_metrics
 from records.results import UNREADABLE, RunConfig
-from records.run_table import RunTables
+from records.run import Runs
 from records.runs import METRICS, SCORES, find_run, scored_sections
 from records.scores import ALL_BUT_EVIDENCE
 from records.targets import GATES, TARGETS, Target
@@ -106,7 +106,7 @@ class GateEvidence:
     seed: int = 0
     targets: Path = TARGETS
     """Where the primary metrics are declared."""
-    tables: RunTables = field(default_factory=RunTables, compare=False, repr=False)
+    tables: Runs = field(default_factory=Runs, compare=False, repr=False)
     """The tables read from the runs."""
 
 
@@ -178,7 +178,7 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
     """The baseline's cases that the run lacks, section by section; None when ids are unknown.
 
     ``not_asked``: those that the run was never asked may be lacking. Memory: see
-    ``records.run_table``.
+    ``records.run``.
     """
     base, new, tables = evidence.base, evidence.new, evidence.tables
     if base is None or new.folder is None:

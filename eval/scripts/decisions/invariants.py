@@ -20,7 +20,6 @@ from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
 from records.results import UNREADABLE, RunConfig
-from records.run_table import SectionTable
 from records.runs import (
     CONFIG,
     ENRICHED,
@@ -30,6 +29,7 @@ from records.runs import (
     scored_sections,
     scores_file,
 )
+from records.section_table import SectionTable
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from decisions.engine import FEWEST_CLUSTERS, Decision, PrimaryRow, PrimaryTable
 from decisions.pairing import ClusterCodes, places_of
 from ragmetrics.stats.arrays import Floats, Ints, np
-from records.run_table import RunTables
+from records.run import Runs
 from records.scores import ALL_BUT_EVIDENCE, ScoreLine
 
 if TYPE_CHECKING:
-    from records.run_table import Mask
+    from records.section_table import Mask
 
 
 class PrimaryColumn(NamedTuple):
@@ -56,7 +56,7 @@ def table_of(columns: list[PrimaryColumn], ids: Ints, clusters: Ints) -> tuple[P
 
 
 def usual_reason(
-    row: PrimaryRow, table: PrimaryTable, ids: Ints, folders: tuple[Path, Path], tables: RunTables
+    row: PrimaryRow, table: PrimaryTable, ids: Ints, folders: tuple[Path, Path], tables: Runs
 ) -> str:
     """Return the most frequent reason why the lost cases of a metric have no score.
 

@@ -1,6 +1,6 @@
 """The rows of two runs side by side, and the cluster of each case.
 
-Cases are identified by 64-bit hashes of their ids, see ``records.run_table``.
+Cases are identified by 64-bit hashes of their ids, see ``records.run``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from decisions.effects import compact
 from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
 from records.clusters import NONE, Clustering
-from records.run_table import FAILED_IS_ZERO, SectionTable
+from records.section_table import FAILED_IS_ZERO, SectionTable
 
 if TYPE_CHECKING:
-    from records.run_table import Mask
+    from records.section_table import Mask
 
 _BLOCK = 4096
 """Cases that are looked up together."""

@@ -20,8 +20,9 @@ from records.errors import StorageError
 from records.files import sha256_file
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS, ROUND, read_sections
-from records.run_table import FAILED_IS_ZERO, RunTable, RunTables
+from records.run import Run, Runs
 from records.runs import METRICS, scored_sections
+from records.section_table import FAILED_IS_ZERO
 from records.targets import TARGETS, declared_documents, declared_lead, declared_primary
 from terminal.tables import counted
 
@@ -92,7 +93,7 @@ def read_primary(
     source: Path,
     names: Sequence[str] | None = None,
     asked: Sequence[str] | None = None,
-    table: RunTable | None = None,
+    table: Run | None = None,
 ) -> PrimaryScores | None:
     """The primary scores of a run folder or of a metrics.json; None when it has none.
 
@@ -110,7 +111,7 @@ def read_primary(
         if any(name.partition(".")[0] in sections for name in names):
             ids = asked if asked is not None else list(metrics.get(PRIMARY) or ())
             names = usable_names(folder, metrics, names)
-            return _of_lines(table or RunTable(folder), names, metrics, sections, ids)
+            return _of_lines(table or Run(folder), names, metrics, sections, ids)
     return _of_member(path, names, metrics)
 
 
@@ -167,7 +168,7 @@ def _of_member(
 
 
 def _of_lines(
-    table: RunTable,
+    table: Run,
     names: Sequence[str],
     metrics: Mapping[str, Any],
     sections: set[str],
@@ -251,7 +252,7 @@ def clusters_of_run(
     run: str,
     by: str = AUTO,
     folders: Iterable[Path] = (),
-    tables: RunTables | None = None,
+    tables: Runs | None = None,
     targets: Path = TARGETS,
 ) -> tuple[Clustering | None, list[str]]:
     """Which cases of a run are counted together, as its score lines say, else its eval set; None
@@ -266,7 +267,7 @@ def clusters_of_run(
         return None, []
     documents, few, ids = AUTO, None, None
     if by == AUTO:
-        tables, documents = tables or RunTables(), declared_documents(targets)
+        tables, documents = tables or Runs(), declared_documents(targets)
         for folder in folders:
             if (clustering := tables[folder].clustering()) is not None:
                 if not clustering.few_documents(documents):

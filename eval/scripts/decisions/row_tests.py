@@ -18,7 +18,7 @@ from ragmetrics.stats.arrays import Floats, Ints, np
 from records.targets import TARGETS, declared_primary
 
 if TYPE_CHECKING:
-    from records.run_table import Mask
+    from records.section_table import Mask
 
 
 def is_binary(name: str) -> bool:

@@ -12,7 +12,7 @@ from experiments.scoring import PartScorer, part_of_run, results_so_far
 from ragmetrics.stats import student
 from records.cases import TestCase
 from records.errors import StorageError
-from records.run_table import RunTable
+from records.run import Run
 from scorers.contract import ScoringJob
 from terminal.tables import counted
 
@@ -115,7 +115,7 @@ class RepeatUntilSure:
         scores: dict[str, list[float]] = {case_id: [] for case_id in ids}
         with part_of_run(folder, ids, self._job.eval_set) as part:
             self._scorer.score_whole(part)
-            table = RunTable(part).section(self._section)
+            table = Run(part).section(self._section)
             if self._metric not in table.names:
                 return []
             case_ids, values = table.case_ids(), table.values(self._metric)

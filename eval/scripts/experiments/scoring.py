@@ -19,8 +19,9 @@ from records.errors import StorageError
 from records.files import scratch_folder
 from records.lines import Report
 from records.results import TestResult, iter_results
-from records.run_table import ANSWERED, MEASURED, RunTable, SectionTable
+from records.run import Run
 from records.runs import PARTIAL, ResultsWriter, read_config, results_file
+from records.section_table import ANSWERED, MEASURED, SectionTable
 from scorers import SECTIONS
 from scorers.contract import CannotRun, Scorer, ScoringJob
 from scorers.loop import score_run
@@ -109,7 +110,7 @@ def part_of_run(folder: Path, ids: Collection[str], eval_set: Path) -> Iterator[
 def scores_by_case(folder: Path, section: str, metric: str, ids: Ints) -> Floats:
     """A metric's scores of the cases with these hashes, as metrics.json rounds them; not a number
     where a case has none."""
-    return _column(RunTable(folder).section(section), metric, ids)
+    return _column(Run(folder).section(section), metric, ids)
 
 
 def _column(columns: SectionTable, metric: str, ids: Ints) -> Floats:
@@ -151,7 +152,7 @@ class PartScorer:
         with part_of_run(folder, frozenset(asked), self._job.eval_set) as part:
             self.score_whole(part)
             for section, names in self._names.items():
-                columns = RunTable(part).section(section)
+                columns = Run(part).section(section)
                 values |= {f"{section}.{name}": _column(columns, name, hashes) for name in names}
         return values
 

@@ -12,8 +12,8 @@ from formats.shared.stored import Stored, StoredCase
 from records.columns import AnswerNumbers
 from records.exports import harmless_cell
 from records.results import UNREADABLE, TestResult, why_unreadable
-from records.run_table import SectionTable
 from records.runs import scored_sections
+from records.section_table import SectionTable
 
 NAME = "csv"
 

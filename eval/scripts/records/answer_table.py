@@ -17,9 +17,9 @@ from records.growing import GrowingFile
 from records.lines import Report
 from records.notes import CaseNote
 from records.results import TestResult, result_type
-from records.run_table import SectionTable
 from records.runs import scores_file
 from records.scores import ScoreLine, metric_names
+from records.section_table import SectionTable
 
 UNKNOWN = -1
 """The position of a line that does not exist."""

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable, Sequence
-from math import nan
-from tempfile import SpooledTemporaryFile
-from threading import Lock
 
 _BLOCK = 4096
 """Rows of a block: within it the values of a column stand together."""
@@ -86,55 +83,3 @@ class AnswerNumbers:
             self._places[digest] = number
         self._next = number + 1
         return number
-
-
-class RowBlocks:
-    """Rows in, columns out: blocks of columns, one after another, in a file once they are many.
-
-    One thread appends; another may ask for columns meanwhile.
-    """
-
-    def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - lives as long as the columns
-        self._blocks: list[tuple[int, int, int]] = []
-        self._rows = array("d")
-        self._width = self._count = 0
-        self._lock = Lock()
-        self.size = 0
-
-    def append(self, row: Sequence[float]) -> None:
-        """A row; none is shorter than the one before."""
-        if len(row) != self._width:
-            self._flush(len(row))
-        self._rows.extend(row)
-        self._count += 1
-        self.size += 1
-        if self._count == _BLOCK:
-            self._flush(len(row))
-
-    def _flush(self, width: int) -> None:
-        with self._lock:
-            if self._count:
-                self._blocks.append((self._file.tell(), self._count, self._width))
-                for place in range(self._width):
-                    self._file.write(self._rows[place :: self._width])
-            self._rows, self._count, self._width = array("d"), 0, width
-
-    def extend(self, column: array[float], place: int) -> array[float]:
-        """Add the missing rows to a column: the values at a place of each row, not a number where a
-        row is too short."""
-        with self._lock:
-            end = 0
-            for offset, rows, width in (*self._blocks, (-1, self._count, self._width)):
-                skipped, end = max(0, len(column) - end), end + rows
-                if skipped >= rows:
-                    continue
-                if place >= width:
-                    column.extend([nan] * (rows - skipped))
-                elif offset < 0:
-                    column.extend(self._rows[place::width][skipped:rows])
-                else:
-                    self._file.seek(offset + 8 * (rows * place + skipped))
-                    column.frombytes(self._file.read(8 * (rows - skipped)))
-            self._file.seek(0, 2)
-        return column

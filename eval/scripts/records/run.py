@@ -1,21 +1,30 @@
-"""A run folder as one object: its configuration, its set, and its answers beside their cases."""
+"""A run folder as one object: configuration, set, answers beside their cases, and scores."""
 
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby, repeat
 from operator import attrgetter, gt, itemgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from records.cases import TestCase, iter_case_blocks
+from records.clusters import AUTO, Clustering, clustering_of
 from records.errors import Problem
 from records.jsonl import Lean, whole
 from records.labels import read_labels, unknown_labels
 from records.lines import Report
-from records.results import RunConfig, TestResult, iter_result_blocks
-from records.runs import known_config, results_file
+from records.profiles import forget_unmapped, read_maps_passages
+from records.results import RunConfig, TestResult, iter_result_blocks, results_of
+from records.runs import EVAL_SET, known_config, results_file, scored_sections, scores_file
+from records.scores import OWN_TEXTS
+from records.section_table import SectionTable
+
+if TYPE_CHECKING:
+    from records.section_table import Ints
 
 Joined = tuple[list[TestCase], list[TestResult]]
 """Two lists of one length: each result with its case. Repeats of a case stand together."""
@@ -29,24 +38,28 @@ class OutOfOrderError(Exception):
 
 
 class Run:
-    """A run folder and the set it was asked with, read when first asked for.
+    """A run folder and the set it was asked with, each part read when first asked for.
 
     ``lean``: records have only the fields that the files have, see ``Lean``; they cannot be sent
-    to another process. ``problems``: every fault of set and labels, once ``cases`` were read.
+    to another process. ``explained``: as of a SectionTable. ``problems``: every fault of set and
+    labels, once ``cases`` were read.
     """
 
     def __init__(
         self,
         folder: Path,
-        eval_set: Path,
+        eval_set: Path = EVAL_SET,
         labels_dir: Path | None = None,
         *,
         lean: bool = True,
+        explained: bool = False,
     ) -> None:
         self.folder, self.eval_set = folder, eval_set
         self.results = results_file(folder)
         self.problems: list[Problem] = []
         self._labels_dir, self._lean = labels_dir, lean
+        self._explained = explained
+        self._sections: dict[str, SectionTable] = {}
 
     @cached_property
     def config(self) -> RunConfig:
@@ -107,6 +120,78 @@ class Run:
                 own += absent(case, {result.repeat for result in own})
             if own:
                 yield [case] * len(own), own
+
+    def section(self, name: str) -> SectionTable:
+        """The score lines of a section. Raises StorageError for damaged ones."""
+        if name not in self._sections:
+            table = SectionTable(self.folder, name, explained=self._explained)
+            deque(table.read(), maxlen=0)
+            self._sections[name] = table
+        return self._sections[name]
+
+    def forget(self, name: str) -> None:
+        """Give the memory of a section back."""
+        self._sections.pop(name, None)
+
+    def clustering(self) -> Clustering | None:
+        """The clusters that the score lines name; None where they name none.
+
+        Every section has a line for each case, so the shortest file is read.
+        """
+        return self._clustering
+
+    def case_hashes(self) -> Ints:
+        """The hashes of the ids of the cases that were scored."""
+        return self.section(next(iter(self._sections), self._own_sections()[0])).ids
+
+    @cached_property
+    def _clustering(self) -> Clustering | None:
+        paths = [scores_file(self.folder, name) for name in self._own_sections()]
+        if not paths:
+            return None
+        name = min(paths, key=lambda path: path.stat().st_size).stem
+        table = SectionTable(self.folder, name, explained=self._explained)
+        cases = (next(lines) for _, lines in groupby(table.read(), attrgetter("case_id")))
+        clustering = clustering_of(((c.case_id, c.cluster) for c in cases), AUTO, required=True)
+        self._sections[name] = table
+        return clustering
+
+    def _own_sections(self) -> list[str]:
+        """The scored sections whose lines are the run's own answers."""
+        return [name for name in scored_sections(self.folder) if name != OWN_TEXTS]
+
+    def answers_of(self, case_ids: Collection[str]) -> list[TestResult]:
+        """All results of some cases. Raises StorageError for damaged results."""
+        path = self.results
+        if not case_ids or not path.exists():
+            return []
+        answers = results_of(path, case_ids, self._places_of(case_ids))
+        return answers if read_maps_passages(self.folder) else list(map(forget_unmapped, answers))
+
+    def _places_of(self, case_ids: Collection[str]) -> dict[int, str]:
+        """The case of each score line of some cases, by how many lines stand before it; empty where
+        that is not known of all."""
+        table = next(
+            (self._sections[name] for name in self._own_sections() if name in self._sections), None
+        )
+        rows = {} if table is None else table.rows_of(case_ids)
+        if table is None or len(rows) < len(set(case_ids)):
+            return {}
+        return {
+            number: case_id
+            for case_id, row in rows.items()
+            for number in range(table.line_number(row), table.line_number(row + 1))
+        }
+
+
+class Runs:
+    """Some runs, each opened once for all readers."""
+
+    def __init__(self, *runs: Run) -> None:
+        self._runs = {run.folder: run for run in runs}
+
+    def __getitem__(self, folder: Path) -> Run:
+        return self._runs.setdefault(folder, Run(folder))
 
 
 def _none_absent(

@@ -14,7 +14,7 @@ from records.errors import StorageError
 from records.labels import has_turns
 from records.results import tells_searches, tells_tools
 from records.rubrics import has_rubrics
-from records.run_table import RunTable
+from records.run import Run
 from records.runs import VERDICTS
 from records.verdicts import judge_of
 from scorers import SECTIONS
@@ -79,7 +79,7 @@ def _note(section: dict[str, Any]) -> str:
 
 
 def _most_common_reason(folder: Path, section: str) -> str:
-    table = RunTable(folder, explained=True).section(section)
+    table = Run(folder, explained=True).section(section)
     reasons: Counter[str] = Counter()
     for kind, lines in Counter(table.line_kinds.tolist()).items():
         for reason in dict.fromkeys(reason for _, reason in table.kinds[kind].reasons):

@@ -52,7 +52,7 @@ from records.labels import labelled_texts, read_cases, read_labels
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS, MeasuredSection, read_sections
 from records.results import SCHEMA, RunConfig, iter_results
-from records.run_table import RunTables
+from records.run import Runs
 from records.runs import (
     CONFIG,
     METRICS,
@@ -297,7 +297,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             asked = {*sections} if plan.sections else None
             report.gates = _gates(rules, evidence, asked)
         case_rules = read_case_rules(plan.targets_file or TARGETS)
-        tables = RunTables()
+        tables = Runs()
         run = read_verdicts(folder, case_rules, table=tables[folder])
         report.verdicts = run.counts() if run.cases else None
         where = (plan.eval_set, plan.labels_dir, plan.embed)

@@ -16,7 +16,7 @@ from records.judgements import Verdicts
 from records.labels import read_labels
 from records.profiles import forget_unmapped
 from records.results import TestResult
-from records.run_table import RunTable
+from records.run import Run
 from records.runs import SCORES, scored_sections
 from records.scores import OWN_TEXTS, ScoreHead, ScoreLine, line_type
 from views.case import Case, case_of
@@ -101,7 +101,7 @@ def _asked(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> Te
 
 
 def read_cases(
-    table: RunTable,
+    table: Run,
     ids: Collection[str],
     asked: Mapping[str, TestCase],
     sections: Collection[str] | None = None,
@@ -122,7 +122,7 @@ def read_cases(
 
 
 def first_answers(
-    table: RunTable,
+    table: Run,
     ids: Collection[str],
     asked: Mapping[str, TestCase] = MappingProxyType({}),
     sections: Collection[str] = ("retrieval",),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.gold import gold_names
-from records.run_table import RunTable
+from records.run import Run
 from records.runs import scores_file
 from records.scores import (
     AbstentionEvidence,
@@ -49,7 +49,7 @@ def worst_cases(
 
     from views.case_files import read_asked, read_cases
 
-    table = RunTable(folder)
+    table = Run(folder)
     lines = table.section(section)
     if metric.name not in lines.names:
         return []

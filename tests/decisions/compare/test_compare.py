@@ -19,7 +19,7 @@ from records.cases import TestCase
 from records.clusters import Clustering, clusters_of
 from records.errors import StorageError
 from records.metrics import load_metrics
-from records.run_table import RunTable
+from records.run import Run
 
 Targets = Callable[[str], Path]
 Runs = Any
@@ -361,7 +361,7 @@ def test_memory_is_a_number_a_case_and_metric(runs: Runs) -> None:
     base = runs.make("base", scores)
     new = runs.make("new", scores)
     tracemalloc.start()
-    pairs = [RunTable(run).section("retrieval") for run in (base, new)]
+    pairs = [Run(run).section("retrieval") for run in (base, new)]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert pairs[0].cases == pairs[1].cases == 20_000

@@ -15,7 +15,7 @@ from decisions.compare import CompareOptions, clusters_of, compare, compare_many
 from decisions.flips import Flips, find_flips
 from decisions.headline import failures
 from records.errors import StorageError
-from records.run_table import RunTables
+from records.run import Runs as OpenRuns
 from records.shards import open_address
 from views.case_files import first_answers
 
@@ -128,7 +128,7 @@ def test_a_comparison_reads_each_file_of_scores_once(
 
     monkeypatch.setattr(invariants, "_supports_per_chunk", lambda _: None)  # reads their heads
     monkeypatch.setattr("records.jsonl.open_address", counting)
-    tables = RunTables()
+    tables = OpenRuns()
     clusters, _ = clusters_of((base, new), tmp_path / "none.jsonl", "auto", tables)
     comparison = compare(base, new, clusters=clusters, tables=tables)
     row = next(row for row in comparison.rows if row.metric == "mrr")

@@ -15,7 +15,7 @@ from records.errors import StorageError
 from records.judgements import read_verdicts
 from records.metrics import ComparedSection, ReportSection, load_metrics, read_metrics
 from records.results import iter_results
-from records.run_table import RunTable
+from records.run import Run
 from records.runs import read_config, scored_sections
 from records.scores import read_scores, read_whole_scores
 from records.verdicts import judge_of
@@ -93,7 +93,7 @@ def read_all(run: Path) -> None:
     read_config(run)
     list(iter_results(run / "results.jsonl"))
     read_verdicts(run, judge_of(run))
-    table = RunTable(run)
+    table = Run(run)
     for section in scored_sections(run):
         list(read_scores(run, section))
         list(read_whole_scores(run, section))

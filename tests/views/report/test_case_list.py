@@ -17,7 +17,7 @@ from decisions.metric_words import sentence, value_in_words
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.cases import CaseRule
 from ragmetrics.catalogue.metric import Metric
-from records.run_table import RunTable
+from records.run import Run
 from views.report import words
 from views.report.answers import RunAnswers
 from views.report.case_list import CaseListing, order_of
@@ -97,7 +97,7 @@ def answers_of(run: Path, count: int) -> RunAnswers:
     ]
     write_lines(run, "retrieval", lines)
     rule = CaseRule("low", "low", "low", "a is {value}", "retrieval.a", ">=", 1.0)
-    table, columns = RunTable(run, explained=True), {"retrieval": ["a", "b"]}
+    table, columns = Run(run, explained=True), {"retrieval": ["a", "b"]}
     return RunAnswers(table, ["retrieval"], columns, Ruling(CaseRules((rule,)), Basis()))
 
 

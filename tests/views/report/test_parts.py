@@ -18,7 +18,7 @@ from decisions.case_verdict import Ruling
 from decisions.measures import measures
 from ragmetrics.catalogue.cases import RULES, CaseRule
 from ragmetrics.catalogue.metric import Metric
-from records.run_table import RunTable
+from records.run import Run
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
 from views.case import Said, case_of
 from views.report import charts, figures
@@ -48,7 +48,7 @@ RULING = Ruling(CaseRules((*RULES[:1], RULE)), Basis())
 def answers_of(run: Path, *sections: str) -> RunAnswers:
     """The answers of a run by the scores ``x`` and ``y`` of some sections."""
     columns = dict.fromkeys(sections, ("x", "y"))
-    return RunAnswers(RunTable(run, explained=True), sections, columns, RULING)
+    return RunAnswers(Run(run, explained=True), sections, columns, RULING)
 
 
 def test_sections_are_joined_by_answer_whatever_their_order(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_lines_that_score_alike_are_counted_also_when_most_are_forgotten(
     write_lines(tmp_path, "context", rows)
     reasons = {f"why {n}": sum(m % 3 > 0 for m in range(n, 60, 5)) for n in range(5)}
     for known in (1 << 13, 2):
-        monkeypatch.setattr("records.run_table._MOST_KNOWN", known)
+        monkeypatch.setattr("records.section_table._MOST_KNOWN", known)
         answers = answers_of(tmp_path, "context")
         counted = {why: counts["y"] for why, counts in answers.reasons["context"].items()}
         assert counted == reasons

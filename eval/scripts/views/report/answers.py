@@ -22,13 +22,14 @@ from records.cases import TestCase, ignore, iter_cases
 from records.labels import read_labels
 from records.profiles import forget_unmapped, read_maps_passages
 from records.results import UNREADABLE, ErrorInfo, TestResult, iter_results
-from records.run_table import LineKind, RunTable
+from records.run import Run
 from records.runs import CONFIG, RESULTS, read_config, results_file, scored_sections
 from records.scores import OWN_TEXTS, ScoreLine
+from records.section_table import LineKind
 from views.report.model import CallErrors, ConfigPart, ConfigSetting
 
 if TYPE_CHECKING:
-    from records.run_table import Floats, Ints, Mask
+    from records.section_table import Floats, Ints, Mask
 
 Name = tuple[str, str]
 """Section and metric."""
@@ -54,7 +55,7 @@ class RunAnswers:
 
     def __init__(
         self,
-        table: RunTable,
+        table: Run,
         sections: Collection[str],
         columns: Mapping[str, Sequence[str]],
         ruling: Ruling,

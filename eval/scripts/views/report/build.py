@@ -32,7 +32,7 @@ from records.judgements import Verdicts, read_verdicts
 from records.metrics import ReportSection, read_metrics, sections_without_slices
 from records.notes import read_notes
 from records.results import SCHEMA, UNREADABLE
-from records.run_table import RunTable, RunTables
+from records.run import Run, Runs
 from records.runs import METRICS, SLICES, VERDICTS, VERSION
 from records.scores import OWN_TEXTS
 from records.targets import TARGETS, Target
@@ -124,7 +124,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
     primary = usable_names(folder, metrics, primary_names(options.targets_file))
     primary = tuple(name for name in primary if _split(name)[0] in sections)
     columns, success = _columns(sections, options, primary)
-    table, baseline = RunTable(folder, explained=True), None
+    table, baseline = Run(folder, explained=True), None
     if options.baseline is not None:
         baseline = compare_with(
             options.baseline,
@@ -504,7 +504,7 @@ def _not_applicable(cases: CaseListing) -> list[MissingScores]:
 
 
 def sides_before(
-    table: RunTable, ids: Collection[str], cases: Mapping[str, TestCase]
+    table: Run, ids: Collection[str], cases: Mapping[str, TestCase]
 ) -> dict[str, AnswerSide]:
     """Another run's answers and passages in some cases, by case id."""
     sides = {}
@@ -537,7 +537,7 @@ def page_of_comparisons(
     labels_dir: Path | None,
     failures: Sequence[str] = (),
     targets: Path = TARGETS,
-    tables: RunTables | None = None,
+    tables: Runs | None = None,
     embed: Embed | None = None,
 ) -> bytes:
     """One self-contained HTML page of comparisons with the same base, ``folders[0]``.
@@ -548,7 +548,7 @@ def page_of_comparisons(
     answers: Sequence[ReportAnswer] = ()
     left_out = 0
     if len(comparisons) == 1:
-        tables, (base, new) = tables or RunTables(), folders
+        tables, (base, new) = tables or Runs(), folders
         compared = of_comparison(
             comparisons[0],
             base,
@@ -569,7 +569,7 @@ def page_of_comparisons(
 
 
 def _changed_answers(
-    compared: BaselineComparison, new: RunTable, eval_set: Path, labels_dir: Path | None
+    compared: BaselineComparison, new: Run, eval_set: Path, labels_dir: Path | None
 ) -> tuple[list[ReportAnswer], int]:
     """The cases that changed, as both runs answered them, and how many found no room."""
     ids = list(compared.changes)

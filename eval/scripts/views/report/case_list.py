@@ -25,7 +25,7 @@ from views.report.model import CaseLinks, CaseRow, CaseTable, ReportMetric
 from views.report.report import CaseChange
 
 if TYPE_CHECKING:
-    from records.run_table import Floats
+    from records.section_table import Floats
 
 MOST_LISTED, FEWER_LISTED = 10_000, 5_000
 """Rows of the list. A run with more answers than that lists fewer, those that come first in its

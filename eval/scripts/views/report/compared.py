@@ -33,7 +33,7 @@ from decisions.sweep_words import ranked, sentences
 from records.clusters import AUTO, read_clusters
 from records.metrics import read_metrics
 from records.pairs import pairs_file
-from records.run_table import RunTable, RunTables
+from records.run import Run, Runs
 from records.runs import CONFIG, read_config
 from records.sweeps import read_sweep, sweep_file
 from records.targets import declared_matters
@@ -89,7 +89,7 @@ class BaselineComparison:
     ``ways``: of the first ones, which of the two; ``pair``: the verdicts on both, where they are
     known."""
 
-    table: RunTable
+    table: Run
     part: ComparisonPart
     changes: Mapping[str, Sequence[CaseChange]] = field(default_factory=dict)
     ways: Mapping[str, Ways] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class BaselineComparison:
 
 def compare_with(
     base: Path,
-    table: RunTable,
+    table: Run,
     eval_set: Path,
     targets: Path,
     *,
@@ -112,7 +112,7 @@ def compare_with(
     Raises IncomparableError for runs that were not measured alike, StorageError for a run that is
     not scored or a damaged file.
     """
-    tables, new = RunTables(table), table.folder
+    tables, new = Runs(table), table.folder
     clusters, remarks = clusters_of((base, new), eval_set, AUTO, tables, targets)
     options = CompareOptions(
         eval_set=eval_set,
@@ -141,14 +141,14 @@ def of_comparison(
     eval_set: Path,
     targets: Path,
     remarks: Sequence[str] = (),
-    tables: RunTables | None = None,
+    tables: Runs | None = None,
     *,
     labels_dir: Path | None = None,
     embed: Embed | None = None,
 ) -> BaselineComparison:
     """A comparison that was made already, with the cases that broke, were fixed, or changed in a
     primary metric. ``tables``: what was read of the runs."""
-    tables = tables or RunTables()
+    tables = tables or Runs()
     moved = [row for row in comparison.rows if row.primary and (row.rose or row.fell)]
     moved = [] if is_committed_alone(base) else moved
     flips = [

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from tests.score_lines import write_lines
 
-from records import columns, run_table
+from records import section_table
 from records.errors import Problem, StorageError
-from records.run_table import LineKind, RunTable, SectionTable
+from records.run import Run
 from records.scores import encode_head, encode_lines, encode_scores
+from records.section_table import LineKind, SectionTable
 
 NAMES = ("mrr", "ndcg", "late")
 
@@ -44,11 +45,10 @@ def test_columns_are_the_means_of_each_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int
 ) -> None:
     """Beside plain dictionaries of the same lines; with ``known`` combinations recognised."""
-    monkeypatch.setattr(run_table, "_MOST_KNOWN", known)
-    monkeypatch.setattr(columns, "_BLOCK", 16)
+    monkeypatch.setattr(section_table, "_MOST_KNOWN", known)
     lines = drawn(700, seed=5)
     write_lines(tmp_path, "context", lines)
-    table = RunTable(tmp_path).section("context")
+    table = Run(tmp_path).section("context")
     by_case: dict[str, list[dict[str, Any]]] = {}
     for line in lines:
         by_case.setdefault(line["case_id"], []).append(line)
@@ -76,7 +76,7 @@ def test_a_call_that_failed_is_not_answered_and_not_passed(tmp_path: Path) -> No
     line = {"case_id": "a", "repeat": 0, "status": "scored", "scores": {"pass": 1.0, "other": None}}
     failed = line | {"case_id": "b", "status": "failed"}
     write_lines(tmp_path, "pipeline", [line | {"evidence": evidence}, failed])
-    table = RunTable(tmp_path).section("pipeline")
+    table = Run(tmp_path).section("pipeline")
     assert table.names == ("pass", "other", "answered", "latency_ms", "cost_usd", "total_tokens")
     assert table.column("pass").tolist() == [1.0, 0.0], "the same scores, another status"
     assert table.column("answered").tolist() == [1.0, 0.0]
@@ -88,7 +88,7 @@ def test_scores_that_are_none_are_told_with_their_line(tmp_path: Path) -> None:
     good = {"case_id": "a", "repeat": 0, "status": "scored", "scores": {"mrr": 1}}
     write_lines(tmp_path, "retrieval", [good, good | {"case_id": "b", "scores": {"mrr": "high"}}])
     with pytest.raises(StorageError, match=r"retrieval\.jsonl:2: is not a score line .*scores"):
-        RunTable(tmp_path).section("retrieval")
+        Run(tmp_path).section("retrieval")
 
 
 @pytest.mark.parametrize("in_order", [True, False])
@@ -98,7 +98,7 @@ def test_results_are_found_by_the_place_of_their_score_line(tmp_path: Path, in_o
     ids = ids if in_order else ids[::-1]
     text = [json.dumps({"test_case_id": name, "answer": f"of {name}"}) + "\n" for name in ids]
     (tmp_path / "results.jsonl").write_text("".join(text))
-    table = RunTable(tmp_path)
+    table = Run(tmp_path)
     table.section("context")
     for wanted in (["c7", "c39"], ["c7", "c39", "nobody"]):
         found = {result.test_case_id: result.answer for result in table.answers_of(wanted)}
@@ -113,7 +113,7 @@ def test_lines_without_scores_move_no_others(tmp_path: Path) -> None:
         "context",
         [{"case_id": f"c{number}", "scores": own} for number, own in enumerate(scores)],
     )
-    table = RunTable(tmp_path).section("context")
+    table = Run(tmp_path).section("context")
     for name in ("mrr", "ndcg"):
         values = [None if value != value else value for value in table.column(name).tolist()]
         assert values == [own.get(name) for own in scores]
@@ -143,13 +143,10 @@ def test_faulty_lines_are_reported_and_the_others_found(tmp_path: Path) -> None:
     assert table.text(3) == b""
     path.write_bytes(b"".join(text))
     with pytest.raises(StorageError, match=r"context\.jsonl:1: is not a score line"):
-        RunTable(tmp_path).section("context")
+        Run(tmp_path).section("context")
 
 
-def test_columns_grow_while_the_file_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(columns, "_BLOCK", 16)
+def test_columns_grow_while_the_file_is_read(tmp_path: Path) -> None:
     lines = drawn(200, seed=7)
     write_lines(tmp_path, "context", lines)
     table = SectionTable(tmp_path, "context")
@@ -179,7 +176,7 @@ def test_lines_that_score_alike_are_told_apart_by_what_else_they_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int
 ) -> None:
     """All eight lines of a section have the same score."""
-    monkeypatch.setattr(run_table, "_MOST_KNOWN", known)
+    monkeypatch.setattr(section_table, "_MOST_KNOWN", known)
     facts: dict[str, list[tuple[dict[str, Any] | None, Any]]] = {
         "retrieval": [
             (None, None),
@@ -241,7 +238,7 @@ def test_reasons_that_lines_leave_out_are_those_of_the_head(tmp_path: Path) -> N
     told = [dict(kind.reasons) for kind in kinds_of(tmp_path, "context", explained=True)]
     assert told == [dict(why) for why in given.values()]
     # as the lines themselves say it when they are read whole
-    table = RunTable(tmp_path).section("context")
+    table = Run(tmp_path).section("context")
     assert [line.reasons for line in table.lines(range(3))] == told
 
 
@@ -249,15 +246,15 @@ def test_a_reason_that_is_no_text_is_told_with_its_line(tmp_path: Path) -> None:
     line = {"case_id": "a", "repeat": 0, "status": "scored", "scores": {"mrr": None}}
     path = write_lines(tmp_path, "context", [line, line | {"case_id": "b"}])
     path.write_bytes(path.read_bytes()[:-2] + b',"reasons":{"mrr":3}}\n')
-    RunTable(tmp_path).section("context")  # which does not look at reasons
+    Run(tmp_path).section("context")  # which does not look at reasons
     with pytest.raises(StorageError, match=r"context\.jsonl:2: is not a score line .*reasons"):
-        RunTable(tmp_path, explained=True).section("context")
+        Run(tmp_path, explained=True).section("context")
 
 
 def test_a_line_that_was_replaced_is_told_with_its_number(tmp_path: Path) -> None:
     lines = [{"case_id": f"c{n}", "scores": {"mrr": n / 300}} for n in range(300)]
     path = write_lines(tmp_path, "context", lines)
-    table = RunTable(tmp_path).section("context")
+    table = Run(tmp_path).section("context")
     assert [line.case_id for line in table.lines([0, 255, 256, 299])] == [
         "c0",
         "c255",

@@ -1,19 +1,12 @@
-"""A run as columns: its score lines, each section read once.
-
-Cases are identified by 64-bit hashes of their ids. Many answers score alike, so each combination of
-scores is kept once, and long columns lie on disk: memory is about 14 bytes an answer, and 8 more
-for each column that is looked at.
-"""
+"""The score lines of a section as columns, in memory: lines that score alike are decoded once."""
 
 from __future__ import annotations
 
 import contextlib
 from array import array
-from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, groupby, tee
+from itertools import chain, tee
 from math import nan
 from operator import attrgetter
 from pathlib import Path
@@ -22,16 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from records import jsonl
-from records.clusters import AUTO, Clustering, clustering_of
-from records.columns import RowBlocks
 from records.errors import Problem, StorageError
 from records.file_access import open_plain
 from records.lines import Report
-from records.profiles import forget_unmapped, read_maps_passages
-from records.results import NO_LIST, NOT_MAPPED, UNREADABLE, TestResult, results_of
-from records.runs import results_file, scored_sections, scores_file
+from records.results import NO_LIST, NOT_MAPPED, UNREADABLE
+from records.runs import scores_file
 from records.scores import (
-    OWN_TEXTS,
     PipelineEvidence,
     RetrievalEvidence,
     ScoreLine,
@@ -39,7 +28,6 @@ from records.scores import (
     line_type,
     raw_line,
     read_head,
-    read_scores,
 )
 
 if TYPE_CHECKING:
@@ -82,18 +70,9 @@ _FACTS: Mapping[str, tuple[tuple[str, ...], Callable[[Any], Any] | None]] = {
 _MOST_KNOWN = 1 << 15
 """Combinations of scores that are recognised when they come again."""
 
-_MARKED = 256
-"""Lines from one known offset to the next."""
-
 _NO_REASONS = msgspec.Raw(b"{}")
 
 _NOT_MAPPED, _NO_LIST = NOT_MAPPED.encode(), NO_LIST.encode()
-
-_LOOKED_UP = 1 << 16
-"""Cases that are looked up together."""
-
-_NOWHERE = 1 << 30
-"""The place of a metric that no line has."""
 
 Scores = Mapping[str, float | None]
 
@@ -160,14 +139,16 @@ class SectionTable:
         """By code, the place of its lines' kind."""
         self._report, self._scores_only = report, scores_only
         self._names: dict[str, None] = {}
-        self._places: dict[str, int] = {}
-        self._rows, self._measures = RowBlocks(), RowBlocks()
+        self._measures = {name: array("d") for name in MEASURED}
         self._known: dict[int, int] = {}
         self._columns: dict[str, array[float]] = {}
+        """By metric and code of a line, the score; not a number where there is none."""
+        self._case_ids: dict[str, int] = {}
+        """The row of each case."""
         self._ids, self._begins, self._repeats = array("q"), array("q"), array("i")
         self._gold, self._gold_kinds = array("h"), dict[tuple[str | None, int], int]()
         self._numbers: dict[LineKind, int] = {}
-        self._marked, self._marks = array("q"), array("q")
+        self._offsets = array("q")
         self.head = read_head(scores_file(folder, section))
         told = _FACTS if explained or section == "pipeline" else {}
         facts, self._fact = told.get(section, ((), None))
@@ -182,22 +163,22 @@ class SectionTable:
 
     def read(self) -> Iterator[ScoreLine]:
         """Read the lines, and give each of them on the way, without its scores."""
-        last, sound = None, 1
+        last = None
         path, has_gold = scores_file(self.folder, self.section), self.section == "retrieval"
         codes, ids, repeats = self.codes, self._ids, self._repeats
         lines = jsonl.read_with(path, self._decode, report=self._report)
         for number, offset, (line, code) in lines:
             place = len(codes)
-            if place % _MARKED == 0 or number - place != sound:
-                sound = number - place
-                self._marked.append(place)
-                self._marks.append(offset)
+            self._offsets.append(offset)
             if self._scores_only:
                 codes.append(code)
                 yield line
                 continue
             if line.case_id != last:
                 last = line.case_id
+                if last in self._case_ids and self._report is None:
+                    self._refuse_apart(number, last)
+                self._case_ids.setdefault(last, len(ids))
                 ids.append(hash(last))
                 if len(ids) <= place or self._begins:
                     self._begins = self._begins or array("q", range(len(ids) - 1))
@@ -209,13 +190,13 @@ class SectionTable:
                     repeats.frombytes(bytes(4 * place))
                 repeats.append(line.repeat)
             if self.section == "pipeline":
-                self._measures.append(_measured(line.evidence or PipelineEvidence()))
+                measured = _measured(line.evidence or PipelineEvidence())
+                for column, value in zip(self._measures.values(), measured, strict=True):
+                    column.append(value)
             codes.append(code)
             yield line
         self._known = {}
         self.is_read = True
-        if self._report is None and not self._scores_only:
-            self._check_together()
 
     def _gold_kind(self, evidence: RetrievalEvidence | None) -> int:
         """A number for what a line says of its case's gold; -1 where it does not say."""
@@ -258,20 +239,19 @@ class SectionTable:
         """Another combination of scores; metrics that no line had before begin here."""
         is_pipeline = self.section == "pipeline" and not self._scores_only
         counted = FAILED_IS_ZERO[: 1 + kind.failed] if is_pipeline else ()
-        new = [name for name in dict.fromkeys((*scores, *counted)) if name not in self._places]
+        code = len(self.kind_of)
+        new = [name for name in dict.fromkeys((*scores, *counted)) if name not in self._columns]
         if new:
-            self._places |= {name: len(self._places) + at for at, name in enumerate(new)}
+            self._columns |= {name: array("d", [nan]) * code for name in new}
             self._names |= dict.fromkeys([*new, *(MEASURED if is_pipeline else ())])
-        row = [nan] * len(self._places)
-        for name, value in scores.items():
-            if value is not None:
-                row[self._places[name]] = value
+        for name, column in self._columns.items():
+            value = scores.get(name)
+            column.append(nan if value is None else value)
         number = self._numbers.setdefault(kind, len(self.kinds))
         if number == len(self.kinds):
             self.kinds.append(kind)
         self.kind_of.append(number)
-        self._rows.append(row)
-        return self._rows.size - 1
+        return code
 
     @cached_property
     def ids(self) -> Ints:
@@ -331,22 +311,10 @@ class SectionTable:
         starts: Ints = _array(self._begins or array("q", range(len(self._ids))))
         return starts
 
-    def _check_together(self) -> None:
-        """Raises StorageError when a case has lines at two places."""
-        import numpy as np
-
-        ordered = np.sort(self.ids)
-        if not (ordered[1:] == ordered[:-1]).any():
-            return
-        seen: set[str] = set()
-        lines = read_scores(self.folder, self.section, ("case_id",))
-        for case_id, group in groupby(lines, key=lambda numbered: numbered[2].case_id):
-            number = next(group)[0]
-            if case_id in seen:
-                message = f"the lines of case {case_id!r} are not consecutive; score the run again"
-                path = str(scores_file(self.folder, self.section))
-                raise StorageError.from_problems([Problem(path, number, "case_id", message)])
-            seen.add(case_id)
+    def _refuse_apart(self, number: int, case_id: str) -> None:
+        message = f"the lines of case {case_id!r} are not consecutive; score the run again"
+        path = str(scores_file(self.folder, self.section))
+        raise StorageError.from_problems([Problem(path, number, "case_id", message)])
 
     @property
     def cases(self) -> int:
@@ -361,8 +329,8 @@ class SectionTable:
         """The scores of a metric, line by line, not a number where a line has none."""
         import numpy as np
 
-        if name not in self._places:
-            return np.array(self._measures.extend(array("d"), MEASURED.index(name)))
+        if name in self._measures and name not in self._columns:
+            return np.array(self._measures[name])
         values: Floats = self.distinct(name)[np.frombuffer(self.codes, np.int32)]
         return values
 
@@ -382,16 +350,17 @@ class SectionTable:
     def raw_scores(self, name: str) -> Floats:
         """The scores of a metric by the code of a line, as the lines give them; not a number where
         there is none."""
-        values: Floats = _array(self._rows.extend(array("d"), self._places.get(name, _NOWHERE)))
+        import numpy as np
+
+        column = self._columns.get(name)
+        codes = len(self.kind_of)
+        values: Floats = np.full(codes, np.nan) if column is None else np.array(column)
         return values
 
     def raw(self, name: str) -> array[float]:
-        """The scores of a metric by the code of a line, as the lines read so far give them. The
-        same column at each call, by then longer; one thread asks."""
-        column = self._columns.setdefault(name, array("d"))
-        if len(column) == self._rows.size:
-            return column
-        return self._rows.extend(column, self._places.get(name, _NOWHERE))
+        """The scores of a metric by the code of a line, as the lines read so far give them."""
+        column = self._columns.get(name)
+        return array("d", [nan]) * len(self.kind_of) if column is None else column
 
     def column(self, name: str) -> Floats:
         """The scores of a metric, case by case: of repeats their mean."""
@@ -418,9 +387,12 @@ class SectionTable:
 
     def case_ids(self, rows: Collection[int] | None = None) -> dict[int, str]:
         """The ids of some cases, by default of all, by their rows."""
-        rows = range(self.cases) if rows is None else sorted(rows)
-        lines = self.lines(map(self.line_number, rows), ("case_id",))
-        return {row: line.case_id for row, line in zip(rows, lines, strict=True)}
+        case_ids = self._ids_in_order
+        return {row: case_ids[row] for row in (range(self.cases) if rows is None else sorted(rows))}
+
+    @cached_property
+    def _ids_in_order(self) -> list[str]:
+        return list(self._case_ids)
 
     def lines_of(
         self, case_ids: Collection[str], fields: Sequence[str] = ()
@@ -436,17 +408,14 @@ class SectionTable:
 
     def rows_of(self, case_ids: Collection[str]) -> dict[str, int]:
         """The row of each of some cases, as far as they have a line."""
-        rows = {int(self.ids[row]): row for row in self.rows_with(map(hash, case_ids))}
-        return {case_id: rows[hash(case_id)] for case_id in case_ids if hash(case_id) in rows}
+        rows = self._case_ids
+        return {case_id: rows[case_id] for case_id in case_ids if case_id in rows}
 
     def rows_with(self, hashes: Iterable[int]) -> list[int]:
         """The rows of the cases whose ids have one of these hashes."""
         import numpy as np
 
-        wanted, rows = np.array(list(hashes), np.int64), list[int]()
-        for start in range(0, self.cases, _LOOKED_UP):  # all at once takes 40 bytes a case
-            own = self.ids[start : start + _LOOKED_UP]
-            rows += (start + np.flatnonzero(np.isin(own, wanted))).tolist()
+        rows: list[int] = np.flatnonzero(np.isin(self.ids, list(hashes))).tolist()
         return rows
 
     def line_number(self, row: int) -> int:
@@ -456,7 +425,7 @@ class SectionTable:
         return int(self._starts[row]) if row < self.cases else len(self.codes)
 
     def lines(self, numbers: Iterable[int], fields: Sequence[str] = ()) -> Iterator[ScoreLine]:
-        """Score lines by the number of lines before them, which must rise; without ``fields`` whole
+        """Score lines by the number of lines before them, without ``fields`` whole
         ones. Raises StorageError for one that is none by now."""
         kind = line_type(self.section, fields)
         decode = msgspec.json.Decoder(kind).decode
@@ -474,17 +443,10 @@ class SectionTable:
             yield line
 
     def _texts(self, numbers: Iterable[int]) -> Iterator[bytes]:
-        """Lines by how many stand before them, which must rise."""
-        ahead = -1
+        """Lines by how many stand before them."""
         with open_plain(scores_file(self.folder, self.section)) as file:
             for number in numbers:
-                mark = bisect_right(self._marked, number) - 1
-                if ahead <= self._marked[mark]:
-                    ahead = self._marked[mark]
-                    file.seek(self._marks[mark])
-                for _ in range(number - ahead):
-                    file.readline()
-                ahead = number + 1
+                file.seek(self._offsets[number])
                 yield file.readline()
 
     def text(self, number: int) -> bytes:
@@ -499,86 +461,3 @@ def _array(values: array[Any]) -> Any:
     import numpy as np
 
     return np.frombuffer(values, values.typecode) if values else np.zeros(0, values.typecode)
-
-
-class RunTable:
-    """A run as columns; a section is read when first asked for. ``explained``: see SectionTable."""
-
-    def __init__(self, folder: Path, *, explained: bool = False) -> None:
-        self.folder = folder
-        self._explained = explained
-        self._sections: dict[str, SectionTable] = {}
-        self._clustering: tuple[Clustering | None] | None = None
-
-    def section(self, name: str) -> SectionTable:
-        """The score lines of a section. Raises StorageError for damaged ones."""
-        if name not in self._sections:
-            table = SectionTable(self.folder, name, explained=self._explained)
-            deque(table.read(), maxlen=0)
-            self._sections[name] = table
-        return self._sections[name]
-
-    def forget(self, name: str) -> None:
-        """Give the memory of a section back."""
-        self._sections.pop(name, None)
-
-    def clustering(self) -> Clustering | None:
-        """The clusters that the score lines name; None where they name none.
-
-        Every section has a line for each case, so the shortest file is read.
-        """
-        if self._clustering is None:
-            self._clustering = (self._read_clusters(),)
-        return self._clustering[0]
-
-    def case_hashes(self) -> Ints:
-        """The hashes of the ids of the cases that were scored."""
-        return self.section(next(iter(self._sections), self._own_sections()[0])).ids
-
-    def _read_clusters(self) -> Clustering | None:
-        paths = [scores_file(self.folder, name) for name in self._own_sections()]
-        if not paths:
-            return None
-        name = min(paths, key=lambda path: path.stat().st_size).stem
-        table = SectionTable(self.folder, name, explained=self._explained)
-        cases = (next(lines) for _, lines in groupby(table.read(), attrgetter("case_id")))
-        clustering = clustering_of(((c.case_id, c.cluster) for c in cases), AUTO, required=True)
-        self._sections[name] = table
-        return clustering
-
-    def _own_sections(self) -> list[str]:
-        """The scored sections whose lines are the run's own answers."""
-        return [name for name in scored_sections(self.folder) if name != OWN_TEXTS]
-
-    def answers_of(self, case_ids: Collection[str]) -> list[TestResult]:
-        """All results of some cases. Raises StorageError for damaged results."""
-        path = results_file(self.folder)
-        if not case_ids or not path.exists():
-            return []
-        answers = results_of(path, case_ids, self._places_of(case_ids))
-        return answers if read_maps_passages(self.folder) else list(map(forget_unmapped, answers))
-
-    def _places_of(self, case_ids: Collection[str]) -> dict[int, str]:
-        """The case of each score line of some cases, by how many lines stand before it; empty where
-        that is not known of all."""
-        table = next(
-            (self._sections[name] for name in self._own_sections() if name in self._sections), None
-        )
-        rows = {} if table is None else table.rows_of(case_ids)
-        if table is None or len(rows) < len(set(case_ids)):
-            return {}
-        return {
-            number: case_id
-            for case_id, row in rows.items()
-            for number in range(table.line_number(row), table.line_number(row + 1))
-        }
-
-
-class RunTables:
-    """The tables of some runs, read once for all readers."""
-
-    def __init__(self, *tables: RunTable) -> None:
-        self._tables = {table.folder: table for table in tables}
-
-    def __getitem__(self, folder: Path) -> RunTable:
-        return self._tables.setdefault(folder, RunTable(folder))
