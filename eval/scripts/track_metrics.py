@@ -8,10 +8,11 @@ points, and an alert for each primary metric that got worse.
 \b
 A primary metric (targets.toml [decide] primary) alerts by
   shift  lower than before for some runs (CUSUM, from the 8th run on)
-  fall   one run 10 % under the median and outside chance (from the 6th on)
-  pair   cases worse than in the run before (first 7 runs, or no spread)
   drop   more than P % under the median before (any metric; with --drop P)
   gone   no longer measured
+
+Beside them the newest point is compared, case by case, with the one before and with the run that
+targets.toml names as [decide] pinned; this raises no alert.
 
 \b
 Examples:
@@ -43,7 +44,8 @@ from terminal.tables import plain
 
 if TYPE_CHECKING:
     from decisions.alerts import AlertRule, HistoryChange, MetricCourse
-    from decisions.history import MetricHistory
+    from decisions.history import HistoryPoint, MetricHistory
+    from decisions.history_print import NewestAgainst
 
 
 @options.command(help=__doc__)
@@ -83,27 +85,20 @@ if TYPE_CHECKING:
     type=options.Names(),
     default=(),
     metavar="KIND,…",
-    help="Exit 1 on these alerts: shift, fall, pair, drop, gone, or any.",
+    help="Exit 1 on these alerts: shift, drop, gone, or any.",
 )
 @options.json_option
 @options.verbosity_options
 def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **values: Any) -> int:
-    from decisions.alerts import (
-        AlertRule,
-        PointPairs,
-        changes,
-        chosen_keys,
-        clusters_of_points,
-        make_lines,
-    )
+    from decisions.alerts import AlertRule, changes, chosen_keys, make_lines
     from decisions.history import read_history
-    from decisions.primary import lead_of, primary_names
-    from records.targets import declared_matters
+    from decisions.primary import primary_names
 
     if values["as_json"] and _is_dash(values["csv_file"]):
         raise StorageError("--csv - and --json both write to stdout; give --csv a file.")
     kinds = _kinds(values["fail_on"])
     history = read_history(paths or (results_dir,), values["source"])
+    pinned = _pinned(history)
     if values["since"] is not None:
         history.points = history.points[history.place_of(values["since"]) :]
     if values["last"] is not None:
@@ -115,14 +110,48 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **va
         raise StorageError(f"--metrics {asked}: no metric of the history matches.")
     drop = values["drop"]
     rule = AlertRule(primary, None if drop is None else drop / 100)
-    clusters = clusters_of_points(history, eval_set)
-    pairs = PointPairs(history.points, primary, clusters, lead_of(primary), declared_matters())
-    lines = make_lines(history.points, keys, rule, pairs)
-    newest = len(history.points) - 1
-    says = pairs.says(newest - 1, newest) if newest else ()
-    _put_out(history, lines, changes(history.points, lines), rule, says, values)
+    lines = make_lines(history.points, keys, rule)
+    against = _against(history, pinned, primary, eval_set)
+    _put_out(history, lines, changes(history.points, lines), rule, against, values)
     struck = any(alert.kind in kinds for line in lines for alert in line.alerts)
     return options.Exit.GATE_FAILED if struck else options.Exit.DONE
+
+
+def _pinned(history: MetricHistory) -> HistoryPoint | None:
+    """The point that [decide] pinned names; None, with a note, if the history does not have it."""
+    from records.targets import DECIDE, declared_pinned
+
+    if not (name := declared_pinned()):
+        return None
+    try:
+        return history.points[history.place_of(name)]
+    except StorageError as error:
+        history.notes.append(f"[{DECIDE}] pinned: {error}")
+        return None
+
+
+def _against(
+    history: MetricHistory,
+    pinned: HistoryPoint | None,
+    primary: Sequence[str],
+    eval_set: Path | None,
+) -> list[NewestAgainst]:
+    """The newest point against the one before, and against the pinned one."""
+    from decisions.alerts import clusters_of_points, compare_points
+    from decisions.history_print import NewestAgainst
+    from decisions.primary import lead_of
+    from records.targets import declared_matters
+
+    *earlier, newest = history.points
+    others = [("the point before", earlier[-1])] if earlier else []
+    if pinned not in (None, newest):
+        others.append(("the pinned baseline", pinned))
+    clusters = clusters_of_points(history, eval_set) if others else {}
+    lead, margin = lead_of(primary), declared_matters()
+    return [
+        NewestAgainst(role, point, compare_points(point, newest, primary, clusters, lead, margin))
+        for role, point in others
+    ]
 
 
 def _kinds(asked: Collection[str]) -> set[str]:
@@ -149,13 +178,19 @@ def _put_out(
     lines: list[MetricCourse],
     changed: list[HistoryChange],
     rule: AlertRule,
-    says: Sequence[str],
+    against: Sequence[NewestAgainst],
     values: dict[str, Any],
 ) -> None:
-    """CSV to its file, and either JSON, CSV or the tables on stdout, with what the newest point
-    ``says`` beside the one before."""
-    from decisions.history_print import as_csv, as_dict, history_page
-    from terminal.page import Prose, Quoted, print_page
+    """CSV to its file, and either JSON, CSV or the tables on stdout; ``against``: the comparisons
+    of the newest point."""
+    from decisions.history_print import (
+        as_csv,
+        as_dict,
+        differences_data,
+        differences_page,
+        history_page,
+    )
+    from terminal.page import print_page
 
     for note in history.notes if not values["quiet"] else ():
         options.say(f"Note: {plain(note, 400)}")
@@ -165,8 +200,8 @@ def _put_out(
     if _is_dash(file):
         click.echo(as_csv(history, lines), nl=False)
     elif values["as_json"]:
-        history_dict = storage.rounded(as_dict(history, lines, changed) | {"says": list(says)})
-        click.echo(storage.json_bytes(history_dict), nl=False)
+        data = as_dict(history, lines, changed) | {"differences": differences_data(against)}
+        click.echo(storage.json_bytes(storage.rounded(data)), nl=False)
     else:
         page = history_page(
             history,
@@ -176,8 +211,7 @@ def _put_out(
             max_drop=rule.max_drop,
             primary=rule.primary,
         )
-        newest = [Prose(("The newest against the one before: ", Quoted(line))) for line in says[:1]]
-        page = replace(page, blocks=[*page.blocks, *newest])
+        page = replace(page, blocks=[*page.blocks, *differences_page(against)])
         print_page(options.stdout_console(), page)
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.metrics_files import write_metrics
 from tests.score_lines import write_lines
 
-from decisions.alerts import PointPairs
+from decisions.alerts import compare_points
 from decisions.compare import CompareOptions, compare
 from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence, baseline_of, side_of
@@ -171,12 +171,13 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
             for run in (base, new)
         ]
         labels = {sha256_file(eval_set): clusters.labels} if clusters else {}
-        verdicts = PointPairs(points, NAMES, labels)
-        assert verdicts.says(0, 1)[0] == found.says[0], seed
-        for row in found.rows:
-            verdict = verdicts(0, 1, (row.section, row.metric))
-            better = {True: "better", False: "worse"}.get(verdict.better) if verdict else None
-            assert better == (row.verdict if row.verdict in ("better", "worse") else None), seed
+        tracked = compare_points(points[0], points[1], NAMES, labels)
+        assert tracked is not None
+        assert tracked.says[0] == found.says[0], seed
+        for row in tracked.rows:
+            other = found.row(row.name)
+            assert other is not None
+            assert (row.verdict, row.delta) == (other.verdict, other.delta), (seed, row.name)
 
         # report_run --baseline: verdicts, p and headline
         report = compare_with(base, Run(new), eval_set, targets).part

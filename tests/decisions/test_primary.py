@@ -168,7 +168,7 @@ def test_a_set_declares_what_decides(tmp_path: Path) -> None:
         ('primary = ["mrr"]', "'mrr' is not a section.metric"),
         ('primary = ["a.b", "a.b"]', "twice"),
         (f"primary = {[f'a.m{n}' for n in range(7)]}", "names 7 metrics, but at most 6"),
-        ('primery = ["a.b"]', "primery: is unknown; the table has primary, lead, matters and"),
+        ('primery = ["a.b"]', "primery: is unknown; the table has primary, lead, matters"),
     ],
 )
 def test_a_bad_declaration_is_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -12,13 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ragmetrics.stats.control import (
-    LevelShift,
-    PairVerdict,
-    controlled,
-    lag_correlation,
-    relative_drop,
-)
+from ragmetrics.stats.control import LevelShift, controlled, lag_correlation, relative_drop
 
 shares = st.floats(0, 1, allow_subnormal=False)
 STEADY = [0.50, 0.52] * 5
@@ -111,7 +105,7 @@ def test_a_step_is_named_and_the_line_restarts_there() -> None:
     values = [0.7 + (0.01 if place % 2 else -0.01) for place in range(30)]
     values[14:] = [value - 0.05 for value in values[14:]]
     points, shifts = controlled(values, higher_is_better=True)
-    assert [(s.kind, s.better, s.began) for s in shifts] == [("shift", False, 14)]
+    assert [(s.better, s.began) for s in shifts] == [(False, 14)]
     assert shifts[0].found <= 15
     last = points[-1].band
     assert last is not None
@@ -123,57 +117,6 @@ def test_what_is_better_when_low_and_a_rise() -> None:
     values[14:] = [value + 0.05 for value in values[14:]]
     assert [s.better for s in shifts_of(values, higher=False)] == [False]
     assert [s.better for s in shifts_of(values, higher=True)] == [True]
-
-
-def test_a_single_fall_needs_ten_percent_and_more_than_chance() -> None:
-    """.50 .52 .50 .52 .50: the median is .50, less 10 % .45. Mean .508, s = .011; with 4 degrees of
-    freedom a normal score of -3.7 is t = -12.8: down to .508 - 12.8 * .011 * sqrt(6/5) = .355 it
-    is chance. The sixth point is the first to alert."""
-    assert [s.kind for s in shifts_of([*STEADY[:5], 0.35])] == ["fall"]
-    assert shifts_of([*STEADY[:5], 0.36]) == []
-    assert shifts_of([*STEADY[:4], 0.10]) == []
-    assert shifts_of([*STEADY[:5], 0.46]) == [], "not 10 % under the median"
-    wide = [0.3, 0.7, 0.4, 0.6, 0.5]
-    assert shifts_of([*wide, 0.35]) == [], "30 % under the median of numbers that vary as much"
-
-
-def test_first_points_are_compared_in_pairs() -> None:
-    """The j-th comparison of a line asks for p <= .05 / j^2; an unchanged value is not compared."""
-    asked: list[int] = []
-
-    def pair(p: float, better: bool = False) -> object:
-        def verdict(place: int) -> PairVerdict:
-            asked.append(place)
-            return PairVerdict(better, p)
-
-        return verdict
-
-    assert shifts_of([0.5, 0.4], pairs=pair(0.05)) == [LevelShift("pair", False, 1, 1)]
-    assert shifts_of([0.5, 0.4], pairs=pair(0.051)) == []
-    asked.clear()
-    assert shifts_of([0.5, 0.5, 0.5, 0.4], pairs=pair(0.05)) == [LevelShift("pair", False, 3, 3)]
-    assert asked == [3]
-    third = [0.5, 0.4, 0.5, 0.4]
-    assert shifts_of(third, pairs=pair(0.0168), alpha=0.05) == [
-        LevelShift("pair", False, place, place) for place in (1, 2, 3)
-    ], "each alert begins a new line, whose first comparison has the whole level"
-    assert shifts_of(third, pairs=lambda place: PairVerdict(False, 0.026 if place else 0)) == [
-        LevelShift("pair", False, place, place) for place in (1, 2, 3)
-    ]
-    assert (
-        shifts_of(third, pairs=lambda place: PairVerdict(False, 0.0126) if place > 1 else None)
-        == []
-    ), "the second one asks for .0125"
-    asked.clear()
-    shifts_of(STEADY, pairs=pair(1.0))
-    assert asked == [1, 2, 3, 4, 5, 6], "from the eighth point on the sums decide"
-
-
-def test_equal_values_are_compared_in_pairs_however_many() -> None:
-    values = [1.0] * 20 + [0.9]
-    assert shifts_of(values) == [], "no spread, no score, and nobody to ask"
-    said = shifts_of(values, pairs=lambda place: PairVerdict(False, 0.01))
-    assert said == [LevelShift("pair", False, 20, 20)]
 
 
 def test_a_share_of_cases_does_not_alert_for_single_cases() -> None:
@@ -194,14 +137,11 @@ def test_scores_know_no_unit_and_the_directions_are_mirror_images(
     points, shifts = controlled(values, higher_is_better=higher)
     mirrored, same = controlled([-value for value in values], higher_is_better=not higher)
     assert [point.score for point in mirrored] == [point.score for point in points]
-    assert [(s.found, s.began, s.better) for s in same if s.kind == "shift"] == [
-        (s.found, s.began, s.better) for s in shifts if s.kind == "shift"
-    ]
+    assert same == shifts
     scaled, _ = controlled([8 * value for value in values], higher_is_better=higher)
-    if not any(shift.kind == "fall" for shift in shifts):  # which is relative to the size
-        for point, other in zip(points, scaled, strict=True):
-            assert (point.score is None) == (other.score is None)
-            assert point.score is None or other.score == pytest.approx(point.score, abs=1e-6)
+    for point, other in zip(points, scaled, strict=True):
+        assert (point.score is None) == (other.score is None)
+        assert point.score is None or other.score == pytest.approx(point.score, abs=1e-6)
 
 
 @given(st.lists(shares, max_size=40), st.booleans())
@@ -210,7 +150,7 @@ def test_every_shift_begins_before_it_is_found_and_after_the_last_one(
 ) -> None:
     points, shifts = controlled(values, higher_is_better=higher)
     assert [point.value for point in points] == values
-    for before, shift in zip([LevelShift("shift", True, -1, -1), *shifts], shifts, strict=False):
+    for before, shift in zip([LevelShift(True, -1, -1), *shifts], shifts, strict=False):
         assert before.found < shift.found
         assert before.began < shift.began <= shift.found or before.found == -1
 

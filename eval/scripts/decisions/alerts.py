@@ -1,37 +1,35 @@
 """Alerts on a primary metric's line of numbers, and the changes beside them.
 
 A line is one metric by one definition on one eval set; ``ragmetrics/stats/control.py`` judges it.
-"Worse" follows the metric's direction. Where two neighbouring points hold scores by case, the
-comparison of the two, case by case, has its say.
+"Worse" follows the metric's direction. ``compare_points`` compares two points case by case, where
+both have the scores of their cases; that raises no alert.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from decisions.committed import comparison_of
-from decisions.engine import Decision, decide
+from decisions.engine import decide
 from decisions.headline import with_headline
 from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
 from decisions.primary import PrimaryScores, paired_table
+from decisions.rows import Comparison
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import np
 from ragmetrics.stats.control import (
     ALIKE_ABOVE,
     ALIKE_FROM,
-    ALPHA,
     EPSILON,
     THRESHOLD,
     ControlledPoint,
     LevelShift,
-    PairVerdict,
     controlled,
     lag_correlation,
     relative_drop,
@@ -46,10 +44,7 @@ from records.run import Run
 from records.runs import EVAL_SET
 from records.targets import TARGETS, declared_documents
 
-ALERTS = ("shift", "fall", "pair", "drop", "gone")
-
-PairOf = Callable[[int, int, Key], PairVerdict | None]
-"""The paired comparison of two points, by their places, for a metric."""
+ALERTS = ("shift", "drop", "gone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +145,11 @@ def _fits(key: Key, glob: str) -> bool:
 
 
 def make_lines(
-    points: Sequence[HistoryPoint], keys: Iterable[Key], rule: AlertRule, pair_of: PairOf
+    points: Sequence[HistoryPoint], keys: Iterable[Key], rule: AlertRule
 ) -> list[MetricCourse]:
     """The lines of some metrics, judged."""
     sets = _eval_sets(points)
-    return [_judged(_line(points, key, sets), rule, pair_of, sets) for key in keys]
+    return [_judged(_line(points, key, sets), rule, sets) for key in keys]
 
 
 def _line(points: Sequence[HistoryPoint], key: Key, sets: Sequence[int]) -> MetricCourse:
@@ -185,9 +180,7 @@ def _eval_sets(points: Sequence[HistoryPoint]) -> list[int]:
     return numbers
 
 
-def _judged(
-    line: MetricCourse, rule: AlertRule, pair_of: PairOf, sets: Sequence[int]
-) -> MetricCourse:
+def _judged(line: MetricCourse, rule: AlertRule, sets: Sequence[int]) -> MetricCourse:
     """Judge today's part of a line; what is not primary gets its band and no alert.
 
     ``sets``: of every point, as ``_eval_sets`` numbers them. Another eval set may have no labels
@@ -198,21 +191,15 @@ def _judged(
     means = [value.mean for value in values]
     line.primary, line.resemblance = line.name in rule.primary, lag_correlation(means)
 
-    def pair(place: int) -> PairVerdict | None:
-        return pair_of(positions[place - 1], positions[place], (line.section, line.metric))
-
     controls, shifts = controlled(
         means,
         higher_is_better=line.higher_is_better,
         spreads=[_least_spread(value) for value in values],
-        pairs=pair if line.primary else None,
         threshold=THRESHOLD,
-        alpha=ALPHA,
     )
     shifts = shifts if line.primary else []
     line.shifts = [
-        LevelShift(shift.kind, shift.better, positions[shift.found], positions[shift.began])
-        for shift in shifts
+        LevelShift(shift.better, positions[shift.found], positions[shift.began]) for shift in shifts
     ]
     today = _points(means, controls, shifts, line.higher_is_better, rule.max_drop)
     line.judged = [JudgedPoint(value.mean) for value in line.values[:start]] + today
@@ -222,7 +209,7 @@ def _judged(
         return line
     if line.shifts and not line.shifts[-1].better:
         last = line.shifts[-1]
-        line.alerts.append(Alert(last.kind, last.began, last.found))
+        line.alerts.append(Alert("shift", last.began, last.found))
     if (first := _since("drop" in point.kinds for point in today)) is not None:
         line.alerts.append(Alert("drop", positions[first], positions[-1]))
     if had != newest and line.primary:
@@ -244,13 +231,13 @@ def _points(
     max_drop: float | None,
 ) -> list[JudgedPoint]:
     """Each value with its band, the median before it, and the alerts that it raised."""
-    kinds = {shift.found: shift.kind for shift in shifts if not shift.better}
+    shifted = {shift.found for shift in shifts if not shift.better}
     points = []
     for place, (value, control) in enumerate(zip(means, controls, strict=True)):
         baseline = median(means[:place]) if place else None
         drop = None if baseline is None else relative_drop(baseline, value, higher_is_better)
         fell = max_drop is not None and drop is not None and drop > max_drop + EPSILON
-        raised = (*([kinds[place]] if place in kinds else ()), *(("drop",) if fell else ()))
+        raised = (*(("shift",) if place in shifted else ()), *(("drop",) if fell else ()))
         points.append(JudgedPoint(value, baseline, drop, control.band, raised))
     return points
 
@@ -317,58 +304,32 @@ def _cases(before: HistoryPoint, now: HistoryPoint) -> str:
     return f"{before.cases} → {now.cases} cases"
 
 
-class PointPairs:
-    """The verdicts of neighbouring points; each pair is decided once, for all its metrics."""
+def compare_points(
+    before: HistoryPoint,
+    now: HistoryPoint,
+    names: Sequence[str],
+    clusters: Mapping[str, LabelsById],
+    lead: str = "",
+    margin: float | None = None,
+) -> Comparison | None:
+    """Compare two points case by case in the primary metrics ``names``, as compare_runs.py does.
 
-    def __init__(
-        self,
-        points: Sequence[HistoryPoint],
-        names: Sequence[str],
-        clusters: Mapping[str, LabelsById],
-        lead: str = "",
-        margin: float | None = None,
-    ) -> None:
-        """``names``: the primary metrics; ``lead``: the one of them that is tested first;
-        ``margin``: the share of a metric's range that does not matter.
-        ``clusters``: by the SHA-256 of an eval set, the label of each case's cluster; cases of
-        another set are taken one by one."""
-        self._points = points
-        self._names = names
-        self._clusters = clusters
-        self._lead, self._margin = lead, margin
-        self._decision = lru_cache(None)(self._decided)
-
-    def __call__(self, before: int, now: int, key: Key) -> PairVerdict | None:
-        """What the comparison says of a metric; None for no evidence, and without case scores."""
-        decision = self._decision(before, now)
-        row = decision.row(".".join(key)) if decision else None
-        if row is None or row.p is None or row.verdict not in ("better", "worse"):
-            return None
-        return PairVerdict(row.verdict == "better", row.p)
-
-    def says(self, before: int, now: int) -> tuple[str, ...]:
-        """The comparison of two points in words, its verdict first; () without case scores."""
-        decision = self._decision(before, now)
-        if decision is None:
-            return ()
-        a, b = self._points[before], self._points[now]
-        labels = self._clusters.get(b.eval_set or "")
-        heads = tuple({"missing": point.missing, "asked": point.asked} for point in (a, b))
-        scores = _scores(a, self._names), _scores(b, self._names)
-        comparison = comparison_of((a.label, b.label), decision, scores, (heads[0], heads[1]))
-        scope = labels.scope if isinstance(labels, ClusterLabels) else ""
-        comparison = replace(comparison, scope=scope, margin=self._margin)
-        return with_headline(comparison, {}).says
-
-    def _decided(self, before: int, now: int) -> Decision | None:
-        """None where the two share no case scores by the same definitions."""
-        a, b = self._points[before], self._points[now]
-        table = paired_table(
-            _scores(a, self._names), _scores(b, self._names), self._clusters.get(b.eval_set or "")
-        )
-        if not (table.names and table.case_ids):
-            return None
-        return decide(table, margin=self._margin, lead=self._lead)
+    ``clusters``: by the SHA-256 of an eval set, the label of each case's cluster; cases of another
+    set count one by one. ``lead``: the metric that is tested first; ``margin``: the share of a
+    metric's range that does not matter. None if the two are of different eval sets, or share no
+    scores of cases by the same definitions.
+    """
+    labels = clusters.get(now.eval_set or "")
+    a, b = _scores(before, names), _scores(now, names)
+    table = paired_table(a, b, labels)
+    other_set = None not in (before.eval_set, now.eval_set) and before.eval_set != now.eval_set
+    if other_set or not (table.names and table.case_ids):
+        return None
+    decision = decide(table, margin=margin, lead=lead)
+    heads = tuple({"missing": point.missing, "asked": point.asked} for point in (before, now))
+    comparison = comparison_of((before.label, now.label), decision, (a, b), (heads[0], heads[1]))
+    scope = labels.scope if isinstance(labels, ClusterLabels) else ""
+    return with_headline(replace(comparison, scope=scope, margin=margin), {})
 
 
 def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:

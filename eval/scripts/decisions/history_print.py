@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from math import isfinite
-from statistics import median
 from typing import Any
 
 from decisions.alerts import Alert, HistoryChange, MetricCourse
+from decisions.compare_words import COLUMNS as COMPARED_COLUMNS
 from decisions.history import HistoryPoint, MetricHistory
-from ragmetrics.stats.control import LevelShift, relative_drop
+from decisions.rows import Comparison
+from ragmetrics.stats.control import LevelShift
 from records.results import SCHEMA, UNREADABLE
 from terminal.page import (
     Block,
@@ -24,6 +25,7 @@ from terminal.page import (
     Heading,
     Page,
     Prose,
+    Quoted,
     TrendColumn,
     between,
     fine_percent,
@@ -229,23 +231,8 @@ def _reason(line: MetricCourse, alert: Alert, points: Sequence[HistoryPoint]) ->
         return f"was {number(line.values[-1].mean)}, is no longer measured"
     if alert.kind == "drop":
         return f"{_below(found.drop, found.value, found.baseline)}, the median before"
-    if alert.kind == "fall":
-        return f"{_under_median(line, alert)}, the median of its line"
     text = _level(line, line.shifts[-1])
-    if alert.kind == "pair":
-        return f"{text}; its cases against the run before say so"
     return text if alert.found == alert.at else f"{text}; found at {points[alert.found].label}"
-
-
-def _under_median(line: MetricCourse, alert: Alert) -> str:
-    """How far the value lay under the median of its line, which restarts at a change of level."""
-    start = line.positions[line.segment()]
-    start = max([start, *(shift.began for shift in line.shifts if shift.began < alert.at)])
-    pairs = zip(line.positions, line.values, strict=True)
-    earlier = [value.mean for position, value in pairs if start <= position < alert.at]
-    value = line.values[line.positions.index(alert.at)].mean
-    middle = median(earlier)
-    return _below(relative_drop(middle, value, line.higher_is_better), value, middle)
 
 
 def _below(drop: float | None, value: float, baseline: float | None) -> str:
@@ -353,6 +340,42 @@ def as_dict(
         "changes": [{"place": change.position, "what": change.text} for change in changed],
         "notes": history.notes,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class NewestAgainst:
+    """The newest point compared case by case with an earlier one: ``role`` names that one, "the
+    point before" or "the pinned baseline". ``comparison``: None if it cannot be made."""
+
+    role: str
+    point: HistoryPoint
+    comparison: Comparison | None
+
+
+def differences_page(against: Sequence[NewestAgainst]) -> Iterator[Block]:
+    """The verdict and the primary metrics with their differences and intervals, for each point."""
+    for other in against:
+        title = f"The newest against {other.role} ({other.point.label})"
+        if other.comparison is None:
+            yield Prose((Quoted(title), ": no scores of the same cases to compare."), "quiet")
+            continue
+        yield Prose("")
+        yield Prose((Quoted(title), ": ", Quoted(other.comparison.says[0])))
+        yield DataTable(COMPARED_COLUMNS, other.comparison.rows)
+
+
+def differences_data(against: Sequence[NewestAgainst]) -> list[dict[str, Any]]:
+    """The same as JSON data."""
+    return [
+        {
+            "role": other.role,
+            "commit": other.point.sha,
+            "run_id": other.point.run_id,
+            "says": list(other.comparison.says) if other.comparison else [],
+            "rows": [row.to_dict() for row in other.comparison.rows] if other.comparison else [],
+        }
+        for other in against
+    ]
 
 
 def _line(history: MetricHistory, line: MetricCourse) -> dict[str, Any]:

@@ -173,6 +173,20 @@ def declared_lead(path: Path = TARGETS) -> str:
     raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] lead", message)])
 
 
+def declared_pinned(path: Path = TARGETS) -> str:
+    """The run id or commit that ``[decide] pinned`` names as the baseline of the history; "" if it
+    names none.
+
+    Raises StorageError for anything but a text.
+    """
+    table = _decide(path)
+    value = table.get("pinned", "") if isinstance(table, dict) else ""
+    if isinstance(value, str):
+        return value
+    message = f"{value!r}: write the id of a run, or a commit, in quotes"
+    raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] pinned", message)])
+
+
 def declared_matters(path: Path = TARGETS) -> float | None:
     """The share of a metric's range that matters (``[decide] matters``); None without one.
 
@@ -215,9 +229,9 @@ def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
     if message:
         raise StorageError.from_problems([Problem(str(path), None, field, message)])
     if isinstance(table, dict) and (
-        unknown := sorted(table.keys() - {"primary", "documents", "lead", "matters"})
+        unknown := sorted(table.keys() - {"primary", "documents", "lead", "matters", "pinned"})
     ):
-        message = "is unknown; the table has primary, lead, matters and documents"
+        message = "is unknown; the table has primary, lead, matters, pinned and documents"
         raise StorageError.from_problems(
             Problem(str(path), None, f"[{DECIDE}] {name}", message) for name in unknown
         )

@@ -8,16 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from decisions.alerts import AlertRule, PointPairs, clusters_of_points, make_lines
+from decisions.alerts import AlertRule, make_lines
 from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence, side_of
 from decisions.gate_rules import GateRules
 from decisions.history import read_history
-from decisions.primary import lead_of, primary_names
+from decisions.primary import primary_names
 from records.asked import asked_set
 from records.errors import StorageError
 from records.gate_verdict import WORSE
-from records.targets import declared_matters
 from terminal.tables import counted
 
 
@@ -57,9 +56,7 @@ def look_at_canaries(folder: Path) -> CanaryLook:
     certain = [check for check in failed if check.rule != WORSE]
     worse = [check.name for check in failed if check.rule == WORSE]
     keys = [key for key in newest.values if ".".join(key) in names]
-    lead, margin = lead_of(names), declared_matters()
-    pairs = PointPairs(history.points, names, clusters_of_points(history, None), lead, margin)
-    lines = make_lines(history.points, keys, AlertRule(names), pairs)
+    lines = make_lines(history.points, keys, AlertRule(names))
     alarms = [f"{check.name}: {check.reason}." for check in certain]
     for line in lines:
         for alert in line.alerts:

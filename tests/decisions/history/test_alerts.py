@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from tests.definitions import definition_of
 
-from decisions.alerts import Alert, AlertRule, MetricCourse, PointPairs, chosen_keys, make_lines
+from decisions.alerts import (
+    Alert,
+    AlertRule,
+    MetricCourse,
+    chosen_keys,
+    compare_points,
+    make_lines,
+)
 from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
 from decisions.history_print import ALIKE, _change, history_page
-from ragmetrics.stats.control import PairVerdict
-from records.clusters import ClusterLabels
+from records.clusters import ClusterLabels, LabelsById
 
 CLAIMS: Key = ("groundedness", "claim_support_rate")
 PASS: Key = ("pipeline", "pass")
@@ -48,12 +54,8 @@ def history(means: Sequence[float], key: Key = CLAIMS, n: int = 90) -> list[Hist
     return [point(number, {key: value(key, mean, n)}) for number, mean in enumerate(means)]
 
 
-def nothing(before: int, now: int, key: Key) -> None:
-    return None
-
-
 def line_of(points: Sequence[HistoryPoint], rule: AlertRule, key: Key = CLAIMS) -> MetricCourse:
-    (line,) = make_lines(points, [key], rule, nothing)
+    (line,) = make_lines(points, [key], rule)
     return line
 
 
@@ -98,7 +100,7 @@ def test_a_fall_on_an_earlier_set_is_no_alert_of_the_present_one() -> None:
     """STEP falls at point 14; then another bot is asked a set that has no labels for the metric."""
     other = [point(n, {PASS: value(PASS, 0.5)}, "t") for n in (20, 21)]
     points = [*history(STEP), *other]
-    lines = make_lines(points, [CLAIMS, PASS], AlertRule(NAMES, 0.01), nothing)
+    lines = make_lines(points, [CLAIMS, PASS], AlertRule(NAMES, 0.01))
     assert [(line.of_today, line.alerts) for line in lines] == [(False, []), (True, [])]
     page = history_page(MetricHistory(points), lines, [], plots=False, max_drop=None, primary=NAMES)
     shown = "\n".join(map(repr, page.blocks))
@@ -135,47 +137,72 @@ def test_a_share_of_ten_cases_is_not_judged_finer_than_a_case() -> None:
     assert line_of(history(means, CLAIMS, n=10), AlertRule(NAMES)).alerts != [], "no 0/1 metric"
 
 
-def test_the_first_runs_are_compared_case_by_case() -> None:
-    """Of 30 cases 12 fall from 1 to 0 and none rises: one-sided that is 2^-12."""
-    good, bad = [1.0] * 30, [1.0] * 18 + [0.0] * 12
-    points = [
-        point(i, {CLAIMS: value(CLAIMS, sum(scores) / 30, 30)}, scores=scores)
+def two_points(
+    good: Sequence[float], bad: Sequence[float], eval_set: str = "s"
+) -> list[HistoryPoint]:
+    return [
+        point(i, {CLAIMS: value(CLAIMS, sum(scores) / 30, 30)}, scores=scores, eval_set=eval_set)
         for i, scores in enumerate([good, bad])
     ]
-    pairs = PointPairs(points, NAMES, {})
-    verdict = pairs(0, 1, CLAIMS)
-    assert verdict is not None
-    assert not verdict.better
-    assert verdict.p < 0.001
-    assert pairs(0, 1, PASS) is None
-    better = PointPairs(points[::-1], NAMES, {})(0, 1, CLAIMS)
-    assert better == PairVerdict(True, verdict.p)
-    (line,) = make_lines(points, [CLAIMS], AlertRule(NAMES), pairs)
-    assert line.alerts == [Alert("pair", 1, 1)]
-    assert PointPairs(points, ("pipeline.pass",), {})(0, 1, CLAIMS) is None, "not primary"
+
+
+GOOD, BAD = [1.0] * 30, [1.0] * 18 + [0.0] * 12
+
+
+def verdict(
+    points: Sequence[HistoryPoint],
+    clusters: Mapping[str, LabelsById] | None = None,
+    names: Sequence[str] = NAMES,
+) -> str | None:
+    """The verdict on CLAIMS of the second point against the first; None if there is none."""
+    comparison = compare_points(points[0], points[1], names, clusters or {})
+    row = comparison.row("claim_support_rate") if comparison else None
+    return row.verdict if row else None
+
+
+def test_two_points_are_compared_case_by_case_and_raise_no_alert() -> None:
+    """Of 30 cases 12 fall from 1 to 0 and none rises: two-sided that is 2 * 2^-12. The mean
+    difference is -12/30."""
+    points = two_points(GOOD, BAD)
+    comparison = compare_points(points[0], points[1], NAMES, {})
+    assert comparison is not None
+    assert (comparison.headline, comparison.base_id, comparison.new_id) == (
+        "WORSE",
+        points[0].label,
+        points[1].label,
+    )
+    (row,) = comparison.rows
+    assert row.delta == pytest.approx(-12 / 30)
+    assert row.interval is not None
+    assert row.interval[0] < -12 / 30 < row.interval[1] < 0
+    assert row.p_joint is not None
+    assert row.p_joint < 0.001
+    assert verdict(points[::-1]) == "better"
+    assert verdict(points, names=("pipeline.pass",)) is None, "not primary"
+    (line,) = make_lines(points, [CLAIMS], AlertRule(NAMES))
+    assert line.alerts == []
 
 
 def test_clusters_count_once_and_only_for_their_own_set() -> None:
     """The 12 cases that fell are all of one document: one cluster moved, which is no evidence."""
-    good, bad = [1.0] * 30, [1.0] * 18 + [0.0] * 12
-    points = [
-        point(i, {CLAIMS: value(CLAIMS, sum(scores) / 30, 30)}, scores=scores)
-        for i, scores in enumerate([good, bad])
-    ]
+    points = two_points(GOOD, BAD)
     ids = sorted(hash(f"c{number}") for number in range(18, 30))
     document = ClusterLabels(ids, [0] * 12, ["document: a.md"])
-    assert PointPairs(points, NAMES, {"s": document})(0, 1, CLAIMS) is None
-    assert PointPairs(points, NAMES, {"another": document})(0, 1, CLAIMS) is not None
+    assert verdict(points, {"s": document}) == "no evidence"
+    assert verdict(points, {"another": document}) == "worse"
 
 
-def test_case_scores_of_another_definition_are_not_paired() -> None:
-    good, bad = [1.0] * 30, [0.0] * 30
-    points = [
+def test_points_that_share_no_scores_are_not_compared() -> None:
+    bare = history([0.5, 0.4])
+    redefined = [
         point(i, {CLAIMS: value(CLAIMS, 0.5, 30, f"groundedness/x@{i}")}, scores=scores)
-        for i, scores in enumerate([good, bad])
+        for i, scores in enumerate([GOOD, BAD])
     ]
-    assert PointPairs(points, NAMES, {})(0, 1, CLAIMS) is None
-    assert PointPairs(history([0.5, 0.4]), NAMES, {})(0, 1, CLAIMS) is None, "no case scores"
+    assert compare_points(redefined[0], redefined[1], NAMES, {}) is None
+    assert compare_points(bare[0], bare[1], NAMES, {}) is None, "no case scores"
+    (first, second), (_, other) = two_points(GOOD, BAD), two_points(GOOD, BAD, eval_set="t")
+    assert compare_points(first, second, NAMES, {}) is not None
+    assert compare_points(first, other, NAMES, {}) is None, "of another eval set"
 
 
 def test_which_metrics_are_shown() -> None:

@@ -17,6 +17,7 @@ from tests.metrics_files import metrics_text
 from tests.processes import call_script
 
 import track_metrics
+from records.targets import declared_pinned
 
 FELL = 21
 """The commit, counted from 0, in which recall falls."""
@@ -64,7 +65,7 @@ def test_without_fail_the_exit_code_is_0_and_a_later_begin_ends_an_alert(
 ) -> None:
     results, shas = thirty
     assert run(results).returncode == 0
-    assert run(results, "--fail-on", "drop,pair,gone").returncode == 0
+    assert run(results, "--fail-on", "drop,gone").returncode == 0
     done = run(results, "--fail-on", "any", "--since", shas[FELL])
     assert done.returncode == 0, done.stdout
     assert done.stdout.rstrip().endswith("No alert.")
@@ -140,7 +141,7 @@ def test_the_screen_fits_narrow_terminals(thirty: tuple[Path, list[str]]) -> Non
         (("--since", "no-such-run"), "no point of this history"),
         (("--drop", "nan"), "not a finite number"),
         (("--drop", "0"), "not in the range"),
-        (("--fail-on", "band"), "choose from shift, fall, pair, drop, gone, or any"),
+        (("--fail-on", "band"), "choose from shift, drop, gone, or any"),
     ],
 )
 def test_bad_wishes_are_one_sentence(
@@ -201,20 +202,43 @@ def scored(
     return content | {"primary_metrics": ["pipeline.pass"], "primary": rows}
 
 
-def test_two_runs_are_enough_where_metrics_json_has_the_cases(repo: Any, make_metrics: Any) -> None:
-    """12 of 30 cases fall: 2^-12. If 3 fall and none rises, p is 2 * 2^-3: no evidence."""
-    repo.write("a", scored(make_metrics, "r0", 0))
-    repo.commit("all pass")
-    repo.write("a", scored(make_metrics, "r1", 3))
-    repo.commit("three less")
-    assert run(repo.results, "--fail-on", "any").returncode == 0
-    repo.write("a", scored(make_metrics, "r2", 15))
-    sha = repo.commit("twelve less")
-    done = run(repo.results, "--fail-on", "pair")
-    assert done.returncode == 1, done.stdout
+def test_the_newest_is_compared_with_the_one_before_and_with_the_pinned_one(
+    repo: Any, make_metrics: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of 30 cases 12 less than before: -12/30 = -.400; 15 less than the pinned one: -.500. If 3
+    fall and none rises, p is 2 * 2^-3: no evidence."""
+    targets = tmp_path / "targets.toml"
+    targets.write_text('[decide]\nprimary = ["pipeline.pass"]\npinned = "r0"\n')
+    monkeypatch.setattr("records.targets.declared_pinned", lambda: declared_pinned(targets))
+    shas = []
+    for number, failed in enumerate((0, 3, 15)):
+        repo.write("a", scored(make_metrics, f"r{number}", failed))
+        shas.append(repo.commit(f"{failed} fail"))
+        done = run(repo.results, "--fail-on", "any")
+        assert done.returncode == 0, done.stdout
     shown = " ".join(done.stdout.split())
-    assert f"Worse since {sha[:9]}" in shown
-    assert "on average 0.950 before, 0.500 in the 1 run since; its cases against the run" in shown
+    assert f"The newest against the point before ({shas[1][:9]}): WORSE" in shown
+    assert f"The newest against the pinned baseline ({shas[0][:9]}): WORSE" in shown
+    assert shown.endswith("No alert.")
+    # the pinned point counts though the history that is shown begins later
+    data = json.loads(run(repo.results, "--json", "--last", 1).stdout)["differences"]
+    assert [(one["role"], one["run_id"]) for one in data] == [("the pinned baseline", "r0")]
+    data = json.loads(run(repo.results, "--json").stdout)["differences"]
+    assert [one["rows"][0]["delta"] for one in data] == [-0.4, -0.5]
+    assert all(
+        low < one["rows"][0]["delta"] < high < 0
+        for one in data
+        for low, high in [one["rows"][0]["interval"]]
+    )
+    targets.write_text('[decide]\npinned = "r9"\n')
+    done = run(repo.results)
+    assert done.returncode == 0
+    assert "[decide] pinned: 'r9': no point of this history" in " ".join(done.stderr.split())
+    assert "pinned baseline" not in done.stdout
+    targets.write_text("[decide]\npinned = 3\n")
+    done = run(repo.results)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "[decide] pinned: 3: write the id of a run, or a commit" in " ".join(done.stderr.split())
 
 
 def test_damaged_case_scores_are_named(repo: Any, make_metrics: Any) -> None:

@@ -1,4 +1,4 @@
-"""Finds shifts in a series of means: self-starting CUSUM, a fall under the median, control limits.
+"""Finds shifts in a series of means: self-starting CUSUM and its control limits.
 
 Pure functions of plain numbers, oldest first; nothing is known of them but what came before. The
 figures of their false and true alarms are printed by bench/decisions_history.py.
@@ -6,12 +6,11 @@ figures of their false and true alarms are printed by bench/decisions_history.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum, inf, log, sqrt
-from statistics import NormalDist, median
-from typing import Literal
+from statistics import NormalDist
 
 from ragmetrics.stats import student
 
@@ -24,37 +23,17 @@ SLACK = 0.5
 
 THRESHOLD, RISES_BY, RISES_AFTER = 4.4, 1.9, 19
 """h of the CUSUM up to point ``RISES_AFTER``, then h + 1.9 ln(i / 19) at point i. It counts on
-where a line restarts: else a long history would alert falsely ever more often. They were chosen, as
-``FALL_U`` was, on other seeds than those of the bench, so that at most 6 % of steady histories of
-90 runs alert and 85 % of falls by 2.5 standard deviations are found within 5 runs, at run 15 and at
-run 60."""
+where a line restarts: else a long history would alert falsely ever more often. They were chosen on
+other seeds than those of the bench, so that at most 6 % of steady histories of 90 runs alert and
+85 % of falls by 2.5 standard deviations are found within 5 runs, at run 15 and at run 60."""
 
 ALIKE_ABOVE, ALIKE_FROM = 0.3, 20
 """Lag-1 correlation, and points, from which the runs of a line resemble each other."""
 
-ALPHA = 0.05
-"""Level of the first paired comparison of a line, the same as of a comparison of two runs."""
-
 SUMS_FROM = 8
 """The point, counted from 1, from which the CUSUM adds up: the first ones are too uncertain."""
 
-FALLS_FROM = 6
-"""The point, counted from 1, from which a fall under the median alerts."""
-
-FALL, FALL_U = 0.10, -3.7
-"""A fall: more than this share under the median, and as unlikely as this normal score."""
-
 BAND_SIGMAS = 3.0
-
-ShiftKind = Literal["shift", "fall", "pair"]
-
-
-@dataclass(frozen=True, slots=True)
-class PairVerdict:
-    """A paired comparison of a point with the one before it: its direction and its p."""
-
-    better: bool
-    p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +52,11 @@ class ControlledPoint:
 
 @dataclass(frozen=True, slots=True)
 class LevelShift:
-    """A change of level that lasts, or a single fall. Places count from 0.
+    """A change of level that lasts. Places count from 0.
 
-    ``kind``: shift (CUSUM), fall (under the median), pair (paired comparison with the point
-    before). ``found``: the point that gave it away; ``began``: the first point of the new level.
+    ``found``: the point that gave it away; ``began``: the first point of the new level.
     """
 
-    kind: ShiftKind
     better: bool
     found: int
     began: int
@@ -90,17 +67,12 @@ def controlled(
     *,
     higher_is_better: bool,
     spreads: Sequence[float] = (),
-    pairs: Callable[[int], PairVerdict | None] | None = None,
     threshold: float = THRESHOLD,
-    alpha: float = ALPHA,
 ) -> tuple[list[ControlledPoint], list[LevelShift]]:
     """Compare each value with all earlier ones of its line; a line restarts where a shift began.
 
     ``spreads``: the least standard deviation to assume at each point (what one case moves, for a
-    share of cases). ``pairs``: what a paired comparison of a place with the one before says (None:
-    no evidence); it is asked for the first points of a line and while the values vary by less than
-    their least spread, where the value changed. Its j-th use in a line takes p <= alpha / j^2:
-    each is another chance to err.
+    share of cases).
 
     U = Phi^-1(F_t(k-1)((x - mean) / s * sqrt(k / (k + 1)))) over the k earlier points (Hawkins
     1987), S = max(0, S - U - 1/2) towards the bad side, and likewise towards the good side. A shift
@@ -114,20 +86,12 @@ def controlled(
     for place, value in enumerate(values):
         earlier = values[line.start : place]
         mean, spread = _moments(earlier)
-        steady = spread <= max(least[place], EPSILON)
         point = _point(value, mean, max(spread, least[place]), len(earlier), sign)
         points.append(point)
-        number = len(earlier) + 1
-        shift = None
-        if point.score is not None and number >= SUMS_FROM:
-            rise = RISES_BY * log(max(1.0, (place + 1) / RISES_AFTER))
-            shift = line.add(point.score, place, threshold + rise)
-        if (shift is None or shift.better) and number >= FALLS_FROM:
-            shift = _fall(value, earlier, point.score, sign, place) or shift
-        early = 1 < number < SUMS_FROM or (number > 1 and steady)
-        if shift is None and pairs and early and value != earlier[-1]:
-            shift = line.compare(pairs(place), place, alpha)
-        if shift is not None:
+        if point.score is None or len(earlier) + 1 < SUMS_FROM:
+            continue
+        rise = RISES_BY * log(max(1.0, (place + 1) / RISES_AFTER))
+        if shift := line.add(point.score, place, threshold + rise):
             shifts.append(shift)
             line = _ControlLine(shift.began)
     return points, shifts
@@ -152,7 +116,6 @@ class _ControlLine:
         self._sums = {False: 0.0, True: 0.0}
         self._scores: dict[bool, list[float]] = {False: [], True: []}
         """The scores that a sum is made of: those since it was last 0."""
-        self._compared = 0
 
     def add(self, score: float, place: int, threshold: float) -> LevelShift | None:
         """Take a normal score; a shift where a sum passes the threshold, the bad side first."""
@@ -163,17 +126,9 @@ class _ControlLine:
             self._sums[better] = max(0.0, self._sums[better] + towards - SLACK)
         for better in (False, True):
             if self._sums[better] > threshold:
-                return LevelShift(
-                    "shift", better, place, place + 1 - _lasting(self._scores[better])
-                )
+                began = place + 1 - _lasting(self._scores[better])
+                return LevelShift(better, place, began)
         return None
-
-    def compare(self, pair: PairVerdict | None, place: int, alpha: float) -> LevelShift | None:
-        """Take a paired verdict; every call is a comparison, also one without evidence."""
-        self._compared += 1
-        if pair is None or pair.p > alpha / self._compared**2:
-            return None
-        return LevelShift("pair", pair.better, place, place)
 
 
 def _lasting(scores: Sequence[float]) -> int:
@@ -215,17 +170,6 @@ def _normal_score(t: float, df: int) -> float:
     """The normal quantile of the same probability as ``t`` has, at most about 37 in size."""
     below = max(student.upper_tail(abs(t), df), 1e-300)  # the small tail keeps its digits
     return _NORMAL.inv_cdf(min(below, 0.5)) * (1.0 if t < 0 else -1.0) + 0.0
-
-
-def _fall(
-    value: float, earlier: Sequence[float], score: float | None, sign: float, place: int
-) -> LevelShift | None:
-    """A single value far under the median, and too far for chance."""
-    if score is None or score >= FALL_U:
-        return None
-    if relative_drop(median(earlier), value, sign > 0) <= FALL + EPSILON:
-        return None
-    return LevelShift("fall", False, place, place)
 
 
 def relative_drop(baseline: float, value: float, higher_is_better: bool) -> float:

@@ -184,9 +184,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
             unreadable_remark(metrics),
         ),
         comparison=explain_changes(baseline.part, in_full.listed) if baseline else None,
-        trend=history_part(folder, options.eval_set, options.targets_file, primary)
-        if options.history
-        else None,
+        trend=history_part(folder, primary) if options.history else None,
         notes=notes + back.notes + _set_notes(metrics, options.eval_set),
         diagnosis=diagnose(rated, sections),
         perspectives=perspectives,

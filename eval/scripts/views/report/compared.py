@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from decisions import compare_words
-from decisions.alerts import AlertRule, PointPairs, changes, clusters_of_points, make_lines
+from decisions.alerts import AlertRule, changes, make_lines
 from decisions.case_changes import ChangedCase, PairVerdicts, Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
 from decisions.committed import compare_pair, is_committed_alone
@@ -25,7 +25,6 @@ from decisions.history import read_history
 from decisions.history_print import as_dict
 from decisions.metric_words import catalogue_row, outcome_of
 from decisions.pairs import decided_runs, habit_lines, quote_of
-from decisions.primary import lead_of
 from decisions.rows import Comparison, MetricRow
 from decisions.slices import Embed, common_slices
 from decisions.sweep_words import COLUMNS as SWEEP_COLUMNS
@@ -36,7 +35,6 @@ from records.pairs import pairs_file
 from records.run import Run, Runs
 from records.runs import CONFIG, read_config
 from records.sweeps import read_sweep, sweep_file
-from records.targets import declared_matters
 from terminal.page import (
     AnyColumn,
     Block,
@@ -298,9 +296,7 @@ MOST_POINTS = 40
 """The newest points that are drawn; alerts rest on all of them."""
 
 
-def history_part(
-    folder: Path, eval_set: Path, targets: Path, primary: Sequence[str]
-) -> ReportTrend:
+def history_part(folder: Path, primary: Sequence[str]) -> ReportTrend:
     """The history of the primary metrics in the folder of this run, newest point last.
 
     The same lines, bands and alerts as track_metrics.py gives them. Raises StorageError outside a
@@ -311,10 +307,7 @@ def history_part(
     scored = {key for point in points for key in point.values}
     names = [(section, metric) for section, _, metric in (n.partition(".") for n in primary)]
     keys = [name for name in names if name in scored]
-    clusters = clusters_of_points(history, eval_set, targets)
-    lead, margin = lead_of(primary, targets), declared_matters(targets)
-    pairs = PointPairs(points, primary, clusters, lead, margin)
-    lines = make_lines(points, keys, AlertRule(primary), pairs)
+    lines = make_lines(points, keys, AlertRule(primary))
     whole = as_dict(history, lines, changes(points, lines))
     first = max(0, len(points) - MOST_POINTS)
     run_id = folder.resolve().name
