@@ -7,12 +7,6 @@ BASE ?=
 K ?=
 JUDGE ?= local
 MODEL ?=
-<<<<<<< HEAD
-SCHEDULER ?= tcp://localhost:8786
-WORKERS ?= 1
-=======
-VAULT ?= demo
->>>>>>> 8991d4df (Scoring is a map over one object, Run: --jobs N maps it over processes; the Dask cluster, ranges and kept parts are gone)
 FORMAT ?= csv
 FROM ?=
 TO ?=
@@ -27,11 +21,7 @@ LIGHT := $(if $(wildcard $(VENV)/.ready-light),1,0)
 endif
 # What a user gives is text: make does not expand it, and recipes read it from the environment, so
 # that API='http://host/ask?a=1&b=2' arrives whole. ARGS alone is words of the shell, with its quotes.
-<<<<<<< HEAD
-GIVEN := RUN API BASE K JUDGE MODEL SCHEDULER WORKERS FORMAT FROM TO GRID ARGS FULL LIGHT
-=======
-GIVEN := RUN API BASE K JUDGE MODEL VAULT FORMAT FROM TO GRID ARGS FULL LIGHT
->>>>>>> 8991d4df (Scoring is a map over one object, Run: --jobs N maps it over processes; the Dask cluster, ranges and kept parts are gone)
+GIVEN := RUN API BASE K JUDGE MODEL FORMAT FROM TO GRID ARGS FULL LIGHT
 $(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
 export $(GIVEN)
 ifneq ($(filter 0 1,$(LIGHT)),$(LIGHT))
@@ -66,13 +56,8 @@ SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)lab
 UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help setup setup-dev setup-cluster scheduler worker demo connect run score $(SCORES) suite judge pairs ci gate compare sweep report track watch browse \
-  label label-verdicts calibrate init import export judge-demo \
-=======
 .PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge pairs ci gate compare sweep report track watch browse \
-  label label-verdicts calibrate init drafts import export judge-demo \
->>>>>>> 8991d4df (Scoring is a map over one object, Run: --jobs N maps it over processes; the Dask cluster, ranges and kept parts are gone)
+  label label-verdicts calibrate init import export judge-demo \
   test test-all static check format golden bench pictures interop docs docs-check lock clean
 
 help: ## list the targets
