@@ -59,6 +59,8 @@ def verdicts(claim: str, context: str, question: str = "") -> list[str]:
         ("minus five, negative 5", [{-5.0}, {-5.0}]),
         ("5 degrees below zero", [{-5.0}]),
         ("it fell by 5", [{5.0, -5.0}]),
+        ("it fell from 7 to 5", [{7.0}, {5.0}]),  # levels, each with its own sign
+        ("Die Temperatur sank auf 5 Grad", [{5.0}]),
         ("1.500 und 31,40", [{1500.0}, {31.4}]),  # decimal commas
         ("1,500 und 31,40", [{1.5}, {31.4}]),
         ("1.500 and 31.40", [{1.5}, {31.4}]),
@@ -137,6 +139,8 @@ def test_number_words(phrase: str, value: float) -> None:
         ("It was -5 degrees.", "It was 5 degrees.", "fabricated"),
         ("It was 5 degrees.", "It was -5 degrees.", "fabricated"),
         ("It was -5 degrees.", "It was 5 degrees below zero.", "found"),
+        ("It fell to -5 degrees.", "It fell to 5 degrees.", "fabricated"),
+        ("It fell to 5 degrees.", "It fell to -5 degrees.", "fabricated"),
         ("It changed by -5 %.", "It fell by 5 %.", "found"),
         ("It changed by -5 %.", "It rose by 5 %.", "fabricated"),
         (

@@ -21,6 +21,7 @@ from decisions.metric_words import (
     lost_words,
     points,
     proven_within,
+    remainder_words,
     shares,
     size_words,
     suspicion,
@@ -180,7 +181,11 @@ def _behind(comparison: Comparison) -> Iterator[str]:
     """What the verdict leaves open: differences on a chosen rest, metrics that others judge, and
     beside what is worse all that is missing."""
     rows = [row for row in comparison.rows if row.primary]
-    yield from filter(None, map(chosen_words, rows))
+    chosen = [text for row in rows if (text := chosen_words(row))]
+    yield from chosen
+    unchanged = [row for row in rows if row.verdict in ("no evidence", "equal")]
+    if not chosen and (text := remainder_words(unchanged)):
+        yield text
     for row in rows:
         if row.verdict == "no verdict" and row.coverage is not None and row.coverage.left_out:
             yield left_out_words(row)

@@ -183,8 +183,8 @@ def proven_within(row: MetricRow) -> str:
     if row.verdict != "equal" or (row.p_joint or 1.0) > ALPHA or not width or not row.delta:
         return ""
     way = "higher" if row.delta > 0 else "lower"
-    unit = "points" if width == 1 else "% of its range"
     size = _share_points(abs(row.delta) / width)
+    unit = "% of its range" if width != 1 else "point" if size == "1" else "points"
     return f"{topic(row.name)} {size} {unit} {way}, not by chance"
 
 
@@ -238,3 +238,17 @@ def chosen_words(row: MetricRow) -> str:
     lost, kind = sum(coverage.lost), "harder" if coverage.harder else "easier"
     left = f"{row.name} differs on the {coverage.both:,} cases left"
     return f"{left}; {lost:,}, mostly {kind} ones, lost their score"
+
+
+def remainder_words(rows: Sequence[MetricRow]) -> str:
+    """On how many cases metrics are compared where others lost their score; "" where few did.
+    Of several metrics the one that lost most is named."""
+    lost = [
+        (sum(row.coverage.lost), row.coverage.cases, row.name)
+        for row in rows
+        if row.coverage is not None and row.coverage.loss in ("by chance", "chosen")
+    ]
+    if not lost:
+        return ""
+    count, cases, name = max(lost)
+    return f"{count:,} of {cases:,} cases lost their score of {name}"

@@ -59,6 +59,9 @@ _BESIDE = 40
 
 _MINUS = re.compile(r"(?:(?:^|[\s(=:;,<>~≤≥/$€£¥₹])-|\b(?:minus|negative) )[$€£¥₹]?\Z")
 
+_LEVEL = re.compile(r"\b(?:to|from|auf) [$€£¥₹]?\Z")
+"""Words before a number that something fell to: the number is a level, with a sign of its own."""
+
 _BELOW = re.compile(
     r" ?(?:(?:° ?|degrees?|grad)(?: ?(?:[cf]|celsius|fahrenheit)\b)?)? ?"
     r"(?:below (?:zero|freezing)|unter null)\b"
@@ -86,7 +89,7 @@ def signs(
             return (1, -1) if is_marker else (-1,), start - len(minus[0].lstrip()), end
     if folded[end : end + 1] in _AFTER and (below := _BELOW.match(folded, end)):
         return (-1,), start, below.end()
-    if not falling:
+    if not falling or _LEVEL.search(folded, max(0, start - _LONGEST), start):
         return (1,), start, end
     nearest = bisect_left(falling, start - _BESIDE)
     is_beside = nearest < len(falling) and falling[nearest] <= end + _BESIDE
