@@ -183,8 +183,9 @@ def _behind(comparison: Comparison) -> Iterator[str]:
     rows = [row for row in comparison.rows if row.primary]
     chosen = [text for row in rows if (text := chosen_words(row))]
     yield from chosen
-    unchanged = [row for row in rows if row.verdict in ("no evidence", "equal")]
-    if not chosen and (text := remainder_words(unchanged)):
+    undecided = [row for row in rows if row.verdict in ("no evidence", "equal")]
+    is_open = comparison.headline in ("NO CLEAR DIFFERENCE", "SAME")
+    if is_open and not chosen and (text := remainder_words(undecided)):
         yield text
     for row in rows:
         if row.verdict == "no verdict" and row.coverage is not None and row.coverage.left_out:

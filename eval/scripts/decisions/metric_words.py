@@ -240,7 +240,7 @@ def chosen_words(row: MetricRow) -> str:
     return f"{left}; {lost:,}, mostly {kind} ones, lost their score"
 
 
-def remainder_words(rows: Sequence[MetricRow]) -> str:
+def remainder_words(rows: Iterable[MetricRow]) -> str:
     """On how many cases metrics are compared where others lost their score; "" where few did.
     Of several metrics the one that lost most is named."""
     lost = [

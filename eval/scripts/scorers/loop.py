@@ -210,7 +210,7 @@ def _score(
 
 
 class _Lines:
-    """Writes score lines; a full disk is told with the run's folder."""
+    """Writes score lines; a full disk is named with the run's folder."""
 
     def __init__(self, file: IO[bytes], run: Run) -> None:
         self._file, self._run = file, run

@@ -107,6 +107,18 @@ def test_passages_that_are_not_sent_are_no_loss_of_evidence(bots: LosingRuns, le
     assert any(name.startswith("retrieval.evidence_recall@5") for name in failed)
 
 
+def test_no_clear_difference_says_how_many_cases_lost_their_score(bots: LosingRuns) -> None:
+    """The 20 that find nothing in base lose their score in new: 100 of 120 are equal in both."""
+    gone: list[float | None] = [*([1.0] * 100), *([None] * 20)]
+    base = bots.make("base")
+    new = bots.make("new", retrieval={"evidence_recall@5": gone, "mrr": gone})
+    found = compare(base, new, CompareOptions(eval_set=bots.eval_set))
+    assert found.headline == "NO CLEAR DIFFERENCE"
+    assert "; 20 of 120 cases lost their score of retrieval.evidence_recall@5" in found.says[0]
+    same = compare(base, bots.make("same"), CompareOptions(eval_set=bots.eval_set))
+    assert "lost" not in same.says[0]
+
+
 def test_a_missing_field_is_no_failed_call(bots: LosingRuns) -> None:
     """Of the cases without passages none broke, and none is fixed: 20 failed by ``no gold`` in
     base, of which nobody knows now. The six that find nothing broke, as they should."""
