@@ -234,7 +234,7 @@ def test_a_section_is_read_as_it_was_written(tmp_path: Path) -> None:
         "marks": {},
         "by": {"tag": {"x": {"n": 1, "mean": {"a": 1.0}}}},
         "turn_loss": {"a": {"mean": 0.25}},
-        "stability": {"repeats": 2, "metrics": {"a": {"n": 1, "worst": 0.5, "variance": {}}}},
+        "stability": {"repeats": 2, "metrics": {"a": {"n": 1, "within": 0.5}}},
         "options": {"seed": 0},
     }
     path = tmp_path / "metrics.json"

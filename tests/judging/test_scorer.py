@@ -270,13 +270,10 @@ def test_several_opinions_count_by_their_mean(score: Score, subject: Any) -> Non
     assert values["faithfulness"] == pytest.approx((0.5 + 0.5 + 1.0) / 3)
     # two items; the first is the same in all 3 pairs, the second in 1 of 3
     assert values["judge_self_agreement"] == pytest.approx(4 / 6)
-    # opinions .5, .5, 1: mean 2/3, squares 1/36 + 1/36 + 1/9 = 1/6, over 2, over 3 for their mean
-    own = {"groundedness": pytest.approx(25 / 36), "faithfulness": pytest.approx(1 / 36)}
     assert evidence["opinions"] == {
         "flipped": 1,
         "items": 2,
         "spread": {"groundedness": 2.5, "faithfulness": 0.5},
-        "variance": own,
     }
 
 

@@ -48,85 +48,24 @@ def test_passes_over_cases() -> None:
     assert tally.always(4) is None
 
 
-def test_cases_and_answers_by_hand() -> None:
-    """Two cases, two repeats, the same passages, other answers: 1, 0 and 1, 1. Means .5 and 1.
-
-    Answers: squares within cases are .5 + 0, on 2 degrees of freedom: .25. Cases: squares of the
-    means around .75 are 2 * (.0625 + .0625) = .25 on 1 degree, whose expectation is answers +
-    2 * cases: cases = 0.
-    """
+def test_the_variance_within_cases_by_hand() -> None:
+    """1, 0 (squares .5 on 1 degree), 1, 1, .4 (mean .8, squares .04 + .04 + .16 = .24 on 2); a case
+    with one score adds nothing: .74 / 3."""
     tally = RepeatTally()
-    tally.add([(1.0, "r", "a"), (0.0, "r", "b")])
-    tally.add([(1.0, "r", "a"), (1.0, "r", "b")])
-    assert tally.variance() == {
-        "cases": 0.0,
-        "retrieval": None,
-        "answer": pytest.approx(0.25),
-        "rest": None,
-    }
-    assert (tally.worst, tally.flips) == (0.5, 0.5)
+    assert tally.within is None
+    for scores in ([0.3], []):
+        tally.add(scores)
+    assert (tally.within, tally.repeated) == (None, 0)
+    for scores in ([1.0, 0.0], [1.0, 1.0, 0.4]):
+        tally.add(scores)
+    assert tally.within == pytest.approx(0.74 / 3)
+    assert tally.repeated == 2
 
 
-def test_retrieval_and_answers_by_hand() -> None:
-    """Case 1: passages r gave 1, 0 (other answers), passages s gave 0, 0; case 2: all 1.
-
-    Answers: squares within passages .5 in 4 groups of 2, so on 4 degrees: .125.
-    Passages: means .5, 0 around .25: 2 * (.0625 + .0625) = .25, case 2: 0; 2 degrees, expectation
-    answers + 2 * passages: .125 = .125 + 2 * 0. Cases: means .25, 1: 4 * 2 * .140625 = 1.125 on
-    1 degree, expectation answers + 2 * passages + 4 * cases: cases = (1.125 - .125) / 4 = .25.
-    """
-    tally = RepeatTally()
-    tally.add([(1.0, "r", 1), (0.0, "r", 2), (0.0, "s", 3), (0.0, "s", 4)])
-    tally.add([(1.0, "r", 1), (1.0, "r", 2), (1.0, "s", 3), (1.0, "s", 4)])
-    assert tally.variance() == {
-        "cases": pytest.approx(0.25),
-        "retrieval": pytest.approx(0.0),
-        "answer": pytest.approx(0.125),
-        "rest": None,
-    }
-
-
-def test_the_components_are_found_again() -> None:
-    """Unequal groups, drawn with known variances: 1 of cases, .5, .3 and .2 within."""
+def test_the_variance_is_found_again() -> None:
+    """2,500 cases of 1 to 4 repeats that vary by .25 about means that vary by 1."""
     rng = np.random.default_rng(3)
     tally = RepeatTally()
     for _ in range(2500):
-        level, repeats = rng.normal(0, 1), []
-        for retrieval in range(rng.integers(1, 4)):
-            at_retrieval = level + rng.normal(0, 0.5**0.5)
-            for answer in range(rng.integers(1, 3)):
-                at_answer = at_retrieval + rng.normal(0, 0.3**0.5)
-                for _ in range(rng.integers(1, 3)):
-                    value = float(at_answer + rng.normal(0, 0.2**0.5))
-                    repeats.append((value, retrieval, answer))
-        tally.add(repeats)
-    components = tally.variance()
-    for name, expected in (("cases", 1.0), ("retrieval", 0.5), ("answer", 0.3), ("rest", 0.2)):
-        assert components[name] == pytest.approx(expected, rel=0.12)
-
-
-@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), max_size=6))
-def test_what_always_holds(cases: list[list[float]]) -> None:
-    tally, low = RepeatTally(), RepeatTally(higher_is_better=False)
-    for scores in cases:
-        tally.add([(score, 0, number) for number, score in enumerate(scores)])
-        low.add([(score, 0, number) for number, score in enumerate(scores)])
-    assert all(part is None or part >= 0 for part in tally.variance().values())
-    if not cases:
-        assert (tally.worst, tally.flips) == (None, None)
-        return
-    mean = sum(sum(scores) / len(scores) for scores in cases) / len(cases)
-    assert tally.worst is not None
-    assert low.worst is not None
-    assert tally.worst <= mean + 1e-9 <= low.worst + 2e-9
-    assert (tally.flips is None) == all(len(scores) == 1 for scores in cases)
-
-
-def test_too_little_to_split() -> None:
-    tally = RepeatTally()
-    tally.add([(1.0, 0, 0), (0.0, 0, 1)])
-    assert set(tally.variance().values()) == {None}, "one case"
-    tally = RepeatTally()
-    tally.add([(1.0, 0, 0)])
-    tally.add([(0.0, 0, 0)])
-    assert set(tally.variance().values()) == {None}, "no repeats"
+        tally.add((rng.normal() + rng.normal(0, 0.5, rng.integers(1, 5))).tolist())
+    assert tally.within == pytest.approx(0.25, rel=0.05)

@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner
 from tests.score_lines import write_lines
 
-import report_run
 import score_retrieval
 from ragmetrics import catalogue
 from records.metrics import load_metrics
 from records.runs import METRICS
 from scorers.loop import score_run
 from scorers.retrieval import RetrievalScorer
+from scorers.show import repeats_line
 from scorers.variation import stability
 
 IDS = ["q0", "q1"]
@@ -42,47 +42,22 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_metrics_json_says_where_scores_vary(run: Path) -> None:
-    """mrr is 1, 1/2 and 1, 1: in q0 the passages differ, so it is retrieval, which holds what the
-    answers add there. Answers: q1's two from the same passages have equal scores: 0. Retrieval:
-    squares in q0 are 2 * .25^2 = .125 on 1 degree; weight 4 - (1/2 + 1/2 + 4/2) = 1: .125. Cases:
-    means .75, 1 around .875: 2 * 2 * .015625 = .0625 = retrieval * (3 - 6/4) + cases * (4 - 8/4):
-    (.0625 - 1.5 * .125) / 2 < 0, so 0. recall@1 is 1, 0 and 1, 1: one of two flips.
-    """
+def test_metrics_json_says_how_much_scores_vary(run: Path) -> None:
+    """mrr is 1, 1/2 (squares 2 * .25^2 = .125 on 1 degree) and 1, 1 (0 on 1 degree): .0625."""
     section = score_run(run, run.parent / "set.jsonl", RetrievalScorer(), jobs=1)
     found = section["stability"]
     assert found["repeats"] == 2
-    mrr = found["metrics"]["mrr"]
-    assert (mrr["n"], mrr["worst"]) == (2, 0.75)
-    assert mrr["variance"] == {
-        "cases": 0.0,
-        "retrieval": pytest.approx(0.125),
-        "answer": 0.0,
-        "judge": None,
-        "rest": None,
-    }
-    assert found["metrics"]["recall_any@1"]["flips"] == 0.5
-    assert found["metrics"]["recall_any@1"]["worst"] == 0.5
+    assert found["metrics"]["mrr"] == {"n": 2, "within": pytest.approx(0.0625)}
     stored = load_metrics(run / METRICS)["sections"]["retrieval"]["stability"]
-    assert stored["metrics"]["mrr"]["variance"]["retrieval"] == pytest.approx(0.125)
+    assert stored["metrics"]["mrr"]["within"] == pytest.approx(0.0625)
     assert "pass_at" not in stored
 
 
-def test_screen_and_report_show_it(run: Path) -> None:
+def test_the_screen_has_one_line_of_it(run: Path) -> None:
     where = ["--run", str(run), "--eval-set", str(run.parent / "set.jsonl")]
     shown = CliRunner().invoke(score_retrieval.main, where, env={"COLUMNS": "120"})
     assert shown.exit_code == 0, shown.output
-    assert "Repeats (2 of each case)" in shown.output
-    reported = CliRunner().invoke(report_run.main, [*where, "--format", "md,html,json"])
-    assert reported.exit_code == 0, reported.output
-    for form in ("md", "html"):
-        text = (run / f"report.{form}").read_text()
-        assert "by retrieval" in text
-        assert "worst of n" in text
-    (part,) = json.loads((run / "report.json").read_text())["stability"]
-    row = next(row for row in part["rows"] if row[0] == "mrr")
-    assert row[:5] == ["mrr", "2", "0.750", "–", "0 %"]
-    assert row[5] == "100 %"
+    assert "2 answers to each case." in shown.output
 
 
 def test_a_run_that_asked_once_says_nothing_of_it(run: Path) -> None:
@@ -115,23 +90,6 @@ def test_a_call_that_failed_did_not_pass(run: Path) -> None:
     assert found["pass_at"] == {"1": 0.75, "2": 1.0}
     assert found["pass_all"] == {"1": 0.75, "2": 0.5}
     assert found["metrics"]["pass"]["n"] == 1, "only q1 has two scores"
-
-
-def test_the_judges_part_is_taken_out_of_the_answers(run: Path) -> None:
-    """Answers of q1 (same passages) score .2 and .6: half the squared difference is .08, of which
-    the opinions of the judge, .01 and .03 for each mean, explain .02."""
-    opinions = [{"opinions": {"variance": {"faithfulness": v}}} for v in (0.01, 0.03, 0.01, 0.03)]
-    scores = [1.0, 1.0, 0.2, 0.6]
-    keys = [("q0", 0), ("q0", 1), ("q1", 0), ("q1", 1)]
-    lines_of(
-        run,
-        "judged",
-        [
-            (*key, {"faithfulness": score}, evidence)
-            for key, score, evidence in zip(keys, scores, opinions, strict=True)
-        ],
+    assert repeats_line(found) == (
+        "2 answers to each case: at least one passes (pass@2) 1.000, all pass (pass^2) 0.500."
     )
-    rows = [row for row in catalogue.METRICS if row.name == "faithfulness"]
-    variance = stability(run, "judged", rows)["metrics"]["faithfulness"]["variance"]
-    assert variance["judge"] == pytest.approx(0.02)
-    assert variance["answer"] == pytest.approx(0.06)

@@ -143,9 +143,8 @@ def bot_noise(
     for section in (base, new):
         stability = section.get("stability") or {}
         asked.append(max(1, stability.get("repeats") or 1))
-        parts = (stability.get("metrics", {}).get(metric) or {}).get("variance") or {}
-        own = [value for source, value in parts.items() if source != "cases" and value is not None]
-        known += [sum(own)] if own else []
+        within = (stability.get("metrics", {}).get(metric) or {}).get("within")
+        known += [] if within is None else [within]
     if not known:
         return None
     variance = sum(known) / len(known)

@@ -554,9 +554,7 @@ class MetricStability(msgspec.Struct):
     """The spread of a metric over repeats: see ``scorers/variation.py``."""
 
     n: int
-    worst: float | None
-    variance: Numbers
-    flips: float | None = None
+    within: float | None = None
 
 
 class SectionStability(msgspec.Struct):

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from math import fsum
 from pathlib import Path
-from statistics import variance
 from typing import TYPE_CHECKING, Any
 
 from clients.embedder import Embedder, EmbeddingUnavailable
@@ -102,7 +101,6 @@ class JudgedScorer:
         values: dict[str, Value] = {}
         reasons: dict[str, str] = {}
         spread: dict[str, float] = {}
-        own_variance: dict[str, float] = {}
         for name in names:
             if name in CALLS_BY_METRIC:
                 scores = [judged.score(name, calls, texts) for calls in _own(name, opinions)]
@@ -111,7 +109,6 @@ class JudgedScorer:
                 scored = [value for value, _ in scores if isinstance(value, float)]
                 if len(scored) > 1:
                     spread[name] = max(scored) - min(scored)
-                    own_variance[name] = variance(scored) / len(scored)  # of their mean
         for name in (name for name in BY_PEOPLE if name in names):
             values[name] = self._by_people(name, case.id, result.repeat, texts.answer, first)
             reasons[name] = "people have not decided it"
@@ -133,7 +130,7 @@ class JudgedScorer:
         if rules or by_judge:
             evidence["manipulation"] = {"rules": rules, "judge": by_judge}
         if len(opinions) > 1:
-            evidence["opinions"] = flips | {"spread": spread, "variance": own_variance}
+            evidence["opinions"] = flips | {"spread": spread}
         unscored = {
             name: reasons[name]
             for name in names

@@ -212,7 +212,7 @@ def show(
         text = f"{counted(left_out, 'more metric')}: -v shows them, and metrics.json has them."
         console.print(text)
     if "stability" in section:
-        _print_stability(console, section["stability"], headline)
+        console.print(repeats_line(section["stability"]))
     for line in _turn_loss_lines(section.get("turn_loss", {}), headline, every):
         console.print(line)
     suffix = _shared_cutoff(headline)
@@ -221,20 +221,18 @@ def show(
         print_blocks(console, [slice_block(section, dimension, headline, suffix)])
 
 
-def _print_stability(
-    console: Console, stability: Mapping[str, Any], headline: Sequence[str]
-) -> None:
-    """How far the repeats of a case agree, for the main metrics."""
-    from decisions.repeat_rows import STABILITY_HEAD, pass_lines, stability_rows
-    from terminal.tables import print_rows
+def repeats_line(stability: Mapping[str, Any]) -> str:
+    """How often a case was asked, and in the pipeline whether its repeats pass."""
+    from terminal.page import number
 
-    for line in pass_lines(stability):
-        console.print(line)
-    names = [name for name in headline if name in stability["metrics"]]
-    rows = stability_rows(stability, names or list(stability["metrics"]))
-    if rows:
-        console.print(f"Repeats ({stability['repeats']} of each case), and their variation:")
-        print_rows(console, STABILITY_HEAD, rows)
+    repeats = stability["repeats"]
+    at, every = (stability.get(name, {}).get(str(repeats)) for name in ("pass_at", "pass_all"))
+    if at is None or every is None:
+        return f"{repeats} answers to each case."
+    return (
+        f"{repeats} answers to each case: at least one passes (pass@{repeats}) {number(at)}, "
+        f"all pass (pass^{repeats}) {number(every)}."
+    )
 
 
 def _turn_loss_lines(losses: Mapping[str, Any], headline: Sequence[str], every: bool) -> list[str]:

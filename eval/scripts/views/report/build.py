@@ -192,7 +192,6 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         slices_missing=_missing_slices(folder, metrics),
         first_relevant=_first_relevant(cases, _passing(sections) or _right(sections), sections),
         latency=figures.latency(sections.get("pipeline"), slowest),
-        stability=figures.stability(sections),
         outcomes=figures.outcomes(
             sections.get("pipeline"), lambda expected: cases.links_of("outcome", expected)
         ),

@@ -21,7 +21,6 @@ from decisions.judge_calibration import (
     words_of,
 )
 from decisions.measures import UNCLEAR_BAND, Measure, band, known_metrics, targets_text
-from decisions.repeat_rows import pass_lines, stability_rows
 from ragmetrics.catalogue import BY_DEFINITION, METRICS, SECTIONS, headline, rubrics
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.agreement import spearman
@@ -44,7 +43,6 @@ from views.report.model import (
     Perspective,
     RankGroup,
     Reliability,
-    RepeatedSection,
     ReportMetric,
     RunLatency,
     SliceCell,
@@ -267,17 +265,6 @@ def latency(
         cost_usd=section.get("cost_usd"),
         slowest=slowest,
     )
-
-
-def stability(sections: Mapping[str, Any]) -> list[RepeatedSection]:
-    """Spread over repeats of each section that was asked several times, for its main metrics."""
-    parts = []
-    for name, section in sections.items():
-        if member := section.get("stability"):
-            names = summary_of(name, metrics_in_order(section))
-            rows = stability_rows(member, [n for n in names if n in member["metrics"]])
-            parts.append(RepeatedSection(name, member["repeats"], pass_lines(member), rows))
-    return [part for part in parts if part.rows or part.passes]
 
 
 def outcomes(

@@ -198,15 +198,6 @@ class RunLatency(ReportPart, frozen=True):
     slowest: Sequence[tuple[str, int, float]] = ()
 
 
-class RepeatedSection(ReportPart, frozen=True):
-    """Where the repeats of a case vary: sentences, and rows for ``STABILITY_HEAD``."""
-
-    section: str
-    repeats: int
-    passes: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
 class OutcomeRow(ReportPart, frozen=True):
     """The real outcomes of cases by their expected one; ``cases``: those that ended otherwise."""
 

@@ -30,7 +30,6 @@ from views.report.model import (
     OutcomeTable,
     Perspective,
     Reliability,
-    RepeatedSection,
     ReportPart,
     ReportTrend,
     RunLatency,
@@ -368,7 +367,6 @@ class RunReport(ReportPart, frozen=True):
     slices_missing: str
     first_relevant: FirstRanks
     latency: RunLatency
-    stability: Sequence[RepeatedSection]
     outcomes: OutcomeTable
     confidence: Reliability | NoReliability
     judge_calibrations: Sequence[CalibrationPart]

@@ -10,7 +10,6 @@ from msgspec import UNSET, structs
 
 from decisions.evidence_path import path_blocks
 from decisions.failure_map import failure_blocks
-from decisions.repeat_rows import EXPLAINED, STABILITY_HEAD
 from terminal.page import (
     AnyColumn,
     Block,
@@ -98,8 +97,6 @@ def sections(report: RunReport, *, page: bool) -> Iterator[Section]:
     title = "Rank of the first relevant passage"
     yield Section("ranks", title, [*_ranks(report.first_relevant)], screen=False)
     yield Section("latency-head", "Latency and cost", [*_latency(report)], screen=False)
-    if report.stability:
-        yield Section("repeats", "Repeats", [*_stability(report)], screen=False)
     yield Section("calibration", "Calibration", [*_calibration(report)])
     correlations = [*_correlations(report.correlations, page)]
     yield Section("correlations", "Correlations of metrics", correlations)
@@ -374,15 +371,6 @@ def _outcomes(found: OutcomeTable) -> DataTable[OutcomeRow]:
     ]
     caption = "Expected outcomes in rows, what happened in columns"
     return DataTable(columns, found.rows, caption=caption)
-
-
-def _stability(report: RunReport) -> Iterator[Block]:
-    yield Prose(EXPLAINED)
-    for part in report.stability:
-        yield Heading(f"{one_line(part.section)}, {part.repeats} of each case", 3)
-        yield from items(part.passes)
-        caption = "Worst repeat, flips, and where scores vary"
-        yield plain_table(STABILITY_HEAD, part.rows, caption=caption)
 
 
 def _calibration(report: RunReport) -> Iterator[Block]:
