@@ -2,8 +2,8 @@
 
 In: grid.toml (settings, goal, limits), an eval set, and a bot. Its settings are fields of its
 requests, headers, options of the demo, or words of the command that starts it. Out: an ordinary run
-folder for each setting, and eval/results/<sweep_id>.sweep.json; on stdout a table, a
-picture of quality against cost, and commands that compare the remaining settings.
+folder for each setting, and eval/results/<sweep_id>.sweep.json; on stdout a table, and commands
+that compare the remaining settings.
 
 \b
 Examples:

@@ -2,7 +2,7 @@
 
 In: the metrics.json files in git's history (nothing is checked out), in the order of the commits,
 and the uncommitted runs of eval/results by their start. PLACES are metrics.json files, run folders,
-or folders of runs. Out: a table with sparklines, plots with a control band, the changes between
+or folders of runs. Out: a table with sparklines, the changes between
 points, and an alert for each primary metric that got worse.
 
 \b
@@ -17,7 +17,7 @@ targets.toml names as [decide] pinned; this raises no alert.
 \b
 Examples:
   python eval/scripts/track_metrics.py
-  python eval/scripts/track_metrics.py --metrics 'retrieval.*,pass' --plot
+  python eval/scripts/track_metrics.py --metrics 'retrieval.*,pass'
   python eval/scripts/track_metrics.py --since v1.2 --drop 10 --fail-on any
   python eval/scripts/track_metrics.py eval/results/nightly/metrics.json --csv history.csv
 
@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     help="Also alert on a value more than P % under the median of earlier runs.",
 )
 @options.run_set_option
-@click.option("--plot", "plots", is_flag=True, help="Draw a plot of each metric.")
 @click.option(
     "--csv",
     "csv_file",
@@ -207,7 +206,6 @@ def _put_out(
             history,
             lines,
             changed,
-            plots=values["plots"],
             max_drop=rule.max_drop,
             primary=rule.primary,
         )

@@ -23,7 +23,7 @@ Examples:
   python eval/scripts/watch_traces.py traces --reference 2026-03-02..2026-04-26 --fail-on alarm
   python eval/scripts/watch_traces.py traces --canaries eval/canaries
   python eval/scripts/watch_traces.py traces --cases 12 --sample 200 --output drawn
-  python eval/scripts/watch_traces.py traces --plot --html watch.html
+  python eval/scripts/watch_traces.py traces --html watch.html
 
 \b
 Every morning by cron, which mails the output; with --silent only an alarm prints:
@@ -96,9 +96,6 @@ import options
     help="The index file.  [default: eval/cache/watch/…, one for each folder]",
 )
 @click.option("--html", type=options.FILE, help="Write the figures as one HTML page.")
-@click.option(
-    "--plot", "plots", is_flag=True, help="Draw a plot of each figure, not of alarms alone."
-)
 @options.json_option
 @click.option("-s", "--silent", is_flag=True, help="Print only when there is an alarm.")
 def main(
@@ -109,7 +106,6 @@ def main(
     html: Path | None,
     as_json: bool,
     silent: bool,
-    plots: bool,
     **values: Any,
 ) -> int:
     import storage
@@ -151,7 +147,7 @@ def main(
         from terminal.page import print_page
         from watching import show
 
-        print_page(options.stdout_console(), show.watch_page(outcome, pictures=plots))
+        print_page(options.stdout_console(), show.watch_page(outcome))
     return options.Exit.GATE_FAILED if fail_on and outcome.has_alarm else options.Exit.DONE
 
 

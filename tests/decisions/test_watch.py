@@ -21,9 +21,10 @@ from decisions.watch import (
     watch_figure,
     with_seen,
 )
-from decisions.watch_print import limits, picture, watch_blocks
+from decisions.watch_print import limits, watch_blocks
 from ragmetrics.stats.rise import DayCount, Rise
 from terminal.page import Page, fine_percent, print_page
+from terminal.plot import ASCII_BARS, BARS
 
 Counts = Sequence[tuple[int, int]]
 
@@ -170,34 +171,6 @@ def test_the_last_quarter_of_a_year_is_drawn_or_more_where_a_rise_began_before()
     assert len(shown_days(risen)) == 200 + 14
 
 
-def test_the_picture_points_at_the_day_named_and_at_the_day_of_the_alarm() -> None:
-    """34 days in 34 columns: 3 March is the eleventh, and the alarm comes some days later."""
-    *drawn, axis, legend = printed(RISEN, 120, "ascii")
-    margin = len("9.0 %") + 1
-    sounded = (SOUNDED - date(2026, 2, 21)).days
-    assert drawn[-1] == f"{' ' * (margin + 10)}^{' ' * (sounded - 11)}^"
-    limit = fine_percent(RISEN.reference.limit)
-    assert axis == (
-        f"21 February - 26 March; dotted: reference 4.1 %, and {limit}, an alarm when four weeks "
-        "reach it"
-    )
-    assert legend == f"^ rose since 3 March, alarm of {SOUNDED.day} March"
-    assert drawn[2].startswith("9.0 %")
-    assert "▲ rose since 3 March" in printed(RISEN, 90, "utf-8")[-1]
-    assert picture(figure(STEADY, [])) is None
-    assert max(map(len, printed(RISEN, 20, "ascii")[2:-2])) <= 20, "a narrow plot"
-
-
-def printed(shown: WatchedFigure, width: int, encoding: str) -> list[str]:
-    """The lines of a figure's plot."""
-    plot = picture(shown)
-    assert plot is not None
-    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="\n")
-    print_page(Console(file=file, width=width), Page("", [plot]))
-    file.seek(0)
-    return file.read().splitlines()
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_the_terminal_ends_with_the_verdict(encoding: str) -> None:
     raw = io.BytesIO()
@@ -207,8 +180,13 @@ def test_the_terminal_ends_with_the_verdict(encoding: str) -> None:
     lines = raw.getvalue().decode(encoding).splitlines()
     assert lines[0] == f"! {RISEN.sentence}"
     assert lines[1] == not_found([QUIET])
-    assert "Refusals: share of traces by day" in lines
-    assert "Errors: share of sessions by day" not in lines
+    limit = fine_percent(RISEN.reference.limit)
+    (row,) = [line for line in lines if line.startswith("Refusals ")]
+    _, trend, *figures = row.replace("|", " ").split()
+    assert figures == ["4.1", "%", *limit.split()]
+    low, high = (BARS[0], BARS[-1]) if encoding == "utf-8" else (ASCII_BARS[0], ASCII_BARS[-1])
+    assert (len(trend), trend[0], trend[-1]) == (34, low, high), "a character a day; it rose"
+    assert not any(line.startswith("Errors ") for line in lines)
     assert lines[-1] == "ALARM in 1 of 2 figures: Refusals since 3 March."
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from functools import partial
 
 import pytest
 from rich.console import Console
@@ -14,7 +13,6 @@ from terminal.page import (
     Conclusion,
     DataColumn,
     DataTable,
-    Drawing,
     Heading,
     Page,
     Prose,
@@ -35,7 +33,6 @@ from terminal.page import (
     signed_between,
     times,
 )
-from terminal.plot import line_plot
 
 
 @dataclass(frozen=True)
@@ -154,8 +151,9 @@ def test_foreign_text_moves_no_cursor() -> None:
 def test_outside_utf8_only_ascii_is_printed() -> None:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding="ascii", newline="\n")
-    plot = Drawing("0 – 1", partial(line_plot, [0.0, 1.0, 0.5], limits=[0.5]), ("▲ rose",))
-    print_page(Console(file=file, width=60), Page("", [plot, Prose("a → b − c")]))
+    trend = TrendColumn[str]("trend", lambda row: ([0.0, 1.0, None], [1]))
+    table = DataTable((DataColumn[str]("name", str), trend), ["▲ rose"])
+    print_page(Console(file=file, width=60), Page("", [table, Prose("a → b − c")]))
     file.flush()
     assert raw.getvalue().decode("ascii").splitlines()[-1] == "a > b - c"
 

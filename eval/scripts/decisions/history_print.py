@@ -1,4 +1,4 @@
-"""The history as a page (a table with sparklines, plots, changes, alerts), CSV and JSON."""
+"""The history as a page (a table with sparklines, changes, alerts), CSV and JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -21,19 +20,16 @@ from terminal.page import (
     Conclusion,
     DataColumn,
     DataTable,
-    Drawing,
     Heading,
     Page,
     Prose,
     Quoted,
     TrendColumn,
-    between,
     fine_percent,
     items,
     number,
     signed,
 )
-from terminal.plot import line_plot
 from terminal.tables import counted
 
 ALIKE = "neighbouring runs are similar: expect a false alert in a quarter of quiet months"
@@ -45,11 +41,10 @@ def history_page(
     lines: Sequence[MetricCourse],
     changed: Sequence[HistoryChange],
     *,
-    plots: bool,
     max_drop: float | None,
     primary: Collection[str],
 ) -> Page:
-    """The metrics with their trends, plots, the changes in between, alerts, and their number.
+    """The metrics with their trends, the changes in between, alerts, and their number.
 
     ``primary``: the metrics that alert, in the order in which they are named.
     """
@@ -67,9 +62,6 @@ def history_page(
     if today and len(today) < len(lines):
         earlier = counted(len(lines) - len(today), "metric")
         blocks.append(Prose(f"Measured on an earlier eval set only: {earlier} (--json).", "quiet"))
-    for line in lines if plots or len(lines) == 1 else ():
-        if len(line.positions) > 1:
-            blocks.append(_plot(line, len(points), max_drop))
     asked = [at for at, point in enumerate(points) if point.eval_set != points[-1].eval_set]
     recent = [change for change in changed if not asked or change.position > asked[-1]]
     if recent:
@@ -192,36 +184,6 @@ def _values(line: MetricCourse, count: int) -> list[float | None]:
     for position, value in zip(line.positions, line.values, strict=True):
         values[position] = value.mean
     return values
-
-
-def _plot(line: MetricCourse, count: int, max_drop: float | None) -> Drawing:
-    """A plot with the control band of the newest point, and with the limit of the plain rule."""
-    judged = line.judged[-1]
-    limits: list[float] = []
-    dotted = []
-    if judged.band is not None:
-        limits += judged.band
-        dotted.append(f"control band {between(judged.band)}")
-    if max_drop is not None and judged.baseline is not None:
-        side = -1.0 if line.higher_is_better else 1.0
-        limits.append(judged.baseline + side * max_drop * abs(judged.baseline))
-        dotted.append(f"{fine_percent(max_drop)} worse than {number(judged.baseline)}")
-    title = f"{line.name} ({'higher' if line.higher_is_better else 'lower'} is better"
-    intervals: list[Sequence[float] | None] = [None] * count
-    for position, value in zip(line.positions, line.values, strict=True):
-        intervals[position] = value.ci95
-    title += "; upright: 95 % interval" if any(intervals) else ""
-    title += f"; dotted: {', '.join(dotted)}" if dotted else ""
-    drawn = partial(
-        line_plot,
-        _values(line, count),
-        limits=limits,
-        marks=[alert.at for alert in line.alerts if alert.kind != "gone"],
-        breaks=line.breaks,
-        intervals=intervals,
-        step=4,
-    )
-    return Drawing(f"{title})", drawn)
 
 
 def _reason(line: MetricCourse, alert: Alert, points: Sequence[HistoryPoint]) -> str:

@@ -1,15 +1,14 @@
-"""A sweep as a page: the rows of its table, a picture, and what to do next."""
+"""A sweep as a page: the rows of its table, and what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from decisions.headline import sweep_line
 from records.sweeps import SettingOutcome, Sweep
 from terminal.page import (
     DataColumn,
     DataTable,
-    Drawing,
     Page,
     Prose,
     Quoted,
@@ -17,8 +16,7 @@ from terminal.page import (
     signed,
     signed_between,
 )
-from terminal.plot import scatter_lines
-from terminal.tables import counted, plain, printable
+from terminal.tables import counted, printable
 
 _STATES = {"best": "★ best", "left": "still in", "worse": "worse", "broken": "limit", "racing": "…"}
 
@@ -59,27 +57,7 @@ def sweep_page(sweep: Sweep) -> Page:
     lines = (Prose(printable(line)) for line in sentences(sweep))
     title = ("Sweep ", Quoted(sweep.sweep_id))
     table = DataTable(COLUMNS, ranked(sweep))
-    return Page("", [Prose(title), table, *_picture(sweep.settings), Prose(""), *lines])
-
-
-def _picture(settings: Sequence[SettingOutcome]) -> Iterator[Drawing]:
-    """Quality against cost, or against median latency where fewer than two settings have a cost."""
-    costs = sum(o.cost_usd is not None and o.quality is not None for o in settings) > 1
-    points = [
-        (value, o.quality, plain(o.name, 40) if o.pareto else "")
-        for o in settings
-        if o.quality is not None
-        and (value := o.cost_usd if costs else o.latency_p50_ms) is not None
-    ]
-    if len(points) > 1:
-        across = "{:.5f} USD".format if costs else "{:,.0f} ms".format
-        what = "cost of a call" if costs else "median latency"
-
-        def drawn(room: int, unicode: bool) -> list[str]:
-            return scatter_lines(points, width=min(room, 60), unicode=unicode, across=across)
-
-        front = "◆ no other setting beats it in quality, median latency and cost"
-        yield Drawing(f"Quality (up) against {what}; {front}", drawn)
+    return Page("", [Prose(title), table, Prose(""), *lines])
 
 
 def sentences(sweep: Sweep) -> Iterator[str]:

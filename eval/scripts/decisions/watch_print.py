@@ -1,29 +1,32 @@
-"""Watched figures as blocks: a sentence each, daily shares as pictures, the verdict."""
+"""Watched figures as blocks: a sentence each, daily shares as sparklines, the verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
-from decisions.watch import WatchedFigure, daily_shares, not_found, spoken, verdict
-from terminal.page import Block, Conclusion, Drawing, Prose, fine_percent
-from terminal.plot import line_plot
+from decisions.watch import WatchedFigure, daily_shares, not_found, verdict
+from terminal.page import (
+    Block,
+    Conclusion,
+    DataColumn,
+    DataTable,
+    Prose,
+    TrendColumn,
+    fine_percent,
+)
 
 
 def watch_blocks(
     figures: Sequence[WatchedFigure],
     *,
-    pictures: bool = False,
     more: Sequence[Block] = (),
     last: str = "",
 ) -> Iterator[Block]:
     """A sentence for each lasting rise, and one on rises that cannot be found. Then ``more``
-    blocks, a plot of each figure with an alarm, and the verdict, after ``last``, another alarm.
-
-    ``pictures``: a plot and a sentence of every figure.
+    blocks, the days of the figures with an alarm, and the verdict, after ``last``, another alarm.
     """
     for figure in figures:
-        if figure.lasting or pictures:
+        if figure.lasting:
             mark = "!" if figure.alarm else " "
             yield Prose(f"{mark} {figure.sentence}", "bad" if figure.alarm else None)
     yield from (Prose(line, "doubt") for line in limits(figures))
@@ -31,9 +34,8 @@ def watch_blocks(
     if quiet and (text := not_found(quiet)):
         yield Prose(text, "quiet")
     yield from more
-    for figure in figures:
-        if (figure.alarm or pictures) and (plot := picture(figure)) is not None:
-            yield plot
+    if alarmed := [figure for figure in figures if figure.alarm and daily_shares(figure)]:
+        yield _by_day(alarmed)
     is_bad = bool(last) or any(figure.alarm for figure in figures)
     yield Conclusion(f"{verdict(figures)} {last}".strip(), "bad" if is_bad else None)
 
@@ -48,26 +50,21 @@ def limits(figures: Sequence[WatchedFigure]) -> list[str]:
     return lines
 
 
-def picture(figure: WatchedFigure) -> Drawing | None:
-    """The daily shares, with the reference's share and the least one of four weeks that alarms as
-    dotted lines. Pointers mark the named day and the day of the alarm. None without days.
-    """
-    shares, reference, last = daily_shares(figure), figure.reference, figure.lasting
-    if not shares:
-        return None
-    places = {day: place for place, (day, _) in enumerate(shares)}
-    legend = [
-        f"{spoken(shares[0][0])} – {spoken(shares[-1][0])}; dotted: reference "
-        f"{fine_percent(reference.share)}, and {fine_percent(reference.limit)}, an alarm when four "
-        "weeks reach it"
-    ]
-    if last is not None:
-        legend.append(f"▲ rose since {spoken(last.since)}, alarm of {spoken(last.sounded)}")
-    drawn = partial(
-        line_plot,
-        [share for _, share in shares],
-        limits=[reference.share, reference.limit],
-        marks=[places[day] for day in (last.since, last.sounded) if day in places] if last else [],
-        label=fine_percent,
+def _by_day(figures: Sequence[WatchedFigure]) -> DataTable[WatchedFigure]:
+    """The daily shares as sparklines, the reference's share, and the least one that alarms."""
+
+    def reference(figure: WatchedFigure) -> str:
+        return fine_percent(figure.reference.share)
+
+    def limit(figure: WatchedFigure) -> str:
+        return fine_percent(figure.reference.limit)
+
+    return DataTable(
+        (
+            DataColumn("figure", lambda figure: figure.label, words=True),
+            TrendColumn("by day", lambda figure: ([s for _, s in daily_shares(figure)], ())),
+            DataColumn("reference", reference),
+            DataColumn("alarm when four weeks reach", limit),
+        ),
+        figures,
     )
-    return Drawing(f"{figure.label}: share of {figure.unit} by day", drawn, tuple(legend))

@@ -51,9 +51,6 @@ _MOST = 2000
 _NARROWEST = 8
 """Columns that a picture keeps on the narrowest terminal."""
 
-_SCALE = 10
-"""Columns that the scale of a drawing takes."""
-
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
@@ -115,16 +112,6 @@ class Chart:
     kind: str
     data: Any
     caption: Words = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A picture that only a terminal shows. ``lines`` draws it: beside a scale so many columns are
-    free, and letters are Unicode or else ASCII."""
-
-    title: str
-    lines: Callable[[int, bool], Sequence[str]]
-    legend: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +229,7 @@ class DataTable(Generic[Row]):
     look: str = ""
 
 
-Block = Heading | Prose | Conclusion | Quotation | Chart | Drawing | DataTable[Any]
+Block = Heading | Prose | Conclusion | Quotation | Chart | DataTable[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,8 +358,6 @@ def _print_block(console: Console, block: Block, every: bool) -> None:
             _say(console, _text(line.words), line.tone)
     elif isinstance(block, Quotation):
         _say(console, f"{block.name}: {block.text}", indent=1)
-    elif isinstance(block, Drawing):
-        _print_drawing(console, block)
     elif isinstance(block, DataTable) and block.rows:
         _print_table(console, block, every)
 
@@ -395,18 +380,6 @@ def _safe(console: Console, text: str) -> str:
     if draws_unicode(console):
         return shown
     return shown.translate(_ASCII).encode("ascii", "replace").decode("ascii")
-
-
-def _print_drawing(console: Console, drawing: Drawing) -> None:
-    from rich.text import Text
-
-    _say(console, "")
-    _say(console, drawing.title, "strong")
-    room = max(console.width - _SCALE, _NARROWEST)
-    for line in drawing.lines(room, draws_unicode(console)):
-        console.print(Text(line), no_wrap=True, overflow="crop")
-    for line in drawing.legend:
-        _say(console, line)
 
 
 @dataclass(frozen=True, slots=True)

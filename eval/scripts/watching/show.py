@@ -21,9 +21,9 @@ _NO_REFERENCE = (
 )
 
 
-def watch_page(outcome: Watch, *, pictures: bool) -> Page:
+def watch_page(outcome: Watch) -> Page:
     """The shares as a table, the traces read, then each figure against its reference, and the
-    verdict. ``pictures``: of every figure, not of alarms alone."""
+    verdict."""
     rows = []
     for figure in shown_figures(outcome.sampling):
         bad, n = in_all(outcome.series[figure.name])
@@ -38,7 +38,7 @@ def watch_page(outcome: Watch, *, pictures: bool) -> Page:
     if outcome.reference is None:
         return Page("", [*blocks, *alarm_blocks(outcome), Prose(_NO_REFERENCE)])
     more, last = list(alarm_blocks(outcome)), canary_verdict(outcome)
-    after = watch_blocks(outcome.figures, pictures=pictures, more=more, last=last)
+    after = watch_blocks(outcome.figures, more=more, last=last)
     return Page("", [*blocks, *after])
 
 

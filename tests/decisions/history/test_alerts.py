@@ -102,7 +102,7 @@ def test_a_fall_on_an_earlier_set_is_no_alert_of_the_present_one() -> None:
     points = [*history(STEP), *other]
     lines = make_lines(points, [CLAIMS, PASS], AlertRule(NAMES, 0.01))
     assert [(line.of_today, line.alerts) for line in lines] == [(False, []), (True, [])]
-    page = history_page(MetricHistory(points), lines, [], plots=False, max_drop=None, primary=NAMES)
+    page = history_page(MetricHistory(points), lines, [], max_drop=None, primary=NAMES)
     shown = "\n".join(map(repr, page.blocks))
     assert "Measured on an earlier eval set only: 1 metric (--json)." in shown
 
@@ -233,7 +233,6 @@ def test_a_line_whose_neighbours_are_alike_is_marked_from_twenty_points_on() -> 
         MetricHistory(points=history(waves)),
         [marked],
         [],
-        plots=False,
         max_drop=None,
         primary=NAMES,
     )

@@ -113,23 +113,18 @@ def test_json_and_csv_hold_what_the_screen_shows(
     assert (both.returncode, both.stdout) == (2, "")
 
 
-def test_a_plot_in_unicode_and_in_ascii(thirty: tuple[Path, list[str]]) -> None:
+def test_a_terminal_without_unicode_gets_ascii(thirty: tuple[Path, list[str]]) -> None:
     results, _ = thirty
-    unicode = run(results, "--metrics", "claim*")
-    assert "dotted: control band" in unicode.stdout
-    assert "▲" in unicode.stdout
-    assert any("\u2800" < char < "\u28ff" for char in unicode.stdout)
-    words = [sys.executable, track_metrics.__file__, str(results), "--metrics", "claim*", "--plot"]
+    words = [sys.executable, track_metrics.__file__, str(results), "--metrics", "claim*"]
     settings = os.environ | {"PYTHONIOENCODING": "ascii"}
     plain = subprocess.run(words, env=settings, capture_output=True, encoding="utf-8")
     assert plain.returncode == 0, plain.stderr
     assert plain.stdout.isascii()
-    assert "^" in plain.stdout
     assert "\x1b" not in run(results, NO_COLOR="1", FORCE_COLOR="").stdout
 
 
 def test_the_screen_fits_narrow_terminals(thirty: tuple[Path, list[str]]) -> None:
-    done = run(thirty[0], "--plot", COLUMNS="60", FORCE_COLOR="1")  # as on a terminal
+    done = run(thirty[0], COLUMNS="60", FORCE_COLOR="1")  # as on a terminal
     shown = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
     assert max(map(len, shown.splitlines())) <= 60
 
