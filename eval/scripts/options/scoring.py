@@ -98,7 +98,6 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
         _MATCHING[1],
     ),
     "searches": _MATCHING,
-    "tools": (),
     "conversations": _MATCHING,
     "context": (
         click.option(
@@ -186,7 +185,7 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
         ),
     ),
 }
-"""What the script of each section offers besides the options that all scorers share."""
+"""What the script of a section offers besides the options that all scorers share."""
 
 
 def score_command(section: str, **settings: Any) -> Callable[[Callable[..., Any]], Command]:
@@ -194,7 +193,7 @@ def score_command(section: str, **settings: Any) -> Callable[[Callable[..., Any]
 
     def make(function: Callable[..., Any]) -> Command:
         texts = section == "safety"
-        function = options.decorated(function, _OF_SECTION[section])
+        function = options.decorated(function, _OF_SECTION.get(section, ()))
         made: Command = command(**settings)(score_options(function, texts=texts))
         return made
 

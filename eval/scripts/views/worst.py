@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.gold import gold_names
@@ -101,7 +103,7 @@ def print_worst(
         title = f"{plain(case.case_id, 60)}  {metric.name} {score:.3f}"
         question = case.asked.question if case.asked else case.question
         console.print(f"\n{title}  {plain(question)}")
-        for line in _EXPLAINED[section](case):
+        for line in _explanation(case, section):
             console.print(line)
 
 
@@ -377,4 +379,15 @@ _EXPLAINED: Mapping[str, Callable[[Case], Iterator[str]]] = {
     "searches": _searches,
     "tools": _tools,
 }
-"""By section, what explains a bad case of it, line by line."""
+"""By section, what explains a bad case of it, line by line; others show their evidence as it is."""
+
+
+def _explanation(case: Case, section: str) -> Iterator[str]:
+    if section in _EXPLAINED:
+        yield from _EXPLAINED[section](case)
+        return
+    yield f"  answer: {plain(case.answer or '') or '(empty)'}"
+    evidence = case.lines[section].evidence
+    for name, value in evidence.items() if isinstance(evidence, Mapping) else ():
+        shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        yield f"  {plain(name, 40)}: {plain(shown, 160)}"
