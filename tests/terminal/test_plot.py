@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terminal.plot import ASCII_BARS, BARS, change_line, shrunk, sparkline
+from terminal.plot import ASCII_BARS, BARS, change_line, loudness, shrunk, sparkline
 
 values = st.lists(st.none() | st.floats(-1e6, 1e6), max_size=60)
 
@@ -48,3 +48,9 @@ def test_a_change_is_drawn_around_the_value_before() -> None:
     assert change_line(0.001, reach=0.2, columns=5) == "  ◉  ", "both dots in one column"
     assert change_line(0.3, reach=0.2, columns=21) == "", "outside of the scale"
     assert change_line(0.0, reach=0.0, columns=21) == "", "no scale"
+
+
+def test_a_larger_share_is_louder() -> None:
+    """The bounds are 0, 10, 25 and 50 %."""
+    shares = (0, 0.05, 0.1, 0.15, 0.25, 0.3, 0.5, 0.55, 1)
+    assert [loudness(share) for share in shares] == [0, 1, 1, 2, 2, 3, 3, 4, 4]

@@ -32,7 +32,6 @@ from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Ruling, read_verdicts
 from decisions.diagnosis import diagnose
 from decisions.engine import direction
-from decisions.failure_map import read_failure_map
 from decisions.gate import check_names, evaluate
 from decisions.gate_baseline import comparable
 from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of, left_out_of
@@ -302,7 +301,6 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         report.verdicts = run.counts() if run.cases else None
         where = (plan.eval_set, plan.labels_dir, plan.embed)
         report.in_common.append(common_slices(run, *where))
-        report.failures = read_failure_map(run, *where[:2])
         if base is not None and (source := base.folder or base.source) is not None:
             pair = read_pair(source, folder, case_rules, tables)
             report.cases = changes_of(pair, MOST_CHANGED)

@@ -11,7 +11,6 @@ from typing import Any
 from decisions.baseline import FAILING, BaselineChange
 from decisions.case_changes import CaseChanges
 from decisions.diagnosis import DiagnosisFinding
-from decisions.failure_map import FailureMap, failure_blocks
 from decisions.measures import Measure, targets_met, targets_text
 from decisions.primary import primary_names
 from decisions.slices import Slices, slice_blocks
@@ -71,8 +70,6 @@ class SuiteReport:
     """Changes of the cases since the baseline, where that is a run."""
     in_common: list[Slices] = field(default_factory=list)
     """Common properties of the failing cases, and of those that broke since the baseline."""
-    failures: FailureMap = field(default_factory=FailureMap)
-    """Failing cases by reason, category and tag."""
     primary: Mapping[str, Any] = field(default_factory=dict)
     """The primary scores of every case, as in metrics.json."""
 
@@ -131,7 +128,6 @@ class SuiteReport:
             "verdicts": self.verdicts.to_dict() if self.verdicts else None,
             "cases_changed": self.cases.to_dict() if self.cases else None,
             "in_common": [slices.to_dict() for slices in self.in_common],
-            "failure_map": self.failures.to_dict(),
             "diagnosis": [finding.to_dict() for finding in self.findings],
             "baseline": self.baseline or None,
             "headline": self.headline or None,
@@ -243,7 +239,6 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
     blocks += map(Prose, _case_sentences(report))
     if every:
         blocks += [block for part in report.in_common for block in slice_blocks(part)]
-        blocks += failure_blocks(report.failures)
     for outcome in report.outcomes:
         if outcome.reason and (every or "guardrails" not in (outcome.section or {})):
             state = "" if outcome in scored else "not scored; the other sections do not need it: "

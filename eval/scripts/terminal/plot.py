@@ -9,6 +9,8 @@ BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.,-=+*#"
 SHADES = " ░▒▓█"
 """Five shades of a cell, from nothing to the loudest."""
 
+_LOUDER = (0.0, 0.1, 0.25, 0.5)
+
 _LEAST_SPAN = 0.1
 
 _GAP = "·"
@@ -40,6 +42,11 @@ def sparkline(values: _Numbers, breaks: Sequence[int] = (), *, unicode: bool = T
             share = (value - low) / span if span else 0.0  # a line of zeros
             text.append(bars[min(int(share * len(bars)), len(bars) - 1)])
     return "".join(text)
+
+
+def loudness(share: float) -> int:
+    """Which of ``SHADES`` a share has, 0 to 4: none, up to 10 %, up to 25 %, up to 50 %, more."""
+    return sum(share > bound for bound in _LOUDER)
 
 
 def bar(share: float | None, columns: int) -> str:

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from decisions.failure_map import loudness
 from ragmetrics.catalogue import METRICS, overview
 from records.answer_table import AnswerTable
 from records.results import UNREADABLE
 from terminal.lists import Line, Span
-from terminal.plot import SHADES
+from terminal.plot import SHADES, loudness
 from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
 from views.browser.failing import Failing
 from views.browser.model import RunInfo

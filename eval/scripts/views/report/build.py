@@ -17,7 +17,6 @@ from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Key, Ruling
 from decisions.diagnosis import diagnose
 from decisions.evidence_path import read_paths
-from decisions.failure_map import read_failure_map
 from decisions.measures import measures
 from decisions.metric_words import catalogue_row, sentence, value_in_words
 from decisions.primary import primary_names, usable_names
@@ -204,7 +203,6 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         not_applicable=_not_applicable(cases),
         configuration=back.configuration,
         case_list=cases.part(listed, read.questions),
-        failure_map=read_failure_map(answers.verdicts, *where),
         evidence_path=read_paths(tables, *where, ruling),
         latency_before=latency_of(options.baseline),
         conversations=conversations(in_full.listed) or UNSET,

@@ -13,7 +13,6 @@ from decisions.case_changes import Ways
 from decisions.conversations import ConversationChange
 from decisions.diagnosis import DiagnosisFinding
 from decisions.evidence_path import RunPath
-from decisions.failure_map import FailureMap
 from decisions.flips import Flips
 from decisions.rows import MetricRow
 from ragmetrics.catalogue.metric import Metric
@@ -377,7 +376,6 @@ class RunReport(ReportPart, frozen=True):
     not_applicable: Sequence[MissingScores]
     configuration: Sequence[ConfigPart]
     case_list: CaseTable
-    failure_map: FailureMap
     evidence_path: Sequence[RunPath] = ()
     latency_before: Sequence[StageLatency] = ()
     conversations: Sequence[ReportConversation] | UnsetType = UNSET

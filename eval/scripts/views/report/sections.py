@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import UNSET, structs
 
 from decisions.evidence_path import path_blocks
-from decisions.failure_map import failure_blocks
 from terminal.page import (
     AnyColumn,
     Block,
@@ -81,9 +80,7 @@ def sections(report: RunReport, *, page: bool) -> Iterator[Section]:
         blocks = [*comparison_blocks(report.comparison, page=page)]
         title = f"What changed since {one_line(report.comparison.base_id)}"
         yield Section("changes", title, blocks, screen=False)
-    where = [*path_blocks(report.evidence_path, page=page)]
-    where += failure_blocks(report.failure_map, page=page)
-    if where:
+    if where := [*path_blocks(report.evidence_path, page=page)]:
         yield Section("where", "Where it fails", where, screen=False)
     if report.trend:
         yield Section("trend", "Trend of the primary metrics", [*_trend(report, page)], False)
