@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 import convert_data
 from records import file_access, jsonl, shards
 from records.asked import count_results
+from records.blocks import BlockReader, line_at
 from records.cases import ignore, iter_cases
 from records.clusters import read_clusters
 from records.cutting import write_parts
@@ -20,7 +21,6 @@ from records.editing import read_bytes
 from records.errors import StorageError
 from records.file_access import allow_addresses
 from records.files import sha256_file
-from records.growing import GrowingFile, line_at
 from records.labels import has_turns, read_cases
 from records.results import TestResult, iter_results, read_results, tells_searches
 from records.runs import ResultsWriter, find_run, results_file
@@ -109,7 +109,7 @@ def test_readers_take_parts_as_they_take_a_file(run: Path, eval_set: Path, tmp_p
     assert [line_at(parts, offset) for offset in offsets] == lines
     picked = [r.answer for _, _, r in jsonl.read(parts, TestResult, at=offsets[::-1])]
     assert picked == [answer for _, answer in expected[1]][::-1]
-    feed, read = GrowingFile(parts), []
+    feed, read = BlockReader(parts), []
     while block := feed.read(90):
         read += block
     assert read == list(zip(offsets, lines, strict=True))

@@ -1,5 +1,4 @@
-"""The answers of a run as columns that grow with its files, so that 100,000 of them filter and sort
-in milliseconds."""
+"""The answers of a run as columns, so that 100,000 of them filter and sort in milliseconds."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from records.growing import GrowingFile
+from records.blocks import BlockReader
 from records.lines import Report
 from records.notes import CaseNote
 from records.results import TestResult, result_type
@@ -108,7 +107,7 @@ class AnswerTable:
 
     # -- results --------------------------------------------------------------------------------
 
-    def read_results(self, file: GrowingFile, report: Report) -> bool:
+    def read_results(self, file: BlockReader, report: Report) -> bool:
         """Read a block of results; False when there is none now. ``report`` takes faulty lines."""
         lines = file.read()
         for offset, result in file.decoded(lines, self._decode, "result line", report):

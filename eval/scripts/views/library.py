@@ -18,16 +18,25 @@ from decisions.case_verdict import Key
 from decisions.pairs import pair_verdicts
 from decisions.slices import Embed, Slices, marked_slices
 from records.answer_table import PLAIN, UNKNOWN, WORDS, AnswerTable
+from records.blocks import line_at
 from records.cases import Labels
 from records.errors import StorageError
 from records.file_access import check_folder
-from records.growing import Replaced, line_at
 from records.judgements import Verdicts, read_verdicts
 from records.labels import read_labels
 from records.metrics import read_summary
 from records.notes import CaseNote
 from records.profiles import read_maps_passages
-from records.runs import CONFIG, METRICS, PARTIAL, RESULTS, VERDICTS, results_file, scored_sections
+from records.runs import (
+    CONFIG,
+    METRICS,
+    PARTIAL,
+    RESULTS,
+    VERDICTS,
+    results_file,
+    scored_sections,
+    scores_file,
+)
 from records.scores import find_score_line
 from records.verdicts import judge_of
 from views.browser.model import MetricTrend, OpenRun, RunInfo, Trend
@@ -159,6 +168,9 @@ TELL_SECONDS, MANY_ROWS = 0.5, 50_000
 PAUSE_SECONDS = 0.001
 """Between two blocks, so that a key press need not wait for its turn."""
 
+_PAUSE_SHARE = 10
+"""A pause between two readings is at least so many times as long as the reading."""
+
 
 class _ConversationOf(msgspec.Struct):
     conversation: str | None = None
@@ -186,10 +198,11 @@ class Opened:
         self.reading = "the first lines"
         self.failure = ""
         self._snapshot = self._new_snapshot()
-        with contextlib.suppress(Replaced, OSError, StorageError):
+        self._files: Signature = ()
+        with contextlib.suppress(OSError, StorageError):
+            self._files = self._signature()
             self._snapshot.first_look()
         # To count the results takes as long as the first frame: the reading thread does it.
-        self._signature: Signature = ()
         self.info: RunInfo = run_info(folder, count=False)
         self.basis = _basis(folder)
 
@@ -209,7 +222,7 @@ class Opened:
         return [*failure, *missing, *self._snapshot.notices(), *self._notes.problems]
 
     def start(self, tell: Callable[[], None]) -> None:
-        """Begin to read on. ``tell`` is called in the reading thread, a few times a second."""
+        """Begin to read. ``tell`` is called in the reading thread, a few times a second."""
         self._tell = tell
         threading.Thread(target=self._work, name="browse", daemon=True).start()
 
@@ -232,10 +245,9 @@ class Opened:
 
     def _work(self) -> None:
         while not self._closed:
+            began = time.monotonic()
             try:
-                self._read_all(self._snapshot)
-            except Replaced:
-                self._read_anew()
+                self._read_again_if_changed()
             except OSError as error:
                 self._fail(f"cannot be read ({error.strerror})")
             except StorageError as error:
@@ -244,50 +256,43 @@ class Opened:
                 # A fault of ours: it must not end in silence with half of the cases in view.
                 self._fail(f"stopped: {type(error).__name__}")
                 raise
-            self._wake.wait(POLL_SECONDS)
-            self._wake.clear()
+            # the files of a run in progress change all the time, and are not read all the time
+            self._wake.wait(max(POLL_SECONDS, _PAUSE_SHARE * (time.monotonic() - began)))
 
     def _fail(self, text: str) -> None:
         self.failure = text
         self._tell()
 
-    def _read_all(self, snapshot: Snapshot) -> None:
-        """Read until nothing is left for now. Raises Replaced."""
-        snapshot.check()
-        self.failure = ""
-        if self._notes.refresh():
-            snapshot.table.changed()
-        last_call = time.monotonic()
-        version, was_reading = snapshot.table.version, bool(self.reading)
-        shown, judged = snapshot is self._snapshot, False
-        while not self._closed:
-            name = snapshot.step()
-            if not name:
-                break
-            self.reading = name
-            judged |= name == VERDICTS
-            pause = TELL_SECONDS * (1 + snapshot.table.count / MANY_ROWS)
-            if shown and time.monotonic() - last_call > pause:
-                self._tell()
-                last_call = time.monotonic()
-            time.sleep(PAUSE_SECONDS)
-        self.reading = ""
-        changed = snapshot.table.version != version or was_reading or judged
-        if (now := signature(self._folder)) != self._signature:
-            self._signature, self.info, changed = now, run_info(self._folder), True
-            self.basis = _basis(self._folder)
-        if shown and changed:
+    def _signature(self) -> Signature:
+        scores = [scores_file(self._folder, name) for name in scored_sections(self._folder)]
+        return signature(self._folder, (self._eval_set, self._folder / VERDICTS, *scores))
+
+    def _read_again_if_changed(self) -> None:
+        """Read the first time, and whole again after a change: beside the rows that are shown."""
+        now = self._signature()
+        if now != self._files or self.failure:
+            self._files, fresh = now, self._new_snapshot()
+            self._read(fresh)
+        elif self.reading:
+            self._read(self._snapshot)
+        elif self._notes.refresh():
+            self.table.changed()
             self._tell()
 
-    def _read_anew(self) -> None:
-        """Read the files beside what is shown, and show the new reading when it is whole."""
-        fresh = self._new_snapshot()
-        try:
-            self._read_all(fresh)
-        except (Replaced, OSError, StorageError):
-            return  # replaced again, or not there for a moment: next time
+    def _read(self, snapshot: Snapshot) -> None:
+        """Read a snapshot to its end, then show it."""
+        last_call = time.monotonic()
+        while not self._closed and (name := snapshot.step()):
+            if snapshot is self._snapshot:
+                self.reading = name
+                pause = TELL_SECONDS * (1 + snapshot.table.count / MANY_ROWS)
+                if time.monotonic() - last_call > pause:
+                    self._tell()
+                    last_call = time.monotonic()
+            time.sleep(PAUSE_SECONDS)
         if not self._closed:
-            self._snapshot = fresh
+            self.info, self.basis = run_info(self._folder), _basis(self._folder)
+            self._snapshot, self.reading, self.failure = snapshot, "", ""
             self._tell()
 
     # -- one case -------------------------------------------------------------------------------

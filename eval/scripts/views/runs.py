@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,10 +48,11 @@ def results_path(folder: Path) -> Path:
     return partial if partial.exists() else results_file(folder)
 
 
-def signature(folder: Path) -> Signature:
-    """Changes when any of the files that a RunInfo is made of does."""
+def signature(folder: Path, more: Iterable[Path] = ()) -> Signature:
+    """Changes when any of the files that a RunInfo is made of does, or one of ``more``."""
     stats: list[tuple[int, int] | None] = []
-    for path in (*(folder / name for name in (CONFIG, METRICS, PARTIAL)), results_file(folder)):
+    own = (*(folder / name for name in (CONFIG, METRICS, PARTIAL)), results_file(folder))
+    for path in (*own, *more):
         try:
             stats.append(changed_at(path))
         except (OSError, StorageError):

@@ -1,4 +1,4 @@
-"""One reading of a run's files from their start, kept up to date while they only grow."""
+"""One reading of a run's files, block by block."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from records.answer_table import YES_NO, AnswerTable, Meta
+from records.blocks import BlockReader
 from records.cases import Labels, canonical
-from records.errors import Problem, StorageError
+from records.errors import Problem
 from records.files import sha256_file
-from records.growing import GrowingFile, Replaced
-from records.runs import PARTIAL, SCORES, VERDICTS, scored_sections, scores_file
+from records.runs import PARTIAL, SCORES, VERDICTS, scored_sections
 from records.verdicts import VerdictPlace
 from terminal.tables import counted
 from views.runs import dataset_hash, results_path
@@ -27,8 +27,8 @@ LINES = 1024
 class Snapshot:
     """A table, and the readers that fill it. Used by one thread at a time.
 
-    ``check`` raises Replaced when what was read does not count any more; a new Snapshot is then
-    needed. All raise OSError or StorageError when a file cannot be read.
+    After a change of a file a new Snapshot is needed. All methods raise OSError or StorageError
+    when a file cannot be read.
     """
 
     def __init__(self, folder: Path, eval_set: Path, labels: Callable[[], Labels]) -> None:
@@ -38,40 +38,29 @@ class Snapshot:
         self._faults = _Faults()
         self._set_notice = ""
         self._has_results, self._has_set = self.path.exists(), eval_set.exists()
-        self._results = GrowingFile(self.path, final=self.path.name != PARTIAL)
-        self._cases = _CaseReader(GrowingFile(eval_set), self.table, labels, self._faults)
-        verdicts = GrowingFile(folder / VERDICTS, final=False)
+        self._has_sections = False
+        self._results = BlockReader(self.path, final=self.path.name != PARTIAL)
+        self._cases = _CaseReader(BlockReader(eval_set), self.table, labels, self._faults)
+        verdicts = BlockReader(folder / VERDICTS, final=False)
         self.verdicts = _VerdictIndex(verdicts, self._faults)
-        self._signatures: dict[str, tuple[int, int, int]] = {}
 
     def first_look(self) -> None:
         """Read enough for a first screen: a hundred rows with their scores."""
-        self.check()
+        self._add_sections()
         while self._has_results and self.table.count < FIRST_ROWS and self._read_results():
             pass
         for section in self.table.sections:
             self._read_scores(section, self.table.count)
 
-    def check(self) -> None:
-        """Find new score files. Raises Replaced when a file was written anew or taken away."""
-        if results_path(self._folder) != self.path or self.path.exists() != self._has_results:
-            raise Replaced
-        if self.verdicts.file.offset and not self.verdicts.file.path.exists():
-            raise Replaced
-        scored = [scores_file(self._folder, name) for name in scored_sections(self._folder)]
-        if not self._signatures.keys() <= {path.stem for path in scored}:
-            raise Replaced
-        for path in scored:
-            current = _signature(path)
-            earlier = self._signatures.get(path.stem)
-            if earlier is not None and earlier != current:
-                raise Replaced
-            if current is not None and earlier is None:
-                self.table.add_section(self._folder, path.stem, self._faults.add)
-                self._signatures[path.stem] = current
+    def _add_sections(self) -> None:
+        """Once: know the sections that are scored."""
+        for section in () if self._has_sections else scored_sections(self._folder):
+            self.table.add_section(self._folder, section, self._faults.add)
+        self._has_sections = True
 
     def step(self) -> str:
-        """Read one block of the most needed file; its name, empty when all is read for now."""
+        """Read one block of the most needed file; its name, empty when all is read."""
+        self._add_sections()
         if self._has_results and self._read_results():
             return self.path.name
         for section in self.table.sections:
@@ -90,11 +79,7 @@ class Snapshot:
 
     def _read_scores(self, section: str, count: int) -> bool:
         complete = self._results.ended or not self._has_results
-        try:
-            return self.table.read_scores(section, count, complete=complete)
-        except StorageError:
-            del self._signatures[section]  # the section is added again
-            raise
+        return self.table.read_scores(section, count, complete=complete)
 
     def _compare_set(self) -> None:
         """Once: is the set the one that the run was asked with?"""
@@ -108,14 +93,6 @@ class Snapshot:
         """Unreadable lines, and a set that is another one by now; a sentence each."""
         sentences = self._faults.say()
         return [*sentences, self._set_notice] if self._set_notice.strip() else sentences
-
-
-def _signature(path: Path) -> tuple[int, int, int] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 class _Faults:
@@ -158,7 +135,7 @@ class _CaseReader:
     """Tells the table what the set and its label files say of each case."""
 
     def __init__(
-        self, file: GrowingFile, table: AnswerTable, labels: Callable[[], Labels], faults: _Faults
+        self, file: BlockReader, table: AnswerTable, labels: Callable[[], Labels], faults: _Faults
     ) -> None:
         self._file = file
         self._table = table
@@ -215,7 +192,7 @@ class _VerdictIndex:
     A line that names no case belongs to all of them.
     """
 
-    def __init__(self, file: GrowingFile, faults: _Faults) -> None:
+    def __init__(self, file: BlockReader, faults: _Faults) -> None:
         self.file = file
         self._faults = faults
         self._decode = msgspec.json.Decoder(VerdictPlace).decode

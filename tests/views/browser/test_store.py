@@ -1,4 +1,4 @@
-"""Runs as they are read: lists of runs, columns, growing and replaced files, nothing written."""
+"""Runs as they are read: lists of runs, columns, files that changed, nothing written."""
 
 from __future__ import annotations
 
@@ -168,7 +168,20 @@ def test_scores_in_another_order_and_of_repeats_find_their_rows(
     run.close()
 
 
-def test_a_growing_run_and_its_end(runs: Any, wait_until: Wait) -> None:
+def test_a_run_is_read_again_only_after_a_change(runs: Any) -> None:
+    folder = runs.run("r", [{"id": "a"}])
+    run = opened(runs, "r", start=False)
+    run._read_again_if_changed()
+    before = run.table
+    run._read_again_if_changed()
+    assert run.table is before
+    write_lines(folder, "retrieval", [recall("a", 1.0)])
+    run._read_again_if_changed()
+    assert run.table is not before
+    assert column(run, "recall@5") == {"a": 1.0}
+
+
+def test_a_run_in_progress_and_its_end(runs: Any, wait_until: Wait) -> None:
     folder = runs.run("live", [{"id": "b"}], partial=True)
     partial = folder / "results.partial.jsonl"
     run = opened(runs, "live")

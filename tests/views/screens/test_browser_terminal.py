@@ -1,4 +1,4 @@
-"""The real script in a pseudo-terminal: its bytes, growing runs, labelling, ends."""
+"""The real script in a pseudo-terminal: its bytes, runs in progress, labelling, ends."""
 
 from __future__ import annotations
 
@@ -93,9 +93,7 @@ def test_hostile_text_reaches_the_terminal_as_text(
     assert not set(rest.decode()) & set("\x9b\x9d\x00\x07\u202e\u2066\ufeff\u2028")
 
 
-def test_a_run_in_progress_grows_on_the_screen_and_is_finished(
-    tmp_path: Path, start: Start
-) -> None:
+def test_a_run_in_progress_is_read_again_until_it_is_finished(tmp_path: Path, start: Start) -> None:
     run = write_run(tmp_path, "live", ["first"], partial=True)
     with start("live") as terminal:
         terminal.wait_for(b"in progress: 1 of ?")

@@ -1,8 +1,7 @@
-"""Files of lines that others append to, read block by block."""
+"""Files of lines, read block by block, and a line of one."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -12,63 +11,42 @@ import msgspec
 
 from records.errors import Problem
 from records.lines import Report
-from records.shards import open_lines, size_of
+from records.shards import open_lines
 
 BLOCK = 1 << 19
 """Bytes of one read: few enough that a screen's thread waits some milliseconds for its turn."""
 
 Line = tuple[int, bytes]
 
-Identity = tuple[int, int]
-
 T = TypeVar("T")
 
 
-class Replaced(Exception):
-    """The file is gone, another one, or shorter now: what was read of it counts no more."""
+class BlockReader:
+    """Reads the lines of ``path`` once, block by block.
 
-
-class GrowingFile:
-    """Reads ``path`` block by block.
-
-    ``final``: the file grows no more, so a last line without its newline is a line."""
+    ``final``: whether a last line without its newline is a line; else it is still being written."""
 
     def __init__(self, path: Path, *, final: bool = True) -> None:
         self.path = path
         self.final = final
         self.offset = self.lines = 0
         self.ended = False
-        self._file: Identity | None = None
 
     def read(self, block: int = BLOCK) -> list[Line]:
-        """The next complete lines with their offsets; [] when there is none now.
+        """The next complete lines with their offsets; [] at the end.
 
-        Raises Replaced, and OSError when the file cannot be read.
+        Raises OSError when the file cannot be read.
         """
-        try:
-            file = open_lines(self.path)
-        except FileNotFoundError:
-            raise Replaced from None
-        with file:
-            sharded = self.path.is_dir()
-            stat = self.path.stat() if sharded else os.fstat(file.fileno())
-            size = size_of(self.path) if sharded else stat.st_size
-            identity = (stat.st_dev, stat.st_ino)
-            if (self._file not in (None, identity)) or size < self.offset:
-                raise Replaced
-            self._file = identity
+        with open_lines(self.path) as file:
             file.seek(self.offset)
             data = file.read(block)
             if data and not data.endswith(b"\n"):
                 end = data.rfind(b"\n") + 1
-                if end:
-                    data = data[:end]
-                else:  # one long line
-                    data += file.readline()
-        self.ended = self.offset + len(data) >= size
+                data = data[:end] or data + file.readline()  # one long line
+            file.seek(self.offset + len(data))
+            self.ended = not file.read(1)
         if data and not data.endswith(b"\n") and not self.final:
-            self.ended = True
-            return []  # still being written
+            return []
         lines: list[Line] = []
         for line in BytesIO(data):
             lines.append((self.offset, line))
