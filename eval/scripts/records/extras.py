@@ -140,7 +140,7 @@ def known_extras() -> Mapping[str, Mapping[str, Any]]:
 def missing(kind: str, key: str) -> str:
     """The sentence that names the extra which this copy lacks for a key; "" where none is known.
 
-    ``kind``: of ``known_extras.toml``; an option is known as ``script --option``.
+    ``kind``: of ``known_extras.toml``; an option is known as a script and the option.
     """
     present = {extra.name for extra in extras()}
     for name, kinds in known_extras().items():

@@ -45,7 +45,7 @@ def test_lines_with_other_names_are_written_back_under_these(tool: Tool, fake_bo
         {"case_id": "c", "query": "Where is C?"},
     ]
     tool.write(cases)
-    typed = "1\n\nx\n\nedit question Where was C?\nnew Where is D?\nq\n"
+    typed = "1\n\nx\n\ne question Where was C?\no Where is D?\nq\n"
     done = tool.run("--plain", "--api-url", fake_bot.url, typed=typed)
     assert done.returncode == 0, done.stderr
     a, b, c, d = map(json.loads, tool.set.read_text().splitlines())
@@ -58,12 +58,12 @@ def test_lines_with_other_names_are_written_back_under_these(tool: Tool, fake_bo
     assert fake_bot.asked["Where is A?"] == 1
     assert len(storage.read_cases(tool.set)) == 4
     untouched = tool.set.read_bytes()
-    assert tool.run("--plain", typed="edit tags x\nu\nq\n").returncode == 0
+    assert tool.run("--plain", typed="e tags x\nu\nq\n").returncode == 0
     assert tool.set.read_bytes() == untouched
 
 
 def test_a_probe_asks_the_bot_something_else(tool: Tool, fake_bot: FakeBot) -> None:
-    done = tool.run("--plain", "--api-url", fake_bot.url, typed="probe other words k=50\nq\n")
+    done = tool.run("--plain", "--api-url", fake_bot.url, typed="p other words k=50\nq\n")
     assert fake_bot.asked["other words"] == 1
     assert any(exchange.json().get("k") == 50 for exchange in fake_bot.seen)
     assert "new rows" in done.stdout
@@ -74,7 +74,7 @@ def test_a_bot_that_is_away_is_said_and_editing_goes_on(tool: Tool) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    done = tool.run("--plain", "--api-url", url, typed="edit tags x\nadd f.md > H\n\nq\n")
+    done = tool.run("--plain", "--api-url", url, typed="e tags x\nP f.md > H\n\nq\n")
     assert done.returncode == 0, done.stderr
     assert "No chunks: connection" in done.stdout
     assert tool.cases()["a"]["tags"] == ["x"]
@@ -175,7 +175,7 @@ def test_a_signal_saves_and_lets_go(tool: Tool, name: str) -> None:
     )
     assert child.stdin is not None
     assert child.stdout is not None
-    child.stdin.write("edit tags x\n")
+    child.stdin.write("e tags x\n")
     child.stdin.flush()
     for line in child.stdout:
         if "tags changed" in line:
@@ -188,7 +188,7 @@ def test_a_signal_saves_and_lets_go(tool: Tool, name: str) -> None:
 
 def test_labels_that_cannot_be_saved_end_with_2_and_are_kept(tool: Tool) -> None:
     tool.set.chmod(0o444)
-    done = tool.run("--plain", typed="edit tags x\nq\n")
+    done = tool.run("--plain", typed="e tags x\nq\n")
     assert done.returncode == 2
     assert "NOT SAVED" in done.stderr
     assert "tags" not in tool.cases()["a"]
@@ -208,7 +208,7 @@ def test_a_full_disk_is_said_and_the_session_goes_on(tool: Tool) -> None:
     )
     words = [sys.executable, "-c", limited, *tool.words("--plain")[1:]]
     typed = (
-        "".join(f"edit reference_answer {n} {'long ' * 60}\n" for n in range(4)) + "f\nsave\nq\n"
+        "".join(f"e reference_answer {n} {'long ' * 60}\n" for n in range(4)) + "f\nsave\nq\n"
     )
     before = tool.set.read_bytes()
     done = subprocess.run(
