@@ -46,22 +46,28 @@ def end(name: str, *words: object, both: bool = False, **more: str) -> tuple[int
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two scored runs of twelve cases, of which the second finds no document; rules that it does
-    not pass; and a trace of production."""
+    not pass; two runs of canaries, of which the second fails; and a trace of production."""
     folder = tmp_path_factory.mktemp("closed")
     rows = [{"id": f"q{n}", "question": "?", "relevant_docs": [f"{n}.md"]} for n in range(CASES)]
     (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     sha = storage.sha256_file(folder / "set.jsonl")
-    words = ("--eval-set", folder / "set.jsonl", "--results-dir", folder / "results")
-    for day, (run, finds) in enumerate((("base", True), ("new", False)), 1):
-        writer = ResultsWriter(folder / "results", run)
+    runs = (("results", "base", "finds"), ("results", "new", "finds none"))
+    runs += (("canaries", "base", "finds"), ("canaries", "new", "fails"))
+    for day, (where, run, how) in enumerate(runs, 1):
+        writer = ResultsWriter(folder / where, run)
         config = storage.RunConfig(run, dataset={"sha256": sha}, run={"selected": CASES})
         config.started = f"2026-03-{day:02d}T00:00:00+00:00"
         writer.write_config(config)
         for n in range(CASES):
-            path = f"{n}.md" if finds else "other.md"
-            chunk = RetrievedChunk("c", path, path, rank=1)
-            writer.write_result(TestResult(f"q{n}", "?", answer="Yes.", retrieved=[chunk]))
+            path = f"{n}.md" if how == "finds" else "other.md"
+            result = TestResult(f"q{n}", "?", answer="Yes.")
+            result.retrieved = [RetrievedChunk("c", path, path, rank=1)]
+            if how == "fails":
+                late = storage.ErrorInfo("timeout", "late")
+                result = TestResult(f"q{n}", "?", status="error", error=late)
+            writer.write_result(result)
         writer.finish(f"q{n}" for n in range(CASES))
+        words = ("--eval-set", folder / "set.jsonl", "--results-dir", folder / where)
         done = subprocess.run(
             [sys.executable, SCRIPTS / "score_retrieval.py", "--run", run, "-q", *words],
             capture_output=True,
@@ -118,7 +124,7 @@ FAILING: dict[str, tuple[str, Words]] = {
         "watch_traces",
         lambda folder: [
             *(folder / "traces", "--index", folder / "index.sqlite", "--check-share", 0),
-            *("--fail-on", "alarm", "--canaries", folder / "results"),
+            *("--fail-on", "alarm", "--canaries", folder / "canaries"),
         ],
     ),
 }

@@ -315,7 +315,7 @@ class NewestAgainst:
 
 
 def differences_page(against: Sequence[NewestAgainst]) -> Iterator[Block]:
-    """The verdict and the primary metrics with their differences and intervals, for each point."""
+    """The verdict, and the primary metrics that moved with their intervals, for each point."""
     for other in against:
         title = f"The newest against {other.role} ({other.point.label})"
         if other.comparison is None:
@@ -323,7 +323,8 @@ def differences_page(against: Sequence[NewestAgainst]) -> Iterator[Block]:
             continue
         yield Prose("")
         yield Prose((Quoted(title), ": ", Quoted(other.comparison.says[0])))
-        yield DataTable(COMPARED_COLUMNS, other.comparison.rows)
+        if moved := [row for row in other.comparison.rows if row.delta]:
+            yield DataTable(COMPARED_COLUMNS, moved)
 
 
 def differences_data(against: Sequence[NewestAgainst]) -> list[dict[str, Any]]:
