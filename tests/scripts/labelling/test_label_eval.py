@@ -207,9 +207,7 @@ def test_a_full_disk_is_said_and_the_session_goes_on(tool: Tool) -> None:
         "runpy.run_path(sys.argv[0], run_name='__main__')"
     )
     words = [sys.executable, "-c", limited, *tool.words("--plain")[1:]]
-    typed = (
-        "".join(f"e reference_answer {n} {'long ' * 60}\n" for n in range(4)) + "f\nsave\nq\n"
-    )
+    typed = "".join(f"e reference_answer {n} {'long ' * 60}\n" for n in range(4)) + "f\nsave\nq\n"
     before = tool.set.read_bytes()
     done = subprocess.run(
         words, input=typed, capture_output=True, text=True, env=tool.env, timeout=60
