@@ -379,7 +379,7 @@ _EXPLAINED: Mapping[str, Callable[[Case], Iterator[str]]] = {
     "searches": _searches,
     "tools": _tools,
 }
-"""By section, what explains a bad case of it, line by line; others show their evidence unchanged."""
+"""By section, what explains a bad case of it, line by line; others show their evidence alone."""
 
 
 def _explanation(case: Case, section: str) -> Iterator[str]:
