@@ -51,8 +51,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [{"id": f"q{n}", "question": "?", "relevant_docs": [f"{n}.md"]} for n in range(CASES)]
     (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     sha = storage.sha256_file(folder / "set.jsonl")
-    runs = (("results", "base", "finds"), ("results", "new", "finds none"))
-    runs += (("canaries", "base", "finds"), ("canaries", "new", "fails"))
+    runs = (
+        ("results", "base", "finds"),
+        ("results", "new", "finds none"),
+        ("canaries", "base", "finds"),
+        ("canaries", "new", "fails"),
+    )
     for day, (where, run, how) in enumerate(runs, 1):
         writer = ResultsWriter(folder / where, run)
         config = storage.RunConfig(run, dataset={"sha256": sha}, run={"selected": CASES})
