@@ -3,7 +3,7 @@
 In: the run folders of eval/results with their scores, and eval_set.jsonl with its labels. Out: your
 notes and flags on cases, in labels/notes, and your exports. No run is changed. Without RUN you see
 the list of runs, with one run its cases. With two (BASE NEW) you see the cases that succeed in one
-and fail in the other. A file that changed is read again.
+and fail in the other. A changed file is read again (R: at once).
 
 Enter opens and Esc goes back; in a case, left and right (h l) go to the case before and after it.
 / filters a list, such as `failing category=factual recall@5=0 words`, and searches in a case. ?

@@ -72,7 +72,7 @@ KEYS: Final = (
     KeyRow("+ =", "grade-up"),
     KeyRow("-", "grade-down"),
     KeyRow("r", "grade", "", "raw"),
-    KeyRow("R", "rate-mode"),
+    KeyRow("R", "rate-mode", "read-again", "read-again"),
     KeyRow("<", "shorten"),
     KeyRow(">", "lengthen"),
     KeyRow("@", "reanchor"),

@@ -226,6 +226,10 @@ class Opened:
         self._tell = tell
         threading.Thread(target=self._work, name="browse", daemon=True).start()
 
+    def read_again(self) -> None:
+        """Look now, not at the next turn, whether a file changed."""
+        self._wake.set()
+
     def first_lines(self, base: OpenRun) -> Sequence[str]:
         """The first lines of the comparison with another run, or the reason why it is refused."""
         from decisions.committed import first_lines
@@ -258,6 +262,7 @@ class Opened:
                 raise
             # the files of a run in progress change all the time, and are not read all the time
             self._wake.wait(max(POLL_SECONDS, _PAUSE_SHARE * (time.monotonic() - began)))
+            self._wake.clear()
 
     def _fail(self, text: str) -> None:
         self.failure = text

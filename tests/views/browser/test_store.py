@@ -181,6 +181,21 @@ def test_a_run_is_read_again_only_after_a_change(runs: Any) -> None:
     assert column(run, "recall@5") == {"a": 1.0}
 
 
+def test_a_wish_to_read_again_does_not_wait_for_the_next_turn(
+    runs: Any, wait_until: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread looks each ten minutes here, the test waits a minute at most."""
+    monkeypatch.setattr("views.library.POLL_SECONDS", 600.0)
+    folder = runs.run("r", [{"id": "a"}])
+    run = opened(runs, "r")
+    wait_until(lambda: not run.reading, "everything is read")
+    for value in (1.0, 0.5):  # twice: the first wish is not kept for ever
+        write_lines(folder, "retrieval", [recall("a", value)])
+        run.read_again()
+        wait_until(lambda value=value: column(run, "recall@5") == {"a": value}, "the new score")
+    run.close()
+
+
 def test_a_run_in_progress_and_its_end(runs: Any, wait_until: Wait) -> None:
     folder = runs.run("live", [{"id": "b"}], partial=True)
     partial = folder / "results.partial.jsonl"

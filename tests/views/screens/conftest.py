@@ -62,6 +62,7 @@ class FakeRun:
     more: Sequence[JudgedMetric] = ()
     tell: Callable[[], None] = lambda: None
     exported: Any = None
+    looked: int = 0
     answer: str = "Thirty days. For ever."
     verdict: tuple[str, ...] = ()
     rules: CaseRules = CaseRules()  # noqa: RUF009 - it is frozen
@@ -83,6 +84,9 @@ class FakeRun:
 
     def start(self, tell: Callable[[], None]) -> None:
         self.tell = tell
+
+    def read_again(self) -> None:
+        self.looked += 1
 
     def close(self) -> None:
         self.reading = "closed"

@@ -130,3 +130,16 @@ async def test_several_notices_are_counted_and_the_first_is_cut(fakes: Any) -> N
         line = fakes.shown(app).splitlines()[1]
         assert line.startswith(" pass.jsonl: 2 lines cannot be read xxx")
         assert line.endswith("… (and 1 more)")
+
+
+async def test_a_key_reads_both_runs_again_on_lists_and_pages(fakes: Any) -> None:
+    made = fakes.library()
+    app = BrowseApp(made, ["base", "new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("R")
+        await pilot.pause()
+        assert "files that changed are read again" in fakes.shown(app)
+        assert [made.runs[name].looked for name in ("base", "new")] == [1, 1]
+        await pilot.press("enter", "R")
+        await pilot.pause()
+        assert [made.runs[name].looked for name in ("base", "new")] == [2, 2]

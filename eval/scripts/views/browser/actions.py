@@ -107,6 +107,13 @@ _ROWS = (
     (ALL, "Tool", "help", "help", "Keys and filter language."),
     (ALL, "Tool", "palette", "commands", "Commands by name."),
     (ALL, "Tool", "suspend", "suspend", "To the shell; fg comes back."),
+    (
+        ALL,
+        "Tool",
+        "read-again",
+        "read again",
+        "Look at once for changed files, and read them again.",
+    ),
     (ALL, "Tool", "redraw", "redraw", "Draw the screen again."),
     (ALL, "Tool", "theme", "light/dark", "Light or dark colours."),
     (ALL, "Tool", "quit", "quit", "Leave from anywhere."),
@@ -153,6 +160,9 @@ class Browser(Protocol):
     def is_first(self, screen: ActionScreen[Any]) -> bool:
         """Did the program begin with this screen? Leaving it leaves the program."""
 
+    def read_again(self) -> str:
+        """Look at once for changes in the files of the open runs; return a report."""
+
     def turn_theme(self) -> None:
         """Dark to light and back."""
 
@@ -182,6 +192,7 @@ def common_acts(
         "leave": screen.app.exit if is_first else close,
         "suspend": browser.suspend_to_shell,
         "quit": screen.app.exit,
+        "read-again": lambda: screen.say(browser.read_again()),
         "redraw": screen.redraw_all,
         "theme": browser.turn_theme,
         "help": lambda: screen.app.push_screen(_help_screen(where)),

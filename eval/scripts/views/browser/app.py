@@ -116,6 +116,11 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         if isinstance(self.screen, RunsScreen):
             self.screen.refresh_runs()
 
+    def read_again(self) -> str:
+        for run in self._opened.values():
+            run.read_again()
+        return "files that changed are read again"
+
     def _started(self, run_id: str) -> OpenRun:
         """A run that is being read; from now on, if it was not."""
         is_new = run_id not in self._opened

@@ -104,6 +104,9 @@ class OpenRun(Protocol):
     def start(self, tell: Callable[[], None]) -> None:
         """Read on in the background. Calls ``tell`` in that thread when there is more."""
 
+    def read_again(self) -> None:
+        """Look now, not at the next turn, whether a file changed."""
+
     def detail(self, key: Key) -> Case | None:
         """One case in full, read from the files now; None when the run has no such result."""
 
