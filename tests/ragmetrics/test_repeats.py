@@ -69,3 +69,14 @@ def test_the_variance_is_found_again() -> None:
     for _ in range(2500):
         tally.add((rng.normal() + rng.normal(0, 0.5, rng.integers(1, 5))).tolist())
     assert tally.within == pytest.approx(0.25, rel=0.05)
+
+
+def test_a_bot_that_rarely_answers_otherwise_has_that_variance() -> None:
+    """One answer in five is the case's other one, which has another score in half of the cases:
+    .2 * .8 / 2 = .08 is n times the variance of a mean of one answer each."""
+    rng = np.random.default_rng(5)
+    tally = RepeatTally()
+    for case in range(4000):
+        usual, other = 1.0, float(case % 2)
+        tally.add([other if rng.random() < 0.2 else usual for _ in range(3)])
+    assert tally.within == pytest.approx(0.08, rel=0.05)
