@@ -21,8 +21,6 @@ from tests.test_documents import broken_links
 from tests.test_smoke import HELP
 from tests.test_smoke import run as run_python
 
-import convert_data
-import label_eval
 import options
 from labeller.actions import actions_of, hints_of, keymap_problems
 from labeller.added import AddedAction
@@ -38,15 +36,19 @@ EXTRA_CODE = [path for path in EXTRA_FILES if "tests" not in path.parts]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of extras that a test fills; its name is no other's, for its modules stay loaded."""
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder of extras that a test fills; its name is no other's, for its modules stay loaded.
+
+    The toolkit's own extras are looked for again only when the folder is theirs again.
+    """
     made = tmp_path / f"extras_of_{abs(hash(tmp_path))}"
     made.mkdir()
-    monkeypatch.setattr(extras, "EXTRAS", made)
-    monkeypatch.setattr("options.added.EXTRAS", made)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    extras.extras.cache_clear()
-    yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extras, "EXTRAS", made)
+        patch.setattr("options.added.EXTRAS", made)
+        patch.syspath_prepend(str(tmp_path))
+        extras.extras.cache_clear()
+        yield made
     extras.extras.cache_clear()
 
 
@@ -93,8 +95,9 @@ def run(*words: str) -> tuple[int, str]:
 
 
 def convert(*words: str) -> tuple[int, str]:
-    with fresh(convert_data.main):
-        done = CliRunner().invoke(convert_data.main, words)
+    command = importlib.import_module("convert_data").main
+    with fresh(command):
+        done = CliRunner().invoke(command, words)
     return done.exit_code, " ".join(done.output.split()) if done.exit_code else done.output
 
 
@@ -234,7 +237,7 @@ def labelled_by_order(case_ids: str, tmp_path: Path, *words: str) -> str:
     lines = (json.dumps({"id": name, "question": name}) for name in case_ids.split())
     path.write_text("\n".join(lines) + "\n")
     options = ("--eval-set", path, "--labels-dir", tmp_path / "labels", "--plain", *words)
-    with fresh(label_eval.main):
+    with fresh(importlib.import_module("label_eval").main):  # some tests import scripts anew
         done = call_script("label_eval", *map(str, options), typed="order loud\nq\n")
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -62,6 +62,18 @@ def test_a_bot_that_got_worse_is_an_alarm_with_its_day(runs: Path) -> None:
     assert "as on 1 of 20 quiet days" in look.notes[1]
 
 
+@pytest.mark.parametrize(("hits", "count"), [(22, 1), (23, 0)])
+def test_a_collapse_is_an_alarm_on_the_second_day(tmp_path: Path, hits: int, count: int) -> None:
+    """All changed cases fell, and a tie counts half: of 10 changes p is 1 / 2^10 / 2 = .0005, of 9
+    it is .001, which fails the gate and is no alarm yet."""
+    for day, found in enumerate((32, hits)):
+        ask(tmp_path, day, found)
+    look = look_at_canaries(tmp_path)
+    assert not look.passed
+    assert len(look.alarms) == count
+    assert all("is worse than in canaries-00: 0.550 now, 0.800 then" in a for a in look.alarms)
+
+
 def test_other_questions_are_no_change_of_the_bot(runs: Path) -> None:
     """Harder questions from day 10 on: what was asked before is left out, and nothing is worse."""
     for day in (10, 11, 12):

@@ -5,6 +5,7 @@ Their questions do not change, so a change of them is no change of the bot; anot
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +15,15 @@ from decisions.gate_checks import GateEvidence, side_of
 from decisions.gate_rules import GateRules
 from decisions.history import read_history
 from decisions.primary import primary_names
+from decisions.regressions import regressions
 from records.asked import asked_set
 from records.errors import StorageError
 from records.gate_verdict import WORSE
 from terminal.tables import counted
+
+SURE = 0.0005
+"""p of a fall that is an alarm by itself: one in 2,000 quiet days has such a fall, so at most
+1 of 20 quiet quarters of 90 days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +45,8 @@ def look_at_canaries(folder: Path) -> CanaryLook:
     gate_run.py does. Also judge all of them in a line, as track_metrics.py does.
 
     A gate fails by chance on 1 of 20 quiet days, so a metric that is worse in the newest run is an
-    alarm only where the line says so, too; what cannot be chance (lost cases, failed calls) always
-    is. Raises StorageError for a folder without scored runs.
+    alarm only where the line says so, too, or where p is at most ``SURE``; what cannot be chance
+    (lost cases, failed calls) always is. Raises StorageError for a folder without scored runs.
     """
     history = read_history([folder], "runs")
     if not history.points:
@@ -63,6 +69,8 @@ def look_at_canaries(folder: Path) -> CanaryLook:
             point = history.points[alert.at]
             since = f"{point.run_id} of {point.date[:10]}" if point.date else point.run_id
             alarms.append(f"{line.name} is worse since {since}: {line.values[-1].mean:.3f} now.")
+    alarmed = {line.name for line in lines if line.alerts}
+    alarms += [text for name, text in _sure(evidence, names).items() if name not in alarmed]
     notes = list(verdict.says[:1])
     if worse:
         notes.append(f"{', '.join(worse)}: worse in the newest run, as on 1 of 20 quiet days.")
@@ -78,6 +86,19 @@ def look_at_canaries(folder: Path) -> CanaryLook:
         tuple(alarms),
         (*notes, *history.notes),
     )
+
+
+def _sure(evidence: GateEvidence, names: Collection[str]) -> dict[str, str]:
+    """Metrics of the newest run that are worse than in the first one beyond doubt, a sentence
+    each."""
+    if evidence.base is None:
+        return {}
+    return {
+        row.name: f"{row.name} is worse than in {evidence.base.label}: {row.now:.3f} now, "
+        f"{row.before:.3f} then. Chance does this on at most 1 of 2,000 quiet days."
+        for row in regressions(evidence, names).rows
+        if row.worse and row.p is not None and row.p <= SURE
+    }
 
 
 def sentence(look: CanaryLook) -> str:
