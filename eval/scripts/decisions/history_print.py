@@ -89,14 +89,14 @@ def _watched(
 ) -> str:
     """Which metrics can alert at all."""
     shown = {line.name for line in lines}
-    watched = [name for name in primary if name in shown]
-    text = f"Primary metrics, which alert: {', '.join(watched)}." if watched else ""
+    watched = [name.partition(".")[2] for name in primary if name in shown]
+    text = f"Primary metrics alert: {', '.join(watched)}." if watched else ""
     if not watched:
         text = "None of the primary metrics is among these, so no shift alerts. They are: "
         text += f"{', '.join(primary)}."
     if max_drop is not None:
         text += f" --drop {100 * max_drop:g} watches every metric that is shown."
-    return text + " ▲ better, ▼ worse than the first point: not tested."
+    return text + " ▲ better, ▼ worse than the first point, untested."
 
 
 def _shift_notes(line: MetricCourse, points: Sequence[HistoryPoint]) -> Iterator[str]:
@@ -315,7 +315,7 @@ class NewestAgainst:
 
 
 def differences_page(against: Sequence[NewestAgainst]) -> Iterator[Block]:
-    """The verdict, and the primary metrics that moved with their intervals, for each point."""
+    """The verdict and the primary metrics with their differences and intervals, for each point."""
     for other in against:
         title = f"The newest against {other.role} ({other.point.label})"
         if other.comparison is None:
@@ -323,8 +323,7 @@ def differences_page(against: Sequence[NewestAgainst]) -> Iterator[Block]:
             continue
         yield Prose("")
         yield Prose((Quoted(title), ": ", Quoted(other.comparison.says[0])))
-        if moved := [row for row in other.comparison.rows if row.delta]:
-            yield DataTable(COMPARED_COLUMNS, moved)
+        yield DataTable(COMPARED_COLUMNS, other.comparison.rows)
 
 
 def differences_data(against: Sequence[NewestAgainst]) -> list[dict[str, Any]]:
