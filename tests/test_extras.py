@@ -119,6 +119,17 @@ def test_values_that_an_extra_returns_replace_those_of_the_script(folder: Path) 
     assert run() == (0, "['run'] [('run', 'latest')]\n"), "not asked, not imported"
 
 
+def test_a_flag_that_a_setting_turns_off_asks_for_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = "def run(own, values, *, answer):\n    return 7\n"
+    write(folder, "shout", f'OPTIONS = {{"{SCRIPT}": "cli:ADDED"}}\n', cli=OPTION, work=own)
+    monkeypatch.setenv("RAG_EVAL_SHOUT", "false")
+    assert run()[0] == 0
+    monkeypatch.setenv("RAG_EVAL_SHOUT", "true")
+    assert run()[0] == 7
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -363,7 +374,6 @@ def test_the_core_says_no_name_of_an_extra() -> None:
     known = extras.known_extras().values()
     names = {words.split()[-1] for table in known for words in table.get("options", ())}
     names -= {option for param in all_params() for option in param.opts}
-    names -= {"--host"}  # of the scheduler of Dask, which the Makefile calls
     names |= {f"{path.stem}.py" for path in EXTRA_CODE if GUARD in path.read_text("utf-8")}
     files = [*SOURCES, *(ROOT / "tests").rglob("*.py"), ROOT / "Makefile", ROOT / "README.md"]
     files += [ROOT / "EVAL.md", *(ROOT / "docs").glob("*.md")]

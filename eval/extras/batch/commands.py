@@ -53,7 +53,10 @@ def write_out(
     to be judged, a run each.
     """
     if own["batch_out"] is None:
-        raise click.UsageError("--batch-format says whose files --batch-out FOLDER writes.")
+        source = click.get_current_context().get_parameter_source("batch_format")
+        if source is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError("--batch-format says whose files --batch-out FOLDER writes.")
+        return None  # a default of config.toml, which asks for nothing
     folder: Path = own["batch_out"]
     provider = own["batch_format"] or _format_of(judge_options.server)
     with collecting(judge_options, folder, provider) as batch:

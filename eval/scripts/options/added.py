@@ -64,9 +64,18 @@ class AddedOptions:
         """
         for name, (extra, source) in self._sources.items():
             own = {key: values.get(key) for key, owner in self.extra_of.items() if owner == name}
-            origins = [ctx.get_parameter_source(key) for key in own]
-            if any(origin is not click.core.ParameterSource.DEFAULT for origin in origins):
+            if any(_asks(ctx, key, value) for key, value in own.items()):
                 yield extra.load(source.run), own
+
+
+def _asks(ctx: click.Context, key: str, value: object) -> bool:
+    """Whether an option was given; a flag that a file of settings turns off was not."""
+    origin = ctx.get_parameter_source(key)
+    return (
+        origin is not click.core.ParameterSource.DEFAULT
+        and value is not None
+        and value is not False
+    )
 
 
 def option_list(decorators: Sequence[Callable[[Any], Any]]) -> list[click.Option]:

@@ -262,6 +262,19 @@ def test_limits_of_a_file_are_respected(
     assert (folder / "round1-groundedness-attempt1-002.jsonl").exists()
 
 
+def test_a_format_alone_is_refused_when_typed_and_waits_when_it_is_a_setting(
+    run: JudgedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.write()
+    call = run.call("--batch-format", "vllm")
+    assert call.exit_code == 2
+    assert "--batch-format says whose files --batch-out FOLDER writes." in call.output
+    monkeypatch.setenv("RAG_EVAL_BATCH_FORMAT", "vllm")
+    call = run.call("--judge", "local", "--metrics", "groundedness")
+    assert call.exit_code == 0, call.output
+    assert len(run.lines()) > 1, "it judged"
+
+
 def test_anthropic_files_and_results(run: JudgedRun, server: Server, folder: Path) -> None:
     """The system prompt apart, a forced tool, no seed; results of its four types."""
     run.write()
