@@ -38,7 +38,6 @@ INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(PY),$(PIP) install --
 ONCE := PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=15 UV_HTTP_RETRIES=1 UV_HTTP_TIMEOUT=15
 LOCKED := --no-deps --require-hashes
 SCRIPTS := eval/scripts
-# One thread a worker, for Dask and for the libraries: the same numbers on every machine.
 TORCH := $(shell sed -n '/^torch==/p' requirements-torch.txt)
 LOCK := .venv-lock/bin/python -m pip --disable-pip-version-check
 WANTED := import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \

@@ -13,19 +13,12 @@ from typing import Any
 from records.verdict_lines import VerdictWriter
 
 USUAL: Mapping[str, Any] = {
-    "repeat": 0,
-    "judge_repeat": 0,
-    "part": 0,
-    "parts": 1,
-    "status": "ok",
-    "reason": None,
-    "failure": None,
     "parameters": {},
     "input": {},
     "verdicts": [],
     "extra": {},
 }
-"""What a judgement holds that a test says nothing of."""
+"""What the writer needs of a judgement, where a test says nothing of it; readers have the rest."""
 
 
 def write_verdicts(path: Path, lines: Iterable[Mapping[str, Any]]) -> bytes:
