@@ -43,7 +43,7 @@ def _answer(what: str, answer: str, right: str) -> BlindSpot:
 
 def _fact(what: str, fact: str, answer: str) -> BlindSpot:
     def verdict() -> str:
-        return "holds it" if holds(answer, canonical(answer), fact) else "lacks it"
+        return "contains it" if holds(answer, canonical(answer), fact) else "lacks it"
 
     return BlindSpot("gold facts", what, f'fact "{fact}", answer "{answer}"', "holds it", verdict)
 
@@ -80,7 +80,7 @@ def _personal(what: str, text: str) -> BlindSpot:
 
 BLIND_SPOTS: tuple[BlindSpot, ...] = (
     _claim(
-        "who did what to whom, when other words stand between them",
+        "who did what to whom, when other words are between them",
         "Globex, then a small company, bought Acme in 2019.",
         "Acme, then a large group, bought the small company Globex in 2019.",
         "not supported",
@@ -110,7 +110,7 @@ BLIND_SPOTS: tuple[BlindSpot, ...] = (
         "not supported",
     ),
     _answer(
-        "a refusal that names nobody's lack of knowledge",
+        "a refusal that names no one's lack of knowledge",
         "That would be a question for the human resources team.",
         "abstains",
     ),

@@ -7,7 +7,7 @@ folder, and each of them can be any path. The numbers and verdicts are those of 
 and compare_runs.py.
 """
 
-# %% The toolkit; name its folder here when this file lies elsewhere
+# %% The toolkit; name its folder here when this file is elsewhere
 import sys
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """Compare runs case by case: did it get better, worse, or is there no evidence?
 
-In: scored run folders (ids or paths), the first one is the base; of a single pair it may hold its
-committed metrics.json alone, then the primary metrics are compared. Out: what changed in the
+In: scored run folders (ids or paths), the first one is the base; of a single pair it may have only
+its committed metrics.json, then the primary metrics are compared. Out: what changed in the
 configuration, the primary metrics (targets.toml, [decide]) with interval and corrected p, others
 that got worse, the cases that broke or were fixed, and last the verdict; -v shows all of it. Runs
 that were measured differently are refused (exit 2).

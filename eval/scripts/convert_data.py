@@ -1,11 +1,11 @@
-"""Convert other tools' data into eval sets and runs, and ours into theirs; cut runs into parts.
+"""Convert other tools' data into eval sets and runs, ours into CSV or JSON Lines; cut runs in parts.
 
 In, import: files of another tool. Out: the folder --output with eval_set.jsonl and label files in
 labels/. A source with answers or rankings also gives run folders in results/ for every score_*
 script.
 
-In, export: an eval set with its labels and a run. Out: the file or folder --output in the other
-tool's format. The paths of the new files go to stdout.
+In, export: an eval set with its labels and a run. Out: the file or folder --output in the format
+that you name. The paths of the new files go to stdout.
 
 In, split: a run and, with --output, its eval set. Out: results/part-00000.jsonl … in the run folder
 instead of results.jsonl, and the set in the same parts in the folder --output. join restores both,

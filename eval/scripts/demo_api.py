@@ -44,7 +44,7 @@ def main(port: int, quiet: bool, **values: Any) -> None:
     POST /api/v1/ask takes {question, k, vaults, folders, folder_mode, history}; ?debug=true adds
     what was retrieved. Stop it with Ctrl-C.
 
-    history holds messages {role, content}: a follow-up is searched twice, as it stands and with the
+    history takes messages {role, content}: a follow-up is searched twice, unchanged and with the
     rarer terms of the last three questions behind it (rewritten_query).
     """
     from clients.demo_server import ENDS_WITH_STDIN

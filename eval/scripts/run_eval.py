@@ -205,7 +205,9 @@ def prompts_of(labels_dir: Path, eval_set: Path) -> list[SafetyPrompt]:
     help="Metric of --against and --repeat auto.",
 )
 @click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
-@click.option("--resume", is_flag=True, help="Continue the run --run-id: ask what is missing.")
+@click.option(
+    "--resume", is_flag=True, help="Continue the run --run-id: ask the missing questions."
+)
 @click.option(
     "--no-proof",
     "proof",

@@ -45,7 +45,9 @@ SHARED: dict[str, Any] = {
 @options.header_option
 @options.limits_option
 @click.option("--run-id", help="Name of the sweep.  [default: time and grid]")
-@click.option("--resume", is_flag=True, help="Continue the sweep --run-id: ask what is missing.")
+@click.option(
+    "--resume", is_flag=True, help="Continue the sweep --run-id: ask the missing questions."
+)
 @options.retry_errors_option
 @click.option(
     "--max-calls",

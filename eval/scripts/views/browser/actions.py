@@ -88,7 +88,7 @@ _ROWS = (
     (TEXTS, "Find", "next-hit", "next hit", "Next hit of the search."),
     (TEXTS, "Find", "previous-hit", "previous hit", "Previous one."),
     (CASE, "Look", "full", "full text", "Chunks in full, or their beginnings again."),
-    (CASE, "Look", "raw", "raw JSON", "The result as it stands in the file, and back."),
+    (CASE, "Look", "raw", "raw JSON", "The result as written in the file, and back."),
     (CASE, "Look", "conversation", "conversation", "All turns of the conversation, and back."),
     (CASE, "Look", "trend", "trend", "How this case's scores went over all runs, and back."),
     (PAIR, "Look", "base", "base", "The case in the base run, with its chunks."),

@@ -299,7 +299,7 @@ def _trace_part(doc: Doc, detail: Case) -> None:
     doc.part("Trace")
     for label, text in detail.trace:
         doc.pair(label, text)
-    doc.line("r shows the result as it stands in the file, T the scores over all runs.", "dim")
+    doc.line("r shows the result as written in the file, T the scores over all runs.", "dim")
 
 
 def case_docs(
@@ -341,7 +341,7 @@ def case_docs(
 def raw_doc(blank: Blank, detail: Case) -> Doc:
     """The result as JSON."""
     doc = blank()
-    doc.part("Result as it stands in the file", detail.case_id)
+    doc.part("Result as written in the file", detail.case_id)
     for line in _indented(detail.raw).split("\n"):
         doc.line(line)
     return doc
