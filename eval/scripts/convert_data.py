@@ -1,4 +1,4 @@
-"""Convert other tools' data into eval sets and runs, ours into CSV or JSON Lines; cut runs in parts.
+"""Convert other tools' data into eval sets and runs, ours into CSV or JSON; cut runs into parts.
 
 In, import: files of another tool. Out: the folder --output with eval_set.jsonl and label files in
 labels/. A source with answers or rankings also gives run folders in results/ for every score_*
