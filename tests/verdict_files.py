@@ -12,7 +12,7 @@ from typing import Any
 
 from records.verdict_lines import VerdictWriter
 
-USUAL: Mapping[str, Any] = {
+_USUAL: Mapping[str, Any] = {
     "parameters": {},
     "input": {},
     "verdicts": [],
@@ -33,4 +33,4 @@ def add_verdicts(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """Append judgements to a verdicts.jsonl."""
     with VerdictWriter(path) as writer:
         for line in lines:
-            writer.write({**USUAL, **line})
+            writer.write({**_USUAL, **line})

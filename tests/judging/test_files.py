@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.verdict_files import USUAL, write_verdicts
+from tests.verdict_files import write_verdicts
 
 import storage
 from judging.connect import read_salt
@@ -116,7 +116,7 @@ def test_a_damaged_line_on_who_judged_is_named_with_field_and_remedy(
 
 
 def test_more_parts_than_there_are_lines_cost_nothing() -> None:
-    assert _join_parts({0: {**USUAL, **LINE, "parts": 2**31 - 1}}) is None
+    assert _join_parts({0: {**LINE, "status": "ok", "extra": {}, "parts": 2**31 - 1}}) is None
 
 
 @pytest.mark.parametrize(
