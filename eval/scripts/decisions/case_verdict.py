@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.verdict_counts import VerdictCounts
 from ragmetrics.catalogue.cases import OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule
-from records.columns import AnswerNumbers
 from records.run import Run
 from records.runs import scored_sections
 from records.section_table import SectionTable
@@ -401,7 +400,10 @@ class RunVerdicts:
         self.ruling = ruling
         self.broken = array("Q")
         """By answer, what it breaks: ``Ruling.settle`` says which of it fails."""
-        self.answers, self._cases = AnswerNumbers(), AnswerNumbers()
+        self._answers: dict[tuple[int, int], int] = {}
+        """The number of each answer, by the hash of its case's id and its repeat."""
+        self._cases: dict[int, int] = {}
+        """The number of each case, by the hash of its id."""
         self._case_of = array("i")
         self._failed_bit = no_response(ruling)
         self.unknown: dict[int, int] = {}
@@ -413,32 +415,28 @@ class RunVerdicts:
 
     def begin(self) -> None:
         """The lines of another section come now."""
-        self.answers.rewind()
-        self._cases.rewind()
         self._last = None
-        self._begun += bool(len(self.answers)) or not self._begun
+        self._begun += bool(self._answers) or not self._begun
 
     def number(self, case: int, repeat: int) -> int:
         """The number of an answer by the hash of its case's id and the number of its repeat; an
         unseen answer gets a new one."""
-        answer = None if self._begun == 1 else self.answers.find((case, repeat))
+        answer = None if self._begun == 1 else self._answers.get((case, repeat))
         if answer is not None:
             return answer
         if case == self._last:
             number = self._case_of[-1]
         else:
-            is_new = self._begun == 1 and not repeat
-            known = None if is_new else self._cases.find_hash(case)
-            number = self._cases.append_hash(case) if known is None else known
+            number = self._cases.setdefault(case, len(self._cases))
             self._last = case
         self._case_of.append(number)
         self.broken.append(0)
         self._has_repeats = self._has_repeats or repeat > 0
-        return self.answers.append((case, repeat))
+        return self._answers.setdefault((case, repeat), len(self.broken) - 1)
 
     def find(self, key: Key) -> int | None:
         """The number of an answer; None for one that is not known."""
-        return self.answers.find((hash(key[0]), key[1]))
+        return self._answers.get((hash(key[0]), key[1]))
 
     def take_table(self, table: SectionTable) -> Ints | slice:
         """The lines of a section. Returns the numbers of their answers, or what they are among the
@@ -472,11 +470,11 @@ class RunVerdicts:
 
         cases, single = table.ids[table.line_cases], not table.repeats.any()
         if single and not self._has_repeats:
-            if np.array_equal(cases, np.asarray(self._cases.hashes)):
+            if np.array_equal(cases, np.fromiter(self._cases, np.int64, len(self._cases))):
                 return slice(len(cases))  # the usual: a section of the same answers
             if not len(self._cases):
-                self._cases.extend(array("q", cases.tobytes()))
-                self.answers.extend(hash((case, 0)) for case in self._cases.hashes)
+                self._cases = {case: number for number, case in enumerate(cases.tolist())}
+                self._answers = {(case, 0): number for case, number in self._cases.items()}
                 self._case_of.extend(range(len(cases)))
                 self.broken.frombytes(bytes(8 * len(cases)))
                 return slice(len(cases))
@@ -491,11 +489,11 @@ class RunVerdicts:
     @property
     def case_hashes(self) -> Sequence[int]:
         """The hash of each case's id, in the order of the files."""
-        return self._cases.hashes
+        return list(self._cases)
 
     def find_case(self, digest: int) -> int | None:
         """The number of a case by the hash of its id."""
-        return self._cases.find_hash(digest)
+        return self._cases.get(digest)
 
     def broken_of(self, key: Key) -> int:
         """The rules that one answer breaks; 0 for an unknown one."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from formats.shared.item import Notes
 from formats.shared.stored import Stored, StoredCase
-from records.columns import AnswerNumbers
 from records.exports import harmless_cell
 from records.results import UNREADABLE, TestResult, why_unreadable
 from records.runs import scored_sections
@@ -87,15 +86,14 @@ class _Scores:
 
     def __init__(self, folder: Path, section: str) -> None:
         self._table = SectionTable(folder, section, scores_only=True)
-        self._numbers = AnswerNumbers()
-        for line in self._table.read():
-            self._numbers.append((line.case_id, line.repeat))
+        lines = enumerate(self._table.read())
+        self._numbers = {(line.case_id, line.repeat): number for number, line in lines}
         self.section, self.names = section, self._table.names
         self._columns = [self._table.raw(name) for name in self.names]
 
     def of(self, case_id: str, repeat: int) -> list[float | None]:
         """The scores of one result, in the order of ``names``."""
-        line = self._numbers.find((case_id, repeat))
+        line = self._numbers.get((case_id, repeat))
         if line is None:
             return [None] * len(self.names)
         values = (column[self._table.codes[line]] for column in self._columns)

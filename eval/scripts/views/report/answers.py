@@ -87,7 +87,7 @@ class RunAnswers:
             self._count_kinds(OWN_TEXTS)
 
     def __len__(self) -> int:
-        return len(self.verdicts.answers)
+        return len(self.verdicts.broken)
 
     def _count_kinds(self, section: str) -> None:
         """Note why scores are missing, and which responses ended otherwise than expected."""
@@ -269,7 +269,6 @@ def read_results(
     chosen, mapped = set(rows), read_maps_passages(folder)
     back.confidences = array("d", [nan]) * len(answers)
     back.answered = bytearray(len(answers))
-    verdicts.answers.rewind()
     failed: Counter[str] = Counter()
     examples: dict[str, str] = {}
     ids: dict[str, list[str]] = {}
