@@ -374,6 +374,14 @@ def test_repeats_and_lines_of_other_orders_are_put_together(tmp_path: Path) -> N
     assert names(found.reasons) == ["refused"]
 
 
+def test_a_line_that_is_there_twice_is_one_answer(tmp_path: Path) -> None:
+    lines = mrr_lines(a=1, b=0, c=1)
+    lines.insert(1, lines[0])
+    run = read_verdicts(write_run(tmp_path / "r", 5, {"retrieval": lines}))
+    assert [verdict.answers for verdict in run.verdicts()] == [1, 1, 1]
+    assert (run.counts().cases, run.counts().failing) == (3, 1)  # b has no gold
+
+
 def test_a_failed_call_is_no_response(tmp_path: Path) -> None:
     lines = [{"case_id": "a", "repeat": 0, "status": "failed", "scores": {"mrr": None}}]
     run = read_verdicts(write_run(tmp_path / "r", 5, {"retrieval": lines}))

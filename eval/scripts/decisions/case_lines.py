@@ -120,7 +120,6 @@ class CommittedVerdicts:
         """As the verdicts of a run, an answer for each case; none where there are none to give."""
         run = RunVerdicts(Ruling(self.ruling.case_rules, basis))
         bits = {rule.name: 1 << place for place, rule in enumerate(run.ruling.rules)}
-        run.begin()
         for case_id, end in self._ends.items() if not self.differs(basis) else ():
             run.number(hash(case_id), 0)
             run.broken[-1] = bits.get(end[1], 0) if end[0] == FAILS and len(end) > 1 else 0

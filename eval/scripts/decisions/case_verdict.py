@@ -409,30 +409,17 @@ class RunVerdicts:
         self.unknown: dict[int, int] = {}
         """By the number of a case, the bits of the rules on what no one knows of its answers."""
         self._reads_outcome = ruling.reads_outcome
-        self._last: int | None = None
-        self._begun = 0
         self._has_repeats = False
-
-    def begin(self) -> None:
-        """The lines of another section come now."""
-        self._last = None
-        self._begun += bool(self._answers) or not self._begun
 
     def number(self, case: int, repeat: int) -> int:
         """The number of an answer by the hash of its case's id and the number of its repeat; an
         unseen answer gets a new one."""
-        answer = None if self._begun == 1 else self._answers.get((case, repeat))
-        if answer is not None:
-            return answer
-        if case == self._last:
-            number = self._case_of[-1]
-        else:
-            number = self._cases.setdefault(case, len(self._cases))
-            self._last = case
-        self._case_of.append(number)
-        self.broken.append(0)
-        self._has_repeats = self._has_repeats or repeat > 0
-        return self._answers.setdefault((case, repeat), len(self.broken) - 1)
+        answer = self._answers.setdefault((case, repeat), len(self.broken))
+        if answer == len(self.broken):
+            self._case_of.append(self._cases.setdefault(case, len(self._cases)))
+            self.broken.append(0)
+            self._has_repeats = self._has_repeats or repeat > 0
+        return answer
 
     def find(self, key: Key) -> int | None:
         """The number of an answer; None for one that is not known."""
@@ -443,7 +430,6 @@ class RunVerdicts:
         numbers of all."""
         import numpy as np
 
-        self.begin()
         failed = np.fromiter(table.of_codes(operator.attrgetter("failed")), bool)
         bits = np.zeros(len(failed), "Q")
         bits[:] = self.ruling.broken_of_codes(table) or 0
@@ -468,8 +454,8 @@ class RunVerdicts:
         """The number of the answer of each line, new ones where they are first seen."""
         import numpy as np
 
-        cases, single = table.ids[table.line_cases], not table.repeats.any()
-        if single and not self._has_repeats:
+        cases = table.ids[table.line_cases]
+        if len(cases) == table.cases and not table.repeats.any() and not self._has_repeats:
             if np.array_equal(cases, np.fromiter(self._cases, np.int64, len(self._cases))):
                 return slice(len(cases))  # the usual: a section of the same answers
             if not len(self._cases):

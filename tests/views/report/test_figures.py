@@ -99,7 +99,6 @@ def verdicts_of(broken: list[int]) -> RunVerdicts:
         for n, (name, level) in enumerate((("a", FAIL), ("b", WARN), ("c", FAIL)))
     ]
     verdicts = RunVerdicts(Ruling(CaseRules(tuple(rules)), Basis()))
-    verdicts.begin()
     for n, bits in enumerate(broken):
         verdicts.broken[verdicts.number(n, 0)] = bits
     return verdicts
