@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import dataclass
+from multiprocessing import get_all_start_methods
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+import storage
 from ragmetrics.catalogue.metric import Metric
 from records.cases import TestCase
 from records.errors import Unreachable
@@ -113,3 +117,21 @@ def test_a_killed_process_is_one_sentence_and_nothing_is_written(run: Path) -> N
         "score with --jobs 1."
     )
     assert sorted(path.name for path in run.iterdir()) == ["results.jsonl"]
+
+
+@pytest.mark.parametrize("way", get_all_start_methods())
+def test_workers_of_every_kind_score(run: Path, way: str) -> None:
+    """Python 3.14 forks them from a server, whose child they are then."""
+    code = (
+        f"import multiprocessing, sys; multiprocessing.set_start_method({way!r});"
+        "import score_retrieval; sys.argv[0] = 'score_retrieval.py'; score_retrieval.main()"
+    )
+    words = ["--run", str(run), "--eval-set", str(run.parent / "set.jsonl"), "--jobs", "2"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words, "--quiet"],
+        cwd=Path(storage.__file__).parent,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert scores_file(run, "retrieval").read_bytes().count(b"\n") == 900 + 180  # a fifth is asked twice

@@ -7,7 +7,6 @@ import errno
 import os
 import signal
 import threading
-import time
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -74,6 +73,7 @@ from scorers.variation import stability, turn_loss
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from multiprocessing.connection import Connection
 
 _SCRATCH = ".scores."
 
@@ -282,10 +282,11 @@ def _scored_by(score_all: _ScoreAll, joined: Iterator[Joined], jobs: int) -> Ite
             yield cases, results, score_all(cases, results)
         return
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor  # slow to load
-    from multiprocessing import active_children
+    from multiprocessing import Pipe, active_children
 
     others = active_children()
-    with ProcessPoolExecutor(jobs, initializer=_begin, initargs=(score_all, os.getpid())) as pool:
+    ended, end = Pipe(duplex=False)
+    with ProcessPoolExecutor(jobs, initializer=_begin, initargs=(score_all, ended, end)) as pool:
         waiting: deque[tuple[Joined, Future[list[ScoreOutcome]]]] = deque()
         try:
             for block in joined:
@@ -314,20 +315,24 @@ _way: _ScoreAll
 """In a worker process: scores a block."""
 
 
-def _begin(score_all: _ScoreAll, parent: int) -> None:
-    """Begin a worker: the process that started it says what Ctrl+C means, and it ends with it."""
+def _begin(score_all: _ScoreAll, ended: Connection, end: Connection) -> None:
+    """Begin a worker: the process that started it says what Ctrl+C means, and it ends with it.
+
+    ``end``: held open by that process alone, so that ``ended`` can be read once it is gone.
+    """
     global _way
     _way = score_all
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    end.close()
+    threading.Thread(target=_end_with, args=(ended,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
+def _end_with(ended: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        ended.recv_bytes()
     os._exit(1)
 
 
