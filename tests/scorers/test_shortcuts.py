@@ -155,6 +155,15 @@ def test_results_out_of_order_are_told_apart(tmp_path: Path) -> None:
     assert [case.id for some, _ in joined for case in some] == ["a", "b", "c"]
 
 
+def test_results_without_a_case_are_reported_in_the_order_of_the_file(tmp_path: Path) -> None:
+    set_ = write(tmp_path / "s.jsonl", [{"id": "a", "question": "?"}])
+    names = [f"x{n}" for n in range(20)]
+    write(tmp_path / "results.jsonl", [{"test_case_id": name} for name in names])
+    problems: list[Problem] = []
+    assert list(Run(tmp_path, set_).sorted_answers(problems.append)) == []
+    assert [problem.message.split()[0] for problem in problems] == [f"'{name}'" for name in names]
+
+
 def test_an_id_that_comes_again_far_away_is_found(tmp_path: Path) -> None:
     rows = [{"id": f"q{n}", "question": "?" * 50} for n in range(3000)]
     rows += [{"id": "q7", "question": "again?"}]

@@ -109,7 +109,7 @@ class Run:
         blocks = iter_result_blocks(self.results, report, 0, None, whole(TestResult))
         for result in chain.from_iterable(blocks):
             by_case.setdefault(result.test_case_id, []).append(result)
-        for case_id in by_case.keys() - self.cases.keys():
+        for case_id in (case_id for case_id in by_case if case_id not in self.cases):
             message = (
                 f"{case_id!r} is not in {self.eval_set}; name the set that the run was asked with"
             )
