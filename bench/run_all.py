@@ -39,7 +39,7 @@ TINY = {
     "bench_browse": ["--cases", "50", "--rounds", "1", "--starts", "1", "--presses", "2"],
     "bench_compare": ["--cases", "60", "--rounds", "1"],
     "bench_embedding": ["--limit", "2", "--rounds", "1"],
-    "bench_goals": ["--part", "0.0001", "--rounds", "1", "--rows", "small,million,compare"],
+    "bench_goals": ["--part", "0.0001", "--rounds", "1", "--rows", "small,large,compare"],
     "bench_judge": [
         *("--concurrency", "2", "--latency", "5", "--seconds", "0.2"),
         *("--rounds", "1", "--verdicts", "20"),
