@@ -134,4 +134,5 @@ def test_workers_of_every_kind_score(run: Path, way: str) -> None:
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert scores_file(run, "retrieval").read_bytes().count(b"\n") == 900 + 180  # a fifth is asked twice
+    lines = scores_file(run, "retrieval").read_bytes().count(b"\n")
+    assert lines == 900 + 180  # a fifth is asked twice
