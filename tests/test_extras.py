@@ -299,6 +299,25 @@ def test_what_is_of_a_missing_extra_is_said_where_labelling_needs_it(
     assert {path: path.read_bytes() for path in judgements.iterdir()} == before
 
 
+def test_a_default_for_an_extra_that_is_missing_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"far": {"options": [f"{SCRIPT} --far-out", f"{SCRIPT} --far-in", "label_eval --port"]}}
+    monkeypatch.setattr(extras, "known_extras", lambda: known)
+    config = folder / "config.toml"
+    config.write_text("far_out = 3\nport = 1\nrun = 'r'\n")
+    monkeypatch.setenv("RAG_EVAL_CONFIG", str(config))
+    monkeypatch.setenv("RAG_EVAL_FAR_IN", "4")
+    needs = "this needs eval/extras/far, which this copy does not have."
+    code, output = run()
+    assert code == 0
+    assert output.splitlines()[:2] == [
+        f"{config}: far_out: not used; {needs}",
+        f"RAG_EVAL_FAR_IN: not used; {needs}",
+    ]
+    assert "port" not in output, "of another script"
+
+
 # -- the rules ----------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,22 @@ def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, A
         if isinstance(param, click.Option) and value is not None:
             _check_shape(f"{path}: {param.name}", param, value)
     return values
+
+
+def _unused(
+    script: str, values: Mapping[str, Any], params: Sequence[click.Parameter]
+) -> Iterator[str]:
+    """A sentence for each default of an option that an extra would add which this copy lacks."""
+    own = {param.name for param in params}
+    path = config_file()[0]
+    named = {key: f"{path}: {key}" for key in values}
+    prefix = "RAG_EVAL_"
+    named |= {key.removeprefix(prefix).lower(): key for key in os.environ if key.startswith(prefix)}
+    for key, where in named.items():
+        if key not in own:
+            option = f"{script} --{key.replace('_', '-')}"
+            if needs := extras.missing(extras.OPTIONS, option):
+                yield f"{where}: not used; {needs}."
 
 
 def _check_shape(where: str, param: click.Option, value: Any) -> None:
@@ -216,7 +232,10 @@ class Command(click.Command):
         if self.added is None:
             self.added = AddedOptions(_script_of(self.callback).stem, self.params)
             self.params = [*self.params, *self.added.params]
-        extra.setdefault("default_map", settings(script, self.params))
+        values = settings(script, self.params)
+        for sentence in _unused(_script_of(self.callback).stem, values, self.params):
+            say(sentence)
+        extra.setdefault("default_map", values)
         return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
