@@ -622,6 +622,8 @@ def main() -> None:
         seeds = Path(name)
         prepare(seeds)
         chosen = [reader for reader in readers(seeds) if options.only in reader.name]
+        if not chosen:
+            parser.error(f"--only {options.only}: no reader of this copy has this in its name")
         for number in range(options.files):
             if time.monotonic() > end:
                 break

@@ -63,6 +63,8 @@ def main() -> None:
     options = parser.parse_args()
     sizes: dict[str, list[str]] = TINY if options.tiny else QUICK if options.quick else {}
     names = [*sorted(path.stem for path in HERE.glob("bench_*.py")), *VALIDATIONS]
+    if not (HERE.parent / "eval" / "extras" / "batch").is_dir():
+        names.remove("bench_batch")  # it measures an option of that folder
     if options.only and options.only not in names:
         parser.error(f"--only {options.only}: there are {', '.join(names)}")
     # measured is the toolkit, not what somebody has set up for it
