@@ -24,7 +24,7 @@ from records.lines import (
     iter_blocks,
     lines_at,
     parse_object,
-    parts_within,
+    readable_parts,
     repeat_keys,
 )
 from records.shards import Address, holds
@@ -373,20 +373,14 @@ _NOT_NULL = (
 """With the two above, all that check_case looks at besides grades, which JSON keeps finite."""
 
 
-def iter_cases(
-    path: Path,
-    report: Report,
-    labels: Labels | None = None,
-    start: int = 0,
-    end: int | None = None,
-) -> Iterator[TestCase]:
+def iter_cases(path: Path, report: Report, labels: Labels | None = None) -> Iterator[TestCase]:
     """The cases of a set, one at a time; lines with problems are reported and left out.
 
     Of a repeated id, which is reported at the end, every case is given.
     """
     decode = whole(TestCase)
     hashes = array("q")
-    return chain.from_iterable(iter_case_blocks(path, report, labels, start, end, decode, hashes))
+    return chain.from_iterable(iter_case_blocks(path, report, labels, decode, hashes))
 
 
 def tells_places(path: Path) -> bool:
@@ -398,8 +392,6 @@ def iter_case_blocks(
     path: Path,
     report: Report,
     labels: Labels | None,
-    start: int,
-    end: int | None,
     decode: Decode[TestCase],
     hashes: array[int],
 ) -> Iterator[list[TestCase]]:
@@ -411,7 +403,7 @@ def iter_case_blocks(
     """
     blank = True
     order = TurnOrder()
-    for block in iter_blocks(path, start, end):
+    for block in iter_blocks(path):
         blank = blank and block.data.isspace()
         cases = None if labels else _sound_cases(block, decode)
         if cases is None:
@@ -425,10 +417,10 @@ def iter_case_blocks(
             order.leave()
         yield cases
     if recurs(hashes):
-        _report_repeats(path, report, hashes, start, end)
+        _report_repeats(path, report, hashes)
     if order.problems:
-        _report_turns(path, report, labels or {}, start, end)
-    if blank and start == 0 and end is None:
+        _report_turns(path, report, labels or {})
+    if blank:
         report(Problem(str(path), None, "", "contains no cases; write one JSON object a line"))
 
 
@@ -471,19 +463,13 @@ def recurs(*hashes: array[int]) -> bool:
     return False
 
 
-def _report_repeats(
-    path: Path,
-    report: Report,
-    hashes: array[int],
-    start: int,
-    end: int | None,
-) -> None:
+def _report_repeats(path: Path, report: Report, hashes: array[int]) -> None:
     """Report each line whose id an earlier line has, among the ids whose hash recurs."""
     recurring = {value for value, times in Counter(hashes).items() if times > 1}
     first: dict[str, tuple[Address, int]] = {}
-    for part, low, high in parts_within(path, start, end):
+    for part, size in readable_parts(path):
         address = part.address
-        for number, line in lines_at(address, ignore, low, None if high < 0 else high):
+        for number, line in lines_at(address, ignore, 0, size):
             identity = canonical(parse_object(address, number, line, ignore) or {}).get("id")
             if not isinstance(identity, str) or hash(identity) not in recurring:
                 continue
@@ -495,12 +481,12 @@ def _report_repeats(
                 report(Problem(str(address), number, "id", message))
 
 
-def _report_turns(path: Path, report: Report, labels: Labels, start: int, end: int | None) -> None:
+def _report_turns(path: Path, report: Report, labels: Labels) -> None:
     """Report each turn that does not stand behind the one before it, with its line."""
     order = TurnOrder()
-    for part, low, high in parts_within(path, start, end):
+    for part, size in readable_parts(path):
         address = part.address
-        for number, line in lines_at(address, ignore, low, None if high < 0 else high):
+        for number, line in lines_at(address, ignore, 0, size):
             raw = canonical(parse_object(address, number, line, ignore) or {})
             group = raw.get("group", labels.get(str(raw.get("id")), {}).get("group"))
             order.add(raw.get("conversation"), raw.get("turn"), group)

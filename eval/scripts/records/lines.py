@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 import orjson
 
 from records.errors import Problem, StorageError
-from records.shards import Address, Part, open_address, within
+from records.shards import Address, Part, open_address, sized_parts
 
 MAX_LINE = 4 * 1024 * 1024
 """Bytes of one line. A case is a question with its labels; more is a mistake or an attack."""
@@ -44,22 +44,16 @@ class Block(NamedTuple):
 
 
 def iter_lines(
-    path: Path,
-    report: Report,
-    start: int = 0,
-    end: int | None = None,
-    limit: int | None = MAX_LINE,
-    lines: int = 0,
+    path: Path, report: Report, limit: int | None = MAX_LINE
 ) -> Iterator[tuple[int, bytes]]:
-    """Non-blank lines of a JSONL file between two byte offsets, with ``lines`` lines before.
+    """Non-blank lines of a JSONL file, each with its number.
 
     Of a folder of parts the lines are counted in each part. Byte order mark, CRLF and lines over
     ``limit`` bytes are reported: the first two would give the same cases another hash on another
     machine.
     """
-    for part, low, high in parts_within(path, start, end):
-        last = None if high < 0 else high
-        yield from lines_at(part.address, report, low, last, limit, lines)
+    for part, size in readable_parts(path):
+        yield from lines_at(part.address, report, 0, size, limit)
 
 
 def lines_at(
@@ -70,7 +64,7 @@ def lines_at(
     limit: int | None = MAX_LINE,
     lines: int = 0,
 ) -> Iterator[tuple[int, bytes]]:
-    """The same of one file."""
+    """The same of one file between two byte offsets, with ``lines`` lines before."""
     file = _opened(address)
     name = str(address)
     crlf = start > 0 and lines > 0 and _has_crlf(address, start)
@@ -97,10 +91,10 @@ def lines_at(
                 yield number, line
 
 
-def parts_within(path: Path, start: int, end: int | None) -> Iterator[tuple[Part, int, int]]:
-    """As ``within``, but raises StorageError for an unreadable part."""
+def readable_parts(path: Path) -> Iterator[tuple[Part, int | None]]:
+    """As ``sized_parts``, but raises StorageError for an unreadable part."""
     try:
-        yield from within(path, start, end)
+        yield from sized_parts(path)
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
@@ -115,7 +109,7 @@ def _opened(address: Address) -> BinaryIO:
 
 def _has_crlf(address: Address, end: int) -> bool:
     """True when a line before ``end`` ends with CRLF: it is reported once a file."""
-    return any(b"\r\n" in block.data for block in _blocks_at(address, 0, end))
+    return any(b"\r\n" in block.data for block in _blocks_at(address, end))
 
 
 def _too_deep() -> orjson.JSONDecodeError:
@@ -221,19 +215,18 @@ def parse_object(path: Address, number: int, line: bytes, report: Report) -> dic
     return raw
 
 
-def iter_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[Block]:
-    """Whole lines between two offsets in blocks of about 16 kB.
+def iter_blocks(path: Path) -> Iterator[Block]:
+    """Whole lines in blocks of about 16 kB.
 
     Small blocks keep what is decoded from them in the processor's cache: 1 MB takes twice as long.
     """
-    for part, low, high in parts_within(path, start, end):
-        yield from _blocks_at(part.address, low, None if high < 0 else high)
+    for part, size in readable_parts(path):
+        yield from _blocks_at(part.address, size)
 
 
-def _blocks_at(address: Address, start: int, end: int | None) -> Iterator[Block]:
-    before = 0
+def _blocks_at(address: Address, end: int | None) -> Iterator[Block]:
+    start = before = 0
     with _opened(address) as file:
-        file.seek(start)
         while start != end:
             data = file.read(_BLOCK if end is None else min(_BLOCK, end - start))
             data += file.readline() if data[-1:] != b"\n" else b""

@@ -490,18 +490,16 @@ class _Retrieved(msgspec.Struct):
 _decode_retrieved = msgspec.json.Decoder(_Retrieved).decode
 
 
-def iter_results(
-    path: Path, report: Report | None = None, start: int = 0, end: int | None = None
-) -> Iterator[TestResult]:
+def iter_results(path: Path, report: Report | None = None) -> Iterator[TestResult]:
     """Results one line at a time, never the whole file in memory.
 
     Lines that are no result are passed to ``report``; without it, the first one raises.
     """
-    return chain.from_iterable(iter_result_blocks(path, report, start, end, whole(TestResult)))
+    return chain.from_iterable(iter_result_blocks(path, report, whole(TestResult)))
 
 
 def iter_result_blocks(
-    path: Path, report: Report | None, start: int, end: int | None, decode: Decode[TestResult]
+    path: Path, report: Report | None, decode: Decode[TestResult]
 ) -> Iterator[list[TestResult]]:
     """The same in lists of neighbours, a block of the file each."""
 
@@ -510,7 +508,7 @@ def iter_result_blocks(
             raise StorageError.from_problems([problem])
         report(problem)
 
-    for block in iter_blocks(path, start, end):
+    for block in iter_blocks(path):
         try:
             results = decode(block.lines)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

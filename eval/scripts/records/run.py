@@ -72,7 +72,7 @@ class Run:
         report = self.problems.append
         labels, places = read_labels(self._labels_dir, report, self.eval_set)
         decode = Lean(TestCase) if self._lean else whole(TestCase)
-        blocks = iter_case_blocks(self.eval_set, report, labels, 0, None, decode, array("q"))
+        blocks = iter_case_blocks(self.eval_set, report, labels, decode, array("q"))
         cases = {case.id: case for case in chain.from_iterable(blocks)}
         if labels and not self.problems:
             self.problems += unknown_labels(labels, places, self.eval_set, set(cases))
@@ -88,7 +88,7 @@ class Run:
         places = dict(zip(self.cases, range(len(cases)), strict=True))
         decode = Lean(TestResult) if self._lean else whole(TestResult)
         done = 0
-        for results in _whole_cases(iter_result_blocks(self.results, report, 0, None, decode)):
+        for results in _whole_cases(iter_result_blocks(self.results, report, decode)):
             order = [places.get(result.test_case_id, -1) for result in results]
             if order[0] < done or any(map(gt, order, order[1:])):
                 raise OutOfOrderError
@@ -106,7 +106,7 @@ class Run:
         A result whose case the set does not have is reported.
         """
         by_case: dict[str, list[TestResult]] = {}
-        blocks = iter_result_blocks(self.results, report, 0, None, whole(TestResult))
+        blocks = iter_result_blocks(self.results, report, whole(TestResult))
         for result in chain.from_iterable(blocks):
             by_case.setdefault(result.test_case_id, []).append(result)
         for case_id in (case_id for case_id in by_case if case_id not in self.cases):

@@ -164,18 +164,14 @@ def changed_at(path: Path) -> tuple[int, int]:
     return stat.st_mtime_ns, stat.st_size if not path.is_dir() else size_of(path)
 
 
-def within(path: Path, start: int = 0, end: int | None = None) -> Iterator[tuple[Part, int, int]]:
-    """Each part with bytes between two offsets of the whole, and between which offsets of its own.
-
-    Of a file that grows, its end is not known: then the last is -1.
-    """
+def sized_parts(path: Path) -> Iterator[tuple[Part, int | None]]:
+    """Each part that has bytes, and how many; None of a file, which may grow."""
     if not path.is_dir():
-        yield Part(path, 0, -1), start, -1 if end is None else end
+        yield Part(path, 0, -1), None
         return
     for part in parts_of(path):
-        low, high = max(start, part.start), min(part.end if end is None else end, part.end)
-        if low < high:
-            yield part, low - part.start, high - part.start
+        if part.start < part.end:
+            yield part, part.end - part.start
 
 
 class _JoinedParts(io.RawIOBase):
