@@ -13,7 +13,7 @@ from tests.sources import SCRIPTS, SCRIPTS_DIR
 
 ROOT = SCRIPTS_DIR.parents[1]
 EXTRAS = sorted(path.parent.name for path in (ROOT / "eval" / "extras").glob("*/extra.py"))
-LEFT_OUT = (".*", "__pycache__", "results", "cache", "data")
+LEFT_OUT = (".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "results", "cache", "data")
 """What a copy needs not: environments and caches, runs, data that a benchmark fetched."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
@@ -21,14 +21,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of the toolkit, of what is in git and of what is new."""
+    """A copy of the toolkit."""
     target = tmp_path / "toolkit"
     shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    for name in (".gitignore", ".ci"):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target / name)
-        elif (ROOT / name).exists():
-            shutil.copy2(ROOT / name, target / name)
     return target
 
 

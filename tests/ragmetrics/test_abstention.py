@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +22,9 @@ from ragmetrics.abstention import (
     rates,
 )
 from ragmetrics.claims import extract
+from ragmetrics.text.plain import plain
 from ragmetrics.text.refusals import _may_decline, _phrases_of
-from ragmetrics.text.words import clean, fold
+from ragmetrics.text.words import fold
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,13 @@ def test_one_case() -> None:
 def test_any_text_has_a_state(text: str) -> None:
     found = detect(text)
     assert found.state in ("abstained", "answered", "empty")
-    assert (found.state == "empty") == (not clean(text).strip())
+    shown = [char for char in plain(text).text if unicodedata.category(char)[0] not in "ZC"]
+    assert (found.state == "empty") == (not shown)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "<b></b>", "<A>", "<think>Hm.</think>", "\u200b"])
+def test_an_answer_that_shows_nothing_is_empty(text: str) -> None:
+    assert detect(text).state == "empty"
 
 
 # Written for this test, language by language: two refusals, a statement of lack, and two answers

@@ -7,6 +7,7 @@ passages say so.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -87,7 +88,7 @@ def _of_the_answer(read: PlainText, detection: Detection) -> Detection:
 
 
 def _decide(text: str, question: str, supported_after: int | None = None) -> Detection:
-    if not text.strip():
+    if all(unicodedata.category(char)[0] in "ZC" for char in text):  # blanks and invisible ones
         return Detection("empty")
     sentence_units = [unit for unit in units(text) if unit.kind in ("prose", "item", "stem")]
     own_words = without_quotes(text)
