@@ -156,6 +156,11 @@ def collecting(
     StorageError when the options do not say who judges.
     """
     _refuse_panel(judge_options, "--batch-out")
+    if judge_options.by_rules:
+        raise JudgeError(
+            "--batch-out: the local judge works here and needs no batch files; leave the option "
+            "out, or name another judge with --judge."
+        )
     pin = JudgePin(judge_options.revision, judge_options.file, judge_options.unpinned)
     identity, capabilities = declared(
         provider, judge_options.server, judge_options.model, pin, judge_options.mode

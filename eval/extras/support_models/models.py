@@ -15,12 +15,17 @@ from typing import Any, NamedTuple
 
 from clients.embedder import folder_hash, hide_progress, holds_model, model_config, offline, whole
 from ragmetrics.claims import AnswerClaim, bare
+from records.errors import StorageError
 from records.files import read_toml
 from scorers.contract import CannotRun
 
 REMEDY = "run `make setup LIGHT=0`, or leave --support-model out"
 
 GUIDE = "see eval/extras/support_models/README.md"
+
+_NO_MODEL = (
+    f"{{}}: has no config.json; name a folder with the weights of a fact-checking model ({GUIDE})."
+)
 
 BATCH = 8
 """Windows that a model reads at once."""
@@ -85,8 +90,15 @@ class LocalSupportModel:
 
 
 def hand_in(own: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The value for the core's scorer of claims: what loads the model, once claims are scored."""
-    return {"support_model": partial(support_model, own["support_model"])}
+    """The value for the core's scorer of claims: what loads the model, once claims are scored.
+
+    Raises StorageError when the folder holds no model: a slip of the one who names it, which no
+    section's "cannot run" may hide.
+    """
+    folder = own["support_model"]
+    if not holds_model(folder):
+        raise StorageError(_NO_MODEL.format(folder))
+    return {"support_model": partial(support_model, folder)}
 
 
 def support_model(folder: Path) -> LocalSupportModel:
@@ -97,10 +109,7 @@ def support_model(folder: Path) -> LocalSupportModel:
             fit.
     """
     if not holds_model(folder):
-        raise SupportModelUnavailable(
-            f"{folder}: has no config.json; name a folder with the weights of a fact-checking "
-            f"model ({GUIDE})."
-        )
+        raise SupportModelUnavailable(_NO_MODEL.format(folder))
     form = _form(folder)
     _load(folder, form)
     return LocalSupportModel(folder, f"{folder.resolve().name}@{folder_hash(folder)}", form)

@@ -101,3 +101,11 @@ def test_a_panel_is_asked_online(run: JudgedRun, tmp_path: Path) -> None:
     done = run.call("--judge", str(tmp_path / "two.toml"), "--batch-out", str(tmp_path / "out"))
     assert done.exit_code == 2
     assert "a panel is asked online" in done.output
+
+
+def test_the_local_judge_needs_no_batch_files(run: JudgedRun, tmp_path: Path) -> None:
+    run.write()
+    done = run.call("--judge", "local", "--batch-out", str(tmp_path / "out"))
+    assert done.exit_code == 2
+    assert "needs no batch files; leave the option out" in done.output
+    assert not (tmp_path / "out").exists()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import eval_suite
 from records.metrics import load_metrics
 from score_groundedness import main
 from storage import RetrievedChunk, TestResult
@@ -107,9 +108,11 @@ def test_a_support_model_reaches_the_section_of_claims(
     suite: Any, write: Any, finished: Any, always_supports: Path
 ) -> None:
     write()
-    found = suite("--sections", "groundedness", "--support-model", "no/such/folder")
-    assert found["perspectives"]["groundedness"]["status"] == "cannot run"
-    assert "has no config.json" in found["perspectives"]["groundedness"]["reason"]
+    before = (finished.run / "metrics.json").exists()
+    done = finished.score(eval_suite.main, "--support-model", "no/such/folder")
+    assert done.exit_code == 2
+    assert "has no config.json" in done.stderr
+    assert (finished.run / "metrics.json").exists() == before  # refused before any section
     suite("--sections", "groundedness", "--support-model", str(always_supports))
     header = load_metrics(finished.run / "metrics.json")["sections"]["groundedness"]
     assert header["options"]["support_model"].startswith(f"{always_supports.name}@")
