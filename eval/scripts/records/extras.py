@@ -30,6 +30,7 @@ KNOWN_EXTRAS = Path(__file__).with_name("known_extras.toml")
 
 OPTIONS, FORMATS, FILES = "options", "formats", "files"
 LABEL_ACTIONS, LABEL_ORDERS = "label_actions", "label_orders"
+BLOCKS = "blocks"
 
 KINDS = {
     OPTIONS: "script of the core: module with its OPTIONS and the function `run`",
@@ -38,6 +39,8 @@ KINDS = {
     LABEL_ACTIONS: "action of the labelling screen: its labeller.added.AddedAction",
     LABEL_ORDERS: "order of the questions to label: function of the cases and the folder of "
     "judgements, which gives each case a priority",
+    BLOCKS: "section of a run's report: function of the runs (the reported one last, before it its "
+    "baseline) that gives its blocks, a heading first; none where it has nothing to say",
 }
 """What an extra can add: the constant of its ``extra.py``, in capitals there, and what it maps."""
 

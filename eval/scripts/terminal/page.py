@@ -348,21 +348,22 @@ def print_blocks(console: Console, blocks: Iterable[Block], *, every: bool = Fal
 def _print_block(console: Console, block: Block, every: bool) -> None:
     if isinstance(block, Heading):
         _say(console, "")
-        _say(console, _text(block.words), block.tone, bold=block.tone is not None)
+        _say(console, plain_words(block.words), block.tone, bold=block.tone is not None)
     elif isinstance(block, Prose):
-        _say(console, _text(block.words), block.tone, indent=block.item)
+        _say(console, plain_words(block.words), block.tone, indent=block.item)
     elif isinstance(block, Conclusion):
         _say(console, "")
-        _say(console, _text(block.words), block.tone, bold=True)
+        _say(console, plain_words(block.words), block.tone, bold=True)
         for line in block.more:
-            _say(console, _text(line.words), line.tone)
+            _say(console, plain_words(line.words), line.tone)
     elif isinstance(block, Quotation):
         _say(console, f"{block.name}: {block.text}", indent=1)
     elif isinstance(block, DataTable) and block.rows:
         _print_table(console, block, every)
 
 
-def _text(words: Words) -> str:
+def plain_words(words: Words) -> str:
+    """Words as text; a case is its id."""
     parts = words if isinstance(words, tuple) else (words,)
     return "".join(part if isinstance(part, str) else part.text for part in parts)
 

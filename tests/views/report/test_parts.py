@@ -202,7 +202,7 @@ def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -
 
 def test_the_json_is_the_typed_report_and_no_field_is_lost(made: Any) -> None:
     report = json.loads(made.text("json"))
-    absent = {"sweep", "conversations", "unreadable"}  # the run has none of them
+    absent = {"sweep", "conversations", "unreadable", "of_extras"}  # the run has none of them
     assert set(report) == set(RunReport.__struct_fields__) - absent
     assert set(report["verdict"]) == set(TargetsVerdict.__struct_fields__)
     assert {"from", "to"} <= set(report["first_relevant"]["bins"][0])

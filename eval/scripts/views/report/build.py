@@ -23,6 +23,7 @@ from decisions.primary import primary_names, usable_names
 from decisions.rows import Comparison
 from decisions.slices import Embed, common_slices
 from ragmetrics.catalogue import right_metrics
+from records import extras
 from records.asked import missing_remark, unreadable_remark
 from records.cases import TestCase
 from records.errors import StorageError
@@ -36,6 +37,7 @@ from records.runs import METRICS, SLICES, VERDICTS, VERSION
 from records.scores import OWN_TEXTS
 from records.targets import TARGETS, Target
 from records.verdicts import judge_of
+from terminal.page import Block
 from views.case import Said, case_of
 from views.case_files import first_answers, read_asked
 from views.report import figures
@@ -205,9 +207,19 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         case_list=cases.part(listed, read.questions),
         evidence_path=read_paths(tables, *where, ruling),
         latency_before=latency_of(options.baseline),
+        of_extras=_of_extras(tables) or UNSET,
         conversations=conversations(in_full.listed) or UNSET,
         sweep=sweep_part(folder),
     )
+
+
+def _of_extras(runs: Sequence[Run]) -> dict[str, list[Block]]:
+    """The blocks that extras add to the report of the last of some runs, by their keys."""
+    added = {
+        key: list(extra.load(reference)(runs))
+        for extra, key, reference in extras.added(extras.BLOCKS)
+    }
+    return {key: blocks for key, blocks in added.items() if blocks}
 
 
 def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:

@@ -378,7 +378,15 @@ class RunReport(ReportPart, frozen=True):
     case_list: CaseTable
     evidence_path: Sequence[RunPath] = ()
     latency_before: Sequence[StageLatency] = ()
+    of_extras: Mapping[str, Sequence[Any]] | UnsetType = UNSET
+    """Blocks that extras add, by the key of each, a heading first."""
     conversations: Sequence[ReportConversation] | UnsetType = UNSET
     sweep: SweepTable | UnsetType = UNSET
     unreadable: int | UnsetType = UNSET
     """Answers that could not be read."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields by name, without the blocks of extras, which are no data."""
+        data = super().to_dict()
+        data.pop("of_extras", None)
+        return data

@@ -29,6 +29,7 @@ from terminal.page import (
     number,
     percent,
     plain_table,
+    plain_words,
     term_column,
 )
 from views.report import words
@@ -87,6 +88,8 @@ def sections(report: RunReport, *, page: bool) -> Iterator[Section]:
     if report.sweep is not UNSET:
         title = f"Sweep {one_line(report.sweep.sweep_id)}"
         yield Section("sweep", title, [*_sweep(report)], screen=False)
+    for key, (heading, *blocks) in (report.of_extras or {}).items():
+        yield Section(key, plain_words(heading.words), blocks, screen=False)
     if not page:
         yield Section("diagnosis", "Diagnosis", [*_diagnosis(report)])
         yield Section("metrics", "Metrics", [*_metrics(report)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -88,11 +88,14 @@ NO_SCORES = "No scores of single answers are there."
 NO_RANKS = "No answer with both passages and gold was read."
 
 
-def contents(report: RunReport, sections: Collection[str]) -> list[tuple[str, str]]:
+def contents(report: RunReport, sections: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The sections that this report has; ``sections``: those made of blocks."""
     drawn = {"cases", "diagnosis", "metrics", "worst", *sections}
     drawn |= {"conversations"} if report.conversations is not UNSET else set()
-    return [entry for entry in CONTENTS if entry[0] in drawn]
+    added = ((key, sections[key].title) for key in report.of_extras or ())
+    entries = [entry for entry in CONTENTS if entry[0] in drawn]
+    at = next(n for n, entry in enumerate(entries) if entry[0] == "diagnosis")
+    return [*entries[:at], *added, *entries[at:]]
 
 
 def count(n: int) -> str:
