@@ -55,7 +55,7 @@ SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)lab
 UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge pairs ci gate compare sweep report track watch browse \
+.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge pairs ci gate compare sweep report track browse \
   label label-verdicts calibrate init import export judge-demo \
   test test-all static check format golden bench pictures interop docs docs-check lock clean
 
@@ -146,9 +146,6 @@ browse: setup ## look through runs and cases in the terminal: make browse ARGS="
 
 ci: setup ## ask the bot a small fixed part of the set; fail when a gate of eval/gates.toml is missed
 	$(PY) $(SCRIPTS)/eval_suite.py --api-url "$$API" --suite smoke --gates eval/gates.toml $(ARGS)
-
-watch: setup ## production through its traces: make watch FROM=traces ARGS="--reference 2026-03-02..2026-04-26"
-	$(PY) $(SCRIPTS)/watch_traces.py $$FROM $(ARGS)
 
 ## Label, exchange
 label: setup ## label gold supports in the terminal (API=demo starts the embedded bot)

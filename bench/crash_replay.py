@@ -344,42 +344,6 @@ class Label(Played):
         return "" if whole == CASES else "another set"
 
 
-class Watch(Played):
-    name, script, at_stake = "watch", "watch_traces", "none"
-
-    def __init__(self, world: World) -> None:
-        from bench_watch import append
-
-        super().__init__(world)
-        (world.folder / "traces").mkdir()
-        append(world.folder / "traces" / "spans.jsonl", 1.0, 0)
-        self._expected: dict[str, Any] = {}
-
-    def words(self, root: Path) -> list[str]:
-        index = str(root / "index.sqlite")
-        return [str(self.world.folder / "traces"), "--index", index, "--json", "--quiet", "0"]
-
-    def _look(self, root: Path) -> tuple[int, dict[str, Any], str]:
-        code, told = self.again(root)
-        try:
-            look = json.loads(told)
-        except ValueError:
-            return code or 1, {}, told
-        for name in ("read", "index"):  # what this look had to read, and where it is kept
-            look.pop(name, None)
-        return code, look, told
-
-    def goes_on(self, root: Path, tree: Tree) -> str:
-        if not self._expected:
-            whole = root.with_name("whole")
-            whole.mkdir()
-            self._expected = self._look(whole)[1]
-        code, look, told = self._look(root)
-        if code:
-            return f"exit {code}: {told[-300:]}"
-        return "" if look == self._expected else "other figures"
-
-
 class Split(Played):
     name, script = "split", "convert_data"
     at_stake = r"r/(results\.jsonl|results/part-.*)"
@@ -414,7 +378,7 @@ class Join(Split):
         return [*words, "--eval-set", str(root / "set"), "--output", str(root / "set.jsonl")]
 
 
-PLAYS = (Run, RunParts, Judge, Label, Watch, Split, Join)
+PLAYS = (Run, RunParts, Judge, Label, Split, Join)
 
 
 def results_in(folder: Path) -> dict[str, str | None]:

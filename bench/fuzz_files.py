@@ -498,15 +498,6 @@ def readers(seeds: Path) -> list[Reader]:
         "{folder}/settings/answer.json",
         "--dry-run",
     )
-    add(
-        "traces",
-        "otel/spans.json",
-        "otel",
-        "watch_traces",
-        "{folder}/otel",
-        "--index",
-        "{folder}/index",
-    )
     return found
 
 

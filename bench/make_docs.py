@@ -70,7 +70,6 @@ GUIDES = (
     ("../EVAL.md", "How to evaluate", "the way of working, the main numbers in words, glossary"),
     ("metrics.md", "Every number", "definitions, matching, intervals, slices, languages"),
     ("decisions.md", "Decisions", "comparing, stopping early, grids, gates, history"),
-    ("alarm.md", "Watching production", "traces, alarms, canaries"),
     ("labelling.md", "How to label", "what counts, all keys"),
     ("judging.md", "Judges", "servers, files, rubrics, pairs, panels, calibration"),
     ("file-formats.md", "File formats", "every file that is read or written"),

@@ -82,7 +82,7 @@ def in_turn(
 
 
 def median(runs: Sequence[Measured], what: str) -> float:
-    return statistics.median(getattr(run, what) for run in runs)
+    return float(statistics.median(getattr(run, what) for run in runs))
 
 
 def say(text: str) -> None:

@@ -17,12 +17,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 VALIDATIONS = (
     *("crash_replay", "validate_claims", "validate_decisions", "validate_sequential"),
-    *("validate_turns", "validate_watch"),
+    "validate_turns",
 )
 """Simulations of what labels, verdicts and early looks are worth, and of runs that are killed; no
 small size tells anything."""
 QUICK = {
-    "bench_batch": ["--requests", "6000"],
     "bench_browse": ["--cases", "10000", "--rounds", "3"],
     "bench_compare": ["--cases", "1000", "--rounds", "2"],
     "bench_score_retrieval": ["--cases", "1000,10000", "--rounds", "3"],
@@ -32,10 +31,8 @@ QUICK = {
     "bench_judge": ["--concurrency", "32", "--seconds", "2", "--rounds", "2"],
     "bench_limits": ["--tiny"],
     "bench_start": ["--rounds", "3"],
-    "bench_watch": ["--mb", "100", "--kills", "5"],
 }
 TINY = {
-    "bench_batch": ["--tiny"],
     "bench_browse": ["--cases", "50", "--rounds", "1", "--starts", "1", "--presses", "2"],
     "bench_compare": ["--cases", "60", "--rounds", "1"],
     "bench_embedding": ["--limit", "2", "--rounds", "1"],
@@ -49,7 +46,6 @@ TINY = {
     "bench_report": ["--cases", "20", "--chunks", "3", "--rounds", "1"],
     "bench_run_eval": ["--concurrency", "2", "--latency", "5", "--seconds", "0.2", "--rounds", "1"],
     "bench_score_retrieval": ["--cases", "30", "--chunks", "5", "--rounds", "1"],
-    "bench_watch": ["--tiny"],
     "bench_start": ["--scripts", "gate_run,score_retrieval", "--rounds", "1"],
     **{name: ["--tiny"] for name in VALIDATIONS},
 }
@@ -62,9 +58,8 @@ def main() -> None:
     parser.add_argument("--only", metavar="NAME", help="one of them, such as bench_report")
     options = parser.parse_args()
     sizes: dict[str, list[str]] = TINY if options.tiny else QUICK if options.quick else {}
-    names = [*sorted(path.stem for path in HERE.glob("bench_*.py")), *VALIDATIONS]
-    if not (HERE.parent / "eval" / "extras" / "batch").is_dir():
-        names.remove("bench_batch")  # it measures an option of that folder
+    of_extras = {path.stem: path for path in sorted(HERE.parent.glob("eval/extras/*/bench/*.py"))}
+    names = [*sorted(path.stem for path in HERE.glob("bench_*.py")), *VALIDATIONS, *of_extras]
     if options.only and options.only not in names:
         parser.error(f"--only {options.only}: there are {', '.join(names)}")
     # measured is the toolkit, not what somebody has set up for it
@@ -74,10 +69,14 @@ def main() -> None:
         env["RAG_EVAL_DATA"] = os.environ["RAG_EVAL_DATA"]
     failed = []
     if options.quick:
-        names = [name for name in names if name not in VALIDATIONS]
+        names = [
+            name for name in names if not name.startswith("validate") and name not in VALIDATIONS
+        ]
     for name in [options.only] if options.only else names:
         print(f"\n# {name}", flush=True)
-        words = [sys.executable, str(HERE / f"{name}.py"), *sizes.get(name, [])]
+        file = of_extras.get(name, HERE / f"{name}.py")
+        size = ["--tiny"] if options.tiny else ["--quick"] if options.quick else []
+        words = [sys.executable, str(file), *(size if name in of_extras else sizes.get(name, []))]
         if subprocess.run(words, env=env).returncode:
             failed.append(name)
     if failed:

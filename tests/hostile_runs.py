@@ -74,7 +74,6 @@ def make_runs(folder: Path) -> None:
                 TestResult(f"q{n}", f"Where is {n}?", answer=answer, retrieved=[chunk])
             )
         writer.finish(f"q{n}" for n in range(CASES))
-    (folder / "traces").mkdir()
 
 
 def scoring(folder: Path) -> list[Job]:
@@ -117,10 +116,6 @@ def calls(folder: Path) -> dict[str, list[str]]:
         "report_run": [*runs, *base],
         "report_run, as baseline": [*runs, "--run", "new", "--baseline", "base"],
         "track_metrics": ["--source", "runs", *runs],
-        "watch_traces": [
-            *(f"{folder}/traces", "--index", f"{folder}/index.sqlite"),
-            *("--canaries", f"{folder}/results"),
-        ],
         "judge_answers": [*whole, *cache],
         "judge_answers, again": [*whole, *cache, "--rescore"],
         "judge_pairs": [*runs, "--run", "new", "--base", "base", "--rescore", *cache],
@@ -386,5 +381,5 @@ def _call(command: Any, name: str, words: list[str], folder: str, out: int, err:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "eval" / "scripts"))
+    sys.path[:0] = [str(ROOT / "eval" / "scripts"), str(ROOT / "eval")]
     _main(json.load(sys.stdin))

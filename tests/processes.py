@@ -22,7 +22,7 @@ def call_script(
             list(words),
             input=typed,
             env={"COLUMNS": "80", "RAG_EVAL_DATA": ""} | environment,  # a test names its data
-            prog_name=f"{name}.py",
+            prog_name=f"{name.rpartition('.')[2]}.py",
         )
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception

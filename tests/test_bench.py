@@ -18,7 +18,7 @@ NAMES = [
     "validate_decisions",
     "validate_sequential",
     "validate_turns",
-    "validate_watch",
+    *sorted(path.stem for path in BENCH.parent.glob("eval/extras/*/bench/*.py")),
 ]
 PEERS = {
     "ir_measures": "bench_score_retrieval",

@@ -32,7 +32,7 @@ from records.errors import StorageError
 
 ROOT = SCRIPTS_DIR.parents[1]
 EXTRA_FILES = sorted(extras.EXTRAS.rglob("*.py"))
-EXTRA_CODE = [path for path in EXTRA_FILES if "tests" not in path.parts]
+EXTRA_CODE = [path for path in EXTRA_FILES if not {"tests", "bench"} & {*path.parts}]
 
 
 @pytest.fixture

@@ -49,7 +49,6 @@ MISSING_FILE = {
     "score_tools": ["--run", ABSENT],
     "sweep_runs": [ABSENT, "--api-url", "demo"],
     "track_metrics": ["--source", "runs", "--results-dir", ABSENT],
-    "watch_traces": [ABSENT],
 }
 """A row a script: arguments that name a file or folder which is not there."""
 

@@ -412,11 +412,18 @@ def _await(port: int, server: subprocess.Popen[bytes]) -> None:
 
 def watched(folder: Path) -> str:
     """Watch the traces of a real instrumented bot that changes on 16 March."""
+    if not (extra := ROOT / "eval" / "extras" / "watch").is_dir():
+        return "left out: eval/extras/watch is not there"
     traces = folder / "watch"
     traces.mkdir()
     peer("openinference", "watch", traces)
-    script = str(ROOT / "eval" / "scripts" / "watch_traces.py")
-    words = [sys.executable, script, str(traces), "--index", str(folder / "watch.sqlite")]
+    words = [
+        sys.executable,
+        str(extra / "watch_traces.py"),
+        str(traces),
+        "--index",
+        str(folder / "watch.sqlite"),
+    ]
     words += ["--reference", "2026-03-01..2026-03-12", "--check-share", "0", "--json"]
     words += ["--cases", "10", "--output", str(folder / "drawn")]
     report = json.loads(run(words, env={"PYTHONPATH": ""}))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.watching.conftest import planted
+from tests.formats.secrets_in_words import planted
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden_traces"
 CELLS = {
@@ -553,45 +553,3 @@ def test_nothing_of_a_damaged_trace_is_lost_in_silence_and_no_secret_is_written(
         row["answer"] or why or row["error"]["message"]
         for row, why in zip(answered, unread, strict=True)
     )
-
-
-DAY = 86_400
-NOW = (1_767_225_600 + 40 * DAY) * 1_000_000
-"""Of a look: 40 days after the golden traces."""
-_LOST_LINES = ("damaged lines or spans", "spans that cannot be read")
-
-
-@pytest.mark.parametrize("name", DAMAGES)
-def test_a_watch_counts_every_damaged_trace_and_draws_no_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    from records.errors import StorageError
-    from watching.watch import WatchOptions, watch
-
-    monkeypatch.setattr("watching.summary.key_of_ids", lambda: b"k" * 32)
-    _, data, chosen = source_of(name)
-    source = tmp_path / "traces" / "source.jsonl"
-    source.parent.mkdir()
-    source.write_bytes(data)
-    options = WatchOptions(
-        source.parent,
-        index=tmp_path / "index.sqlite",
-        output=tmp_path / "drawn",
-        cases=20,
-        sample=1000,
-        check_share=1.0,
-    )
-    said = ""
-    try:
-        outcome = watch(options, NOW)
-    except StorageError as error:
-        assert DAMAGES[name].code == 2
-        said = error.message
-    else:
-        if DAMAGES[name].source in ("otel", "documents", "logs"):
-            ids = set(re.findall(rb'"traceId": "([0-9a-f]{32})"', data))
-            missing = len(ids) - outcome.traces - outcome.waiting
-            assert missing <= sum(outcome.counts.get(kind, 0) for kind in _LOST_LINES)
-    files = (path for path in tmp_path.rglob("*") if path.is_file() and path != source)
-    written = said.encode() + b"\n".join(path.read_bytes() for path in files)
-    assert [value for value, _ in chosen if value.encode() in written] == []

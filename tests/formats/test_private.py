@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.watching.conftest import planted
+from tests.formats.secrets_in_words import planted
 
 from formats import langfuse, otel
 from formats.shared.convert import import_data

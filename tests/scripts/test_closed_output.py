@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.watching.conftest import otlp, trace
 
 import storage
 from storage import ResultsWriter, RetrievedChunk, TestResult
@@ -45,33 +44,24 @@ def end(name: str, *words: object, both: bool = False, **more: str) -> tuple[int
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two scored runs of twelve cases, of which the second finds no document; rules that it does
-    not pass; two runs of canaries, of which the second fails; and a trace of production."""
+    """Two scored runs of twelve cases, of which the second finds no document; and rules that it
+    does not pass."""
     folder = tmp_path_factory.mktemp("closed")
     rows = [{"id": f"q{n}", "question": "?", "relevant_docs": [f"{n}.md"]} for n in range(CASES)]
     (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     sha = storage.sha256_file(folder / "set.jsonl")
-    runs = (
-        ("results", "base", "finds"),
-        ("results", "new", "finds none"),
-        ("canaries", "base", "finds"),
-        ("canaries", "new", "fails"),
-    )
-    for day, (where, run, how) in enumerate(runs, 1):
-        writer = ResultsWriter(folder / where, run)
+    for day, run in enumerate(("base", "new"), 1):
+        writer = ResultsWriter(folder / "results", run)
         config = storage.RunConfig(run, dataset={"sha256": sha}, run={"selected": CASES})
         config.started = f"2026-03-{day:02d}T00:00:00+00:00"
         writer.write_config(config)
         for n in range(CASES):
-            path = f"{n}.md" if how == "finds" else "other.md"
+            path = f"{n}.md" if run == "base" else "other.md"
             result = TestResult(f"q{n}", "?", answer="Yes.")
             result.retrieved = [RetrievedChunk("c", path, path, rank=1)]
-            if how == "fails":
-                late = storage.ErrorInfo("timeout", "late")
-                result = TestResult(f"q{n}", "?", status="error", error=late)
             writer.write_result(result)
         writer.finish(f"q{n}" for n in range(CASES))
-        words = ("--eval-set", folder / "set.jsonl", "--results-dir", folder / where)
+        words = ("--eval-set", folder / "set.jsonl", "--results-dir", folder / "results")
         done = subprocess.run(
             [sys.executable, SCRIPTS / "score_retrieval.py", "--run", run, "-q", *words],
             capture_output=True,
@@ -79,8 +69,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         assert done.returncode == 0, done.stderr
     (folder / "gates.toml").write_text('[retrieval]\n"recall@5" = ">= 0.9"\n')
-    (folder / "traces").mkdir()
-    (folder / "traces" / "a.jsonl").write_text(otlp(*trace("t")))
     return folder
 
 
@@ -122,13 +110,6 @@ FAILING: dict[str, tuple[str, Words]] = {
         "track_metrics",
         lambda folder: [
             *("--source", "runs", "--fail-on", "any", "--drop", 10, *of_runs(folder)),
-        ],
-    ),
-    "watch": (
-        "watch_traces",
-        lambda folder: [
-            *(folder / "traces", "--index", folder / "index.sqlite", "--check-share", 0),
-            *("--fail-on", "alarm", "--canaries", folder / "canaries"),
         ],
     ),
 }

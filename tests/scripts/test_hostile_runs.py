@@ -55,8 +55,8 @@ Ends = dict[str, dict[str, Ended]]
 """How scripts ended, by change and call."""
 
 ALL = tuple(calls(Path()))
-WALKS = ("track_metrics", "watch_traces")
-"""They look at all runs of a folder, and leave out what they cannot read."""
+WALKS = ("track_metrics",)
+"""It looks at all runs of a folder, and leaves out what it cannot read."""
 
 
 def try_all(folder: Path, sound: Path, trials: Mapping[str, tuple[Change, Sequence[str]]]) -> Ends:

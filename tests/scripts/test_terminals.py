@@ -14,7 +14,6 @@ import pytest
 from rich.cells import cell_len
 from tests.processes import call_script
 from tests.scripts import on_terminals
-from tests.watching.conftest import otlp, trace
 
 import options
 
@@ -50,7 +49,6 @@ CALLS: dict[str, str] = {
     "judge": "judge_answers --run new {runs} --cache-dir {home}/cache",
     "judge, dry": "judge_answers --run old {runs} --cache-dir {home}/cache --dry-run",
     "calibrate": "calibrate_judge --run new {runs} --labels-file {home}/marks.jsonl",
-    "watch": "watch_traces {home}/traces --index {home}/{columns}.sqlite",
     "sweep": "sweep_runs {home}/grid.toml --api-url demo --run-id {columns} --filter tag=scopes"
     " --results-dir {home}/sweeps",
     "statistics": "label_eval --stats",
@@ -93,8 +91,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     claims = ({"case_id": "finally-return-turn-1", "claim_id": "1", "label": "supported"},)
     (home / "marks.jsonl").write_text("".join(json.dumps(claim) + "\n" for claim in claims))
     (home / "grid.toml").write_text("[grid]\nk = [3, 10]\n")
-    (home / "traces").mkdir()
-    (home / "traces" / "a.jsonl").write_text(otlp(*trace("t")))
     return home
 
 

@@ -111,8 +111,7 @@ def refuse_enriched(folder: Path, config: RunConfig) -> None:
     if isinstance(sample, dict) and sample.get("kind") == ENRICHED:
         raise StorageError(
             f"{folder}: holds cases that were chosen because something was wrong with them "
-            "(sample: enriched), so its means cannot be compared; draw a uniform sample "
-            "(watch_traces.py --sample)."
+            "(sample: enriched), so its means cannot be compared; compare runs of a uniform sample."
         )
 
 

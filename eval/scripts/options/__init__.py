@@ -322,7 +322,6 @@ screen_option = click.option(
 
 TRACES = {
     "keep_ids": KeyRule("yes", "false: ids of users and sessions become keyed hashes."),
-    "sampling": KeyRule("text", "head, or tail: shares that a tail sampler distorts are left out."),
 }
 """How traces are read: keys of ``[traces]`` in config.toml."""
 
@@ -333,9 +332,7 @@ def trace_settings() -> dict[str, Any]:
     own: dict[str, Any] = raw.get("traces", {})
     if problems := check_table(own, TRACES, str(path), "traces.", text_of(path) if own else ""):
         raise StorageError.from_problems(problems)
-    if own.get("sampling", "head") not in ("head", "tail"):
-        raise StorageError(f'{path}: traces.sampling: write "head" or "tail".')
-    return {"keep_ids": False, "sampling": "head"} | own
+    return {"keep_ids": False} | own
 
 
 def screen_settings(pairs: Iterable[str]) -> dict[str, Any]:

@@ -6,8 +6,7 @@ stays readable when a phone shrinks it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date
+from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
@@ -15,7 +14,7 @@ from decisions.compare_words import change_of
 from decisions.evidence_path import RunPath
 from decisions.rows import SIGNS
 from terminal.page import Whisker, from_to, signed
-from views.report.model import ConfidenceBin, StageLatency, SweepRow, TrendLine, TrendValue
+from views.report.model import ConfidenceBin, StageLatency, SweepRow, TrendLine
 from views.report.report import ComparedMetric
 
 WIDTH = 400.0
@@ -279,10 +278,7 @@ def trend(line: TrendLine, points: int) -> Chart:
     The axis spans the values and bands with a tenth of room, at least a twentieth of the metric's
     range, so that small changes are seen and noise does not fill the picture.
     """
-    return _dots(line.values, (line.high or 0.0) - (line.low or 0.0), points, height=120.0)
-
-
-def _dots(values: Sequence[TrendValue], span: float, points: int, height: float) -> Chart:
+    values, span, height = line.values, (line.high or 0.0) - (line.low or 0.0), 120.0
     means = [value.mean for value in values]
     levels = means + [
         end for value in values for end in (*value.band, *(value.ci95 or ())) if end is not None
@@ -323,30 +319,3 @@ def _dots(values: Sequence[TrendValue], span: float, points: int, height: float)
         "right": right,
         "bottom": bottom,
     }
-
-
-def daily(current: Mapping[str, Any], reference: Mapping[str, Any], height: float = 120.0) -> Chart:
-    """The shares by day, and the band from the reference's share to the least one of four weeks
-    that alarms. Marks show the beginning of the rise and its discovery. ``current``, ``reference``:
-    as `watch.as_dict` has them."""
-    days = current["days"]
-    first = date.fromisoformat(days[0]["day"])
-
-    def index_of(day: str) -> int:
-        return (date.fromisoformat(day) - first).days
-
-    band = reference["share"], reference["limit"]
-    values = [
-        TrendValue(
-            index_of(day["day"]), day["bad"] / day["n"], band, day["day"] == current["sounded"]
-        )
-        for day in days
-    ]
-    points = index_of(days[-1]["day"]) + 1
-    chart = _dots(values, 0.0, points, height)
-    begins = [
-        dot["x"]
-        for dot, day in zip(chart["dots"], days, strict=True)
-        if day["day"] == current["since"]
-    ]
-    return chart | {"since": begins, "first": days[0]["day"], "last": days[-1]["day"]}

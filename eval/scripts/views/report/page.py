@@ -7,7 +7,7 @@ always the same, no data is in it, and the page's policy lets no other script ru
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from decisions.watch import WatchedFigure, as_dict, verdict
-from decisions.watch_print import limits
 from records.errors import StorageError
 from records.files import json_bytes, replace_bytes
 from records.runs import VERSION
-from terminal.page import Block, Chart, fine_percent, number, plain_table
+from terminal.page import Block, number
 from views.page import HtmlPage, markdown
 from views.report import charts, words
 from views.report.compared import compared_table, comparison_blocks
@@ -57,9 +55,9 @@ def _page(report: RunReport) -> bytes:
 
     in_full = frozenset(anchor(answer.case_id, answer.repeat) for answer in report.worst.listed)
     anchors = in_full | {anchor(row.case_id, row.repeat) for row in report.case_list.rows}
-    return _drawn(
+    return drawn_page(
         "report.html.j2",
-        anchors,
+        anchors=anchors,
         report=report,
         sections={section.anchor: section for section in sections(report, page=True)},
         rows=map(Markup, case_rows(report.case_list)),
@@ -67,12 +65,16 @@ def _page(report: RunReport) -> bytes:
     )
 
 
-def _drawn(template: str, anchors: Collection[str] = (), **values: Any) -> bytes:
-    """A template's page, encoded piece by piece: as one text it would take twice the memory."""
+def drawn_page(
+    template: str, folder: Path = TEMPLATES, anchors: Collection[str] = (), **values: Any
+) -> bytes:
+    """The HTML of a template, in which ``html`` draws blocks. ``folder``: of the template; it finds
+    those of the report, too.
+
+    It is encoded piece by piece: as one text it would take twice the memory."""
     values |= {"anchors": anchors, "html": _PageBlocks(anchors), "tool_version": VERSION}
-    return b"".join(
-        piece.encode() for piece in _environment().get_template(template).generate(values)
-    )
+    pieces = _environment(folder).get_template(template).generate(values)
+    return b"".join(piece.encode() for piece in pieces)
 
 
 def comparison_page(
@@ -84,9 +86,9 @@ def comparison_page(
 ) -> bytes:
     """The page of comparisons alone: their verdicts, and the cases that changed, in full."""
     anchors = {anchor(answer.case_id, answer.repeat) for answer in answers}
-    return _drawn(
+    return drawn_page(
         "comparison.html.j2",
-        anchors,
+        anchors=anchors,
         title=title,
         comparisons=[(part, list(_rows_of(part, alone=len(parts) == 1))) for part in parts],
         answers=answers,
@@ -104,57 +106,6 @@ def _rows_of(part: ComparisonPart, *, alone: bool) -> Iterator[Block]:
         yield compared_table(part.exploratory, "Exploratory metrics that differ")
 
 
-def watch_page(
-    figures: Sequence[WatchedFigure],
-    title: str,
-    notes: Sequence[str] = (),
-    more: Sequence[Block] = (),
-    last: str = "",
-) -> bytes:
-    """The page of watched figures: the verdict, the shares by day as pictures and as tables.
-
-    ``notes`` come below the verdict, beside what limits the answers; then ``more`` blocks, such as
-    what rose and the canaries. ``last``: another alarm, behind the verdict.
-    """
-    return _drawn(
-        "watch.html.j2",
-        title=title,
-        verdict=f"{verdict(figures)} {last}".strip(),
-        more=more,
-        figures=[
-            (figure := as_dict(watched) | {"place": place}, _days(figure))
-            for place, watched in enumerate(figures, start=1)
-        ],
-        notes=[*limits(figures), *notes],
-    )
-
-
-def _days(figure: Mapping[str, Any]) -> Iterator[Block]:
-    """The shares of a figure by day."""
-    unit, reference, days = figure["unit"], figure["reference"], figure["current"]["days"]
-    if not days:
-        return
-    ends = (fine_percent(reference["share"]), fine_percent(reference["limit"]))
-    yield Chart(
-        "daily",
-        figure,
-        f"Share of {unit} by day, in percent; the shaded band is from the reference, {ends[0]}, to "
-        f"{ends[1]}, an alarm when four whole weeks reach it.",
-    )
-    rows = (
-        (
-            day["day"],
-            words.count(day["bad"]),
-            words.count(day["n"]),
-            fine_percent(day["bad"] / day["n"]),
-        )
-        for day in days
-    )
-    head = ("day", "bad", unit, "share")
-    caption = f"{figure['label']} by day"
-    yield plain_table(head, rows, caption=caption, folded="The days as a table.")
-
-
 @cache
 def _script() -> tuple[str, str]:
     """The script of the page, and its hash for the policy."""
@@ -164,13 +115,13 @@ def _script() -> tuple[str, str]:
 
 
 @cache
-def _environment() -> Environment:
+def _environment(folder: Path = TEMPLATES) -> Environment:
     """The templates, which are compiled once for all reports of a process."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
+        loader=FileSystemLoader([folder, TEMPLATES], encoding="utf-8"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,0 +1,1 @@
+"""Production watched through its traces: alarms, canaries, and draws of cases."""

@@ -1,1 +1,0 @@
-"""Production watched through its traces: reading them, their figures, and draws of cases."""
