@@ -318,7 +318,7 @@ STUB = '#!/bin/sh\nprintf "<%s>" "$@"\n'
         (["gate", "BASE=a b"], "<--run><latest><--baseline><a b>"),
         (["compare", "RUN=new"], "compare_runs.py><new>"),
         (["suite", "ARGS=--filter 'a b' --json"], "<--filter><a b><--json>"),
-        (["watch", "FROM=one two"], "<one><two>"),
+        (["import", "FORMAT=otel", "FROM=one two"], "<otel><one><two>"),
     ],
 )
 def test_make_passes_what_it_is_given_untouched(

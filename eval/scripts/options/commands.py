@@ -136,7 +136,7 @@ _HEADINGS = {
     ),
     "Data": (
         "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
-        " --from-jsonl --shards --vault --index --annotator"
+        " --from-jsonl --shards --vault --annotator"
     ),
     "Statistics": (
         "--cluster --margin --seed --max-drop"

@@ -60,6 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         eval_set, run = make(folder, requests // REQUESTS_A_CASE)
+        command: list[str | Path]
         command = [sys.executable, SCRIPTS / "judge_answers.py", "--run", run]
         command += ["--eval-set", eval_set, "--cache-dir", folder / "cache", "--json"]
         command += ["--model", "judge-2025-01-01", "--metrics", "groundedness,context_precision"]

@@ -25,7 +25,7 @@ REFUSAL = "I could not find this in the documents."
 
 def call(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """How watch_traces.py ends, and what it prints."""
-    return call_script(SCRIPT, *words, **environment)
+    return call_script(SCRIPT, *words, cwd=None, **environment)
 
 
 def span(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,17 @@ def test_no_line_is_wider_than_the_terminal(words: list[str]) -> None:
         assert "Canaries: canaries-01 fails the gate" in " ".join(text.split())
         wide = [line for line in lines if cell_len(line) > columns and " " in line.strip()]
         assert wide == [], f"at {columns} columns"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_make_hands_on_the_folders_as_words(tmp_path: Path) -> None:
+    stub = tmp_path / "python"
+    stub.write_text('#!/bin/sh\nprintf "<%s>" "$@"\n')
+    stub.chmod(0o755)
+    root = SCRIPT_FILE.parents[3]
+    line = ["make", "-s", "-o", "setup", f"PY={stub}", "watch", "FROM=one", "ARGS=--silent"]
+    done = subprocess.run(line, cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout == "<eval/extras/watch/watch_traces.py><one><--silent>"
 
 
 CHANGES = {
