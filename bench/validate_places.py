@@ -30,7 +30,7 @@ from validate_quotes import is_right, sentences
 sys.path.insert(0, str(SCRIPTS))
 
 from demo.chunker import chunk_notes
-from demo.vault import read_folder
+from documents.vault import read_vault
 from ragmetrics.matching import Anchor, Passage, heading_segments, is_within, matches_place
 from ragmetrics.text.gold_quotes import LEAST_RUN, fold_quote, holds_run
 
@@ -66,7 +66,7 @@ class Label(NamedTuple):
 
 
 def sections_of(folder: Path) -> list[Section]:
-    notes = read_folder(folder)
+    notes = read_vault(folder).notes
     longest = max(len(note.text) for note in notes)
     return [
         Section(chunk.rel_path, heading_segments(chunk.heading_path), chunk.text)

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 import storage
-from demo.chunker import HEADING_SEPARATOR, chunk_notes
+from demo.chunker import chunk_notes
 from demo.vault import python_reference
+from documents.sections import HEADING_SEPARATOR
 from ragmetrics.facts import canonical, holds
 from ragmetrics.gold import gold_of
 from ragmetrics.groundedness import missing_claims, stated_claims

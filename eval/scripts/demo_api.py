@@ -1,6 +1,7 @@
 """Serve the embedded RAG API: a real bot to evaluate, reachable from this machine only.
 
-In: a folder of Markdown (default: the Python language reference that comes with every interpreter).
+In: a folder of Markdown, text, HTML and PDF (default: the Python language reference that comes with
+every interpreter).
 Out: an HTTP server; stdout gets one line, ``listening on http://127.0.0.1:PORT``, once it answers.
 
     python eval/scripts/demo_api.py --vault path/to/notes
@@ -27,7 +28,7 @@ import storage
 @click.option(
     "--vault",
     type=options.FOLDER,
-    help="Folder of Markdown to serve.  [default: the Python language reference]",
+    help="Folder of documents to serve.  [default: the Python language reference]",
 )
 @click.option(
     "--set",
@@ -53,7 +54,8 @@ def main(port: int, quiet: bool, **values: Any) -> None:
     from demo.index import build_index
     from demo.retriever import Retriever
     from demo.settings import SETTINGS, USUAL
-    from demo.vault import python_reference, read_folder
+    from demo.vault import python_reference
+    from documents.vault import Vault, read_vault
     from records.settings import from_pairs
 
     settings = values | USUAL | from_pairs(values["set"], SETTINGS)
@@ -68,10 +70,12 @@ def main(port: int, quiet: bool, **values: Any) -> None:
             options.say(f"Embedded {done} of {texts} passages (kept for the next start).")
 
     vault = settings["vault"]
-    notes = python_reference() if vault is None else read_folder(Path(vault))
+    read = Vault(python_reference()) if vault is None else read_vault(Path(vault))
+    for problem in read.unreadable:
+        warnings.warn(str(problem), stacklevel=1)
     try:
         embedder = None if settings["lexical_only"] else Embedder(None, Path(settings["cache_dir"]))
-        index = build_index(notes, settings["chunk_size"], embedder, tell)
+        index = build_index(read.notes, settings["chunk_size"], embedder, tell)
     except EmbeddingUnavailable as error:
         raise storage.StorageError(f"{error} Or use --set lexical_only=true.") from None
     bot = Bot(Retriever(index, settings["vector_weight"]))

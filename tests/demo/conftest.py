@@ -23,7 +23,7 @@ from clients.embedder import Embedder
 from demo.bot import Bot, BotServer
 from demo.index import Index, build_index
 from demo.retriever import Retriever
-from demo.vault import Note
+from documents.sections import Note
 
 SCRIPT = Path(__file__).resolve().parents[2] / "eval" / "scripts" / "demo_api.py"
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demo.chunker import NoteChunk, _chunk_id, chunk_notes
-from demo.vault import Note, python_reference
+from demo.vault import python_reference
+from documents.sections import Note
 
 
 def chunk(text: str, max_chars: int = 1200) -> list[NoteChunk]:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from demo.index import Index, build_index, indexed_text
 from demo.retriever import Hit, Retriever, UnknownFilter
-from demo.vault import Note, read_folder
+from documents.sections import Note
+from documents.vault import read_vault
 from records.errors import StorageError
 
 MakeIndex = Callable[..., Index]
@@ -180,7 +181,7 @@ def test_pages_of_a_real_book_are_found() -> None:
         pytest.skip("RAG_EVAL_DATA is not set: no real questions")
     book = Path(data) / "vault_rust_book"
     gold = dict(line.split()[0:3:2] for line in (book / "qrels.txt").read_text().splitlines())
-    retriever = Retriever(build_index(read_folder(book / "vault"), 1200))
+    retriever = Retriever(build_index(read_vault(book / "vault").notes, 1200))
     first = among_five = asked = 0
     for line in (book / "qa.jsonl").read_text().splitlines():
         case = json.loads(line)

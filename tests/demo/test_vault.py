@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from itertools import pairwise
-from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
 from markdown_it import MarkdownIt
 
-from demo.vault import AREAS, Note, _topic_to_markdown, python_reference, read_folder
-from records.errors import StorageError
+from demo.vault import AREAS, _topic_to_markdown, python_reference
+from documents.sections import Note
 
 SPHINX_LEVELS = '*=-~"+`'  # the order in which Sphinx's text writer underlines nested sections
 
@@ -125,80 +122,3 @@ def test_a_grid_table_becomes_one_line_a_row() -> None:
     assert _topic_to_markdown(text) == (
         "# T\n\n| Op | Meaning |\n| --- | --- |\n| a\\|b | bitwise OR |\n| ~a | not |\n"
     )
-
-
-def test_a_folder_is_read_in_order_without_hidden_files_mark_and_front_matter(
-    tmp_path: Path,
-) -> None:
-    for name, data in {
-        "b.md": b"\xef\xbb\xbf# B\r\n\r\ntext\r\n",
-        "a/y.markdown": b"# Y\n",
-        "a/z.MD": b"---\ntitle: Z\ntags: [x]\n---\n# Z\n",
-        "a/rule.md": b"one\n\n---\n\ntwo\n",
-        "a/open.md": b"---\nnever closed\n",
-        "a/empty.md": b"",
-        ".obsidian/hidden.md": b"# no\n",
-        "a/.hidden.md": b"# no\n",
-        "a/picture.png": b"\xff\xfe",
-        "folder.md/c.md": b"# C\n",
-    }.items():
-        file = tmp_path / "notes" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-    notes = read_folder(tmp_path / "notes")
-    assert [(note.rel_path, note.text) for note in notes] == [
-        ("a/empty.md", ""),
-        ("a/open.md", "---\nnever closed\n"),
-        ("a/rule.md", "one\n\n---\n\ntwo\n"),
-        ("a/y.markdown", "# Y\n"),
-        ("a/z.MD", "# Z\n"),
-        ("b.md", "# B\n\ntext\n"),
-        ("folder.md/c.md", "# C\n"),
-    ]
-    assert {note.vault for note in notes} == {"notes"}
-
-
-def test_every_file_that_is_not_utf8_is_named_at_once(tmp_path: Path) -> None:
-    (tmp_path / "good.md").write_text("# fine\n")
-    (tmp_path / "bad.md").write_bytes(b"abc\xff")
-    (tmp_path / "worse.md").write_bytes(b"\xc3")
-    with pytest.raises(StorageError) as caught:
-        read_folder(tmp_path)
-    message = str(caught.value.message)
-    assert "bad.md: name or text is not UTF-8: mend it" in message
-    assert "worse.md: name or text is not UTF-8" in message
-    assert "good.md" not in message
-    assert caught.value.exit_code == 2
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs pipes and /dev")
-@pytest.mark.timeout(30)
-def test_pipes_and_devices_in_a_folder_are_named_and_not_read(tmp_path: Path) -> None:
-    """To open a pipe would wait for ever, and to read a device would fill the memory."""
-    (tmp_path / "a.md").write_text("# A")
-    os.mkfifo(tmp_path / "pipe.md")
-    (tmp_path / "zero.md").symlink_to("/dev/zero")
-    with pytest.raises(StorageError) as error:
-        read_folder(tmp_path)
-    assert [problem.path for problem in error.value.problems] == [
-        str(tmp_path / "pipe.md"),
-        str(tmp_path / "zero.md"),
-    ]
-    assert str(error.value).count("is not a plain file") == 2
-
-
-def test_a_name_that_no_json_can_hold_is_refused(tmp_path: Path) -> None:
-    name = os.path.join(os.fsencode(tmp_path), b"caf\xe9.md")
-    try:
-        with open(name, "w") as file:
-            file.write("# Latin\n\ntext\n")
-    except OSError:
-        pytest.skip("this file system has UTF-8 names only")
-    with pytest.raises(StorageError, match="caf\ufffd\\.md: name or text is not UTF-8"):
-        read_folder(tmp_path)
-
-
-def test_a_missing_folder_and_a_folder_without_markdown_are_refused(tmp_path: Path) -> None:
-    for folder in (tmp_path / "nowhere", tmp_path):
-        with pytest.raises(StorageError, match="not a folder with Markdown"):
-            read_folder(folder)

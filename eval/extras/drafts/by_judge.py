@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from clients.http import ask_all
-from demo.chunker import HEADING_SEPARATOR
+from documents.sections import HEADING_SEPARATOR
 from extras.drafts.cases import (
     UNSHOWN,
     DraftOptions,
@@ -476,16 +476,14 @@ def _case(
     if draft.persona is not None:
         case["persona"] = draft.persona.name
     if kind == "unanswerable":
-        fields = ("rel_path", "heading_path")
-        missed = [{name: getattr(section, name) for name in fields} for _, section in used]
+        missed = [section.place for _, section in used]
         case |= {"answerable": False, "near_misses": missed, "gold_supports": []}
         case |= {"expected_key_facts": [], "required_support_groups": []}
         return case
     if len(chosen) > 1:
         case["gold_supports"] = [
             {
-                "rel_path": section.rel_path,
-                "heading_path": section.heading_path,
+                **section.place,
                 "snippets": [flat(entry["quote"])],
                 "grade": 3,
             }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,10 @@ from typing import Any
 import orjson
 
 from demo.answerer import sentences
-from demo.chunker import HEADING_SEPARATOR, chunk_notes
-from demo.vault import Note, python_reference, read_folder
+from demo.chunker import chunk_notes
+from demo.vault import python_reference
+from documents.sections import HEADING_SEPARATOR, Note
+from documents.vault import read_vault
 from judging.connect import JudgeOptions
 from ragmetrics.stats.means import generator
 from ragmetrics.text.asked_questions import AskedQuestions
@@ -68,6 +71,13 @@ class NoteSection:
     heading_path: str
     text: str
     sentences: tuple[str, ...]
+    page: int | None = None
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The anchor of a gold support."""
+        place: dict[str, Any] = {"rel_path": self.rel_path, "heading_path": self.heading_path}
+        return place if self.page is None else place | {"page": self.page}
 
     @property
     def titles(self) -> list[str]:
@@ -117,10 +127,10 @@ def flat(text: str) -> str:
 
 
 def sections(notes: Iterable[Note]) -> list[NoteSection]:
-    """Every section with a heading and a quotable sentence, in reading order."""
+    """Every section with a heading or page and a quotable sentence, in reading order."""
     result = []
     for chunk in chunk_notes(notes, max_chars=WHOLE):
-        if not chunk.heading_path:
+        if not chunk.heading_path and chunk.page is None:
             continue
         whole = flat(chunk.text)
         quotable = tuple(
@@ -130,7 +140,7 @@ def sections(notes: Iterable[Note]) -> list[NoteSection]:
         )
         if quotable:
             place = (chunk.vault, chunk.rel_path, chunk.folder, chunk.heading_path)
-            result.append(NoteSection(*place, chunk.text, quotable))
+            result.append(NoteSection(*place, chunk.text, quotable, chunk.page))
     return result
 
 
@@ -231,10 +241,14 @@ def write_drafts(options: DraftOptions, make: DraftMaker | None = None) -> Draft
     return outcome
 
 
-def notes_of(options: DraftOptions) -> list[Note]:
+def notes_of(options: DraftOptions) -> Sequence[Note]:
+    """The documents of the vault; those that cannot be read are warned of."""
     if options.vault == DEMO:
         return python_reference()
-    return read_folder(options.vault)
+    vault = read_vault(options.vault)
+    for problem in vault.unreadable:
+        warnings.warn(str(problem), stacklevel=1)
+    return vault.notes
 
 
 def _old_set(options: DraftOptions) -> tuple[bytes, list[TestCase]]:
@@ -368,8 +382,7 @@ def make_case(
     ]
     supports = [
         {
-            "rel_path": section.rel_path,
-            "heading_path": section.heading_path,
+            **section.place,
             "snippets": [snippet],
             "grade": 3,
         }

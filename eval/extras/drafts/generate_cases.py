@@ -1,9 +1,9 @@
 """Draft questions from the headings of a vault, each with its passage, for a person to accept.
 
-In: a folder of Markdown notes, or demo. Out: cases in the form of eval_set.jsonl, each with the tag
-draft, gold supports (path, heading, a sentence of the passage), a category and its own id. Without
-a judge each heading becomes a question in the language of the notes; the same seed gives the same
-questions. A judge writes better ones; its quotes are checked.
+In: a folder of Markdown, text, HTML and PDF, or demo. Out: cases in the form of eval_set.jsonl,
+each with the tag draft, gold supports (path, heading, page, a sentence of the passage), a category
+and its own id. Without a judge each heading becomes a question in the language of the notes; the
+same seed gives the same questions. A judge writes better ones; its quotes are checked.
 
 With --kinds a judge writes drafts of several kinds from one to three passages that share a name:
 single, multi_hop, comparison, follow_up, unanswerable. The judge must be able to answer a draft
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "--vault",
     required=True,
     metavar="DIR",
-    help="Folder of Markdown notes, or 'demo' for the embedded bot's own.",
+    help="Folder of documents, or 'demo' for the embedded bot's own.",
 )
 @click.option("--limit", type=click.IntRange(1, 100_000), default=20, help="Questions to draft.")
 @click.option("--output", type=options.FILE, help="A new file for them.")

@@ -174,6 +174,7 @@ def _place(chunk: NoteChunk) -> dict[str, Any]:
         "doc_id": chunk.rel_path,
         "rel_path": chunk.rel_path,
         "heading_path": chunk.heading_path,
+        **({} if chunk.page is None else {"page": chunk.page}),
     }
 
 

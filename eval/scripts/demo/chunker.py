@@ -1,6 +1,6 @@
 """Cuts notes into chunks: one section a heading, long sections at paragraph boundaries.
 
-In: notes of demo.vault. Out: chunks in reading order. Example: a note with the heading ``# A``
+In: notes of a vault. Out: chunks in reading order. Example: a note with the heading ``# A``
 over the text ``x`` and ``## B`` over ``y`` gives two chunks, ``A`` and ``A > B``.
 """
 
@@ -11,14 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-from demo.vault import Note
+from documents.sections import DocumentSection, Note
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-
-HEADING_SEPARATOR = " > "
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
@@ -26,7 +21,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 @dataclass(frozen=True, slots=True)
 class NoteChunk:
     """A piece of one section. ``heading_path`` is "" for text above the first heading, ``folder``
-    "" for a note at the root of the vault."""
+    "" for a note at the root of the vault; ``page``: the sheet, of files that have some."""
 
     vault: str
     rel_path: str
@@ -34,6 +29,7 @@ class NoteChunk:
     text: str
     chunk_id: str
     folder: str
+    page: int | None = None
 
 
 def chunk_notes(notes: Iterable[Note], max_chars: int) -> list[NoteChunk]:
@@ -43,17 +39,15 @@ def chunk_notes(notes: Iterable[Note], max_chars: int) -> list[NoteChunk]:
     ``max_chars``, > 0, except that each piece of a fenced block gets the block's fences. A text
     that a note repeats under the same heading path is kept once, so the ids of a vault are unique.
     """
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark").disable("inline")  # only blocks matter here
     chunks: dict[str, NoteChunk] = {}
     for note in notes:
         folder = note.rel_path.rpartition("/")[0]
-        for heading_path, lines, code_lines in _sections(note.text, parser):
-            for text in _pieces(lines, code_lines, max_chars):
-                parts = (note.vault, note.rel_path, heading_path, text)
-                chunk_id = _chunk_id(*parts)
-                chunks.setdefault(chunk_id, NoteChunk(*parts, chunk_id, folder))
+        for section in note.sections():
+            for text in _pieces(section, max_chars):
+                parts = (note.vault, note.rel_path, section.heading_path, text)
+                sheet = () if section.page is None else (str(section.page),)
+                chunk_id = _chunk_id(*parts, *sheet)
+                chunks.setdefault(chunk_id, NoteChunk(*parts, chunk_id, folder, page=section.page))
     return list(chunks.values())
 
 
@@ -66,30 +60,10 @@ def _chunk_id(*parts: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def _sections(text: str, parser: MarkdownIt) -> Iterator[tuple[str, list[str], list[bool]]]:
-    """(heading path, body lines, which of them are code) for each section, in reading order."""
-    lines = text.split("\n")
-    is_code = [False] * len(lines)
-    titles: dict[int, str] = {}  # of the headings above, by level
-    body = 0
-    tokens = parser.parse(text)
-    for at, token in enumerate(tokens):
-        start, end = token.map or (0, 0)
-        if token.type in ("fence", "code_block", "html_block"):
-            is_code[start:end] = [True] * (end - start)
-        elif token.type == "heading_open" and token.level == 0:
-            yield HEADING_SEPARATOR.join(titles.values()), lines[body:start], is_code[body:start]
-            body, level = end, int(token.tag[1:])
-            titles = {above: title for above, title in titles.items() if above < level}
-            if title := " ".join(tokens[at + 1].content.split()):
-                titles[level] = title
-    yield HEADING_SEPARATOR.join(titles.values()), lines[body:], is_code[body:]
-
-
-def _pieces(lines: list[str], code_lines: list[bool], max_chars: int) -> Iterator[str]:
+def _pieces(section: DocumentSection, max_chars: int) -> Iterator[str]:
     """The section's text, packed greedily from paragraphs and code blocks, long ones in pieces."""
     parts: list[str] = []
-    for kind, group in groupby(zip(lines, code_lines, strict=True), key=_kind):
+    for kind, group in groupby(zip(section.lines, section.code, strict=True), key=_kind):
         block = [line if is_code else line.rstrip() for line, is_code in group]
         text = "\n".join(block)
         fence = FENCE.match(text) if kind == "code" and len(text) > max_chars else None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from clients.embedder import Embedder
 from demo.chunker import NoteChunk, chunk_notes
-from demo.vault import Note
+from documents.sections import Note
 from records.errors import StorageError
 
 if TYPE_CHECKING:

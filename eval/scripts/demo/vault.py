@@ -1,20 +1,16 @@
-"""The notes that the embedded bot answers from: the Python reference, or a folder of Markdown.
+"""The notes that the embedded bot answers from without a folder: the Python reference.
 
-In: ``pydoc_data.topics`` (inside every interpreter) or a folder. Out: a list of Note, in a
-fixed order. Example: ``python_reference()[0].rel_path`` is ``"data-model/attribute-access.md"``.
+In: ``pydoc_data.topics`` (inside every interpreter). Out: a list of Note, in a fixed order.
+Example: ``python_reference()[0].rel_path`` is ``"data-model/attribute-access.md"``.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from textwrap import dedent
 
-from records.errors import Problem, StorageError
-from records.file_access import read_whole
+from documents.sections import Note
 
 AREAS = {
     "data-model": "attribute-access callable-types context-managers customization numeric-types "
@@ -34,17 +30,6 @@ AREAS = {
 }
 """The topics of each folder; one that is missing here is in the folder ``other``."""
 
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """One Markdown text with ATX headings; ``rel_path`` is POSIX style, relative to the vault."""
-
-    vault: str
-    rel_path: str
-    text: str
-
 
 def python_reference() -> list[Note]:
     """The language reference of the running interpreter, one note a topic, by rel_path.
@@ -58,37 +43,6 @@ def python_reference() -> list[Note]:
         Note("python", f"{folders.get(name, 'other')}/{name}.md", _topic_to_markdown(text))
         for name, text in topics.items()
     ]
-    return sorted(notes, key=lambda note: note.rel_path)
-
-
-def read_folder(path: str | Path) -> list[Note]:
-    """Every ``*.md`` and ``*.markdown`` below a folder, by rel_path; the vault has its name.
-
-    Names that start with a dot are skipped, links to folders are not followed, front matter is
-    taken off. Raises StorageError when there is no Markdown, and with every file that cannot be
-    read as UTF-8: a bot that silently knows less would be scored for the wrong thing.
-    """
-    root, vault = Path(path), Path(path).resolve().name
-    notes: list[Note] = []
-    problems: list[Problem] = []
-    for file in sorted(root.rglob("*")):
-        relative = file.relative_to(root)
-        skipped = file.is_dir() or any(part.startswith(".") for part in relative.parts)
-        if skipped or file.suffix.lower() not in (".md", ".markdown"):
-            continue
-        try:
-            relative.as_posix().encode()
-            text = read_whole(file).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-        except (OSError, UnicodeError) as error:
-            shown = os.fsencode(file).decode("utf-8", "replace")
-            reason = error.strerror if isinstance(error, OSError) else "name or text is not UTF-8"
-            problems.append(Problem(shown, None, "", f"{reason}: mend it or move it away."))
-        else:
-            notes.append(Note(vault, relative.as_posix(), _FRONT_MATTER.sub("", text)))
-    if problems:
-        raise StorageError.from_problems(problems)
-    if not notes:
-        raise StorageError(f"{root}: not a folder with Markdown (*.md); name one.")
     return sorted(notes, key=lambda note: note.rel_path)
 
 

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from demo.chunker import HEADING_SEPARATOR, chunk_notes
-from demo.vault import Note, python_reference
+from demo.chunker import chunk_notes
+from demo.vault import python_reference
+from documents.sections import HEADING_SEPARATOR, Note
 
 LABELLED_ON = ("3.11.7", "3.12.1", "3.13.0")
 RUNNING = ".".join(str(part) for part in sys.version_info[:3])

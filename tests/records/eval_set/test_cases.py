@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from demo.chunker import HEADING_SEPARATOR
-from demo.vault import Note, python_reference
+from demo.vault import python_reference
+from documents.sections import HEADING_SEPARATOR, Note
 from records.cases import case_from_dict
 
 EVAL_SET = Path(__file__).parents[3] / "eval_set.jsonl"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from demo.vault import Note
+from documents.sections import Note
 
 EVAL_SET = Path(__file__).parents[3] / "eval_set.jsonl"
 RELEASED = {

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from demo.vault import Note, python_reference
+from demo.vault import python_reference
+from documents.sections import Note
 from extras.drafts.cases import (
     DraftQuestion,
     _append,

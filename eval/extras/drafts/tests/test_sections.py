@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demo.vault import Note
+from documents.sections import Note
 from extras.drafts.cases import NoteSection, heading_question, questions, sections
 
 

@@ -1,0 +1,81 @@
+"""Reads a folder of documents: Markdown, text, HTML and PDF.
+
+Example: ``read_vault("docs").notes[0].rel_path`` is ``"guide/setup.md"``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from documents.readers import READERS, UnreadableFile, read_apart
+from documents.sections import Note
+from records.errors import Problem, StorageError
+from records.file_access import read_whole
+
+MARKDOWN, PLAIN = (".md", ".markdown"), (".txt",)
+KINDS = (*MARKDOWN, *PLAIN, *READERS)
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """The documents of a folder by path, and the HTML and PDF files that could not be read."""
+
+    notes: Sequence[Note]
+    unreadable: Sequence[Problem] = ()
+
+
+def read_vault(path: str | Path) -> Vault:
+    """Every document below a folder, by rel_path; the vault has its name.
+
+    Names that start with a dot are skipped, links to folders are not followed, front matter is
+    taken off. HTML and PDF that cannot be read are listed. Raises StorageError when there is no
+    document, and with every Markdown or text file that is not UTF-8: a bot that silently knows less
+    would be scored for the wrong thing.
+    """
+    root, vault = Path(path), Path(path).resolve().name
+    notes: list[Note] = []
+    problems: list[Problem] = []
+    unreadable: list[Problem] = []
+    apart: list[Path] = []
+    for file in sorted(root.rglob("*")):
+        relative = file.relative_to(root)
+        kind = file.suffix.lower()
+        skipped = file.is_dir() or any(part.startswith(".") for part in relative.parts)
+        if skipped or kind not in KINDS:
+            continue
+        try:
+            relative.as_posix().encode()
+            if kind in READERS:
+                apart.append(file)
+                continue
+            text = read_whole(file).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        except (OSError, UnicodeError) as error:
+            shown = os.fsencode(file).decode("utf-8", "replace")
+            reason = error.strerror if isinstance(error, OSError) else "name or text is not UTF-8"
+            problems.append(Problem(shown, None, "", f"{reason}: mend it or move it away."))
+        else:
+            is_plain = kind in PLAIN
+            text = text if is_plain else _FRONT_MATTER.sub("", text)
+            notes.append(Note(vault, relative.as_posix(), text, plain=is_plain))
+    if problems:
+        raise StorageError.from_problems(problems)
+    for file, content in zip(apart, read_apart(apart), strict=True):
+        name = file.relative_to(root).as_posix()
+        if isinstance(content, UnreadableFile):
+            unreadable.append(Problem(str(file), None, "", f"{content}; it is left out."))
+        elif isinstance(content, str):
+            notes.append(Note(vault, name, content))
+        else:
+            notes.append(Note(vault, name, "", content))
+    if not notes:
+        raise StorageError(
+            f"{root}: not a folder with documents that can be read (Markdown, text, HTML, PDF); "
+            "name one."
+        )
+    return Vault(sorted(notes, key=lambda note: note.rel_path), unreadable)
