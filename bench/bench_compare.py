@@ -55,7 +55,7 @@ def values(kind: str, cases: int) -> tuple[Any, Any]:
 
 def ours(base: Any, new: Any, resamples: int) -> dict[str, Any]:
     """compare_runs.py's test of one metric, and its interval."""
-    from decisions.effects import measure, plain_p
+    from decisions.change import measure, plain_p
 
     effect, evidence = measure(base, new, None)
     p, _ = plain_p(effect, evidence, None, binary=False, name="", seed=0)

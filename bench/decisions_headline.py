@@ -29,11 +29,10 @@ from decisions_compare import SHAPES, Pair, called
 from decisions_gate import ASKED, SWAP, Configurations, made_up, of_the_demo
 from numpy.typing import NDArray
 
-from decisions.engine import Decision, PrimaryTable, decide
+from decisions.change import Change, remeasured
+from decisions.engine import Decision, PrimaryTable, decide, decided
 from decisions.headline import REPEATS, repeated_mde
 from decisions.primary import primary_names
-from decisions.row_tests import decided, with_effect
-from decisions.rows import MetricRow
 
 Floats = NDArray[np.float64]
 
@@ -154,9 +153,9 @@ def print_repeats(simulations: int, seed: int) -> bool:
             pair = Pair(answered(ease, 1, rng), answered(ease, 1, rng), np.arange(n))
             once = judged(pair, at, ("pipeline.pass",))
             own = float((ease * (1 - ease)).mean())
-            row = MetricRow("pipeline", "pass", True, noise=(2 * own, 2 * own / REPEATS))
+            row = Change("pipeline", "pass", True, noise=(2 * own, 2 * own / REPEATS))
             (primary,) = once.rows
-            row = decided(with_effect(row, primary.effect), primary)
+            row = decided(remeasured(row, primary), primary)
             size = repeated_mde(row)
             if size is None:
                 continue

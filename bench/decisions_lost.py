@@ -17,6 +17,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -29,11 +30,10 @@ sys.path.insert(0, str(SCRIPTS))
 import numpy as np
 from numpy.typing import NDArray
 
-from decisions.engine import Decision, PrimaryTable, decide
+from decisions.comparison import Comparison
+from decisions.engine import Decision, PrimaryTable, decide, decided
 from decisions.headline import with_headline
 from decisions.metric_words import finding
-from decisions.row_tests import decided, with_effect
-from decisions.rows import Comparison, MetricRow
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -225,11 +225,7 @@ def headline(decision: Decision) -> Comparison:
     """The decision in the words of compare_runs.py."""
     rows = []
     for found in decision.rows:
-        section, _, metric = found.name.partition(".")
-        row = MetricRow(
-            section, metric, True, True, base_n=found.effect.n_a, new_n=found.effect.n_b
-        )
-        rows.append(decided(with_effect(row, found.effect), found))
+        rows.append(decided(replace(found, verdict="not tested"), found))
     found = Comparison("base", "new", tuple(rows), decision.headline, lead=decision.lead)
     return with_headline(found, {})
 

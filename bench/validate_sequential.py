@@ -45,7 +45,7 @@ sys.path.insert(0, str(SCRIPTS))
 import numpy as np
 from numpy.typing import NDArray
 
-from decisions.effects import measure
+from decisions.change import measure
 from decisions.stopping import look_at
 from experiments import race
 from ragmetrics.stats.sequential import PLANNED_LOOKS

@@ -34,11 +34,12 @@ from records import errors, files, results, runs
 
 if TYPE_CHECKING:
     from decisions.case_changes import CaseChanges
+    from decisions.change import Change
+    from decisions.comparison import Comparison
     from decisions.conversations import ConversationChanges
     from decisions.evidence_path import RunPath
     from decisions.flips import Flips
     from decisions.pairs import PairDecision
-    from decisions.rows import Comparison, MetricRow
     from decisions.slices import Slices
     from records.pairs import PairFile
     from records.run import Runs
@@ -79,7 +80,7 @@ class Report:
         }
 
 
-def _interest(row: MetricRow) -> tuple[bool, int, float]:
+def _interest(row: Change) -> tuple[bool, int, float]:
     """Sorts primary metrics first, of them the ones that got worse, by how sure that is."""
     order = {"worse": 0, "mixed": 1, "better": 3}
     rank = 2 if row.look else order.get(row.verdict, 4)

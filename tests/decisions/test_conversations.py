@@ -14,8 +14,8 @@ from tests.score_lines import read_lines, write_lines
 from decisions import conversations
 from decisions.case_changes import read_pair
 from decisions.compare_page import compare_page
+from decisions.comparison import Comparison
 from decisions.conversations import ConversationChange, ConversationChanges
-from decisions.rows import Comparison
 from records.runs import scores_file
 from terminal.page import print_page
 from views.page import markdown

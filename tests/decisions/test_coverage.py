@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from decisions.change import Change
 from decisions.coverage import (
     Coverage,
     Unscored,
@@ -127,6 +128,14 @@ def test_the_worst_that_lost_cases_could_have_scored() -> None:
     assert np.isnan(kept[1][0])
 
 
+def loss_of(change: Change) -> str:
+    return change.coverage.loss if change.coverage else ""
+
+
+def harder(change: Change) -> bool:
+    return change.coverage is not None and change.coverage.harder
+
+
 def lost_where_it_fails(share: float) -> tuple[Any, Any]:
     """200 cases: base fails the last 60; new passes 20 of these and loses 20 others, which base
     fails, too."""
@@ -141,14 +150,14 @@ def test_a_verdict_on_a_chosen_rest_must_hold_against_the_worst() -> None:
     passes: 20 up, 20 down, so nothing is left."""
     a, b = lost_where_it_fails(0.1)
     (row,) = decided({"pipeline.pass": (a, b)}).rows
-    assert (row.coverage.loss, row.coverage.harder, row.verdict) == ("chosen", True, "better")
+    assert (loss_of(row), harder(row), row.verdict) == ("chosen", True, "better")
     easy = b.copy()
     easy[180:], easy[:20] = 0.0, NAN
     (row,) = decided({"pipeline.pass": (a, easy)}).rows
-    assert (row.coverage.loss, row.coverage.harder) == ("chosen", False)
+    assert (loss_of(row), harder(row)) == ("chosen", False)
     assert (row.verdict, row.look) == ("no evidence", False)
-    assert row.p is not None
-    assert row.p > 0.05
+    assert row.p_joint is not None
+    assert row.p_joint > 0.05
     (row,) = decided({"pipeline.pass": (easy, a)}).rows
     assert row.verdict == "no evidence", "the same for a fall"
     assert row.p_worse is not None
@@ -157,14 +166,14 @@ def test_a_verdict_on_a_chosen_rest_must_hold_against_the_worst() -> None:
     spread[180:] = 0.0
     spread[::10] = NAN  # 20 of all kinds
     (row,) = decided({"pipeline.pass": (a, spread)}).rows
-    assert (row.coverage.loss, row.verdict) == ("by chance", "better")
+    assert (loss_of(row), row.verdict) == ("by chance", "better")
 
 
 def test_a_metric_without_ends_has_no_verdict_on_a_chosen_rest() -> None:
     a = np.concatenate([np.full(60, 100.0), np.full(20, 900.0)])
     b = np.where(a > 500, NAN, 200.0)
     (row,) = decided({"pipeline.latency_ms": (a, b)}).rows
-    assert (row.coverage.loss, row.verdict) == ("chosen", "no evidence")
+    assert (loss_of(row), row.verdict) == ("chosen", "no evidence")
 
 
 def test_a_few_cases_that_are_left_decide_nothing() -> None:
@@ -172,8 +181,9 @@ def test_a_few_cases_that_are_left_decide_nothing() -> None:
     b = np.where(np.arange(120) < 6, 0.0, NAN)
     decision = decided({RECALL: (np.ones(120), b), "pipeline.pass": (np.ones(120), np.ones(120))})
     row = decision.rows[0]
-    assert (row.verdict, row.p, row.p_worse, row.mde) == ("no verdict", None, None, None)
-    assert (row.coverage.both, row.coverage.left_out) == (6, False)
+    assert (row.verdict, row.p_joint, row.p_worse, row.mde) == ("no verdict", None, None, None)
+    assert row.coverage is not None
+    assert (row.coverage.both, row.left_out) == (6, False)
     assert decision.headline == "NO CLEAR DIFFERENCE", "decisions/headline.py says INCOMPLETE"
 
 
@@ -190,7 +200,7 @@ def test_a_bot_that_refuses_is_worse(refused: float) -> None:
     assert decision.headline == "WORSE"
     claims = decision.row(CLAIMS)
     assert claims is not None
-    assert claims.coverage.left_out == (refused > 0.5)
+    assert claims.left_out == (refused > 0.5)
 
 
 def test_what_does_not_matter_is_the_same_whatever_p_says() -> None:
@@ -201,8 +211,8 @@ def test_what_does_not_matter_is_the_same_whatever_p_says() -> None:
     assert row.verdict == "better"
     found = decided(columns, margin=0.05)
     assert (found.rows[0].verdict, found.headline) == ("equal", "SAME")
-    assert found.rows[0].p is not None
-    assert found.rows[0].p < 0.001
+    assert found.rows[0].p_joint is not None
+    assert found.rows[0].p_joint < 0.001
     # the margin is a share of the range: 5 % of 5 points are .25
     judged = {"judged.correctness": (np.full(400, 3.0), np.where(np.arange(400) % 2, 3.0, 3.3))}
     assert decided(judged, margin=0.05).rows[0].verdict == "equal"

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from decisions.change import Change
+from decisions.comparison import Comparison
 from decisions.coverage import Coverage
-from decisions.effects import Effect, Spread, minimum_detectable_effect
-from decisions.engine import Headline, PrimaryRow, PrimaryTable, decide, headline_of
+from decisions.effects import Spread, minimum_detectable_effect
+from decisions.engine import Headline, PrimaryTable, decide, headline_of
 from decisions.headline import (
+    bot_noise,
     cases_needed,
     repeat_advice,
     repeated_mde,
@@ -20,8 +23,6 @@ from decisions.headline import (
 )
 from decisions.metric_words import amounts, finding
 from decisions.primary import lead_of
-from decisions.row_tests import bot_noise
-from decisions.rows import Comparison, MetricRow
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import np
 from records.errors import StorageError
@@ -32,19 +33,18 @@ SPREAD = Spread(100, 100.0, 0.09, 0.9, 1.0, 1.0)
 """Of 100 cases one in ten changes by 1."""
 
 
-def row(name: str, base: float, new: float, verdict: Any, **more: Any) -> MetricRow:
+def row(name: str, base: float, new: float, verdict: Any, **more: Any) -> Change:
     section, _, metric = name.partition(".")
     values: dict[str, Any] = {"primary": True, "n": 100, "units": 100, "p_joint": 0.01} | more
-    effect = Effect(100, 100, 100, 100, 100, base, new, new - base, spread=SPREAD)
-    effect = replace(effect, ones=(round(100 * base), round(100 * new)))
-    fixed: dict[str, Any] = {"effect": effect, "mde": 0.08, "critical": 2.4}
+    fixed: dict[str, Any] = {"spread": SPREAD, "mde": 0.08, "critical": 2.4}
+    fixed["ones"] = round(100 * base), round(100 * new)
     values = fixed | values
-    return MetricRow(
+    return Change(
         section, metric, True, base=base, new=new, delta=new - base, verdict=verdict, **values
     )
 
 
-def said(headline: Headline, *rows: MetricRow, **more: Any) -> list[str]:
+def said(headline: Headline, *rows: Change, **more: Any) -> list[str]:
     found = Comparison("old", "new", rows, headline, **more)
     return list(with_headline(found, {"context": {"redundancy_tfidf": Target("<", 0.2)}}).says)
 
@@ -54,14 +54,14 @@ QUIET = row("pipeline.pass", 0.49, 0.5, "no evidence", noise=(0.0, 0.0))
 FELL = row("pipeline.pass", 0.6, 0.48, "worse")
 
 
-def price(name: str, ratio: float, verdict: str) -> MetricRow:
+def price(name: str, ratio: float, verdict: str) -> Change:
     section, _, metric = name.partition(".")
-    effect = Effect(100, 100, 100, 100, 100, medians=(58.8, 58.8 * ratio))
-    return MetricRow(section, metric, False, ratio=ratio, verdict=verdict, n=100, effect=effect)  # type: ignore
+    medians = 58.8, 58.8 * ratio
+    return Change(section, metric, False, ratio=ratio, verdict=verdict, n=100, medians=medians)  # type: ignore
 
 
 def test_a_win_says_what_the_others_could_have_shown_and_what_it_costs() -> None:
-    redundancy = MetricRow("context", "redundancy_tfidf", False, base_mean=0.186, new_mean=0.206)
+    redundancy = Change("context", "redundancy_tfidf", False, base_mean=0.186, new_mean=0.206)
     slower = price("pipeline.latency_ms", 2.4, "worse")
     cheaper = price("pipeline.cost_usd", 0.59, "better")
     assert said("BETTER", RECALL, QUIET, redundancy, slower, cheaper) == [
@@ -189,8 +189,7 @@ def test_a_count_is_said_of_cases_that_were_counted() -> None:
 
     def words(name: str, base: float, new: float, ones: Any = None) -> tuple[Any, str]:
         section, _, metric = name.partition(".")
-        effect = Effect(146, 146, 146, 146, 146, base, new, new - base, ones=ones)
-        found = MetricRow(section, metric, True, base=base, new=new, n=146, effect=effect)
+        found = Change(section, metric, True, base=base, new=new, n=146, ones=ones)
         return amounts(found), finding(found)
 
     passed = "passes every check on 61 of 146 questions (70 before)"
@@ -286,9 +285,9 @@ def test_the_lead_decides_the_word() -> None:
     ],
 )
 def test_the_word_with_a_lead(lead: Any, others: tuple[Any, ...], word: Headline) -> None:
-    effect, coverage = Effect(9, 9, 9, 9, 9), Coverage(9)
+    coverage = Coverage(9)
     rows = [
-        PrimaryRow(f"x.{at}", True, effect, verdict=verdict, coverage=coverage)
+        Change("x", str(at), True, verdict=verdict, coverage=coverage)
         for at, verdict in enumerate((lead, *others))
     ]
     assert headline_of(rows, "x.0") == word
@@ -345,7 +344,7 @@ def test_a_lead_metric_is_tested_first_and_the_others_after_it() -> None:
         table = PrimaryTable(("x.moved", "x.still"), range(40), np.arange(40), a, b)  # type: ignore
         decision = decide(table, lead=lead)
         assert [row.p_worse for row in decision.rows] == gate
-        return [row.p for row in decision.rows]
+        return [row.p_joint for row in decision.rows]
 
     a, b = (np.array([x, y]).T for x, y in zip(moved, still, strict=True))
     table = PrimaryTable(("x.moved", "x.still"), range(40), np.arange(40), a, b)  # type: ignore

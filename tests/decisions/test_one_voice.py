@@ -18,13 +18,13 @@ from tests.score_lines import write_lines
 
 from decisions.alerts import compare_points
 from decisions.compare import CompareOptions, compare
+from decisions.comparison import Comparison
 from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence, baseline_of, side_of
 from decisions.gate_rules import GateRules
 from decisions.history import _read_point
 from decisions.primary import clusters_of_run, read_primary
 from decisions.regressions import Regressions, regressions
-from decisions.rows import Comparison
 from records.files import sha256_file
 from records.metrics import update_primary
 from records.run import Run

@@ -16,11 +16,11 @@ from pathlib import Path
 from statistics import median
 
 from decisions.committed import comparison_of
+from decisions.comparison import Comparison
 from decisions.engine import decide
 from decisions.headline import with_headline
 from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
 from decisions.primary import PrimaryScores, paired_table
-from decisions.rows import Comparison
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import np
 from ragmetrics.stats.control import (

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from decisions.change import Change, ChangeVerdict, change_of, direction, one_sided, remeasured
 from decisions.compare import CompareOptions, clusters_of, compare
-from decisions.engine import Decision, decide, direction
-from decisions.headline import with_headline
+from decisions.comparison import Comparison, half_measured
+from decisions.engine import Decision, decide, decided
+from decisions.headline import bot_noise, with_headline
 from decisions.invariants import comparable_sections, controls, read_run, remarks, varied
 from decisions.primary import (
     PrimaryScores,
@@ -19,8 +21,6 @@ from decisions.primary import (
     read_primary,
     usable_names,
 )
-from decisions.row_tests import bot_noise, decided, half_measured, one_sided, with_effect
-from decisions.rows import Comparison, MetricRow
 from records.asked import asked_set
 from records.clusters import AUTO, Clustering
 from records.errors import StorageError
@@ -137,32 +137,31 @@ def comparison_of(
     """The decision on two metrics.json, without its first line (``with_headline``): a row for each
     primary metric, those that one run alone has too."""
     rows, cases = [], [len(own.case_ids) for own in scores]
-    for found in decision.rows:
-        section, _, metric = found.name.partition(".")
-        old, now = (head.get("sections", {}).get(section, {}) for head in heads)
-        row = MetricRow(
-            section,
-            metric,
-            direction(found.name),
+    for joint in decision.rows:
+        old, now = (head.get("sections", {}).get(joint.section, {}) for head in heads)
+        change = Change(
+            joint.section,
+            joint.metric,
+            direction(joint.name),
             primary=True,
-            base_mean=old.get("mean", {}).get(metric),
-            new_mean=now.get("mean", {}).get(metric),
-            base_n=found.effect.n_a,
-            new_n=found.effect.n_b,
+            base_mean=old.get("mean", {}).get(joint.metric),
+            new_mean=now.get("mean", {}).get(joint.metric),
+            base_n=joint.base_n,
+            new_n=joint.new_n,
             base_cases=cases[0],
             new_cases=cases[1],
-            noise=bot_noise(old, now, metric),
+            noise=bot_noise(old, now, joint.metric),
         )
-        if found.effect.n:
-            row = with_effect(row, found.effect)
-        elif bool(row.base_n) != bool(row.new_n):
-            row = one_sided(row)
-        rows.append(decided(row, found) if found.coverage.cases else row)
+        if joint.n:
+            change = remeasured(change, joint)
+        elif bool(change.base_n) != bool(change.new_n):
+            change = one_sided(change)
+        coverage = joint.coverage
+        rows.append(decided(change, joint) if coverage and coverage.cases else change)
     for name in sorted({*scores[0].names} ^ {*scores[1].names}):
-        section, _, metric = name.partition(".")
-        row = MetricRow(section, metric, direction(name), True)
         in_base = name in scores[0].names
-        rows.append(replace(row, verdict="only in base" if in_base else "only in new"))
+        verdict: ChangeVerdict = "only in base" if in_base else "only in new"
+        rows.append(replace(change_of(name, primary=True), verdict=verdict))
     whole = not any(head.get("missing") for head in heads)
     missing, asked = ([head.get(name) or 0 for head in heads] for name in ("missing", "asked"))
     return Comparison(

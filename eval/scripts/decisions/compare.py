@@ -10,16 +10,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from decisions.change import Change, direction, explored, one_sided, remeasured, tested
+from decisions.comparison import Comparison, Difference, half_measured
 from decisions.effects import compact
 from decisions.engine import (
     Decision,
     Headline,
     PrimaryTable,
-    direction,
+    decided,
     headline_of,
     settle,
 )
-from decisions.headline import with_headline
+from decisions.headline import bot_noise, with_headline
 from decisions.invariants import (
     Conditions,
     IncomparableError,
@@ -33,8 +35,6 @@ from decisions.invariants import (
 from decisions.joint import PrimaryColumn, all_ids, cluster_notes, table_of, usual_reason
 from decisions.pairing import ClusterCodes, SideBySide, places_of, side_by_side
 from decisions.primary import as_stored, clusters_of_run, lead_of, primary_names, usable_names
-from decisions.row_tests import bot_noise, decided, half_measured, one_sided, rows_of, tested
-from decisions.rows import Comparison, Difference, MetricRow, explored
 from decisions.stopping import Decided, decided_of, stopped_note, with_looks
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Ints, np
@@ -93,8 +93,8 @@ class _Draft:
 
     base: Conditions
     new: Conditions
-    rows: list[MetricRow] = field(default_factory=list)
-    slices: list[MetricRow] = field(default_factory=list)
+    rows: list[Change] = field(default_factory=list)
+    slices: list[Change] = field(default_factory=list)
     columns: list[PrimaryColumn] = field(default_factory=list)
     problems: list[Difference] = field(default_factory=list)
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -121,7 +121,7 @@ def _metric_rows(
     primary: Sequence[str],
     options: CompareOptions,
     codes: Ints | None,
-) -> Iterator[MetricRow]:
+) -> Iterator[Change]:
     """A row for each metric of a section, numbers of the whole run last."""
     section = pairs.base.section
     old, now = draft.base.section(section), draft.new.section(section)
@@ -139,7 +139,7 @@ def _metric_rows(
         if name not in chosen:
             continue
         full = f"{section}.{name}"
-        row = MetricRow(
+        row = Change(
             section,
             name,
             direction(full),
@@ -173,12 +173,12 @@ def _metric_rows(
 
 
 def _slice_rows(
-    rows: Sequence[MetricRow],
+    rows: Sequence[Change],
     pairs: SideBySide,
     members: Mapping[tuple[str, str], Ints],
     codes: Ints | None,
     seed: int,
-) -> Iterator[MetricRow]:
+) -> Iterator[Change]:
     """The primary metrics within each slice. They are explored, so none decides."""
     asked = pairs.asked_in_both
     for row in rows:
@@ -190,7 +190,7 @@ def _slice_rows(
         for (dimension, value), ids in sorted(members.items(), key=lambda item: item[0]):
             at = places_of(ids, pairs.ids)
             at = at[at >= 0]
-            part = MetricRow(
+            part = Change(
                 row.section,
                 row.metric,
                 row.higher_is_better,
@@ -429,7 +429,7 @@ def _comparison(
         asked=draft.asked,
         rest=rest.headline,
         rest_mde=rest.largest_mde,
-        rest_rows=rows_of(rest, rows),
+        rest_rows=_rest_of(rest, rows),
         lead=decision.lead,
         compared=draft.compared,
         half=half_measured(rows, looked_for, options.targets),
@@ -439,13 +439,20 @@ def _comparison(
     return with_headline(comparison, read_targets(options.targets))
 
 
+def _rest_of(rest: Decision, rows: Sequence[Change]) -> tuple[Change, ...]:
+    """The primary metrics on the cases that both runs have results of."""
+    by_name = {row.name: row for row in rows}
+    joint = [row for row in rest.rows if row.name in by_name]
+    return tuple(decided(remeasured(by_name[own.name], own), own) for own in joint)
+
+
 def _looked_at(draft: _Draft) -> Decided | None:
     """What the new run's looks came to, where they were looks against the base run."""
     decided = decided_of(draft.new.config)
     return decided if decided is not None and decided.decides(draft.base.id) else None
 
 
-def _headline_of_looks(decision: Decision, rows: Sequence[MetricRow]) -> Headline:
+def _headline_of_looks(decision: Decision, rows: Sequence[Change]) -> Headline:
     """The headline with the verdicts that the rows have by now."""
     verdicts: dict[str, Any] = {row.name: row.verdict for row in rows}
     primary = [

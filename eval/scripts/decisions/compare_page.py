@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from decisions.case_changes import CaseChanges
+from decisions.change import SIGNS, Change
 from decisions.compare_words import (
     COLUMNS,
     PRIMARY_TITLE,
@@ -23,9 +24,9 @@ from decisions.compare_words import (
     row_groups,
     slice_tables,
 )
+from decisions.comparison import Comparison, Difference
 from decisions.conversations import SHOWN, ConversationChange, ConversationChanges
 from decisions.flips import Flip, Flips, FlipSide
-from decisions.rows import SIGNS, Comparison, Difference, MetricRow
 from terminal.page import (
     Block,
     Conclusion,
@@ -146,7 +147,7 @@ _NAMES = 2
 """Differences of configuration that are named without -v."""
 
 
-_PICTURE = WhiskerColumn[MetricRow](
+_PICTURE = WhiskerColumn[Change](
     lambda row: Whisker(row.interval, row.delta, 0.0) if row.ratio is None else None,
     drop=4,
     around_zero=True,
@@ -154,7 +155,7 @@ _PICTURE = WhiskerColumn[MetricRow](
 )
 
 
-_CHANGES = WhiskerColumn[MetricRow](
+_CHANGES = WhiskerColumn[Change](
     lambda row: change_of(row),
     drop=4,
     around_zero=True,
@@ -169,8 +170,8 @@ _CHANGES = WhiskerColumn[MetricRow](
 
 
 def _metrics(
-    title: str, rows: Sequence[MetricRow], *, first: str = "metric", folded: bool = False
-) -> DataTable[MetricRow]:
+    title: str, rows: Sequence[Change], *, first: str = "metric", folded: bool = False
+) -> DataTable[Change]:
     name, *middle, verdict = COLUMNS
     drawn = title == PRIMARY_TITLE
     spares = "" if any(row.ratio is not None for row in rows) else "difference"

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from decisions.case_changes import ChangedCase
+from decisions.change import SIGNS, Change, ChangeVerdict
 from decisions.compare import TOO_FEW
+from decisions.comparison import Comparison
 from decisions.effects import ALPHA
 from decisions.flips import Flip, Flips, Ranks
 from decisions.metric_words import unseen_size
-from decisions.rows import SIGNS, Comparison, MetricRow, RowVerdict
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from terminal.page import (
     DataColumn,
@@ -28,7 +29,7 @@ from terminal.tables import counted, plain
 
 PRIMARY_TITLE = "Primary metrics (these decide the verdict)"
 
-_FIRST: dict[RowVerdict, int] = {"worse": 0, "mixed": 1, "better": 2, "differs": 3}
+_FIRST: dict[ChangeVerdict, int] = {"worse": 0, "mixed": 1, "better": 2, "differs": 3}
 
 
 def explored_title(tested: int, worst: int | None = None) -> str:
@@ -56,7 +57,7 @@ def explored_line(comparison: Comparison) -> str:
     return text + (f"; --all compares {comparison.untested} more." if comparison.untested else ".")
 
 
-_WAYS: tuple[tuple[RowVerdict, str], ...] = (
+_WAYS: tuple[tuple[ChangeVerdict, str], ...] = (
     ("worse", "worse"),
     ("mixed", "mixed"),
     ("better", "better"),
@@ -93,24 +94,23 @@ def contradictions(comparison: Comparison) -> list[str]:
     return [text for row in rows if (text := _contradiction(row, comparison.tested))]
 
 
-def _contradiction(row: MetricRow, tested: int) -> str:
-    effect, p = row.effect, row.p_joint or 0.0
-    limits = effect.limits if effect else None
-    if effect is None or limits is None or (p <= ALPHA) == (limits[0] > 0 or limits[1] < 0):
+def _contradiction(row: Change, tested: int) -> str:
+    p, limits = row.p_joint or 0.0, row.limits
+    if limits is None or (p <= ALPHA) == (limits[0] > 0 or limits[1] < 0):
         return ""
-    name, units = plain(row.metric, 80), counted(effect.clusters, "case")
-    if effect.clusters < effect.n:
-        units = counted(effect.clusters, "group") + " of cases"
+    name, units = plain(row.metric, 80), counted(row.units, "case")
+    if row.units < row.n:
+        units = counted(row.units, "group") + " of cases"
     if p <= ALPHA:
         return (
             f"{name}: {p_words(p)}, but the interval contains 0, since it allows for a change that "
             "no case showed. A verdict needs both."
         )
     beside = f"{name}: the interval excludes 0, but {p_words(p)}"
-    if 0.5**effect.moved > ALPHA:
+    if 0.5**row.moved > ALPHA:
         return (
-            f"{beside}: {effect.moved} of {units} changed, and so few can give no p below "
-            f"{p_value(0.5**effect.moved)}. Trust p: for so few changes the interval is too narrow."
+            f"{beside}: {row.moved} of {units} changed, and so few can give no p below "
+            f"{p_value(0.5**row.moved)}. Trust p: for so few changes the interval is too narrow."
         )
     if tested > 1 and (row.p is None or row.p <= ALPHA):
         alone = "" if row.p is None else f" (by itself {p_words(row.p)})"
@@ -121,12 +121,12 @@ def _contradiction(row: MetricRow, tested: int) -> str:
     return f"{beside}. The two tests disagree, so this is not counted as a change."
 
 
-def row_name(row: MetricRow) -> str:
+def row_name(row: Change) -> str:
     """The metric, or of a slice its value."""
     return row.metric if row.slice is None else row.slice.partition("=")[2]
 
 
-def interval_words(row: MetricRow) -> str:
+def interval_words(row: Change) -> str:
     """The 95 % interval of the difference or of the ratio; a star where cases are few."""
     if row.ratio_interval is not None:
         return " to ".join(map(times, row.ratio_interval))
@@ -134,7 +134,7 @@ def interval_words(row: MetricRow) -> str:
     return signed_between(row.interval) + mark
 
 
-COLUMNS: tuple[DataColumn[MetricRow], ...] = (
+COLUMNS: tuple[DataColumn[Change], ...] = (
     DataColumn("metric", row_name, words=True, foreign=True),
     DataColumn("base", lambda row: _means(row)[0]),
     DataColumn("new", lambda row: _means(row)[1]),
@@ -150,17 +150,17 @@ difference, its interval, the corrected p, the verdict."""
 HEAD = tuple(column.name for column in COLUMNS)
 
 
-def row_cells(row: MetricRow) -> tuple[str, ...]:
+def row_cells(row: Change) -> tuple[str, ...]:
     """The cells of ``COLUMNS`` for a metric."""
     return tuple(column.cell(row) for column in COLUMNS)
 
 
-def _means(row: MetricRow) -> tuple[str, ...]:
+def _means(row: Change) -> tuple[str, ...]:
     base, new, _ = _compared(row)
     return apart(base, new)
 
 
-def _compared(row: MetricRow) -> tuple[float | None, float | None, str]:
+def _compared(row: Change) -> tuple[float | None, float | None, str]:
     """Both means and the cases that they are over: those of both runs; of a metric that one run
     alone has, that run's."""
     cases, scored = max(row.base_cases, row.new_cases), row.n
@@ -170,12 +170,12 @@ def _compared(row: MetricRow) -> tuple[float | None, float | None, str]:
     return base, new, f"{scored:,}/{cases:,}" if cases else "–"
 
 
-def _change(row: MetricRow) -> str:
+def _change(row: Change) -> str:
     """The difference, or the ratio of times, costs and tokens."""
     return signed(row.delta) if row.ratio is None else f"{times(row.ratio)}×"
 
 
-def change_of(row: MetricRow) -> Whisker | None:
+def change_of(row: Change) -> Whisker | None:
     """The difference of a metric with its interval, for a picture; None for a ratio.
 
     Also what could be missed, and how far the target is from base. None without both values.
@@ -188,7 +188,7 @@ def change_of(row: MetricRow) -> Whisker | None:
     return Whisker(row.interval, row.delta, target, before=0.0, unseen=row.mde)
 
 
-def _verdict(row: MetricRow) -> str:
+def _verdict(row: Change) -> str:
     """The verdict in words; with no evidence, what this n could have shown."""
     if row.verdict == "mixed":
         return f"{SIGNS['mixed']} mixed: {times(row.ratio_totals)}× in all"
@@ -205,7 +205,7 @@ def _verdict(row: MetricRow) -> str:
     return f"{sign} {row.verdict}" if sign else row.verdict
 
 
-def row_groups(comparison: Comparison) -> tuple[list[MetricRow], list[MetricRow], list[MetricRow]]:
+def row_groups(comparison: Comparison) -> tuple[list[Change], list[Change], list[Change]]:
     """Primary rows in their own order, other rows with something to say (worse ones first), and the
     rest; measured ones only."""
     measured = [row for row in comparison.rows if _is_measured(row)]
@@ -217,7 +217,7 @@ def row_groups(comparison: Comparison) -> tuple[list[MetricRow], list[MetricRow]
     return primary, loud, [row for row in others if row.verdict not in telling]
 
 
-def _is_measured(row: MetricRow) -> bool:
+def _is_measured(row: Change) -> bool:
     """Whether any of the two runs has a value."""
     return row.base_mean is not None or row.new_mean is not None
 
@@ -233,9 +233,9 @@ def remarks(comparison: Comparison, *, every: bool = True) -> list[str]:
     return [*comparison.notes, *fragile, *(_uneven(comparison) if every else ())]
 
 
-def slice_tables(comparison: Comparison) -> dict[str, list[MetricRow]]:
+def slice_tables(comparison: Comparison) -> dict[str, list[Change]]:
     """The measured slices of each metric, by ``metric by dimension``."""
-    by_title: dict[str, list[MetricRow]] = {}
+    by_title: dict[str, list[Change]] = {}
     for row in comparison.slices:
         if _is_measured(row) and row.slice is not None:
             title = f"{row.metric} by {row.slice.partition('=')[0]}"
@@ -305,7 +305,7 @@ def matrix_lines(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
     return [*lines, ("verdict", "", *(comparison.headline for comparison in comparisons))]
 
 
-def _matrix_cell(row: MetricRow | None) -> str:
+def _matrix_cell(row: Change | None) -> str:
     if row is None or row.new_mean is None:
         return "–"
     sign = SIGNS.get(row.verdict, "")

@@ -1,4 +1,4 @@
-"""One metric of the same cases in two runs: means, difference, interval, spread, power, ratio.
+"""How much differences vary: spread, power, the smallest difference that shows, ratios, flips.
 
 A difference is run b minus run a, of one case. Pure: plain arrays in, numbers out; draws are
 seeded. Clusters are integers from 0 up, one for each case; None: each case is one by itself.
@@ -10,13 +10,12 @@ from signed ranks (Wilcoxon 1945), flipped by cluster as in Datta and Satten 200
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from math import erfc, exp, log, sqrt
+from dataclasses import dataclass
+from math import exp, sqrt
 
 from ragmetrics.stats import student
-from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
+from ragmetrics.stats.arrays import Floats, Ints, np
 from ragmetrics.stats.means import Z95, generator
-from ragmetrics.stats.significance import mcnemar, sign_flip_p
 
 ALPHA = 0.05
 
@@ -30,9 +29,6 @@ POWER = 0.8
 
 _BLOCK = 1 << 20
 """Signs that are drawn at once."""
-
-_PART = 1 << 16
-"""Cases that are looked at together where more would only take memory."""
 
 ALIKE = 1e-9
 """Statistics nearer to each other than this are a tie."""
@@ -72,68 +68,14 @@ class Spread:
             return self.variance
         return self.variance + self.unchanged * self.step**2 / (cases - 1)
 
+    def half_width(self, variance: float) -> float:
+        """Half of the 95 % interval of a mean difference, by Student's t."""
+        return _t_quantile(1 - ALPHA / 2, self.freedom()) * sqrt(variance / self.n)
+
     def freedom(self, n: float | None = None) -> float:
         """Degrees of freedom: effective clusters less one, at least 1."""
         effective = self.effective if n is None else self.effective * n / self.n
         return max(1.0, effective - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """How many times run a's values run b's are: of a typical case, with limits, and in all.
-
-    ``typical``: Hodges-Lehmann estimate of the ratio of a case. ``totals``: sum of b / sum of a.
-    """
-
-    typical: float
-    interval: tuple[float, float] | None
-    totals: float
-
-    @property
-    def opposed(self) -> bool:
-        """Whether the totals point the other way than the typical case."""
-        return (self.typical - 1) * (self.totals - 1) < 0
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """One metric of the same cases in two runs.
-
-    ``cases``: of the table. ``n_a``, ``n_b``: of them scored in each run; ``n``: in both, which all
-    other numbers rest on. ``difference``: mean b - mean a, with its 95 % ``interval`` (not
-    corrected for other metrics; None below two clusters). ``clusters``: of the n cases; ``moved``:
-    those that changed. ``rose``, ``fell``: cases whose value went up or down. ``ratio``: of skewed
-    quantities, instead of the interval; their spread is that of log ratios.
-    """
-
-    cases: int
-    n_a: int
-    n_b: int
-    n: int
-    clusters: int
-    mean_a: float | None = None
-    mean_b: float | None = None
-    difference: float | None = None
-    interval: tuple[float, float] | None = None
-    spread: Spread | None = None
-    ratio: Ratio | None = None
-    rose: int = 0
-    fell: int = 0
-    moved: int = 0
-    ones: tuple[int, int] | None = None
-    """Where all n cases score 0 or 1 in both runs, how many score 1."""
-    medians: tuple[float, float] | None = None
-    """Of skewed quantities."""
-
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """The interval as differences from "the same": a ratio's as logarithms."""
-        if self.ratio is None:
-            return self.interval
-        if self.ratio.interval is None:
-            return None
-        low, high = self.ratio.interval
-        return log(low), log(high)
 
 
 def flipped(units: Floats, seed: int, draws: int) -> Iterator[Floats]:
@@ -182,122 +124,6 @@ def cluster_sums(values: Floats, clusters: Ints | None) -> Floats:
     return sums
 
 
-def _differences(a: Floats, b: Floats) -> Floats:
-    """b - a; 0 where they differ by rounding only."""
-    differences: Floats = b - a
-    for start in range(0, len(a), _PART):
-        part = slice(start, start + _PART)
-        noise = np.maximum(np.abs(a[part]), np.abs(b[part])) * 1e-12
-        own = differences[part]  # a view: what becomes 0 in it, does in all
-        own[np.abs(own) <= noise] = 0.0
-    return differences
-
-
-def measure(
-    a: Floats,
-    b: Floats,
-    clusters: Ints | None,
-    *,
-    skewed: bool = False,
-    largest: float | None = None,
-    worst: float | None = None,
-    seed: int = 0,
-) -> tuple[Effect, Floats]:
-    """The effect over the cases that both runs scored, and the contribution of each case to a test.
-
-    ``skewed``: by ratios, of values above 0. ``largest``: the width of the metric's range;
-    ``worst``: its bad end. The evidence of a case is its difference, or the signed rank of its log
-    ratio; not a number where a run has no score.
-    """
-    old, now = ~np.isnan(a), ~np.isnan(b)
-    both = old & now & (a > 0) & (b > 0) if skewed else old & now
-    n = int(both.sum())
-    own, count = _clusters_within(clusters, both, n)
-    effect = Effect(len(a), int(old.sum()), int(now.sum()), n, count)
-    if not n:
-        return effect, np.full(len(a), np.nan)
-    before, after = (a, b) if n == len(a) else (a[both], b[both])
-    differences = _differences(before, after)
-    effect = replace(
-        effect,
-        mean_a=float(before.mean()),
-        mean_b=float(after.mean()),
-        difference=float(differences.mean()),
-        rose=int((differences > 0).sum()),
-        fell=int((differences < 0).sum()),
-        moved=int(np.count_nonzero(cluster_sums(differences, own))),
-    )
-    if skewed:
-        ratios = _differences(np.log(before), np.log(after))
-        spread = spread_of(ratios, own, None)
-        ratio = _ratio(ratios, float(after.sum() / before.sum()), own, seed)
-        medians = float(np.median(before)), float(np.median(after))
-        effect = replace(effect, spread=spread, ratio=ratio, medians=medians)
-        return effect, _at(both, _signed_ranks(ratios))
-    spread = spread_of(differences, own, largest)
-    if largest is not None and worst is not None:
-        spread = replace(spread, loss=_loss(np.abs(before - worst), np.abs(after - worst), largest))
-    ones = _ones(before, after)
-    effect = replace(effect, spread=spread, interval=_interval(effect, spread), ones=ones)
-    return effect, _at(both, differences)
-
-
-def _ones(before: Floats, after: Floats) -> tuple[int, int] | None:
-    """See ``Effect.ones``."""
-    if any(bool(((side != 0) & (side != 1)).any()) for side in (before, after)):
-        return None
-    return int(before.sum()), int(after.sum())
-
-
-def _at(both: NDArray[np.bool_], values: Floats) -> Floats:
-    """The values at the cases that are compared; not a number at the others."""
-    if len(values) == len(both):
-        return values
-    column = np.full(len(both), np.nan)
-    column[both] = values
-    return column
-
-
-def _clusters_within(
-    clusters: Ints | None, both: NDArray[np.bool_], n: int
-) -> tuple[Ints | None, int]:
-    """The clusters of the compared cases, and how many there are."""
-    if clusters is None:
-        return None, n
-    own = clusters if n == len(both) else clusters[both]
-    count = int(np.count_nonzero(np.bincount(own))) if n else 0
-    return (None, n) if count == n else (own, count)
-
-
-def plain_p(
-    effect: Effect, evidence: Floats, clusters: Ints | None, *, binary: bool, name: str, seed: int
-) -> tuple[float, str]:
-    """Two-sided p of one metric by itself, and the name of the test.
-
-    McNemar's mid-p where a case scores 0 or 1 and stands by itself, else flips of the clusters'
-    signs; their normal distribution above 2,000 clusters that changed.
-    """
-    both = ~np.isnan(evidence)
-    values = evidence if effect.n == len(both) else evidence[both]
-    own, _ = _clusters_within(clusters, both, effect.n)
-    sums = cluster_sums(values, own)
-    if effect.ratio is not None:
-        test = "signed ranks"
-    elif binary and own is None and bool((np.abs(values[values != 0]) == 1).all()):
-        return mcnemar(effect.rose, effect.fell)[1], "McNemar mid-p"
-    else:
-        test = "sign-flip"
-    changed = int(np.count_nonzero(sums))
-    if changed > NORMAL_FROM:
-        sums = sums / max(sums.max(), -sums.min())
-        total = sums.sum()
-        statistic = float(total / np.sqrt(np.square(sums, out=sums).sum()))
-        return erfc(abs(statistic) / sqrt(2)), test
-    if not changed:
-        return 1.0, test
-    return sign_flip_p(sums, generator(seed, f"paired {name}"), DRAWS), test
-
-
 def spread_of(differences: Floats, clusters: Ints | None, largest: float | None) -> Spread:
     """How much differences vary. The larger of the variances with and without clusters counts."""
     n = len(differences)
@@ -316,44 +142,12 @@ def spread_of(differences: Floats, clusters: Ints | None, largest: float | None)
     return Spread(n, effective, variance, float((differences == 0).mean()), step, largest)
 
 
-def _loss(a: Floats, b: Floats, largest: float) -> float | None:
+def loss_of(a: Floats, b: Floats, largest: float) -> float | None:
     """See ``Spread.loss``; None where a case scores at an end of the range only."""
     size = float(a.sum() + b.sum()) / 2
     if not size or all(bool(((side == 0) | (side == largest)).all()) for side in (a, b)):
         return None
     return (2 * float(a @ b) - float(a @ a + b @ b) / 2) / size
-
-
-def one_loss_undoes(effect: Effect) -> bool:
-    """Whether a difference rests on small steps, and one case that changes by the whole range the
-    other way would bring 0 into the interval."""
-    spread = effect.spread
-    if spread is None or spread.loss is None or spread.step is None or effect.difference is None:
-        return False
-    n, size, whole = spread.n, abs(effect.difference), spread.largest or 0.0
-    variance = spread.variance_with_unseen() + (whole * whole * (1 - 1 / n) + 2 * size * whole) / (
-        n - 1
-    )
-    half = _t_quantile(1 - ALPHA / 2, spread.freedom()) * sqrt(variance / n)
-    return spread.step <= whole / 2 and size - whole / n <= half
-
-
-def _interval(effect: Effect, spread: Spread) -> tuple[float, float] | None:
-    """95 %, by Student's t; the variance holds what a change that no case showed would add.
-
-    Where all differences are the same, that is one case without any. None where nothing changed
-    and the metric has no range that limits a change.
-    """
-    if effect.clusters < 2 or effect.difference is None:
-        return None
-    variance = spread.variance_with_unseen() or effect.difference**2 / spread.n
-    if not variance:
-        return None
-    half = _t_quantile(1 - ALPHA / 2, spread.freedom()) * sqrt(variance / spread.n)
-    low, high = effect.difference - half, effect.difference + half
-    if spread.largest is not None:
-        low, high = max(low, -spread.largest), min(high, spread.largest)
-    return low, high
 
 
 def minimum_detectable_effect(
@@ -409,7 +203,7 @@ def _t_quantile(share: float, freedom: float) -> float:
     return student.quantile(1 - share, freedom)
 
 
-def _signed_ranks(values: Floats) -> Floats:
+def signed_ranks(values: Floats) -> Floats:
     """Rank of each size, with the sign of the value; equal sizes share their mean rank."""
     _, place, counts = np.unique(np.abs(values), return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
@@ -417,18 +211,20 @@ def _signed_ranks(values: Floats) -> Floats:
     return signed
 
 
-def _ratio(ratios: Floats, totals: float, clusters: Ints | None, seed: int) -> Ratio:
-    """The typical ratio with limits: the shifts of log ratios that the flips do not reject."""
+def ratio_of(
+    ratios: Floats, clusters: Ints | None, seed: int
+) -> tuple[float, tuple[float, float] | None]:
+    """The typical ratio with its limits: the shifts of log ratios that the flips do not reject."""
     centre = _shift(ratios, clusters, 0.0)
-    residuals = cluster_sums(_signed_ranks(ratios - centre), clusters)
+    residuals = cluster_sums(signed_ranks(ratios - centre), clusters)
     if not residuals.any():  # every ratio is the same one
-        residuals = cluster_sums(_signed_ranks(ratios), clusters)
+        residuals = cluster_sums(signed_ranks(ratios), clusters)
     interval = None
     bound = _critical(residuals, seed)
     if bound is not None:
         low, high = _shift(ratios, clusters, bound), _shift(ratios, clusters, -bound)
         interval = exp(min(low, centre)), exp(max(high, centre))
-    return Ratio(exp(centre), interval, totals)
+    return exp(centre), interval
 
 
 def _critical(units: Floats, seed: int) -> float | None:
@@ -455,7 +251,7 @@ def _shift(ratios: Floats, clusters: Ints | None, bound: float) -> float:
         return low
 
     def excess(shift: float) -> float:
-        units = cluster_sums(_signed_ranks(ratios - shift), clusters)
+        units = cluster_sums(signed_ranks(ratios - shift), clusters)
         size = sqrt(float(units @ units))
         over = (float(units.sum()) / size if size else 0.0) - bound
         return 0.0 if abs(over) <= ALIKE else over

@@ -10,33 +10,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import exp, inf
 from typing import Literal
 
-from decisions.coverage import NOTHING, Coverage, Unscored, at_worst, coverage_of, unscored_of
+from decisions.change import (
+    FEWEST_CLUSTERS,
+    Change,
+    change_of,
+    ends_of,
+    higher_is_better,
+    measured,
+    one_loss_undoes,
+    range_of,
+    verdict_of,
+)
+from decisions.coverage import NOTHING, Unscored, at_worst, coverage_of, unscored_of
 from decisions.effects import (
     ALIKE,
     ALPHA,
     DRAWS,
-    Effect,
     cluster_sums,
     compact,
     flipped,
-    measure,
     minimum_detectable_effect,
-    one_loss_undoes,
 )
-from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
-from records.section_table import MEASURED
-
-FEWEST_CLUSTERS = 6
-"""Clusters below which nothing is decided: of 5, all may point one way by chance in 2 of 32."""
 
 Side = Literal["both", "worse"]
-
-Verdict = Literal["better", "worse", "no evidence", "equal", "too few", "no verdict"]
-"""``too few``: clusters; ``no verdict``: most cases lost their score in one run."""
 
 Headline = Literal[
     "BETTER", "WORSE", "MIXED", "NO CLEAR DIFFERENCE", "SAME", "TOO FEW", "INCOMPLETE"
@@ -75,45 +75,18 @@ class PrimaryTable:
 
 
 @dataclass(frozen=True, slots=True)
-class PrimaryRow:
-    """One primary metric: its effect, and what the joint test says of it.
-
-    ``p``: two-sided, corrected for all primary metrics together; ``p_worse``: that of a change for
-    the worse alone, which a gate asks for; both None for too few clusters. ``mde``: the smallest
-    true difference that this verdict would find 4 times in 5; ``least_fall``: the smallest fall
-    that the gate's test would. ``look``: no evidence in the verdict, but the plain interval lies on
-    the bad side of 0, or the gate's p is below alpha. ``fragile``: better, by small gains that one
-    large loss would undo.
-    """
-
-    name: str
-    higher_is_better: bool
-    effect: Effect
-    p: float | None = None
-    p_worse: float | None = None
-    mde: float | None = None
-    critical: float = 0.0
-    """The statistic that the verdict asks for."""
-    least_fall: float | None = None
-    verdict: Verdict = "no evidence"
-    look: bool = False
-    fragile: bool = False
-    coverage: Coverage = NOTHING
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """The joint decision on the primary metrics of two runs. ``lead``: the metric that was tested
     first; "" without one."""
 
     headline: Headline
-    rows: tuple[PrimaryRow, ...]
+    rows: tuple[Change, ...]
     alpha: float = ALPHA
     tested: int = 1
     """Metrics in the joint test, of all runs, that changed at all; at least 1."""
     lead: str = ""
 
-    def row(self, name: str) -> PrimaryRow | None:
+    def row(self, name: str) -> Change | None:
         return next((row for row in self.rows if row.name == name), None)
 
     @property
@@ -125,13 +98,16 @@ class Decision:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A primary metric as it goes into the joint test: its effect, what each case adds to it, above
-    0 for the better, and the cases that are left to compare."""
+    """A primary metric as it goes into the joint test, and what each case adds to it, above 0 for
+    the better."""
 
-    name: str
-    effect: Effect
+    change: Change
     values: Floats
-    coverage: Coverage
+
+    @property
+    def decides(self) -> bool:
+        """Whether enough cases are left for a verdict."""
+        return self.change.coverage is None or self.change.coverage.decides
 
 
 def decide(
@@ -173,11 +149,11 @@ def settle(
     clusters = compact(tables[0].clusters)
     runs = [[_evidence(table, name, clusters, seed) for name in table.names] for table in tables]
 
-    def rows_of(evidence: Sequence[Sequence[Evidence]]) -> list[tuple[PrimaryRow, ...]]:
+    def rows_of(evidence: Sequence[Sequence[Evidence]]) -> list[tuple[Change, ...]]:
         return _tested_together(evidence, clusters, alpha, margin, seed, lead)
 
     rows = rows_of(runs)
-    if any(row.coverage.loss == "chosen" for own in rows for row in own):
+    if any(_is_chosen(row) for own in rows for row in own):
         better, worse = (
             rows_of(
                 [_against(word, *own, clusters, seed) for own in zip(tables, runs, strict=True)]
@@ -185,8 +161,13 @@ def settle(
             for word in ("better", "worse")
         )
         rows = [tuple(map(_held, *own)) for own in zip(rows, better, worse, strict=True)]
-    changed = sum(bool(e.effect.rose or e.effect.fell) for own in runs for e in own) or 1
+    changed = sum(bool(e.change.rose or e.change.fell) for own in runs for e in own) or 1
     return [Decision(headline_of(own, lead), own, alpha, changed, lead) for own in rows]
+
+
+def _is_chosen(change: Change) -> bool:
+    """Whether the cases that lost their score were not lost by chance."""
+    return change.coverage is not None and change.coverage.loss == "chosen"
 
 
 def _evidence(table: PrimaryTable, name: str, clusters: Ints | None, seed: int) -> Evidence:
@@ -195,10 +176,10 @@ def _evidence(table: PrimaryTable, name: str, clusters: Ints | None, seed: int) 
     unscored = _unscored(table, name)
     better = higher_is_better(name)
     coverage = coverage_of(a, b, clusters, higher=better, unscored=unscored, seed=seed)
-    effect, values = effect_of(name, a, b, clusters, seed)
+    change, values = measured(change_of(name, primary=True), a, b, clusters, seed)
     if not coverage.decides:
         values = np.full(len(values), np.nan)
-    return Evidence(name, effect, values if better else -values, coverage)
+    return Evidence(replace(change, coverage=coverage), values if better else -values)
 
 
 def _unscored(table: PrimaryTable, name: str) -> tuple[Unscored | None, Unscored | None]:
@@ -208,23 +189,6 @@ def _unscored(table: PrimaryTable, name: str) -> tuple[Unscored | None, Unscored
     )
     old, now = zip(answered, right, strict=True)
     return unscored_of(name, *old, right[1]), unscored_of(name, *now, right[0])
-
-
-def effect_of(
-    name: str, a: Floats, b: Floats, clusters: Ints | None, seed: int = 0
-) -> tuple[Effect, Floats]:
-    """The effect of a metric, and the difference (or signed rank) of each case. ``clusters``: see
-    ``effects.compact``."""
-    ends = ends_of(name)
-    return measure(
-        a,
-        b,
-        clusters,
-        skewed=is_skewed(name),
-        largest=range_of(name),
-        worst=None if ends is None else ends[0],
-        seed=seed,
-    )
 
 
 def _against(
@@ -238,34 +202,35 @@ def _against(
     without ends, none."""
     put = []
     for own in evidence:
-        if own.coverage.loss == "chosen":
-            a, b = table.column(own.name)
-            ends, unscored = ends_of(own.name), _unscored(table, own.name)
+        if _is_chosen(own.change):
+            name = own.change.name
+            a, b = table.column(name)
+            ends, unscored = ends_of(name), _unscored(table, name)
             if ends is None:
                 a = b = np.full(len(a), np.nan)
             else:
                 a, b = at_worst(a, b, ends, against=word, unscored=unscored)
-            effect, values = effect_of(own.name, a, b, clusters, seed)
-            sign = 1 if higher_is_better(own.name) else -1
-            own = replace(own, effect=effect, values=sign * values)
+            change, values = measured(own.change, a, b, clusters, seed)
+            own = Evidence(change, values if higher_is_better(name) else -values)
         put.append(own)
     return put
 
 
-def _held(row: PrimaryRow, better: PrimaryRow, worse: PrimaryRow) -> PrimaryRow:
-    """What stands of the verdict on a chosen rest: ``better`` and ``worse`` are the row with the
+def _held(change: Change, better: Change, worse: Change) -> Change:
+    """What stands of the verdict on a chosen rest: ``better`` and ``worse`` are the change with the
     lost cases put against these."""
-    if row.coverage.loss != "chosen" or row.p is None or row.p_worse is None:
-        return row
+    if not _is_chosen(change) or change.p_joint is None or change.p_worse is None:
+        return change
     suspect = worse.look or worse.verdict == "worse"
-    row = replace(row, p_worse=max(row.p_worse, worse.p_worse or 1.0), look=row.look and suspect)
-    if row.verdict not in ("better", "worse"):
-        return row
-    against = better if row.verdict == "better" else worse
-    row = replace(row, p=max(row.p or 0.0, against.p or 1.0))
-    if against.verdict == row.verdict:
-        return row
-    return replace(row, verdict="no evidence", look=suspect, fragile=False)
+    p_worse = max(change.p_worse, worse.p_worse or 1.0)
+    change = replace(change, p_worse=p_worse, look=change.look and suspect)
+    if change.verdict not in ("better", "worse"):
+        return change
+    against = better if change.verdict == "better" else worse
+    change = replace(change, p_joint=max(change.p_joint or 0.0, against.p_joint or 1.0))
+    if against.verdict == change.verdict:
+        return change
+    return replace(change, verdict="no evidence", look=suspect, fragile=False)
 
 
 def _tested_together(
@@ -275,11 +240,11 @@ def _tested_together(
     margin: float | None,
     seed: int,
     lead: str,
-) -> list[tuple[PrimaryRow, ...]]:
+) -> list[tuple[Change, ...]]:
     """The rows of each run by one joint test."""
     every = [evidence for own in runs for evidence in own]
     # By name: the same draws whatever the order in which the metrics come.
-    order = sorted(range(len(every)), key=lambda at: every[at].name)
+    order = sorted(range(len(every)), key=lambda at: every[at].change.name)
     place = {at: rank for rank, at in enumerate(order)}
     every = [every[at] for at in order]
     columns = [evidence.values for evidence in every]
@@ -287,7 +252,7 @@ def _tested_together(
         columns, clusters, ("both", "worse"), seed, DRAWS, alpha=alpha
     )
     asked = [critical[0]] * len(every)
-    leads = [at for at, e in enumerate(every) if e.name == lead and e.coverage.decides]
+    leads = [at for at, e in enumerate(every) if e.change.name == lead and e.decides]
     if leads and len(leads) < len(every):
         both, asked = _with_lead(columns, leads, clusters, seed, alpha)
     rows, start = [], 0
@@ -333,13 +298,17 @@ def _with_lead(
     return p, asked
 
 
-def headline_of(rows: Sequence[PrimaryRow], lead: str = "") -> Headline:
+def headline_of(rows: Sequence[Change], lead: str = "") -> Headline:
     """The verdicts of the primary metrics in a word. MIXED: better and worse ones.
 
     A ``lead`` that is better or worse is the word. Where it is neither, the others can make it
     worse and not better; where it has no verdict, there is none on the whole unless it is worse.
     """
-    deciding = [row for row in rows if row.verdict != "no verdict" and row.coverage.cases]
+    deciding = [
+        row
+        for row in rows
+        if row.verdict != "no verdict" and row.coverage is not None and row.coverage.cases
+    ]
     verdicts = {row.verdict for row in deciding}
     leading = next((row.verdict for row in deciding if row.name == lead), None)
     if leading == "better":
@@ -357,45 +326,6 @@ def headline_of(rows: Sequence[PrimaryRow], lead: str = "") -> Headline:
     return "TOO FEW" if verdicts <= {"too few"} else "NO CLEAR DIFFERENCE"
 
 
-def direction(name: str) -> bool | None:
-    """Whether more of a metric, ``section.metric``, is better; None when the catalogue lacks it."""
-    metric = name.partition(".")[2]
-    if metric in MEASURED:
-        return False
-    try:
-        return catalogue.find(name).higher_is_better
-    except KeyError:
-        return None
-
-
-def higher_is_better(name: str) -> bool:
-    """The same; True when the catalogue lacks the metric."""
-    return direction(name) is not False
-
-
-def ends_of(name: str) -> tuple[float, float] | None:
-    """The bad and the good end of a metric's range; None when it has no ends, or the catalogue
-    lacks it."""
-    try:
-        row = catalogue.find(name)
-    except KeyError:
-        return None
-    if row.low is None or row.high is None:
-        return None
-    return (row.low, row.high) if row.higher_is_better else (row.high, row.low)
-
-
-def range_of(name: str) -> float | None:
-    """The width of a metric's range; None as ``ends_of``."""
-    ends = ends_of(name)
-    return None if ends is None else abs(ends[1] - ends[0])
-
-
-def is_skewed(name: str) -> bool:
-    """Whether a metric is compared by ratios: times, costs, tokens."""
-    return name.partition(".")[2] in MEASURED
-
-
 def _row(
     evidence: Evidence,
     p: float,
@@ -403,50 +333,54 @@ def _row(
     critical: tuple[float, float],
     alpha: float,
     margin: float | None,
-) -> PrimaryRow:
+) -> Change:
     """``critical``: the statistics that the verdict and the gate's one-sided test ask for."""
-    effect, higher = evidence.effect, higher_is_better(evidence.name)
-    row = PrimaryRow(evidence.name, higher, effect, coverage=evidence.coverage)
-    if not evidence.coverage.decides:
-        return replace(row, verdict="no verdict")
-    if effect.clusters < FEWEST_CLUSTERS:
-        return replace(row, verdict="too few")
+    change = evidence.change
+    if not evidence.decides:
+        return replace(change, verdict="no verdict")
+    if change.units < FEWEST_CLUSTERS:
+        return replace(change, verdict="too few")
     mde = least = None
-    if effect.spread is not None:
-        mde = minimum_detectable_effect(effect.spread, critical[0], alpha)
-        least = minimum_detectable_effect(effect.spread, critical[1], 2 * alpha)
-    size = None if margin is None else margin * (range_of(evidence.name) or 1.0)
-    verdict = verdict_of(effect, higher, p, alpha, size)
-    suspect = p_worse <= alpha or side_of(effect, higher) < 0
+    if change.spread is not None:
+        mde = minimum_detectable_effect(change.spread, critical[0], alpha)
+        least = minimum_detectable_effect(change.spread, critical[1], 2 * alpha)
+        if change.ratio is not None and mde is not None:
+            mde = exp(mde)
+    size = None if margin is None else margin * (range_of(change.name) or 1.0)
+    verdict = verdict_of(change, p, alpha, size)
+    suspect = p_worse <= alpha or change.side < 0
     look = suspect and verdict == "no evidence"
-    fragile = verdict == "better" and one_loss_undoes(effect)
-    row = replace(row, p=p, p_worse=p_worse, mde=mde, critical=critical[0], least_fall=least)
-    return replace(row, verdict=verdict, look=look, fragile=fragile)
+    fragile = verdict == "better" and one_loss_undoes(change)
+    change = replace(change, p_joint=p, p_worse=p_worse, mde=mde, least_fall=least)
+    change = replace(change, test="joint sign-flip", critical=critical[0], verdict=verdict)
+    return replace(change, look=look, fragile=fragile)
 
 
-def side_of(effect: Effect, higher: bool) -> int:
-    """The side of "the same" on which the interval is: 1 better, -1 worse, 0 when it holds it."""
-    if effect.limits is None:
-        return 0
-    low, high = effect.limits
-    side = 1 if low > 0 else -1 if high < 0 else 0
-    return side if higher else -side
+def decided(change: Change, joint: Change, why: str = "") -> Change:
+    """A primary metric with the result of the joint test.
 
-
-def verdict_of(
-    effect: Effect, higher: bool, p: float, alpha: float = ALPHA, margin: float | None = None
-) -> Verdict:
-    """equal needs an interval within a margin, whatever p is; better or worse need a p and an
-    interval that say one thing."""
-    if effect.clusters < FEWEST_CLUSTERS:
-        return "too few"
-    limits = effect.limits
-    if margin is not None and limits is not None and -margin <= limits[0] <= limits[1] <= margin:
-        return "equal"
-    side = side_of(effect, higher)
-    if p <= alpha and side:
-        return "better" if side > 0 else "worse"
-    return "no evidence"
+    A metric that one run has no score of stays so, unless other metrics count why. ``why``: the
+    usual reason of a lost score.
+    """
+    coverage = replace(joint.coverage or NOTHING, why=why)
+    if change.verdict in ("only in base", "only in new") and not coverage.left_out:
+        return replace(change, coverage=coverage)
+    if joint.verdict == "no verdict":
+        return replace(change, verdict="no verdict", interval=None, p=None, coverage=coverage)
+    opposed = joint.verdict in ("better", "worse") and joint.opposed
+    return replace(
+        change,
+        p_joint=joint.p_joint,
+        p_worse=joint.p_worse,
+        test="joint sign-flip",
+        mde=joint.mde,
+        critical=joint.critical,
+        least_fall=joint.least_fall,
+        verdict="mixed" if opposed else joint.verdict,
+        look=joint.look,
+        fragile=joint.fragile,
+        coverage=coverage,
+    )
 
 
 def joint_p(

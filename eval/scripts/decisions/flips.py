@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from decisions.change import Change
 from decisions.compare import read_pairs
-from decisions.rows import MetricRow
 from ragmetrics.stats.arrays import np
 from records.run import Run, Runs
 
@@ -74,7 +74,7 @@ class Flips:
 def find_flips(
     base: Path,
     new: Path,
-    row: MetricRow,
+    row: Change,
     count: int,
     eval_set: Path | None = None,
     *,

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from decisions.baseline import EPSILON
 from decisions.case_changes import read_pair
 from decisions.case_rules import read_case_rules
-from decisions.effects import ALPHA, Effect
-from decisions.engine import range_of
+from decisions.change import Change, range_of
+from decisions.effects import ALPHA
 from decisions.gate_checks import (
     GateEvidence,
     RunNumbers,
@@ -309,7 +309,7 @@ def _metric(
     section: str,
     metric: str,
     rule: AgainstBase,
-    effects: Mapping[str, Effect],
+    effects: Mapping[str, Change],
     line: int | None,
 ) -> Check:
     """One metric under one rule. What cannot be compared fails."""
@@ -340,7 +340,7 @@ def _change(
     new: RunNumbers,
     section: str,
     metric: str,
-    effect: Effect | None,
+    effect: Change | None,
     higher: bool,
     rule: AgainstBase,
 ) -> MetricChange:
@@ -352,9 +352,9 @@ def _change(
     n, sign = min(side.counts(section, metric)[0] for side in (base, new)), 1.0 if higher else -1.0
     if rule.kind == "drop":
         return MetricChange(old, now, now - old, None, None, n, sign)
-    if effect is not None and effect.difference is not None and effect.interval is not None:
-        delta = effect.difference
-        interval = effect.interval if effect.rose or effect.fell else (0.0, 0.0)
+    if effect is not None and effect.delta is not None and effect.t_interval is not None:
+        delta = effect.delta
+        interval = effect.t_interval if effect.rose or effect.fell else (0.0, 0.0)
         return MetricChange(old, now, delta, interval, "paired cases", effect.n, sign)
     interval_of_means = independent_interval(base, new, section, metric)
     return MetricChange(old, now, now - old, interval_of_means, "independent intervals", n, sign)

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
+from decisions.change import FEWEST_CLUSTERS, Change
+from decisions.comparison import Comparison, missed_targets, with_targets
 from decisions.effects import minimum_detectable_effect, power_of
-from decisions.engine import FEWEST_CLUSTERS, Headline
+from decisions.engine import Headline
 from decisions.metric_words import (
     changed_both_ways,
     chosen_words,
@@ -27,7 +30,6 @@ from decisions.metric_words import (
     suspicion,
     would_show,
 )
-from decisions.rows import Comparison, MetricRow, missed_targets, with_targets
 from records.errors import StorageError
 from records.sweeps import Sweep
 from records.targets import Target
@@ -77,10 +79,10 @@ def with_headline(
     return replace(comparison, says=tuple(_sentences(comparison)))
 
 
-def _unjudged(comparison: Comparison) -> list[MetricRow]:
+def _unjudged(comparison: Comparison) -> list[Change]:
     """Primary metrics without a verdict, but for those that others judge."""
     rows = [row for row in comparison.rows if row.primary and row.verdict == "no verdict"]
-    return [row for row in rows if row.coverage is None or not row.coverage.left_out]
+    return [row for row in rows if not row.left_out]
 
 
 def _sentences(comparison: Comparison) -> Iterator[str]:
@@ -135,9 +137,9 @@ def verdict_sentence(comparison: Comparison) -> str:
 
 def _led(
     comparison: Comparison,
-    lead: MetricRow,
-    better: Sequence[MetricRow],
-    worse: Sequence[MetricRow],
+    lead: Change,
+    better: Sequence[Change],
+    worse: Sequence[Change],
 ) -> str:
     """The verdict where the lead gives the word; "" where it is as without one."""
     word = comparison.headline
@@ -161,7 +163,7 @@ def _led(
     return f"{word} in what you lead by{f' ({seen})' if seen else ''}{beside}"
 
 
-def _too_few(rows: Sequence[MetricRow]) -> str:
+def _too_few(rows: Sequence[Change]) -> str:
     if not rows:
         return "no case has a primary metric in both runs"
     most = max(row.units for row in rows)
@@ -188,31 +190,31 @@ def _behind(comparison: Comparison) -> Iterator[str]:
     if is_open and not chosen and (text := remainder_words(undecided)):
         yield text
     for row in rows:
-        if row.verdict == "no verdict" and row.coverage is not None and row.coverage.left_out:
+        if row.verdict == "no verdict" and row.left_out:
             yield left_out_words(row)
     if comparison.headline in ("WORSE", "MIXED"):
         yield from _lacking(comparison)
 
 
-def _tested(comparison: Comparison) -> list[MetricRow]:
+def _tested(comparison: Comparison) -> list[Change]:
     """The primary metrics that have a verdict: on what both runs have results of, where that is
     known."""
     rows = comparison.rows
     if any(comparison.missing) and comparison.rest_rows:
         rows = comparison.rest_rows
-    return [row for row in rows if row.primary and row.effect is not None and row.verdict in _TOLD]
+    return [row for row in rows if row.primary and row.n and row.verdict in _TOLD]
 
 
 _TOLD = frozenset({"better", "worse", "mixed", "no evidence", "equal", "too few"})
 
 
-def _surest(rows: Iterable[MetricRow], verdict: str) -> list[MetricRow]:
+def _surest(rows: Iterable[Change], verdict: str) -> list[Change]:
     names = ("worse", "mixed") if verdict == "worse" else (verdict,)
     of_verdict = [row for row in rows if row.verdict in names]
     return sorted(of_verdict, key=lambda row: (row.p_adjusted or 0.0, -abs(row.delta or 0.0)))
 
 
-def _named(rows: Sequence[MetricRow]) -> str:
+def _named(rows: Sequence[Change]) -> str:
     """``finds 81 % of the needed evidence (68 % before) and …``."""
     text = " and ".join(finding(row) for row in rows[:NAMED])
     return text + (f", and {len(rows) - NAMED} more" if len(rows) > NAMED else "")
@@ -233,13 +235,13 @@ def _not_shown(comparison: Comparison) -> Iterator[str]:
         yield f"Too few cases to tell: {', '.join(few)}."
 
 
-def largest_unseen(rows: Iterable[MetricRow]) -> MetricRow | None:
+def largest_unseen(rows: Iterable[Change]) -> Change | None:
     """Of the primary metrics that could be tested the one whose change must be largest to show."""
     tested = shares(row for row in rows if row.verdict != "too few")
     return max(tested, key=lambda row: row.mde or 0.0, default=None)
 
 
-def _what_would_show(rows: Sequence[MetricRow]) -> str:
+def _what_would_show(rows: Sequence[Change]) -> str:
     """How large a change these cases may miss, and whether many changed both ways."""
     row = largest_unseen(rows)
     if row is None:
@@ -271,17 +273,34 @@ def _to_see_more(comparison: Comparison) -> Iterator[str]:
         yield f"With --repeat {REPEATS} {would_show(repeated)}."
 
 
-def is_noisy(row: MetricRow) -> bool:
+def bot_noise(
+    base: Mapping[str, Any], new: Mapping[str, Any], metric: str
+) -> tuple[float, float] | None:
+    """The bot's own part of n times the variance of a mean difference: of the two runs as they were
+    asked, and with ``REPEATS`` answers a case in both; None where no run has repeats."""
+    known, asked = [], []
+    for section in (base, new):
+        stability = section.get("stability") or {}
+        asked.append(max(1, stability.get("repeats") or 1))
+        within = (stability.get("metrics", {}).get(metric) or {}).get("within")
+        known += [] if within is None else [within]
+    if not known:
+        return None
+    variance = sum(known) / len(known)
+    return variance * sum(1 / count for count in asked), variance * 2 / REPEATS
+
+
+def is_noisy(row: Change) -> bool:
     """Whether the differences of a metric vary more by the bot than by the cases."""
-    if row.noise is None or row.effect is None or row.effect.spread is None:
+    if row.noise is None or row.spread is None:
         return False
-    return 2 * row.noise[0] > row.effect.spread.variance > 0
+    return 2 * row.noise[0] > row.spread.variance > 0
 
 
-def repeated_mde(row: MetricRow) -> float | None:
+def repeated_mde(row: Change) -> float | None:
     """The smallest difference that these cases would show with ``REPEATS`` answers each: what
     repeats leave of the bot's own variance; None where that is not known."""
-    spread = row.effect.spread if row.effect else None
+    spread = row.spread
     if row.noise is None or spread is None or not spread.variance or spread.step is None:
         return None
     now, repeated = row.noise
@@ -293,7 +312,7 @@ def repeated_mde(row: MetricRow) -> float | None:
     return minimum_detectable_effect(smaller, row.critical)
 
 
-def repeat_advice(rows: Iterable[MetricRow]) -> str:
+def repeat_advice(rows: Iterable[Change]) -> str:
     """The advice to repeat questions if the bot's own variance is most of the uncertainty."""
     noisy = [row for row in rows if row.primary and is_noisy(row) and row.verdict == "no evidence"]
     for row in noisy:
@@ -305,9 +324,9 @@ def repeat_advice(rows: Iterable[MetricRow]) -> str:
     return ""
 
 
-def cases_needed(row: MetricRow, size: float) -> int | None:
+def cases_needed(row: Change, size: float) -> int | None:
     """How many cases a verdict needs to find a difference of ``size`` 4 times in 5."""
-    spread = row.effect.spread if row.effect else None
+    spread = row.spread
     if spread is None:
         return None
 
@@ -396,7 +415,7 @@ def _times(comparison: Comparison) -> Iterator[str]:
     """The times of the calls, where they differ by more than chance. Their cause may be the load of
     the machine, so they are no part of a verdict."""
     row = comparison.row(CALLS)
-    medians = row.effect.medians if row is not None and row.effect is not None else None
+    medians = row.medians if row is not None else None
     if row is None or medians is None or row.verdict not in ("better", "worse", "mixed"):
         return
     before, now = (f"{ms:,.{int(ms < 100)}f}" for ms in medians)
@@ -493,7 +512,7 @@ def failures(comparisons: Sequence[Comparison], rules: Sequence[str]) -> list[st
     return list(reasons)
 
 
-def _rows(comparison: Comparison, rule: str) -> list[MetricRow]:
+def _rows(comparison: Comparison, rule: str) -> list[Change]:
     if rule == ANY_WORSE:
         return list(comparison.rows)
     if rule == WORSE:
@@ -505,12 +524,12 @@ def _rows(comparison: Comparison, rule: str) -> list[MetricRow]:
     return [row for row in comparison.rows if rule in (row.metric, row.name)]
 
 
-def _reasons(comparison: Comparison, rows: Iterable[MetricRow]) -> Iterator[str]:
+def _reasons(comparison: Comparison, rows: Iterable[Change]) -> Iterator[str]:
     run = comparison.new_id
     for row in rows:
         if row.verdict == "only in base":
             yield f"{row.name} is measured in {comparison.base_id} but not in {run}."
-        elif row.verdict == "no verdict" and not (row.coverage and row.coverage.left_out):
+        elif row.verdict == "no verdict" and not row.left_out:
             _, words = lost_words(row, (comparison.base_id, comparison.new_id))
             yield f"{row.name} has no verdict: {words}."
         elif row.bad and row.delta is not None:

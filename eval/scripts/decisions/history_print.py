@@ -11,8 +11,8 @@ from typing import Any
 
 from decisions.alerts import Alert, HistoryChange, MetricCourse
 from decisions.compare_words import COLUMNS as COMPARED_COLUMNS
+from decisions.comparison import Comparison
 from decisions.history import HistoryPoint, MetricHistory
-from decisions.rows import Comparison
 from ragmetrics.stats.control import LevelShift
 from records.results import SCHEMA, UNREADABLE
 from terminal.page import (

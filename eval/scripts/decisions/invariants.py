@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from decisions.rows import Difference
+from decisions.comparison import Difference
 from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from decisions.engine import FEWEST_CLUSTERS, Decision, PrimaryRow, PrimaryTable
+from decisions.change import FEWEST_CLUSTERS, Change
+from decisions.coverage import NOTHING
+from decisions.engine import Decision, PrimaryTable
 from decisions.pairing import ClusterCodes, places_of
 from ragmetrics.stats.arrays import Floats, Ints, np
 from records.run import Runs
@@ -56,17 +58,18 @@ def table_of(columns: list[PrimaryColumn], ids: Ints, clusters: Ints) -> tuple[P
 
 
 def usual_reason(
-    row: PrimaryRow, table: PrimaryTable, ids: Ints, folders: tuple[Path, Path], tables: Runs
+    row: Change, table: PrimaryTable, ids: Ints, folders: tuple[Path, Path], tables: Runs
 ) -> str:
     """Return the most frequent reason why the lost cases of a metric have no score.
 
     It is that of the run that lost more of them, as its lines say; "" where other primary metrics
     count why. ``folders``: of base and new.
     """
-    if row.coverage.decides or row.coverage.left_out:
+    coverage = row.coverage or NOTHING
+    if coverage.decides or coverage.left_out:
         return ""
     a, b = table.column(row.name)
-    by_new = row.coverage.lost[1] >= row.coverage.lost[0]
+    by_new = coverage.lost[1] >= coverage.lost[0]
     own, other = (b, a) if by_new else (a, b)
     section, _, metric = row.name.partition(".")
     lines = tables[folders[by_new]].section(section)
@@ -87,17 +90,16 @@ def cluster_notes(
 ) -> Iterator[str]:
     """Remarks on few clusters, and on one that outweighs the others."""
     for row, both in zip(decision.rows, (table.a + table.b).T, strict=True):
-        effect = row.effect
-        if effect.clusters == effect.n or row.verdict == "no verdict":
-            if row.verdict == "too few" and effect.n:
-                yield f"{row.name}: too few cases ({effect.n}) to tell."
+        if row.units == row.n or row.verdict == "no verdict":
+            if row.verdict == "too few" and row.n:
+                yield f"{row.name}: too few cases ({row.n}) to tell."
             continue
         label, size = codes.largest(ids[~np.isnan(both)])
-        spread = effect.spread
-        if effect.clusters < FEWEST_CLUSTERS:
-            yield f"{row.name}: too few groups of cases ({effect.clusters}) to tell."
-        elif spread is not None and (size > effect.n / 2 or spread.effective < FEWEST_CLUSTERS):
+        spread = row.spread
+        if row.units < FEWEST_CLUSTERS:
+            yield f"{row.name}: too few groups of cases ({row.units}) to tell."
+        elif spread is not None and (size > row.n / 2 or spread.effective < FEWEST_CLUSTERS):
             yield (
-                f"{row.name}: {size} of {effect.n} cases belong to one group ({label}), so they "
+                f"{row.name}: {size} of {row.n} cases belong to one group ({label}), so they "
                 f"count as much as {spread.effective:.1f} of equal size."
             )

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import ceil
 
+from decisions.change import Change, range_of
 from decisions.coverage import NOTHING
 from decisions.effects import ALPHA
-from decisions.engine import range_of
-from decisions.rows import MetricRow
 from ragmetrics.catalogue import find
 from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.results import passages_are_unknown
@@ -31,13 +30,13 @@ def catalogue_row(name: str) -> Metric | None:
         return None
 
 
-def amounts(row: MetricRow) -> tuple[str, str, str]:
+def amounts(row: Change) -> tuple[str, str, str]:
     """The means of a metric over the compared cases before and now, and their unit: ``("105",
     "115", " of 146")``, ``("72", "79", " %")``, in as many digits as show that they differ."""
     metric = catalogue_row(row.name)
     before, now = row.base or 0.0, row.new or 0.0
     counted_by = metric.counted if metric else "share" if range_of(row.name) == 1 else "number"
-    ones = row.effect.ones if row.effect else None
+    ones = row.ones
     if counted_by == "case" and ones is not None:
         return f"{ones[0]:,}", f"{ones[1]:,}", f" of {row.n:,}"
     if counted_by == "number":
@@ -55,7 +54,7 @@ def _percents(share: float, digits: int = 0) -> str:
     return text
 
 
-def finding(row: MetricRow) -> str:
+def finding(row: Change) -> str:
     """The value of a metric now and before, in words: ``finds 79 % of the needed evidence (72 %
     before)``."""
     if row.ratio is not None:
@@ -95,7 +94,7 @@ def value_in_words(metric: Metric | None, value: float, n: int, *, repeated: boo
     return f"{_percents(value)} %"
 
 
-def suspicion(row: MetricRow) -> str:
+def suspicion(row: Change) -> str:
     """A fall that is not proven: ``calls that gave a response may have fallen: 146 → 140 of
     146``."""
     before, now, unit = amounts(row)
@@ -103,7 +102,7 @@ def suspicion(row: MetricRow) -> str:
     return f"{topic(row.name)} may have {way}: {before} → {now}{unit}"
 
 
-def outcome_of(row: MetricRow) -> str:
+def outcome_of(row: Change) -> str:
     """A primary metric in a sentence of its own: what it says, and its verdict."""
     if row.verdict == "no verdict":
         words = topic(row.name)
@@ -128,24 +127,24 @@ def would_show(size: float, way: str = "change") -> str:
     return f"a {way} of {points(size)} or more would show"
 
 
-def could_miss(row: MetricRow) -> str:
+def could_miss(row: Change) -> str:
     """Say how large a true change may go unseen: ``could miss ±9 points of needed evidence``."""
     return f"could miss {unseen_size(row)} of {topic(row.name)}"
 
 
-def unseen_size(row: MetricRow) -> str:
+def unseen_size(row: Change) -> str:
     """The same in a table: ``±9 points``, of a ratio ``1.22×``."""
     if row.ratio is not None:
         return f"{times(row.mde)}×"
     return f"±{points(row.mde or 0.0) if range_of(row.name) == 1 else number(row.mde)}"
 
 
-def shares(rows: Iterable[MetricRow]) -> list[MetricRow]:
+def shares(rows: Iterable[Change]) -> list[Change]:
     """The tested metrics whose range is 0 to 1."""
     return [row for row in rows if row.mde is not None and range_of(row.name) == 1]
 
 
-def changed_both_ways(row: MetricRow) -> str:
+def changed_both_ways(row: Change) -> str:
     """How many cases changed, where many did and both ways; "" elsewhere."""
     moved = row.rose + row.fell
     if not (row.rose and row.fell and moved >= MANY_CHANGED * row.n):
@@ -155,7 +154,7 @@ def changed_both_ways(row: MetricRow) -> str:
     return f"{moved:,} of {counted(row.n, 'case')} changed, {ways}"
 
 
-def size_words(row: MetricRow, margin: float | None) -> str:
+def size_words(row: Change, margin: float | None) -> str:
     """How large a proven difference is, where it may not matter: ``, by 1 to 6 points (5
     matter)``; without a margin ``, by less than a point``; "" for a larger one."""
     width = range_of(row.name)
@@ -177,7 +176,7 @@ def _share_points(share: float) -> str:
     return text.removeprefix("0") or "0"
 
 
-def proven_within(row: MetricRow) -> str:
+def proven_within(row: Change) -> str:
     """A difference that does not matter and is no chance: ``.5 points higher, not by chance``."""
     width = range_of(row.name)
     if row.verdict != "equal" or (row.p_joint or 1.0) > ALPHA or not width or not row.delta:
@@ -191,7 +190,7 @@ def proven_within(row: MetricRow) -> str:
 # Cases without a score
 
 
-def lost_words(row: MetricRow, ids: tuple[str, str]) -> tuple[str, str]:
+def lost_words(row: Change, ids: tuple[str, str]) -> tuple[str, str]:
     """Why there is no verdict on a metric, ``new sends no passages: 114 of 120 answers``, and
     before it what other metrics have the same of. ``ids``: of base and new."""
     coverage = row.coverage or NOTHING
@@ -209,7 +208,7 @@ def lost_words(row: MetricRow, ids: tuple[str, str]) -> tuple[str, str]:
     return text, text
 
 
-def no_verdict_words(row: MetricRow) -> str:
+def no_verdict_words(row: Change) -> str:
     """Why there is no verdict on a metric, for a list of several."""
     coverage = row.coverage or NOTHING
     if not coverage.both:
@@ -221,14 +220,14 @@ def no_verdict_words(row: MetricRow) -> str:
     return f"{text} ({plain(coverage.why, 80)})" if coverage.why else text
 
 
-def left_out_words(row: MetricRow) -> str:
+def left_out_words(row: Change) -> str:
     """A metric without a verdict for the sake of calls that other primary metrics judge."""
     coverage = row.coverage or NOTHING
     lost = f"{coverage.counted:,} of {coverage.cases:,} answers"
     return f"{row.name} is left out ({lost} failed or declined)"
 
 
-def chosen_words(row: MetricRow) -> str:
+def chosen_words(row: Change) -> str:
     """Why a difference on the cases that are left is no verdict; "" where there is no such."""
     coverage = row.coverage
     if coverage is None or coverage.loss != "chosen" or row.verdict != "no evidence":
@@ -240,7 +239,7 @@ def chosen_words(row: MetricRow) -> str:
     return f"{left}; {lost:,}, mostly {kind} ones, lost their score"
 
 
-def remainder_words(rows: Iterable[MetricRow]) -> str:
+def remainder_words(rows: Iterable[Change]) -> str:
     """On how many cases metrics are compared where others lost their score; "" where few did.
     Of several metrics the one that lost most is named."""
     lost = [

@@ -15,8 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from decisions.change import Change, ChangeVerdict
 from decisions.effects import ALPHA
-from decisions.engine import PrimaryTable, Verdict, settle
+from decisions.engine import PrimaryTable, settle
 from decisions.pairing import ClusterCodes
 from ragmetrics.stats.arrays import Floats, np
 from ragmetrics.stats.significance import mcnemar
@@ -116,7 +117,7 @@ class PairDecision:
     worse: int = 0
     undecided: int = 0
     equal: int = 0
-    verdict: Verdict = "too few"
+    verdict: ChangeVerdict = "too few"
     p: float | None = None
     share: float | None = None
     interval: tuple[float, float] | None = None
@@ -179,7 +180,7 @@ def decide_pairs(
     return [_decision(own, found.rows[0]) for own, found in zip(outcomes, decisions, strict=True)]
 
 
-def _decision(values: Floats, row: Any) -> PairDecision:
+def _decision(values: Floats, row: Change) -> PairDecision:
     n = int((~np.isnan(values)).sum())
     better, worse = int((values > 0).sum()), int((values < 0).sum())
     made = PairDecision(
@@ -189,8 +190,8 @@ def _decision(values: Floats, row: Any) -> PairDecision:
         worse=worse,
         undecided=n - better - worse,
         verdict=row.verdict,
-        p=row.p,
-        clusters=row.effect.clusters,
+        p=row.p_joint,
+        clusters=row.units,
     )
     size = float(np.nansum(np.abs(values))) / n if n else 0.0
     if not size:
@@ -199,10 +200,10 @@ def _decision(values: Floats, row: Any) -> PairDecision:
     def share(difference: float) -> float:
         return min(1.0, max(0.0, (1 + difference / size) / 2))
 
-    limits = row.effect.interval
+    limits = row.t_interval
     return replace(
         made,
-        share=share(row.effect.difference),
+        share=share(row.delta or 0.0),
         interval=None if limits is None else (share(limits[0]), share(limits[1])),
         smallest=None if row.mde is None else share(row.mde),
     )

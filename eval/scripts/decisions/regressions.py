@@ -13,10 +13,11 @@ from math import ceil, hypot
 from typing import Any, cast
 
 from decisions.baseline import ChangeVerdict
+from decisions.change import FEWEST_CLUSTERS, Change, direction, range_of
 from decisions.committed import comparison_of
 from decisions.compare import CompareOptions, compare
-from decisions.effects import ALPHA, POWER, Effect
-from decisions.engine import FEWEST_CLUSTERS, decide, direction, range_of
+from decisions.effects import ALPHA, POWER
+from decisions.engine import decide
 from decisions.gate_checks import GateEvidence, RunNumbers, left_out_of
 from decisions.headline import repeat_advice, with_headline
 from decisions.metric_words import no_verdict_words
@@ -28,7 +29,6 @@ from decisions.primary import (
     primary_names,
     read_primary,
 )
-from decisions.rows import MetricRow
 from ragmetrics.stats.significance import holm
 from records.clusters import AUTO, DOCUMENT, NONE, SECTION, Clustering
 from records.runs import scored_sections
@@ -100,7 +100,7 @@ class Regressions:
     advice: str = ""
     """The benefit of repeats in words; "" if it is unknown."""
     notes: tuple[str, ...] = ()
-    effects: Mapping[str, Effect] = field(default_factory=dict)
+    effects: Mapping[str, Change] = field(default_factory=dict)
     """Of every metric that could be compared case by case, by ``section.metric``."""
 
     @property
@@ -130,7 +130,7 @@ def regressions(
     declared = tuple(name for name in declared if name.partition(".")[0] not in differing)
     of_interest = {name.partition(".")[0] for name in declared} | {*sections}
     shared = _shared_sections(base, new, of_interest) - differing.keys()
-    effects: dict[str, Effect] = {}
+    effects: dict[str, Change] = {}
     if base.folder is not None and new.folder is not None and shared:
         options = CompareOptions(
             sections=tuple(sorted(shared)),
@@ -143,7 +143,7 @@ def regressions(
         comparison = compare(
             base.folder, new.folder, options, clusters=clustering, tables=evidence.tables
         )
-        effects = {row.name: row.effect for row in comparison.rows if row.effect is not None}
+        effects = {row.name: row for row in comparison.rows if row.n}
         scored = [
             {row.name for row in comparison.rows if (row.base_n, row.new_n)[side]}
             for side in (0, 1)
@@ -162,7 +162,7 @@ def regressions(
         scope = clustering.scope if clustering else ""
         comparison = replace(comparison, scope=scope, margin=margin)
         comparison = with_headline(comparison, {})
-        effects = {row.name: row.effect for row in decision.rows}
+        effects = {row.name: row for row in decision.rows}
         scored = [_scored(old), _scored(now)]
     excused = {row.name for row in comparison.rows if row.coverage and row.coverage.left_out}
     redefined = _redefined(base, new, [name for name in names if name in scored[0] & scored[1]])
@@ -200,9 +200,9 @@ _UNITS = {AUTO: "document", DOCUMENT: "document", SECTION: "section"}
 """What cases are counted together by, in a word."""
 
 
-def _regression(row: MetricRow, unit: str) -> Regression:
+def _regression(row: Change, unit: str) -> Regression:
     """``unit``: what the cases are counted together by, in a word."""
-    effect, coverage, reason = row.effect, row.coverage, ""
+    coverage, reason = row.coverage, ""
     if row.verdict == "no verdict" and coverage is not None:
         means = row.base_mean, row.new_mean
         reason = f"no verdict: {no_verdict_words(row)}"
@@ -210,20 +210,20 @@ def _regression(row: MetricRow, unit: str) -> Regression:
         return Regression(
             row.name, *means, None, None, coverage.both, PAIRED, reason=reason, excused=excused
         )
-    if effect is None or not effect.n:
+    if not row.n:
         reason = "no verdict: no case has a score in both runs"
         means = row.base_mean, row.new_mean
         return Regression(row.name, *means, None, None, 0, PAIRED, reason=reason)
     if row.verdict == "too few":
-        counted_units = counted(effect.clusters, unit if effect.clusters < effect.n else "case")
+        counted_units = counted(row.units, unit if row.units < row.n else "case")
         reason = f"no verdict: {counted_units}; at least {FEWEST_CLUSTERS} are needed"
     return Regression(
         row.name,
-        effect.mean_a,
-        effect.mean_b,
-        effect.difference,
+        row.base,
+        row.new,
+        row.delta,
         row.interval,
-        effect.n,
+        row.n,
         PAIRED,
         row.p_worse,
         reason,

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import sqrt
-from typing import Any
 
 import msgspec
 
-from decisions.effects import Effect
-from decisions.engine import FEWEST_CLUSTERS, Verdict, higher_is_better
-from decisions.rows import MetricRow
+from decisions.change import FEWEST_CLUSTERS, Change, ChangeVerdict, higher_is_better
 from ragmetrics.stats.sequential import InterimLook, look
 from records.errors import StorageError
 from records.results import RunConfig
@@ -61,19 +58,19 @@ def decided_of(config: RunConfig) -> Decided | None:
     return decided
 
 
-def look_at(effect: Effect, share: float) -> InterimLook | None:
+def look_at(change: Change, share: float) -> InterimLook | None:
     """The decision that a look allows. None for fewer clusters than any verdict needs, before
     ``FIRST_LOOK`` cases, and while the variance of the differences is unknown."""
-    spread = effect.spread
-    if share < 1 and effect.n < FIRST_LOOK:
+    spread = change.spread
+    if share < 1 and change.n < FIRST_LOOK:
         return None
-    if effect.difference is None or spread is None or effect.clusters < FEWEST_CLUSTERS:
+    if change.delta is None or spread is None or change.units < FEWEST_CLUSTERS:
         return None
     error = sqrt(spread.variance_with_unseen() / spread.n)
-    return look(effect.difference, error, spread.freedom(), share) if error else None
+    return look(change.delta, error, spread.freedom(), share) if error else None
 
 
-def verdict_at(seen: InterimLook | None, name: str) -> Verdict:
+def verdict_at(seen: InterimLook | None, name: str) -> ChangeVerdict:
     """The verdict of a look at a metric, ``section.metric``."""
     if seen is None:
         return "too few"
@@ -81,16 +78,17 @@ def verdict_at(seen: InterimLook | None, name: str) -> Verdict:
     return "better" if side > 0 else "worse" if side < 0 else "no evidence"
 
 
-def with_looks(row: MetricRow, decided: Decided) -> MetricRow:
-    """The row with the interval, p and verdict that are valid at all looks of the run at once."""
-    if row.effect is None:
-        return row
-    seen = look_at(row.effect, decided.share)
-    verdict: Any = verdict_at(seen, row.name)
+def with_looks(change: Change, decided: Decided) -> Change:
+    """The change with the interval, p and verdict that are valid at all looks of the run at
+    once."""
+    if not change.n:
+        return change
+    seen = look_at(change, decided.share)
     interval = (seen.low, seen.high) if seen else None
     p = seen.p if seen else None
-    row = replace(row, interval=interval, p_joint=p, p_worse=None, mde=None, look=False)
-    return replace(row, verdict=verdict, test=f"looks ({decided.way})")
+    change = replace(change, interval=interval, p_joint=p, p_worse=None, mde=None, look=False)
+    verdict = verdict_at(seen, change.name)
+    return replace(change, verdict=verdict, test=f"looks ({decided.way})")
 
 
 def stopped_note(config: RunConfig, base: str) -> str:

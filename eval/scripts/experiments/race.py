@@ -16,8 +16,8 @@ from math import exp, lgamma, log, log1p, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
-from decisions.effects import compact, measure, spread_of
-from decisions.engine import FEWEST_CLUSTERS
+from decisions.change import FEWEST_CLUSTERS, measure
+from decisions.effects import compact, spread_of
 from ragmetrics.pipeline import percentile
 from ragmetrics.stats import sequential, student
 from records.errors import StorageError
@@ -129,12 +129,12 @@ def held_against(
     """A setting's quality less that of the best one, over the cases that both have scores of; None
     for fewer clusters than any verdict needs. ``still``: settings that are in, these two too."""
     effect, _ = measure(best, other, clusters, largest=rules.largest)
-    if effect.difference is None or effect.spread is None or effect.clusters < FEWEST_CLUSTERS:
+    if effect.delta is None or effect.spread is None or effect.units < FEWEST_CLUSTERS:
         return None
     error = sqrt(effect.spread.variance_with_unseen() / effect.spread.n)
     pairs = still * (still - 1) // 2
     half = error * sequential.flat_quantile(pairs, effect.spread.freedom(), rules.alpha)
-    return Against(effect.difference, effect.difference - half, effect.difference + half)
+    return Against(effect.delta, effect.delta - half, effect.delta + half)
 
 
 def dropped(
@@ -171,7 +171,7 @@ def chance_apart(
     """
     effect, _ = measure(best, other, clusters, largest=rules.largest)
     spread = effect.spread
-    if effect.difference is None or spread is None or effect.clusters < FEWEST_CLUSTERS:
+    if effect.delta is None or spread is None or effect.units < FEWEST_CLUSTERS:
         return None
     cases = spread.n / share
     error = sqrt(spread.variance_with_unseen(cases) / cases)
@@ -179,7 +179,7 @@ def chance_apart(
         return None
     pairs = still * (still - 1) // 2
     half = error * sequential.flat_quantile(pairs, spread.freedom(cases), rules.alpha)
-    last = NormalDist(effect.difference, error * sqrt((1 - share) / share))
+    last = NormalDist(effect.delta, error * sqrt((1 - share) / share))
     return last.cdf(-half) + 1 - last.cdf(half)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from clients.run_plan import Ending, Job, Jobs
-from decisions.effects import compact, measure
-from decisions.engine import is_skewed, range_of
+from decisions.change import is_skewed, measure, range_of
+from decisions.effects import compact
 from decisions.invariants import read_run
 from decisions.pairing import ClusterCodes
 from decisions.stopping import DECIDED, PLANNED, Decided, look_at, verdict_at
@@ -111,7 +111,7 @@ class StopWhenDecided:
             calls=calls,
             of=of,
             saved=1 - calls / of,
-            difference=effect.difference,
+            difference=effect.delta,
             interval=(seen.low, seen.high) if seen else None,
         )
 

@@ -18,8 +18,8 @@ from clients.demo_server import DemoServers, started
 from clients.profile import load_profile
 from clients.run import end, run
 from clients.run_plan import Ending, Job, Jobs, RunOptions, select
-from decisions.effects import compact, measure
-from decisions.engine import higher_is_better, range_of
+from decisions.change import higher_is_better, measure, range_of
+from decisions.effects import compact
 from decisions.pairing import ClusterCodes
 from experiments import race
 from experiments.grid import Grid, Setting, check_fields, slug
@@ -591,9 +591,9 @@ class SweepRun:
         return {
             "cases": effect.n,
             "again": again,
-            "baseline": effect.mean_a,
-            "best": effect.mean_b,
-            "difference": effect.difference,
-            "interval": effect.interval,
+            "baseline": effect.base,
+            "best": effect.new,
+            "difference": effect.delta,
+            "interval": effect.t_interval,
             "runs": runs,
         }

@@ -30,8 +30,8 @@ from decisions.case_changes import changes_of, read_pair
 from decisions.case_lines import update_case_lines
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Ruling, read_verdicts
+from decisions.change import direction
 from decisions.diagnosis import diagnose
-from decisions.engine import direction
 from decisions.gate import check_names, evaluate
 from decisions.gate_baseline import comparable
 from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of, left_out_of

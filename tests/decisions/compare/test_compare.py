@@ -12,8 +12,8 @@ import pytest
 from tests.metrics_files import write_metrics
 from tests.score_lines import read_lines, write_lines
 
+from decisions.change import Change
 from decisions.compare import CompareOptions, compare, compare_many
-from decisions.rows import MetricRow
 from ragmetrics.stats.significance import mcnemar
 from records.cases import TestCase
 from records.clusters import Clustering, clusters_of
@@ -25,8 +25,8 @@ Targets = Callable[[str], Path]
 Runs = Any
 
 
-def row_of(comparison: Any, name: str) -> MetricRow:
-    row: MetricRow | None = comparison.row(name)
+def row_of(comparison: Any, name: str) -> Change:
+    row: Change | None = comparison.row(name)
     assert row is not None
     return row
 

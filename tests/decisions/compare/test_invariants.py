@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from decisions.compare import CompareOptions, compare
+from decisions.comparison import Comparison
 from decisions.headline import failures
 from decisions.invariants import IncomparableError
-from decisions.rows import Comparison
 
 Runs = Any
 SCORES = {"mrr": [1.0, 0.5]}

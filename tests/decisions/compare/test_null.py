@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats as peer
 
-from decisions import effects
+from decisions.change import measure as measured
+from decisions.change import plain_p
 from decisions.engine import PrimaryTable, decide, joint_p
 
 DATA = os.environ.get("RAG_EVAL_DATA")
@@ -77,8 +78,8 @@ def test_real_systems_get_scipys_numbers(measure: str) -> None:
     base = np.array(values.pop("uic0301"))
     for name, other in values.items():
         new = np.array(other)
-        effect, evidence = effects.measure(base, new, None)
-        mine, test = effects.plain_p(effect, evidence, None, binary=False, name=name, seed=0)
+        effect, evidence = measured(base, new, None)
+        mine, test = plain_p(effect, evidence, None, binary=False, name=name, seed=0)
         p = peer.permutation_test(
             (new - base,), np.mean, permutation_type="samples", n_resamples=9999, rng=1
         ).pvalue

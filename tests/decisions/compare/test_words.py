@@ -10,31 +10,29 @@ import pytest
 from rich.console import Console
 
 from decisions import compare_words
+from decisions.change import Change, ChangeVerdict, remeasured
 from decisions.compare_page import compare_page, matrix_page
-from decisions.effects import Effect
-from decisions.engine import Headline, PrimaryTable, decide
-from decisions.row_tests import decided, with_effect
-from decisions.rows import Comparison, MetricRow, RowVerdict
+from decisions.comparison import Comparison
+from decisions.engine import Headline, PrimaryTable, decide, decided
 from ragmetrics.stats.arrays import np
 from terminal.page import print_page
 from views.page import markdown
 
 
-def row(metric: str, delta: float, verdict: RowVerdict, **more: Any) -> MetricRow:
+def row(metric: str, delta: float, verdict: ChangeVerdict, **more: Any) -> Change:
     """A primary row of which higher is better."""
     interval = (delta - 0.1, delta + 0.1)
-    effect = Effect(40, 40, 40, 40, 40, difference=delta, interval=interval)
     values: dict[str, Any] = {"base": 0.5, "base_mean": 0.5, "n": 40, "mde": 0.1, "p_joint": 0.2}
-    values |= {"new": 0.5 + delta, "new_mean": 0.5 + delta, "delta": delta, "effect": effect}
+    values |= {"new": 0.5 + delta, "new_mean": 0.5 + delta, "delta": delta, "units": 40}
     values |= {"interval": interval, "verdict": verdict, "primary": True}
-    return MetricRow("retrieval", metric, True, **values | more)
+    return Change("retrieval", metric, True, **values | more)
 
 
-def explored(metric: str, delta: float, verdict: RowVerdict) -> MetricRow:
+def explored(metric: str, delta: float, verdict: ChangeVerdict) -> Change:
     return row(metric, delta, verdict, primary=False, p_joint=None, p_bh=0.01)
 
 
-def comparison(*rows: MetricRow, headline: Headline = "NO CLEAR DIFFERENCE") -> Comparison:
+def comparison(*rows: Change, headline: Headline = "NO CLEAR DIFFERENCE") -> Comparison:
     return Comparison("old", "now", rows, headline, cases=40)
 
 
@@ -53,7 +51,7 @@ def of_engine(falls: int, cases: int) -> Comparison:
     b = np.where(np.arange(cases) < falls, 0.0, 1.0)[:, None]
     (found,) = decide(PrimaryTable(("retrieval.recall@1",), [], np.arange(cases), a, b)).rows
     new = row("recall@1", 0, "no evidence")
-    return comparison(decided(with_effect(new, found.effect), found))
+    return comparison(decided(remeasured(new, found), found))
 
 
 def test_a_p_beside_an_interval_that_seems_to_say_otherwise_is_explained() -> None:
@@ -66,8 +64,7 @@ def test_a_p_beside_an_interval_that_seems_to_say_otherwise_is_explained() -> No
     )
     assert compare_words.contradictions(of_engine(6, 8)) == []
     assert compare_words.contradictions(of_engine(3, 8)) == []
-    many = replace(row("c", 0.2, "no evidence").effect or Effect(0, 0, 0, 0, 0), moved=12)
-    among = comparison(row("c", 0.2, "no evidence", p=0.03, p_joint=0.08, effect=many))
+    among = comparison(row("c", 0.2, "no evidence", p=0.03, p_joint=0.08, moved=12))
     assert compare_words.contradictions(replace(among, tested=4)) == [
         "c: the interval excludes 0, but p = .080, corrected for 4 primary metrics (by itself p = "
         ".030). The interval is not corrected. A verdict needs both."
@@ -152,14 +149,14 @@ def test_outside_a_terminal_every_metric_has_its_whole_line() -> None:
 def test_means_and_coverage_are_of_the_same_cases() -> None:
     """Two cases score 1 and 0 in base, then 0 and none: of the one that both scored the means are
     1 and 0, while the runs' own are .5 and 0. What one run alone has is that run's."""
-    both = MetricRow("retrieval", "mrr", True, base=1.0, new=0.0, delta=-1.0, n=1)
+    both = Change("retrieval", "mrr", True, base=1.0, new=0.0, delta=-1.0, n=1)
     both = replace(both, base_mean=0.5, new_mean=0.0, base_n=2, new_n=1, base_cases=2, new_cases=2)
     assert compare_words.row_cells(both)[1:5] == ("1.000", "0.000", "1/2", "−1.000")
     apart = replace(both, base=None, new=None, delta=None, n=0)
     assert compare_words.row_cells(apart)[1:5] == ("–", "–", "0/2", "–")
     alone = replace(apart, new_mean=None, new_n=0, verdict="only in base")
     assert compare_words.row_cells(alone)[1:5] == ("0.500", "–", "2/2", "–")
-    of_run = MetricRow("abstention", "f1", True, base_mean=0.5, new_mean=0.4, delta=-0.1)
+    of_run = Change("abstention", "f1", True, base_mean=0.5, new_mean=0.4, delta=-0.1)
     assert compare_words.row_cells(of_run)[1:5] == ("0.500", "0.400", "–", "−0.100")
 
 

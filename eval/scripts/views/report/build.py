@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from decisions.case_changes import Ways
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Key, Ruling
+from decisions.comparison import Comparison
 from decisions.diagnosis import diagnose
 from decisions.evidence_path import read_paths
 from decisions.measures import measures
 from decisions.metric_words import catalogue_row, sentence, value_in_words
 from decisions.primary import primary_names, usable_names
-from decisions.rows import Comparison
 from decisions.slices import Embed, common_slices
 from ragmetrics.catalogue import right_metrics
 from records import extras

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
+from decisions.change import SIGNS
 from decisions.compare_words import change_of
 from decisions.evidence_path import RunPath
-from decisions.rows import SIGNS
 from terminal.page import Whisker, from_to, signed
 from views.report.model import ConfidenceBin, StageLatency, SweepRow, TrendLine
 from views.report.report import ComparedMetric

@@ -17,15 +17,16 @@ from decisions import compare_words
 from decisions.alerts import AlertRule, changes, make_lines
 from decisions.case_changes import ChangedCase, PairVerdicts, Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
+from decisions.change import Change
 from decisions.committed import compare_pair, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of
+from decisions.comparison import Comparison
 from decisions.conversations import SHOWN, find_changes
 from decisions.flips import Flips, find_flips
 from decisions.history import read_history
 from decisions.history_print import as_dict
 from decisions.metric_words import catalogue_row, outcome_of
 from decisions.pairs import decided_runs, habit_lines, quote_of
-from decisions.rows import Comparison, MetricRow
 from decisions.slices import Embed, common_slices
 from decisions.sweep_words import COLUMNS as SWEEP_COLUMNS
 from decisions.sweep_words import ranked, sentences
@@ -235,7 +236,7 @@ def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> Comp
     )
 
 
-def _interest(row: MetricRow) -> tuple[int, float]:
+def _interest(row: Change) -> tuple[int, float]:
     """Metrics that got worse first, then by how sure that is."""
     order = {"worse": 0, "mixed": 1, "better": 3}
     rank = 2 if row.look else order.get(row.verdict, 4)
@@ -243,12 +244,12 @@ def _interest(row: MetricRow) -> tuple[int, float]:
     return rank, 1.0 if p is None else p
 
 
-def _row(row: MetricRow) -> ComparedMetric:
+def _row(row: Change) -> ComparedMetric:
     metric = catalogue_row(row.metric)
     return ComparedMetric(row, metric, _sentence(row))
 
 
-def _sentence(row: MetricRow) -> str | None:
+def _sentence(row: Change) -> str | None:
     """What a primary metric says now and said before, and the engine's verdict, in a sentence."""
     if not row.primary or (row.verdict != "no verdict" and None in (row.new, row.base)):
         return None

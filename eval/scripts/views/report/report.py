@@ -10,11 +10,11 @@ from msgspec import UNSET, UnsetType
 
 from decisions import compare_words
 from decisions.case_changes import Ways
+from decisions.change import Change
 from decisions.conversations import ConversationChange
 from decisions.diagnosis import DiagnosisFinding
 from decisions.evidence_path import RunPath
 from decisions.flips import Flips
-from decisions.rows import MetricRow
 from ragmetrics.catalogue.metric import Metric
 from views.report.model import (
     CalibrationPart,
@@ -204,7 +204,7 @@ class ReportConversation(ReportPart, frozen=True):
 class ComparedMetric(ReportPart, frozen=True):
     """A metric of two runs, by the engine's own row."""
 
-    row: MetricRow
+    row: Change
     catalogued: Metric | None
     says: str | None
 
