@@ -213,7 +213,7 @@ _OF_CASES = (
 
 
 def change_of(name: str, *, primary: bool = False) -> Change:
-    """A metric, ``section.metric``, of which nothing is known yet."""
+    """A metric, ``section.metric``, before anything is measured."""
     section, _, metric = name.partition(".")
     return Change(section, metric, direction(name), primary)
 
@@ -274,8 +274,9 @@ def is_binary(name: str) -> bool:
 def measured(
     change: Change, a: Floats, b: Floats, clusters: Ints | None, seed: int = 0
 ) -> tuple[Change, Floats]:
-    """The change with its numbers over the cases that both runs scored, and what each case adds to
-    a test: its difference, or the signed rank of its log ratio; not a number without both scores.
+    """The change with its numbers over the cases that both runs scored, and the part of each case.
+
+    That is its difference, or the signed rank of its log ratio; not a number without both scores.
     """
     ends = ends_of(change.name)
     largest, worst = (None, None) if ends is None else (abs(ends[1] - ends[0]), ends[0])
@@ -299,7 +300,7 @@ def measure(
     worst: float | None = None,
     seed: int = 0,
 ) -> tuple[Change, Floats]:
-    """The change of any two columns of scores, without a name, and what each case adds to a test.
+    """The change between two columns of scores, and the part of each case in a test.
 
     ``skewed``: by ratios, of values above 0. ``largest``: the width of the metric's range;
     ``worst``: its bad end.

@@ -98,8 +98,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A primary metric as it goes into the joint test, and what each case adds to it, above 0 for
-    the better."""
+    """A primary metric in the joint test, with the part of each case, above 0 for the better."""
 
     change: Change
     values: Floats
