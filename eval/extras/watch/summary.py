@@ -34,7 +34,7 @@ from formats.traces.spans import (
     kind_of,
     session_of,
 )
-from formats.traces.wire import spans_in, typed_spans
+from formats.traces.wire import spans_in
 from ragmetrics.abstention import detect
 
 OUTERMOST, LOG = 5, 6
@@ -83,9 +83,6 @@ def spans_of_value(data: bytes, counts: Counter[str]) -> list[Span | str]:
 
     Raises ValueError for what is no JSON.
     """
-    typed = typed_spans(data)
-    if typed is not None:
-        return [*typed]
     document = parse_value(data)
     items = document if isinstance(document, list) else [document]
     return [span for item in items for _, span in spans_in(item, counts)]

@@ -1,8 +1,6 @@
 """Spans out of JSON: OTLP's, and what other exporters write, brought into its shape.
 
-OTLP of the usual shape is decoded with its types; anything else, and all that is damaged, is walked
-through value by value. Log records of GenAI instrumentations become events of the span that they
-belong to.
+Log records of GenAI instrumentations become events of the span that they belong to.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import orjson
 
 from formats.traces.exporters import as_hex, items_of, other_spans, unread_exporter
@@ -29,130 +26,6 @@ MOST_DEPTH = 64
 RESOURCES = "attributes of resources, such as service.name"
 OTHER_LOGS = "log records of other events"
 WITHOUT_SPANS = "values without spans"
-
-
-_NOTHING = msgspec.Raw(b"")
-
-
-class _TypedValue(msgspec.Struct, gc=False):
-    stringValue: str | None = None
-    intValue: str | int | None = None
-    doubleValue: float | None = None
-    boolValue: bool | None = None
-    arrayValue: msgspec.Raw = _NOTHING
-    kvlistValue: msgspec.Raw = _NOTHING
-    bytesValue: str | None = None
-
-
-class _Pair(msgspec.Struct, gc=False):
-    key: str
-    value: _TypedValue
-
-
-class _TypedEvent(msgspec.Struct, gc=False):
-    name: str = ""
-    attributes: list[_Pair] = []
-
-
-class _TypedStatus(msgspec.Struct, gc=False):
-    code: int | str = 0
-    message: str = ""
-
-
-class _TypedSpan(msgspec.Struct, gc=False):
-    traceId: str
-    spanId: str
-    startTimeUnixNano: str | int
-    endTimeUnixNano: str | int
-    parentSpanId: str | None = None
-    name: str = ""
-    attributes: list[_Pair] = []
-    events: list[_TypedEvent] = []
-    status: _TypedStatus | None = None
-    traceState: str = ""
-    flags: int = 0
-
-
-class _TypedScope(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    spans: list[_TypedSpan]
-    scope: msgspec.Raw = msgspec.Raw(b"")
-    schemaUrl: str = ""
-
-
-class _TypedResource(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    scopeSpans: list[_TypedScope]
-    resource: msgspec.Raw = msgspec.Raw(b"")
-    schemaUrl: str = ""
-
-
-class _TypedRequest(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    resourceSpans: list[_TypedResource]
-
-
-_REQUEST = msgspec.json.Decoder(_TypedRequest)
-_SPAN = msgspec.json.Decoder(_TypedSpan)
-_IS_REQUEST = re.compile(rb'\s*\{\s*"resourceSpans"')
-_IS_SPAN = re.compile(rb'\s*\{\s*"traceId"')
-
-
-def typed_spans(data: bytes) -> list[Span] | None:
-    """The spans of OTLP's usual shape, a request or one span; None for anything else."""
-    try:
-        if _IS_REQUEST.match(data):
-            request = _REQUEST.decode(data)
-            return [
-                _of_typed(span)
-                for resource in request.resourceSpans
-                for scope in resource.scopeSpans
-                for span in scope.spans
-            ]
-        return [_of_typed(_SPAN.decode(data))] if _IS_SPAN.match(data) else None
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return None
-
-
-def _of_typed(raw: _TypedSpan) -> Span:
-    """Raises ValueError for what only the slow way can name."""
-    if not raw.traceId.strip():
-        raise ValueError("traceId")
-    start, end = int(raw.startTimeUnixNano or 0), int(raw.endTimeUnixNano or 0)
-    status = raw.status
-    failed = status is not None and status.code in _FAILED
-    span = Span(
-        raw.traceId,
-        raw.spanId,
-        raw.parentSpanId or "",
-        raw.name,
-        start,
-        end,
-        status.message if failed and status else None,
-        _typed_attributes(raw.attributes),
-        [(event.name, _typed_attributes(event.attributes)) for event in raw.events],
-    )
-    if raw.flags or raw.traceState or not end:
-        _mark(span, raw.flags, raw.traceState)
-    return span
-
-
-def _typed_attributes(pairs: list[_Pair]) -> dict[str, Any]:
-    attributes: dict[str, Any] = {}
-    for pair in pairs:
-        value: Any = pair.value.stringValue
-        attributes[pair.key] = _typed_value(pair.value) if value is None else value
-    return attributes
-
-
-def _typed_value(value: _TypedValue) -> Any:
-    if value.intValue is not None:
-        return _int64(value.intValue)
-    if value.arrayValue is not _NOTHING:
-        return _plain({"arrayValue": parse_json(bytes(value.arrayValue))})
-    if value.kvlistValue is not _NOTHING:
-        return _plain({"kvlistValue": parse_json(bytes(value.kvlistValue))})
-    if value.boolValue is not None:
-        return value.boolValue
-    return value.bytesValue if value.doubleValue is None else value.doubleValue
-
 
 _FAILED = (2, "2", "STATUS_CODE_ERROR")
 _IS_REMOTE = 0x300
