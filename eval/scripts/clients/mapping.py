@@ -50,7 +50,8 @@ class PlaceForm:
     ``separator``: what parts its headings. ``heading_root``: a title that all of its headings begin
     with and the labels lack; ``path_root``: a folder likewise. Each is dropped where it is there.
     ``path_cut``: steps of ``ragmetrics.paths``, done before; ``path_files``: files of the labels,
-    which a path becomes that is one of them under steps that lose a part of it.
+    which a path becomes that is one of them under steps that lose a part of it. ``page_base``: the
+    number that the bot gives to the first sheet of a file; labels count from 1.
     """
 
     separator: str = ""
@@ -58,6 +59,7 @@ class PlaceForm:
     path_root: str = ""
     path_cut: str = ""
     path_files: tuple[str, ...] = ()
+    page_base: int = 1
 
     def applied(self, item: Any) -> Any:
         """A mapped passage or source with its place as the labels write it."""
@@ -65,6 +67,8 @@ class PlaceForm:
             for name, read in (("heading_path", self._heading), ("rel_path", self._path)):
                 if isinstance(text := item.get(name), str) and (own := read(text)) != text:
                     item = item | {name: own}
+            if self.page_base != 1 and isinstance(page := item.get("page"), int):
+                item = item | {"page": page + 1 - self.page_base}
         return item
 
     @cached_property

@@ -13,11 +13,10 @@ from itertools import product
 from typing import Any
 
 from clients.mapping import ANY_TITLE, PlaceForm
-from ragmetrics.gold import GoldPlace, passage_of, quotes_of
+from ragmetrics.gold import GoldPlace, passage_of, place_of_gold, quotes_of
 from ragmetrics.matching import (
     SEPARATOR,
     Anchor,
-    anchor,
     heading_segments,
     is_within,
     kind_of,
@@ -82,10 +81,7 @@ class PlaceCheck:
 
 def asked_of(result: TestResult, gold: Sequence[GoldPlace]) -> AskedQuestion:
     """An answer beside the gold supports of its case, each place once."""
-    places = dict.fromkeys(
-        (anchor(support.rel_path, support.heading_path), tuple(quotes_of(support)))
-        for support in gold
-    )
+    places = dict.fromkeys((place_of_gold(support), tuple(quotes_of(support))) for support in gold)
     anchors, quotes = zip(*places, strict=True) if places else ((), ())
     return AskedQuestion(anchors, tuple(result.chunks()), quotes)
 

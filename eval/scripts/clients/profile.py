@@ -59,6 +59,7 @@ TABLES = {
     "path_root": str,
     "path_cut": str,
     "path_files": list,
+    "page_base": int,
     "kind": str,
     "absent": str,
     "one_passage_per_document": bool,
@@ -375,7 +376,9 @@ class _ProfileReader:
             self._add("path_files", "must be a list of file names, as strings")
             files = []
         separator, heading, root = (top.get(name, "") for name in names)
-        return PlaceForm(separator, heading, root, " ".join(steps), tuple(files))
+        return PlaceForm(
+            separator, heading, root, " ".join(steps), tuple(files), top.get("page_base", 1)
+        )
 
     def _unit(self, unit: str) -> str:
         if unit not in MILLISECONDS:

@@ -88,9 +88,10 @@ def anchored(support: dict[str, Any], chunk: Chunk) -> bool:
 
 def _verdict(support: dict[str, Any], chunk: Chunk) -> bool | None:
     """As scores have it; None where a cut text leaves it open."""
-    gold = matching.anchor(str(support.get("rel_path") or ""), heading(support.get("heading_path")))
+    title = heading(support.get("heading_path"))
+    gold = matching.anchor(str(support.get("rel_path") or ""), title, support.get("page"))
     place = matching.anchor(chunk.rel_path, chunk.heading_path)
-    passage = matching.Passage(place, chunk.text, chunk.cut)
+    passage = matching.Passage(place, chunk.text, chunk.cut, chunk.page)
     return _matches_place(gold, _counting_quotes(support), passage)
 
 

@@ -74,17 +74,25 @@ def place_of(chunk: GoldChunk) -> Anchor | None:
     return None if path is None else matching.anchor(path, chunk.heading_path)
 
 
+def place_of_gold(support: GoldPlace) -> Anchor:
+    """Return the place of a gold support."""
+    return matching.anchor(support.rel_path, support.heading_path, support.page)
+
+
 def page_of(place: GoldPlace | GoldChunk) -> tuple[str, str] | None:
     """Return the file and page of a chunk or a support; None when either is missing."""
-    page = place.page if isinstance(place.page, str | int) else ""
-    label = str(page).strip()
+    label = matching.page_label(place.page)
     return (matching.normalise_path(place.rel_path), label) if place.rel_path and label else None
 
 
 def passage_of(chunk: GoldChunk) -> Passage | None:
     """Return the chunk as places are compared; None when the bot does not report its place."""
     place = place_of(chunk)
-    return None if place is None else Passage(place, chunk.text, chunk.truncated)
+    return (
+        None
+        if place is None
+        else Passage(place, chunk.text, chunk.truncated, matching.page_label(chunk.page))
+    )
 
 
 def whole_text(chunk: GoldChunk) -> str | None:
@@ -179,7 +187,7 @@ def gold_of(case: GoldCase, match: Match) -> CaseGold | None:
 def _place_gold(case: GoldCase) -> CaseGold:
     """The case's places; in mode ``document`` when one of them is a whole file."""
     supports = case.gold_supports
-    anchors = [matching.anchor(gold.rel_path, gold.heading_path) for gold in supports]
+    anchors = [place_of_gold(gold) for gold in supports]
     quotes = [quotes_of(gold) for gold in supports]
     kinds = map(matching.kind_of, anchors, quotes)
     mode: Mode = "document" if "document" in kinds else "anchor"
@@ -205,6 +213,8 @@ def unusable(gold: CaseGold, chunks: Sequence[GoldChunk]) -> str:
         return CUT
     if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
         return KEYS[gold.mode].missing
+    if chunks and "page" in _kinds(gold) and not any(map(page_of, chunks)):
+        return KEYS["page"].missing
     if chunks and needs_text(gold) and not any(chunk.text for chunk in chunks):
         return NO_QUOTED_TEXT
     return ""
@@ -212,8 +222,13 @@ def unusable(gold: CaseGold, chunks: Sequence[GoldChunk]) -> str:
 
 def needs_text(gold: CaseGold) -> bool:
     """Return whether one of the supports is identified by its words alone."""
-    kinds = map(matching.kind_of, gold.keys, gold.quotes) if gold.quotes else ()
-    return gold.mode in ("anchor", "document") and "quote" in kinds
+    return "quote" in _kinds(gold)
+
+
+def _kinds(gold: CaseGold) -> set[matching.Kind]:
+    """How the supports give their places; empty where places are not compared."""
+    places = gold.mode in ("anchor", "document") and gold.quotes
+    return set(map(matching.kind_of, gold.keys, gold.quotes)) if places else set()
 
 
 def match_chunks(
@@ -278,7 +293,9 @@ def gold_names(case: GoldCase, mode: Mode) -> list[str]:
         return [f"{path}, page {page}" for path, page in gold.keys]
     if gold.mode in ("anchor", "document"):
         return [
-            " > ".join((anchor.path, *anchor.heading)) + _in_quotes(anchor, quotes)
+            " > ".join((anchor.path, *anchor.heading))
+            + (f", page {anchor.page}" if anchor.page else "")
+            + _in_quotes(anchor, quotes)
             for anchor, quotes in zip(gold.keys, gold.quotes, strict=True)
         ]
     return [" / ".join(snippets) for snippets in gold.keys]

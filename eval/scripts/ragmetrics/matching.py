@@ -31,10 +31,13 @@ _ENDS_CUT = re.compile(r"(?:…|\.\.\.)\s*\Z")
 
 
 class Anchor(NamedTuple):
-    """A place in the notes: a file, and a heading by its segments from the top."""
+    """A place in the notes: a file, and a heading by its segments from the top.
+
+    ``page``: of a label without a heading, "" for none."""
 
     path: str
     heading: tuple[str, ...]
+    page: str = ""
 
 
 class Matches(NamedTuple):
@@ -78,9 +81,15 @@ def heading_segments(heading_path: str) -> tuple[str, ...]:
     return tuple(part for part in parts if part)
 
 
-def anchor(rel_path: str, heading_path: str | None) -> Anchor:
-    """The normalised place of a chunk, a gold support or a reference."""
-    return Anchor(normalise_path(rel_path), heading_segments(heading_path or ""))
+def anchor(rel_path: str, heading_path: str | None, page: object = None) -> Anchor:
+    """The normalised place of a chunk, a gold support or a reference; ``page``: of a support."""
+    heading = heading_segments(heading_path or "")
+    return Anchor(normalise_path(rel_path), heading, "" if heading else page_label(page))
+
+
+def page_label(page: object) -> str:
+    """A page as text, "" for none."""
+    return str(page).strip() if isinstance(page, str | int) else ""
 
 
 def match_ids(gold: Mapping[Any, int], ids: Sequence[Hashable], supports: int) -> Matches:
@@ -92,12 +101,14 @@ def match_ids(gold: Mapping[Any, int], ids: Sequence[Hashable], supports: int) -
     return Matches(first, hits)
 
 
-Kind = Literal["heading", "quote", "document"]
+Kind = Literal["heading", "quote", "page", "document"]
 
 
 def kind_of(gold: Anchor, quotes: Sequence[str]) -> Kind:
-    """Return how a gold support gives its place: by heading, by its words, or as a file."""
-    return "heading" if gold.heading else "quote" if quotes else "document"
+    """Return how a gold support gives its place: by heading, words, page, or as a file."""
+    if gold.heading:
+        return "heading"
+    return "quote" if quotes else "page" if gold.page else "document"
 
 
 def ends_cut(text: str | None) -> bool:
@@ -106,11 +117,14 @@ def ends_cut(text: str | None) -> bool:
 
 
 class Passage(NamedTuple):
-    """A chunk's place and its text, None when missing; ``cut``: the text is only its beginning."""
+    """A chunk's place and its text, None when missing; ``cut``: the text is only its beginning.
+
+    ``page``: as the bot reports it, "" for none."""
 
     anchor: Anchor
     text: str | None = None
     cut: bool = False
+    page: str = ""
 
 
 def is_within(heading: tuple[str, ...], section: tuple[str, ...]) -> bool:
@@ -144,7 +158,8 @@ def matches_place(
     quote in a row (``holds_run``); without quotes, or without any text, the heading is enough. Or
     it is coarser (its heading is a proper prefix of gold's; an empty one is) and contains a whole
     quote, or words of it in a row where its text is cut. No heading and *quotes*: the passage holds
-    one of them (``holds_quote``). Neither: any passage of the *document*. A text that ends in an
+    one of them (``holds_quote``). Neither: any passage of the *page*, or without one of the
+    *document*. A text that ends in an
     ellipsis is a cut one.
     """
     if gold.path != passage.anchor.path:
@@ -152,6 +167,8 @@ def matches_place(
     kind, heading, text = kind_of(gold, quotes), passage.anchor.heading, passage.text or ""
     if kind == "document":
         return True
+    if kind == "page":
+        return passage.page == gold.page if passage.page else None
     cut = passage.cut or ends_cut(text)
     if kind == "quote":
         if text and any(holds_quote(text, quote) for quote in quotes):

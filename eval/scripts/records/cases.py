@@ -46,8 +46,8 @@ class GoldSupport(msgspec.Struct, gc=False, omit_defaults=True):
     """A passage that supports the answer, by its place: it survives another chunking.
 
     ``grade`` is a relevance above 0 (3 when absent); ``date`` (ISO) orders supports for recency
-    rules; ``quote`` may hold prefix, exact and suffix of the passage. ``page`` is a place only
-    where matching by pages is asked for.
+    rules; ``quote`` may hold prefix, exact and suffix of the passage. ``page`` is the place
+    of a support with neither heading nor quote: a sheet, counted from 1.
     """
 
     rel_path: str

@@ -27,6 +27,7 @@ from ragmetrics.gold import (
     match_chunks,
     passage_of,
     place_of,
+    place_of_gold,
     quotes_of,
     unusable,
     whole_text,
@@ -480,9 +481,7 @@ def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tu
     if not result.references and (rule != "acknowledge_both" or not case.expected_key_facts):
         return None, NO_REFERENCES
     chunks = in_rank_order(result)
-    gold = [
-        matching.anchor(support.rel_path, support.heading_path) for support in case.gold_supports
-    ]
+    gold = list(map(place_of_gold, case.gold_supports))
     quotes = [quotes_of(support) for support in case.gold_supports]
     cited = result.references or ()
     sources = [passage_of(resolve(reference, chunks)) for reference in cited]
