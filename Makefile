@@ -55,7 +55,7 @@ SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)lab
 UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge pairs ci gate compare sweep report track browse \
+.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge pairs ci gate compare report track browse \
   label label-verdicts calibrate init import export judge-demo \
   test test-all static check format golden bench pictures interop docs docs-check lock clean
 
@@ -128,9 +128,6 @@ pairs: setup ## which of two runs answers better, by a judge: make pairs RUN=new
 ## Decide
 compare: setup ## two runs, case by case: make compare BASE=old RUN=new
 	$(PY) $(SCRIPTS)/compare_runs.py $${BASE:+"$$BASE"} "$$RUN" $(ARGS)
-
-sweep: setup ## a grid of settings as a race: make sweep GRID=grid.toml API=http://localhost:9000
-	$(PY) $(SCRIPTS)/sweep_runs.py $${GRID:+"$$GRID"} --api-url "$$API" $(ARGS)
 
 gate: setup ## pass or fail a run by eval/gates.toml: make gate RUN=new BASE=old
 	$(PY) $(SCRIPTS)/gate_run.py --run "$$RUN" $${BASE:+--baseline "$$BASE"} $(ARGS)

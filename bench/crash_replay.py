@@ -1,7 +1,7 @@
 """What do a kill and a power cut cost? Real commands, replayed from their system calls.
 
-    python bench/crash_replay.py              # 120 states of each command tried, and 60 kills
-    python bench/crash_replay.py --quick      # 25 states of each, and 6 kills
+    python bench/crash_replay.py              # 120 states of each command tried
+    python bench/crash_replay.py --quick      # 25 states of each
     python bench/crash_replay.py --tiny       # only to see that it runs
 
 Each command runs once under strace. After every call, bench/disk_model.py gives what may be on the
@@ -9,7 +9,7 @@ disk if the process is killed then, or if the power goes. In all of these states
 acknowledged (answers and verdicts in a file, labels said to be kept, results that were there) and
 is lost, and how long ago that was. A sample of the states, evenly spread, is made on the disk: the
 same command (with --resume where there is one) must end well, with everything there, and ask for
-nothing that was not lost. A race of settings (sweep_runs.py) is killed -9 at random moments.
+nothing that was not lost.
 
 Ends with 1 when a kill loses anything, a power cut more than the last five seconds, or a command
 does not go on. Without strace there is nothing to replay, which is said in one sentence.
@@ -21,7 +21,6 @@ import argparse
 import importlib
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -42,8 +41,9 @@ HERE = Path(__file__).resolve()
 sys.path.insert(0, str(SCRIPTS))
 MOST_LOST_S = 5.0
 CASES = [f"q{number:04d}" for number in range(24)]
-LAST_S = 6.5
-"""The last answer takes so long: what came before must be on the disk by then."""
+SHORT_S, LAST_S = 0.02, 6.5
+"""So long takes an answer below /short, and the last one below /slow: what came before that must be
+on the disk by then."""
 STARTED_AGAIN_S = 90.0
 """A machine is not up again sooner after a power cut."""
 MARK = re.compile(rb"q\d{4}")
@@ -67,8 +67,8 @@ class Served(BaseHTTPRequestHandler):
             file.write(f"{self.path} {case_id} {body.get('flavour', '')}\n")
         if "/slow" in self.path:
             time.sleep(LAST_S if case_id == CASES[-1] else 0.5)
-        elif "/race" in self.path:
-            time.sleep(RACE_CALL_S)
+        elif "/short" in self.path:
+            time.sleep(SHORT_S)
         self._send(self._verdicts(body, case_id) if "messages" in body else reply_to(case_id))
 
     def _judged(self, body: dict[str, Any]) -> str:
@@ -155,11 +155,6 @@ class World:
         lines = self.log.read_text().splitlines()[before:]
         return Counter(line.split()[1] for line in lines if len(line.split()) > 1)
 
-    def settings_since(self, before: int) -> Counter[tuple[str, str]]:
-        """The cases that the bot was asked since, each with its setting."""
-        lines = self.log.read_text().splitlines()[before:]
-        return Counter((line.split()[1], line.split()[2]) for line in lines)
-
     def finished_run(self, results: Path) -> None:
         """A run with full texts, made without the bot."""
         from storage import ResultsWriter, RetrievedChunk, RunConfig, TestResult
@@ -201,7 +196,7 @@ class Played:
         for name, data in tree.items():
             if data and re.fullmatch(self.at_stake, name):
                 for line in data.splitlines(keepends=True):
-                    cases |= _cases_of(line)
+                    cases |= cases_of(line)
         return cases
 
     def acknowledged(self, step: Step, held: set[str]) -> set[str]:
@@ -225,7 +220,7 @@ class Played:
 _known: dict[bytes, set[str]] = {}
 
 
-def _cases_of(line: bytes) -> set[str]:
+def cases_of(line: bytes) -> set[str]:
     if line not in _known:
         cases: set[str] = set()
         try:
@@ -327,7 +322,7 @@ class Label(Played):
         return {
             note.group(1).decode()
             for line in lines.splitlines(keepends=True)
-            if _cases_of(line)
+            if cases_of(line)
             for note in re.finditer(rb"fee of (q\d{4})\"", line)
         }
 
@@ -487,79 +482,6 @@ def spread(places: list[tuple[int, str]], tries: int) -> set[tuple[int, str]]:
     return {places[int(at * step)] for at in range(min(tries, len(places)))}
 
 
-FLAVOURS = ("sweet", "sour", "salt")
-RACE_CALL_S, CONCURRENCY = 0.02, 8
-
-
-class Race:
-    """A race of settings, killed -9 at random moments, resumed, and looked at when it is done."""
-
-    def __init__(self, world: World, env: dict[str, str]) -> None:
-        self._world, self._env, self._random = world, env, random.Random(5)
-        self.kills = self.races = self.lost = self.paid_twice = self.calls = self.unwritten = 0
-        profile = (world.folder / "bot.toml").read_text()
-        asked = 'flavour = "{flavour}"\n[sweep]\nflavour = "sweet"\n[response]'
-        (world.folder / "race.toml").write_text(profile.replace("[response]", asked))
-        (world.folder / "grid.toml").write_text(
-            f"warm_up = 0\n[grid]\nflavour = {list(FLAVOURS)}\n"
-        )
-
-    def until(self, kills: int) -> None:
-        """Begin races until there were so many kills."""
-        while self.kills < kills:
-            self.races += 1
-            while not self._ended(f"race-{self.races}", kills):
-                pass
-            say(f"race {self.races}: {self.kills} of {kills} kills")
-
-    def _ended(self, sweep_id: str, kills: int) -> bool:
-        """Ask until the end, or until a kill; True at the end."""
-        world = self._world
-        stored, before = self._stored(sweep_id), world.asked()
-        words = [sys.executable, str(SCRIPTS / "sweep_runs.py"), str(world.folder / "grid.toml")]
-        words += ["--api-url", f"{world.url}/race", "--profile", str(world.folder / "race.toml")]
-        words += ["--results-dir", str(world.folder / "races"), "--run-id", sweep_id, "--ask-all"]
-        words += ["--set", f"concurrency={CONCURRENCY}", "-q", *world.data]
-        words += ["--resume"] if stored else []
-        process = subprocess.Popen(
-            words, env=self._env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
-        calls = self._random.randint(1, len(CASES) * len(FLAVOURS) // 2)
-        while process.poll() is None:
-            if self.kills < kills and world.asked() - before >= calls:
-                process.send_signal(signal.SIGKILL)
-            time.sleep(0.005)
-        _, told = process.communicate()
-        if process.returncode not in (0, -signal.SIGKILL):
-            raise SystemExit(f"sweep_runs.py ended with {process.returncode}: {told[-500:]!r}")
-        time.sleep(5 * RACE_CALL_S)  # for what was under way
-        after = self._stored(sweep_id)
-        asked = world.settings_since(before)
-        self.calls += asked.total()
-        self.lost += len(stored - after)
-        self.paid_twice += sum(count for key, count in asked.items() if key in stored)
-        ended = process.returncode == 0
-        self.kills += not ended
-        if ended:
-            self.lost += len(FLAVOURS) * len(CASES) - len(after)
-        else:
-            self.unwritten = max(self.unwritten, len(set(asked) - after))
-        return ended
-
-    def _stored(self, sweep_id: str) -> set[tuple[str, str]]:
-        """Case and setting of the answers on the disk."""
-        stored = set()
-        for folder in (self._world.folder / "races").glob(f"{sweep_id}.*"):
-            for path in (folder / "results.partial.jsonl", folder / "results.jsonl"):
-                for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
-                    stored |= {(case, folder.name.rpartition("-")[2]) for case in _cases_of(line)}
-        return stored
-
-    @property
-    def sound(self) -> bool:
-        return not self.lost and not self.paid_twice and self.unwritten <= 2 * CONCURRENCY + 1
-
-
 def environment() -> dict[str, str]:
     """Ours without the user's settings."""
     own = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
@@ -577,9 +499,8 @@ def preload() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--states", type=int, default=120, help="states of each command to try")
-    parser.add_argument("--kills", type=int, default=60, help="kills of a race of settings")
     parser.add_argument("--only", metavar="NAME", help="one command, such as judge")
-    parser.add_argument("--quick", action="store_true", help="25 states of each, 6 kills")
+    parser.add_argument("--quick", action="store_true", help="25 states of each")
     parser.add_argument("--tiny", action="store_true", help="run and split, 3 states of each")
     parser.add_argument("--serve", metavar="LOG", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -607,14 +528,11 @@ def main() -> None:
                 for played in PLAYS
                 if played.name in ([options.only] if options.only else names)
             }
-            race = Race(world, dict(os.environ))
-            if options.only in (None, "race"):
-                race.until(1 if options.tiny else 6 if options.quick else options.kills)
             server.communicate()
-    report(outcomes, race)
+    report(outcomes)
 
 
-def report(outcomes: dict[str, Outcome], race: Race) -> None:
+def report(outcomes: dict[str, Outcome]) -> None:
     """Print the table and what went wrong; end with 1 if anything did."""
     head = ("command", "states", "tried", "lost by a kill", "most lost by a power cut")
     rows = [
@@ -633,13 +551,7 @@ def report(outcomes: dict[str, Outcome], race: Race) -> None:
     for name, outcome in outcomes.items():
         for fault, times in outcome.faults.most_common(10):
             print(f"{name}: {times} x {fault}")
-    if race.kills:
-        print(
-            f"{race.kills} kills of {race.races} races: {race.lost} answers lost, "
-            f"{race.paid_twice} of {race.calls:,} calls for an answer on the disk; most that were "
-            f"answered and not yet written: {race.unwritten} ({CONCURRENCY} calls at once)."
-        )
-    sys.exit(0 if race.sound and all(outcome.sound for outcome in outcomes.values()) else 1)
+    sys.exit(0 if all(outcome.sound for outcome in outcomes.values()) else 1)
 
 
 if __name__ == "__main__":

@@ -190,7 +190,6 @@ SEEDS: dict[str, tuple[str, str]] = {
         "    assert:\n      - {type: contains, value: So}\n",
     ),
 }
-GRID = "[grid]\nk = [3, 5]\n"
 EXPORTS = {
     "trec": "trec",
     "json": "rows.jsonl",
@@ -286,7 +285,6 @@ def prepare(seeds: Path) -> None:
         ROOT / "eval/profiles/default.toml",
     ):
         shutil.copy(path, settings)
-    (settings / "grid.toml").write_text(GRID)
     answer = {"answer": "So.", "sources": [{"title": "a.md", "text": "A."}], "id": 7}
     (settings / "answer.json").write_text(json.dumps(answer))
     (settings / "answer.txt").write_text(
@@ -463,16 +461,6 @@ def readers(seeds: Path) -> list[Reader]:
         "{}",
         "--limit",
         "1",
-        "--results-dir",
-        "{folder}/results",
-    )
-    add(
-        "grid",
-        "settings/grid.toml",
-        "settings",
-        "sweep_runs",
-        "{}",
-        *no_bot,
         "--results-dir",
         "{folder}/results",
     )

@@ -54,6 +54,7 @@ from records.extras import (
     LABEL_ACTIONS,
     LABEL_ORDERS,
     OPTIONS,
+    RUN_KEYS,
     Extra,
     extras,
     known_extras,
@@ -69,7 +70,7 @@ GUIDES = (
     ("tutorial.md", "Tutorial", "from an empty folder to a gated pull request, with a small bot"),
     ("../EVAL.md", "How to evaluate", "the way of working, the main numbers in words, glossary"),
     ("metrics.md", "Every number", "definitions, matching, intervals, slices, languages"),
-    ("decisions.md", "Decisions", "comparing, stopping early, grids, gates, history"),
+    ("decisions.md", "Decisions", "comparing, gates, history"),
     ("labelling.md", "How to label", "what counts, all keys"),
     ("judging.md", "Judges", "servers, files, rubrics, pairs, panels, calibration"),
     ("file-formats.md", "File formats", "every file that is read or written"),
@@ -280,7 +281,7 @@ def known_list() -> str:
     return "\n".join(parts)
 
 
-NAMED_BY_KEY = (FILES, FORMATS, LABEL_ACTIONS, LABEL_ORDERS)
+NAMED_BY_KEY = (FILES, FORMATS, LABEL_ACTIONS, LABEL_ORDERS, RUN_KEYS)
 """Kinds whose keys a user's files or words hold."""
 
 

@@ -15,10 +15,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-VALIDATIONS = (
-    *("crash_replay", "validate_claims", "validate_decisions", "validate_sequential"),
-    "validate_turns",
-)
+VALIDATIONS = ("crash_replay", "validate_claims", "validate_decisions", "validate_turns")
 """Simulations of what labels, verdicts and early looks are worth, and of runs that are killed; no
 small size tells anything."""
 QUICK = {

@@ -40,7 +40,6 @@ MAY = {
     "views": f"{FLOOR_1} decisions",
     "validation": f"{FLOOR_1} judging decisions clients",
     "demo": f"{FLOOR_1} clients documents",
-    "experiments": f"{FLOOR_1} scorers decisions clients",
     "storage": "records",
     "options": "records ragmetrics terminal storage",
 }
@@ -61,7 +60,6 @@ AT_TOP = {
     "views": "msgspec orjson rich textual",
     "validation": "msgspec orjson rich textual",
     "demo": "msgspec orjson",
-    "experiments": "msgspec orjson",
     "storage": "",
     "options": "click",
 }
@@ -80,7 +78,6 @@ STILL_LONG_CLASSES = {
     "labeller/session.py: Session": 540,
     "labeller/screen.py: MainScreen": 532,
     "labeller/ledger.py: CaseLedger": 441,
-    "experiments/sweep.py: SweepRun": 412,
     "clients/run.py: _Session": 397,
     "records/section_table.py: SectionTable": 343,
     "judging/server.py: HttpJudge": 322,

@@ -16,7 +16,6 @@ NAMES = [
     "crash_replay",
     "validate_claims",
     "validate_decisions",
-    "validate_sequential",
     "validate_turns",
     *sorted(path.stem for path in BENCH.parent.glob("eval/extras/*/bench/*.py")),
 ]

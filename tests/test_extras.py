@@ -299,6 +299,34 @@ def test_what_is_of_a_missing_extra_is_said_where_labelling_needs_it(
     assert {path: path.read_bytes() for path in judgements.iterdir()} == before
 
 
+def test_a_report_says_which_extra_is_missing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"far": {"about": "", "run_keys": ["pace.loud", "pace.mute", "pace.loud.very"]}}
+    monkeypatch.setattr(extras, "known_extras", lambda: known)
+    case = {"id": "q", "question": "?", "relevant_chunks": ["c"]}
+    (tmp_path / "set.jsonl").write_text(json.dumps(case) + "\n")
+    (tmp_path / "answers.jsonl").write_text('{"id": "q", "answer": "so", "contexts": ["text"]}\n')
+    run = tmp_path / "loud-one"
+
+    def call(script: str, *words: str) -> None:
+        where = ("--eval-set", str(tmp_path / "set.jsonl"), "--results-dir", str(tmp_path))
+        with fresh(importlib.import_module(script).main):
+            done = call_script(script, *words, *where)
+        assert done.returncode == 0, done.stderr
+
+    call("run_eval", "--from-jsonl", str(tmp_path / "answers.jsonl"), "--run-id", run.name)
+    config = json.loads((run / "config.json").read_text())
+    config["run"]["pace"] = {"loud": "very"}
+    (run / "config.json").write_text(json.dumps(config))
+    call("score_pipeline", "--run", run.name)
+    call("report_run", "--run", run.name, "--format", "html")
+    page = (run / "report.html").read_text()
+    needs = "this needs eval/extras/far, which this copy does not have."
+    assert f"config.json has run.pace.loud: {needs}" in page
+    assert page.count("eval/extras/far") == 1
+
+
 def test_a_default_for_an_extra_that_is_missing_is_said(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,6 @@ MISSING_FILE = {
     "score_safety": ["--run", ABSENT],
     "score_searches": ["--run", ABSENT],
     "score_tools": ["--run", ABSENT],
-    "sweep_runs": [ABSENT, "--api-url", "demo"],
     "track_metrics": ["--source", "runs", "--results-dir", ABSENT],
 }
 """A row a script: arguments that name a file or folder which is not there."""

@@ -15,8 +15,6 @@ recorded as an error of a known kind; it never becomes an answer.
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --resume --run-id nightly
     python eval/scripts/run_eval.py --from-jsonl answers.jsonl
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --labels
-    python eval/scripts/run_eval.py --api-url demo --against main
-    python eval/scripts/run_eval.py --api-url http://localhost:8080 --repeat auto --width 0.02
 
 Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable or too many errors, 130 interrupted.
 """
@@ -25,7 +23,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +32,8 @@ import click
 import options
 
 if TYPE_CHECKING:
-    from clients.run_plan import Pace, RunOptions
     from clients.safety_prompts import SafetyPrompt
 
-AUTO = "auto"
-PACED = ("against", "metric", "width", "max_calls", "max_cost")
-"""Options of a run that asks in portions."""
 MOST = 1_000_000
 """More passages, cases or repeats than any run has; every number fits into JSON."""
 PAIR = re.compile(r"[a-z_]+=.+")
@@ -62,48 +56,6 @@ class RunCommand(options.Command):
             in_filter = word == "--filter" or (in_filter and PAIR.fullmatch(word) is not None)
             words.append(word)
         return super().parse_args(ctx, words)
-
-
-class Repeats(click.ParamType["int | str"]):
-    """A number of times, or 'auto'."""
-
-    name = "n|auto"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        if value == AUTO:
-            return AUTO
-        return int(click.IntRange(1, MOST).convert(value, param, ctx))
-
-
-def pace_of(run_options: RunOptions, asked: Mapping[str, Any], *, auto: bool) -> Pace | None:
-    """How the run is asked in portions; None: all at once. Raises UsageError for options that do
-    not go together."""
-    against = asked["against"]
-    budgets = ("width", "max_calls", "max_cost")
-    if not auto and any(asked[name] is not None for name in budgets):
-        raise click.UsageError("--width, --max-calls and --max-cost are for --repeat auto.")
-    if not (against or auto):
-        return None
-    if against and auto:
-        raise click.UsageError("--against and --repeat auto: choose one of them.")
-    if run_options.from_jsonl:
-        raise click.UsageError("--from-jsonl asks no bot, so there is nothing to stop.")
-    from experiments.repeating import RepeatUntilSure
-    from experiments.scoring import full_name
-    from experiments.stopping import StopWhenDecided
-    from records.runs import find_run
-    from scorers.contract import ScoringJob
-
-    job = ScoringJob(
-        run_options.results_dir, run_options.eval_set, run_options.labels_dir, run_options.seed
-    )
-    if auto:
-        width, max_calls, max_cost = (asked[name] for name in budgets)
-        return RepeatUntilSure(full_name(asked["metric"]), width, max_calls, max_cost, job)
-    base = find_run(run_options.results_dir, against)
-    return StopWhenDecided(base, asked["metric"], run_options.repeat, job)
 
 
 def set_values(pairs: Sequence[str], api_url: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -171,39 +123,7 @@ def prompts_of(labels_dir: Path, eval_set: Path) -> list[SafetyPrompt]:
     "difficulty, tag, answerable, query_type. Same name twice: or; different names: and.",
 )
 @click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N cases.")
-@click.option(
-    "--repeat",
-    type=Repeats(),
-    default=1,
-    help="Ask each case N times; auto: until --width or a budget.",
-)
-@click.option(
-    "--width",
-    type=options.FiniteRange(0, 1, min_open=True),
-    help="With --repeat auto: stop when the 95 % interval of --metric is this narrow. This is only "
-    "the part of the interval that comes from other answers to the same cases.",
-)
-@click.option(
-    "--max-calls",
-    type=click.IntRange(1, MOST * MOST),
-    help="With --repeat auto: limit of calls.",
-)
-@click.option(
-    "--max-cost",
-    type=options.FiniteRange(0, min_open=True),
-    help="With --repeat auto: limit in dollars, as the bot reports its cost.",
-)
-@click.option(
-    "--against",
-    metavar="RUN",
-    help="Stop when --metric is better or worse than in this scored run. Cases are asked in "
-    "random order.",
-)
-@click.option(
-    "--metric",
-    default="evidence_recall@5",
-    help="Metric of --against and --repeat auto.",
-)
+@click.option("--repeat", type=click.IntRange(1, MOST), default=1, help="Ask each case N times.")
 @click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
 @click.option(
     "--resume", is_flag=True, help="Continue the run --run-id: ask the missing questions."
@@ -230,7 +150,7 @@ def prompts_of(labels_dir: Path, eval_set: Path) -> list[SafetyPrompt]:
 @options.json_option
 @options.verbosity_options
 @click.pass_context
-def main(ctx: click.Context, /, labels: bool, **values: Any) -> None:
+def main(ctx: click.Context, /, labels: bool, **values: Any) -> int:
     """Ask a RAG bot every question of the set, and record its answers.
 
     The run folder's path is printed on stdout. A run that was stopped goes on with
@@ -245,15 +165,16 @@ def main(ctx: click.Context, /, labels: bool, **values: Any) -> None:
         raise click.UsageError("--labels asks the bot; --from-jsonl asks no bot.")
     default = click.core.ParameterSource.DEFAULT
     named = frozenset(name for name in values if ctx.get_parameter_source(name) is not default)
+    outcome = options.run_extras({**values, "pace": None})
+    if isinstance(outcome, int):
+        return outcome
+    values = outcome
+    pace = values.pop("pace")
     filters = values.pop("filter")
-    asked = {name: values.pop(name) for name in PACED}
-    auto = values["repeat"] == AUTO
-    values["repeat"] = 1 if auto else values["repeat"]
     limits, demo_args = set_values(values.pop("set"), values["api_url"])
     run_options = RunOptions(
         **values, filters=filters, set_limits=limits, demo_arg=demo_args, set_by_user=named
     )
-    pace = pace_of(run_options, asked, auto=auto)
     console = options.stderr_console(quiet=run_options.quiet)
     prompts = prompts_of(run_options.labels_dir, run_options.eval_set) if labels else ()
     folder, tally = run(run_options, console, prompts, pace, read_answers)
@@ -271,6 +192,7 @@ def main(ctx: click.Context, /, labels: bool, **values: Any) -> None:
         sys.stdout.write(orjson.dumps({"run": str(folder), **summary}).decode() + "\n")
     else:
         click.echo(folder)
+    return options.Exit.DONE
 
 
 if __name__ == "__main__":

@@ -191,20 +191,20 @@ def test_each_question_has_a_session_of_its_own(tmp_path: Path, fake_bot: FakeBo
     assert [body.get("run") for body in bodies] == ["monday", "monday", None]
 
 
-SWEEP = SMALL.replace('"{question}"', '"{question}"\ntop = "{top}"') + "[sweep]\ntop = 5\n"
+SETTINGS = SMALL.replace('"{question}"', '"{question}"\ntop = "{top}"') + "[settings]\ntop = 5\n"
 
 
 def test_settings_that_a_grid_may_set(tmp_path: Path, fake_bot: FakeBot) -> None:
-    profile = load(tmp_path, SWEEP)
+    profile = load(tmp_path, SETTINGS)
     ask(fake_bot, profile)
-    ask(fake_bot, profile.with_sweep({"top": 9}))
+    ask(fake_bot, profile.with_settings({"top": 9}))
     assert [exchange.json()["top"] for exchange in fake_bot.seen] == [5, 9]
     with pytest.raises(StorageError, match="no setting 'tpo'; it has: top"):
-        profile.with_sweep({"tpo": 1})
+        profile.with_settings({"tpo": 1})
 
 
 def test_a_run_sends_its_id_and_records_the_settings(tmp_path: Path, fake_bot: FakeBot) -> None:
-    text = SWEEP.replace('"{question}"', '"{question}"\nrun = "{run_id}"')
+    text = SETTINGS.replace('"{question}"', '"{question}"\nrun = "{run_id}"')
     profile = tmp_path / "mine.toml"
     profile.write_text(text, encoding="utf-8")
     (tmp_path / "set.jsonl").write_text('{"id": "q1", "question": "Why?"}\n')
@@ -215,15 +215,15 @@ def test_a_run_sends_its_id_and_records_the_settings(tmp_path: Path, fake_bot: F
     assert done.exit_code == 0, done.output
     assert fake_bot.seen[0].json() == {"question": "Why?", "run": "monday", "top": 5}
     config = json.loads((tmp_path / "monday" / "config.json").read_text())
-    assert config["retriever"]["requested"]["sweep"] == {"top": 5}
+    assert config["retriever"]["requested"]["settings"] == {"top": 5}
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (SWEEP.replace("top = 5", "top = 5\nk = 3"), "sweep.k: cannot be the name"),
-        (SWEEP.replace("top = 5", "top = {a = 1}"), "sweep.top: must be"),
-        (SWEEP.replace("{top}", "top"), 'sweep.top: "{top}" is nowhere'),
+        (SETTINGS.replace("top = 5", "top = 5\nk = 3"), "settings.k: cannot be the name"),
+        (SETTINGS.replace("top = 5", "top = {a = 1}"), "settings.top: must be"),
+        (SETTINGS.replace("{top}", "top"), 'settings.top: "{top}" is nowhere'),
         ('stream_last = "x"\n' + SMALL, "stream_last: needs stream"),
         ('stream = "ws"\n' + SMALL, "use one of sse, ndjson"),
         ('stream = "sse"\nstream_delta = "a..b"\n' + SMALL, "stream_delta: 'a..b' is not a JMES"),

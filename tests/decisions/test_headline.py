@@ -18,7 +18,6 @@ from decisions.headline import (
     cases_needed,
     repeat_advice,
     repeated_mde,
-    sweep_line,
     with_headline,
 )
 from decisions.metric_words import amounts, finding
@@ -26,7 +25,6 @@ from decisions.primary import lead_of
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import np
 from records.errors import StorageError
-from records.sweeps import SettingOutcome, Sweep
 from records.targets import Target
 
 SPREAD = Spread(100, 100.0, 0.09, 0.9, 1.0, 1.0)
@@ -292,26 +290,6 @@ def test_the_word_with_a_lead(lead: Any, others: tuple[Any, ...], word: Headline
     ]
     assert headline_of(rows, "x.0") == word
     assert headline_of(rows[::-1], "x.0") == word
-
-
-@pytest.mark.parametrize(
-    ("best", "state", "says"),
-    [
-        ("k5", "best", "KEEP k5: nothing beat it."),
-        ("k9", "worse", "TAKE k9: it beat k5 (k9 has 0.800, k5 0.700)."),
-        ("k9", "broken", "TAKE k9: k5 breaks a limit (k9 has 0.800, k5 0.700)."),
-        ("k9", "left", "KEEP k5: nothing is proven better (k9 has 0.800, k5 0.700, which may be "),
-        (None, "broken", "NONE: no setting keeps the limits."),
-    ],
-)
-def test_a_sweep_says_what_to_take(best: str | None, state: str, says: str) -> None:
-    settings = [
-        SettingOutcome(name="k5", run="s.01", baseline=True, state=state, quality=0.7),
-        SettingOutcome(name="k9", run="s.02", state="best", quality=0.8),
-    ]
-    assert sweep_line(Sweep(sweep_id="s", settings=settings, best=best)) == "", "it goes on"
-    found = Sweep(sweep_id="s", settings=settings, best=best, ended="decided")
-    assert sweep_line(found).startswith(says)
 
 
 def test_one_row_a_family_at_its_main_cut_off() -> None:

@@ -52,7 +52,6 @@ def nested(levels: int) -> str:
         ("rows.jsonl", ROW, ["convert_data", "import", "deepeval", *OUT]),
         ("pf.yaml", YAML, ["convert_data", "import", "promptfoo", *OUT]),
         ("gates.toml", TOML, ["gate_run", "--run", "none", "--gates", "{}"]),
-        ("grid.toml", TOML, ["sweep_runs", "{}", *NO_BOT]),
         ("profile.toml", TOML, ["run_eval", *NO_BOT, "--profile", "{}"]),
     ],
 )

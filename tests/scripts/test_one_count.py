@@ -19,7 +19,6 @@ import storage
 import track_metrics
 from decisions.case_changes import read_pair
 from decisions.case_verdict import read_verdicts
-from experiments.scoring import failing_cases
 from labeller.sources import failures
 from storage import ErrorInfo, ResultsWriter, RunConfig, TestResult
 from views.browser.listing import CaseList, PairList
@@ -131,11 +130,6 @@ def test_one_number_of_failing_cases(home: Path, name: str) -> None:
     checks = [row for row in json.loads(gate.stdout)["checks"] if row["rule"] == "must_pass"]
     assert sum(check["status"] == "failed" for check in checks) == wanted
     run.close()
-
-
-def test_a_sweep_counts_within_the_depth_that_all_settings_have(home: Path) -> None:
-    folders = {name: home / "results" / name for name in ("base", "new")}
-    assert failing_cases(folders) == {"base": 4, "new": 5}  # late's gold is at 3, the depth is 2
 
 
 def test_one_number_of_broken_and_fixed_cases(home: Path) -> None:

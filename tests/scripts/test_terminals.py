@@ -49,8 +49,6 @@ CALLS: dict[str, str] = {
     "judge": "judge_answers --run new {runs} --cache-dir {home}/cache",
     "judge, dry": "judge_answers --run old {runs} --cache-dir {home}/cache --dry-run",
     "calibrate": "calibrate_judge --run new {runs} --labels-file {home}/marks.jsonl",
-    "sweep": "sweep_runs {home}/grid.toml --api-url demo --run-id {columns} --filter tag=scopes"
-    " --results-dir {home}/sweeps",
     "statistics": "label_eval --stats",
     "formats": "convert_data --list",
     "export": "convert_data export csv --run new {runs} --output {home}/x.csv --force",
@@ -90,7 +88,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert done.returncode == 0, done.stderr
     claims = ({"case_id": "finally-return-turn-1", "claim_id": "1", "label": "supported"},)
     (home / "marks.jsonl").write_text("".join(json.dumps(claim) + "\n" for claim in claims))
-    (home / "grid.toml").write_text("[grid]\nk = [3, 10]\n")
     return home
 
 

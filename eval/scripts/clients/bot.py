@@ -244,7 +244,7 @@ class ChatApi:
 
     def _values(self, question: Question) -> dict[str, Any]:
         history = self._profile.messages(question.history) if question.history else []
-        return {**question.values(), "history": history, **self._profile.sweep}
+        return {**question.values(), "history": history, **self._profile.settings}
 
     def close(self) -> None:
         """Close idle connections."""

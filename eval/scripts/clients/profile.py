@@ -74,7 +74,7 @@ TABLES = {
     "facts": dict,
     "constant": dict,
     "prices": dict,
-    "sweep": dict,
+    "settings": dict,
     "history": dict,
     "reset": dict,
     "begin": dict,
@@ -115,7 +115,7 @@ class Profile:
     retrieval_only: Mapping[str, Any] | None = None
     uses: frozenset[str] = frozenset()
     stream: Stream | None = None
-    sweep: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the bot that the request names, and their values unless a grid sets others."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The bot's own words for roles and keys of a message."""
@@ -148,13 +148,13 @@ class Profile:
             for message in history
         ]
 
-    def with_sweep(self, values: Mapping[str, Any]) -> Profile:
+    def with_settings(self, values: Mapping[str, Any]) -> Profile:
         """The same profile with other values of its settings. Raises StorageError for a name that
-        ``[sweep]`` does not have."""
-        for name in (name for name in values if name not in self.sweep):
-            names = ", ".join(sorted(self.sweep)) or "none"
+        ``[settings]`` does not have."""
+        for name in (name for name in values if name not in self.settings):
+            names = ", ".join(sorted(self.settings)) or "none"
             raise StorageError(f"profile {self.name} has no setting {name!r}; it has: {names}.")
-        return replace(self, sweep={**self.sweep, **values})
+        return replace(self, settings={**self.settings, **values})
 
 
 def load_profile(name: str, folder: Path) -> Profile:
@@ -217,9 +217,9 @@ class _ProfileReader:
             headers=request.get("headers", {}),
             body=request.get("body"),
             retrieval_only=overlay,
-            uses=self._placeholders(tables, self._sweep(top.get("sweep", {}))),
+            uses=self._placeholders(tables, self._settings(top.get("settings", {}))),
             stream=self._stream(top),
-            sweep=top.get("sweep", {}),
+            settings=top.get("settings", {}),
             names=self._table("history", top.get("history", {}), HISTORY),
             reset=reset,
             begin=begin,
@@ -245,15 +245,15 @@ class _ProfileReader:
             if not isinstance(value, str):
                 self._add(f"{table}.headers.{name}", "must be a string")
 
-    def _sweep(self, sweep: Mapping[str, Any]) -> set[str]:
+    def _settings(self, settings: Mapping[str, Any]) -> set[str]:
         """The names of the settings, each with a value that JSON and a query can hold."""
-        for name, value in sweep.items():
+        for name, value in settings.items():
             items = value if isinstance(value, list) else [value]
             if name in PLACEHOLDERS or not NAME.fullmatch(name):
-                self._add(f"sweep.{name}", "cannot be the name of a setting; choose another")
+                self._add(f"settings.{name}", "cannot be the name of a setting; choose another")
             if not all(isinstance(item, (str, int, float)) for item in items):
-                self._add(f"sweep.{name}", "must be a text, a number, true, false, or a list")
-        return set(sweep)
+                self._add(f"settings.{name}", "must be a text, a number, true, false, or a list")
+        return set(settings)
 
     def _stream(self, top: Mapping[str, Any]) -> Stream | None:
         form = top.get("stream")
@@ -274,15 +274,15 @@ class _ProfileReader:
         )
 
     def _placeholders(
-        self, tables: Mapping[str, Mapping[str, Any] | None], sweep: set[str]
+        self, tables: Mapping[str, Mapping[str, Any] | None], settings: set[str]
     ) -> frozenset[str]:
         names: set[str] = set()
         for table, part in ((table, part or {}) for table, part in tables.items()):
             for key in ("query", "body"):
                 for where, name in used_placeholders(part.get(key, {})):
                     names.add(name)
-                    if name not in PLACEHOLDERS and name not in sweep:
-                        allowed = ", ".join([*PLACEHOLDERS, *sorted(sweep)])
+                    if name not in PLACEHOLDERS and name not in settings:
+                        allowed = ", ".join([*PLACEHOLDERS, *sorted(settings)])
                         self._add(
                             f"{table}.{key}{where}",
                             f"{{{name}}} is unknown; known are: {allowed} (write {{{{ for a brace)",
@@ -297,8 +297,8 @@ class _ProfileReader:
             self._add("request", 'has no "{question}" in its body or query')
         if tables["begin"] and "session" not in names:
             self._add("begin", 'needs "{session}" in the request')
-        for name in sorted(sweep - names):
-            self._add(f"sweep.{name}", f'"{{{name}}}" is nowhere in the request')
+        for name in sorted(settings - names):
+            self._add(f"settings.{name}", f'"{{{name}}}" is nowhere in the request')
         return frozenset(names)
 
     def _answer(self, top: Mapping[str, Any]) -> AnswerMap:

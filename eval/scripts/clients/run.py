@@ -110,7 +110,7 @@ def _run(
         session = _Session(options, config, console, len(jobs), order)
         with session.opened(resume=False):
             return session.take(answers)
-    profile = load_profile(options.profile, PROFILES).with_sweep(options.sweep)
+    profile = load_profile(options.profile, PROFILES).with_settings(options.settings)
     options = options.with_limits(profile)
     check_uses(options, profile)
     later = selected if has_turns(options.eval_set) else ()

@@ -67,8 +67,8 @@ class RunOptions:
     as_json: bool
     set_by_user: frozenset[str] = frozenset()
     """Names of the options that did not come from the built-in defaults."""
-    sweep: Mapping[str, Any] = field(default_factory=dict)
-    """Values of the profile's own settings, by their names in its ``[sweep]``."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the profile's own settings, by their names in its ``[settings]``."""
     shards: int | None = None
     """Parts that the results are cut into; None: one file."""
     demo_url: str | None = None
@@ -187,7 +187,7 @@ class RunOptions:
             "folder_mode": self.folder_mode,
             "retrieval_only": self.retrieval_only,
         }
-        asked |= {"sweep": dict(profile.sweep)} if profile and profile.sweep else {}
+        asked |= {"settings": dict(profile.settings)} if profile and profile.settings else {}
         asked |= turns
         return asked | ({"demo_args": list(self.demo_arg)} if self.demo else {})
 

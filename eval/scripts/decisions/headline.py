@@ -31,9 +31,8 @@ from decisions.metric_words import (
     would_show,
 )
 from records.errors import StorageError
-from records.sweeps import Sweep
 from records.targets import Target
-from terminal.page import from_to, number, percent
+from terminal.page import from_to, percent
 from terminal.tables import counted, plain
 
 NAMED = 2
@@ -455,25 +454,6 @@ def _next(comparison: Comparison) -> str:
     if comparison.headline == "INCOMPLETE" and any(comparison.missing):
         return "get these results, score them (eval_suite.py), and compare again"
     return ""
-
-
-def sweep_line(sweep: Sweep) -> str:
-    """Which setting of a sweep to take; "" while it goes on."""
-    baseline = next((outcome for outcome in sweep.settings if outcome.baseline), None)
-    best = next((outcome for outcome in sweep.settings if outcome.name == sweep.best), None)
-    if not sweep.ended or baseline is None:
-        return ""
-    name = plain(baseline.name, 80)
-    if best is None:
-        return "NONE: no setting keeps the limits."
-    if best.name == baseline.name:
-        return f"KEEP {name}: nothing beat it."
-    ahead = f"{plain(best.name, 80)} has {number(best.quality)}, {name} {number(baseline.quality)}"
-    if baseline.state == "broken":
-        return f"TAKE {plain(best.name, 80)}: {name} breaks a limit ({ahead})."
-    if baseline.state == "worse":
-        return f"TAKE {plain(best.name, 80)}: it beat {name} ({ahead})."
-    return f"KEEP {name}: nothing is proven better ({ahead}, which may be chance)."
 
 
 # What fails a comparison

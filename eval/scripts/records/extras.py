@@ -30,7 +30,7 @@ KNOWN_EXTRAS = Path(__file__).with_name("known_extras.toml")
 
 OPTIONS, FORMATS, FILES = "options", "formats", "files"
 LABEL_ACTIONS, LABEL_ORDERS = "label_actions", "label_orders"
-BLOCKS = "blocks"
+BLOCKS, RUN_KEYS = "blocks", "run_keys"
 
 KINDS = {
     OPTIONS: "script of the core: module with its OPTIONS and the function `run`",
@@ -41,6 +41,7 @@ KINDS = {
     "judgements, which gives each case a priority",
     BLOCKS: "section of a run's report: function of the runs (the reported one last, before it its "
     "baseline) that gives its blocks, a heading first; none where it has nothing to say",
+    RUN_KEYS: "key of `run` in config.json, with dots: module that reads it",
 }
 """What an extra can add: the constant of its ``extra.py``, in capitals there, and what it maps."""
 
@@ -150,3 +151,16 @@ def missing(kind: str, key: str) -> str:
         if key in kinds.get(kind, ()) and name not in present:
             return f"this needs eval/extras/{name}, which this copy does not have"
     return ""
+
+
+def missing_in(run: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each part of a run that an extra reads which this copy lacks.
+
+    ``run``: of config.json.
+    """
+    for key in sorted(key for table in known_extras().values() for key in table.get(RUN_KEYS, ())):
+        part: Any = run
+        for name in key.split("."):
+            part = part.get(name) if isinstance(part, Mapping) else None
+        if part is not None and (needs := missing(RUN_KEYS, key)):
+            yield f"config.json has run.{key}: {needs}."

@@ -28,7 +28,6 @@ from views.report.model import (
     ConfigSetting,
     RankGroup,
     SliceCell,
-    SweepRow,
     TargetsVerdict,
     TrendLine,
     TrendValue,
@@ -202,7 +201,7 @@ def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -
 
 def test_the_json_is_the_typed_report_and_no_field_is_lost(made: Any) -> None:
     report = json.loads(made.text("json"))
-    absent = {"sweep", "conversations", "unreadable", "of_extras"}  # the run has none of them
+    absent = {"conversations", "unreadable", "of_extras"}  # the run has none of them
     assert set(report) == set(RunReport.__struct_fields__) - absent
     assert set(report["verdict"]) == set(TargetsVerdict.__struct_fields__)
     assert {"from", "to"} <= set(report["first_relevant"]["bins"][0])
@@ -292,17 +291,3 @@ def test_a_trend_has_intervals_and_no_overlapping_scale() -> None:
     near = msgspec.structs.replace(line.values[0], mean=0.55)
     line = msgspec.structs.replace(line, values=[near, *line.values[1:]])
     assert len(charts.trend(line, 3)["ticks"]) == 1
-
-
-def test_a_sweep_is_drawn_by_cost_and_by_latency() -> None:
-    """Two settings have a quality and a latency, one has a cost: one picture; with both, two."""
-    rows = [
-        SweepRow(["◆ a"], "a", True, True, 0.9, 20.0, 0.002),
-        SweepRow(["b"], "b", False, False, 0.7, 30.0),
-    ]
-    assert [chart["name"] for chart in charts.tradeoffs(rows)] == ["median latency"]
-    rows[1] = msgspec.structs.replace(rows[1], cost_usd=0.004)
-    cost, latency = charts.tradeoffs(rows)
-    assert cost["name"] == "cost of a call"
-    assert [label for _, label in cost["across"]] == ["0.00200 USD", "0.00400 USD"]
-    assert [point["pareto"] for point in latency["points"]] == [True, False]

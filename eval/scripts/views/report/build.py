@@ -59,7 +59,6 @@ from views.report.compared import (
     history_part,
     latency_of,
     of_comparison,
-    sweep_part,
 )
 from views.report.described import bytes_of, conversations, describe
 from views.report.model import (
@@ -151,7 +150,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         questions=not back.questions,
     )
     cases.slices = read.slices
-    notes = []
+    notes = list(extras.missing_in(table.config.run))
     if answers.absent:
         notes += [f"Without score file, so without single answers: {', '.join(answers.absent)}."]
     perspectives = [
@@ -209,7 +208,6 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         latency_before=latency_of(options.baseline),
         of_extras=_of_extras(tables) or UNSET,
         conversations=conversations(in_full.listed) or UNSET,
-        sweep=sweep_part(folder),
     )
 
 

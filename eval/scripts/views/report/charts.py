@@ -6,7 +6,7 @@ stays readable when a phone shrinks it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil, floor, log10
 from typing import Any
 
@@ -14,7 +14,7 @@ from decisions.change import SIGNS
 from decisions.compare_words import change_of
 from decisions.evidence_path import RunPath
 from terminal.page import Whisker, from_to, signed
-from views.report.model import ConfidenceBin, StageLatency, SweepRow, TrendLine
+from views.report.model import ConfidenceBin, StageLatency, TrendLine
 from views.report.report import ComparedMetric
 
 WIDTH = 400.0
@@ -146,63 +146,6 @@ def path(runs: Sequence[RunPath], height: float = 236.0) -> Chart:
         "gaps": gaps,
         "ranks": (places[0] + places[5]) / 2,
         "lines": lines,
-    }
-
-
-def tradeoffs(rows: Sequence[SweepRow]) -> list[Chart]:
-    """Settings by cost, and by median latency (across, less is better) against quality (up). A line
-    joins those that no other one beats; no picture where fewer than two have both."""
-    return [
-        {"name": name, **chart}
-        for name, form, value in (
-            ("cost of a call", "{:.5f} USD", lambda row: row.cost_usd),
-            ("median latency", "{:,.0f} ms", lambda row: row.latency_ms),
-        )
-        if (chart := _tradeoff(rows, value, form))
-    ]
-
-
-def _tradeoff(
-    rows: Sequence[SweepRow], value_of: Callable[[SweepRow], float | None], form: str
-) -> Chart:
-    height = 260.0
-    both = [
-        (value, row.quality, row)
-        for row in rows
-        if row.quality is not None and (value := value_of(row)) is not None
-    ]
-    if len(both) < 2:
-        return {}
-    left, right, top, bottom = 56.0, WIDTH - 14, 12.0, height - 40
-
-    def placed(
-        values: Sequence[float], begin: float, end: float
-    ) -> tuple[Callable[[float], float], list[float]]:
-        low, high = min(values), max(values)
-        room = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
-        step = (end - begin) / (high - low + 2 * room)
-        return (lambda value: _round(begin + (value - low + room) * step)), [low, high]
-
-    across, costs = placed([value for value, _, _ in both], left, right)
-    up, levels = placed([quality for _, quality, _ in both], bottom, top)
-    points = [
-        {
-            "x": across(value),
-            "y": up(quality),
-            "name": row.cells[0],
-            "pareto": row.pareto,
-            "this": row.this,
-        }
-        for value, quality, row in sorted(both, key=lambda point: point[:2])
-    ]
-    return {
-        "width": WIDTH,
-        "height": height,
-        "box": (left, top, right, bottom),
-        "across": [(across(cost), form.format(cost)) for cost in dict.fromkeys(costs)],
-        "up": [(up(level), f"{level:.3f}") for level in dict.fromkeys(levels)],
-        "points": points,
-        "line": " ".join(f"{point['x']},{point['y']}" for point in points if point["pareto"]),
     }
 
 

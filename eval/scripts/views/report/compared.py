@@ -1,4 +1,4 @@
-"""A run beside others, as a report shows it: its baseline, its history, the sweep it was asked in.
+"""A run beside others, as a report shows it: its baseline and its history.
 
 Every verdict is that of decisions/; here nothing is calculated, only put into words and rows."""
 
@@ -10,7 +10,7 @@ from dataclasses import replace as with_fields
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from decisions import compare_words
@@ -28,14 +28,10 @@ from decisions.history_print import as_dict
 from decisions.metric_words import catalogue_row, outcome_of
 from decisions.pairs import decided_runs, habit_lines, quote_of
 from decisions.slices import Embed, common_slices
-from decisions.sweep_words import COLUMNS as SWEEP_COLUMNS
-from decisions.sweep_words import ranked, sentences
 from records.clusters import AUTO, read_clusters
 from records.metrics import read_metrics
 from records.pairs import pairs_file
 from records.run import Run, Runs
-from records.runs import CONFIG, read_config
-from records.sweeps import read_sweep, sweep_file
 from terminal.page import (
     AnyColumn,
     Block,
@@ -56,8 +52,6 @@ from views.report import figures, words
 from views.report.model import (
     ReportTrend,
     StageLatency,
-    SweepRow,
-    SweepTable,
     TrendChange,
     TrendLine,
     TrendPoint,
@@ -357,35 +351,6 @@ def _line(line: Mapping[str, Any], first: int) -> TrendLine:
 def _interval(value: Mapping[str, Any]) -> Sequence[float] | None:
     low, high = value["ci95_low"], value["ci95_high"]
     return None if low is None else (low, high)
-
-
-def sweep_part(folder: Path) -> SweepTable | UnsetType:
-    """The table of a run's sweep, with the run marked; nothing for other runs.
-
-    Raises StorageError for a damaged file.
-    """
-    pace = read_config(folder).run.get("pace") if (folder / CONFIG).exists() else None
-    sweep_id = pace.get("sweep") if isinstance(pace, Mapping) else None
-    if not isinstance(sweep_id, str):
-        return UNSET
-    path = sweep_file(folder.parent, sweep_id)
-    if not path.exists():
-        return UNSET
-    sweep = read_sweep(path)
-    rows = [
-        SweepRow(
-            cells=[column.cell(outcome) for column in SWEEP_COLUMNS],
-            run=outcome.run,
-            this=outcome.run == folder.name,
-            pareto=outcome.pareto,
-            quality=outcome.quality,
-            latency_ms=outcome.latency_p50_ms,
-            cost_usd=outcome.cost_usd,
-        )
-        for outcome in ranked(sweep)
-    ]
-    columns = [column.name for column in SWEEP_COLUMNS]
-    return SweepTable(sweep_id, columns, rows, list(sentences(sweep)))
 
 
 def compared_table(

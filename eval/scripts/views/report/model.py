@@ -442,27 +442,6 @@ class ReportTrend(ReportPart, frozen=True):
     notes: Sequence[str]
 
 
-class SweepRow(ReportPart, frozen=True):
-    """A setting of a sweep; ``pareto``: no other one beats it."""
-
-    cells: Sequence[str]
-    run: str | None
-    this: bool
-    pareto: bool
-    quality: float | None
-    latency_ms: float | None
-    cost_usd: float | None = None
-
-
-class SweepTable(ReportPart, frozen=True):
-    """The sweep in which a run was asked."""
-
-    sweep_id: str
-    columns: Sequence[str]
-    rows: Sequence[SweepRow]
-    says: Sequence[str]
-
-
 class CaseRow(NamedTuple):
     """A row of the list of cases, as the JSON has it."""
 

@@ -34,7 +34,6 @@ from views.report.model import (
     RunLatency,
     SliceTable,
     StageLatency,
-    SweepTable,
     TargetsVerdict,
     WrongPrompts,
 )
@@ -381,7 +380,6 @@ class RunReport(ReportPart, frozen=True):
     of_extras: Mapping[str, Sequence[Any]] | UnsetType = UNSET
     """Blocks that extras add, by the key of each, a heading first."""
     conversations: Sequence[ReportConversation] | UnsetType = UNSET
-    sweep: SweepTable | UnsetType = UNSET
     unreadable: int | UnsetType = UNSET
     """Answers that could not be read."""
 

@@ -85,9 +85,6 @@ def sections(report: RunReport, *, page: bool) -> Iterator[Section]:
         yield Section("where", "Where it fails", where, screen=False)
     if report.trend:
         yield Section("trend", "Trend of the primary metrics", [*_trend(report, page)], False)
-    if report.sweep is not UNSET:
-        title = f"Sweep {one_line(report.sweep.sweep_id)}"
-        yield Section("sweep", title, [*_sweep(report)], screen=False)
     for key, (heading, *blocks) in (report.of_extras or {}).items():
         yield Section(key, plain_words(heading.words), blocks, screen=False)
     if not page:
@@ -188,21 +185,6 @@ def _trend(report: RunReport, page: bool) -> Iterator[Block]:
 def _mean(value: TrendValue | None) -> str:
     interval = f" ({between(value.ci95)})" if value and value.ci95 else ""
     return number(value.mean if value else None) + interval
-
-
-def _sweep(report: RunReport) -> Iterator[Block]:
-    sweep = report.sweep
-    assert sweep is not UNSET
-    yield from items(one_line(line, 2000) for line in sweep.says)
-    yield Chart("tradeoff", sweep.rows)
-
-    def cells(row: Any) -> list[str]:
-        return [one_line(row.cells[0]) + " (this run)" * row.this, *row.cells[1:]]
-
-    caption = (
-        "The settings, the best first; ◆ no other one beats in quality, median latency and cost"
-    )
-    yield plain_table(sweep.columns, map(cells, sweep.rows), words=2, caption=caption)
 
 
 def _diagnosis(report: RunReport) -> Iterator[Block]:

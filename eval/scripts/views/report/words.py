@@ -51,7 +51,6 @@ CONTENTS = (
     ("cases", "All cases"),
     ("changes", "What changed"),
     ("trend", "Trend"),
-    ("sweep", "Sweep"),
     ("diagnosis", "Diagnosis"),
     ("metrics", "Metrics"),
     ("slices", "Slices"),

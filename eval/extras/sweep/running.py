@@ -21,10 +21,11 @@ from clients.run_plan import Ending, Job, Jobs, RunOptions, select
 from decisions.change import higher_is_better, measure, range_of
 from decisions.effects import compact
 from decisions.pairing import ClusterCodes
-from experiments import race
-from experiments.grid import Grid, Setting, check_fields, slug
-from experiments.order import portions, random_order
-from experiments.scoring import PartScorer, failing_cases, replies_are_equal, results_so_far
+from extras.sweep import race
+from extras.sweep.grid import Grid, Setting, check_fields, slug
+from extras.sweep.order import portions, random_order
+from extras.sweep.record import SettingOutcome, Sweep, read_sweep, sweep_file, write_sweep
+from extras.sweep.scoring import PartScorer, failing_cases, replies_are_equal, results_so_far
 from ragmetrics.stats.means import generator
 from records.cases import TestCase
 from records.clusters import AUTO, read_clusters
@@ -33,7 +34,6 @@ from records.files import sha256_file
 from records.labels import read_cases
 from records.results import TestResult
 from records.runs import CONFIG, PARTIAL, PROFILES, results_file
-from records.sweeps import SettingOutcome, Sweep, read_sweep, sweep_file, write_sweep
 from records.targets import declared_documents
 from scorers.contract import ScoringJob
 from terminal.tables import counted
@@ -210,7 +210,7 @@ class SweepRun:
         cases = select(read_cases(common.eval_set, common.labels_dir), common.filters, common.limit)
         self._cases = cases
         self._blocks, self._aside = self._cut(cases)
-        fields = list(profile.sweep)
+        fields = list(profile.settings)
         self._servers = DemoServers(quiet=common.quiet)
         self.runners = [
             _Runner(number, setting, options, fields, self._servers)

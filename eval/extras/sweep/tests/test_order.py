@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import accumulate
 
-from experiments.order import portions, random_order
+from extras.sweep.order import portions, random_order
 from records.cases import TestCase
 
 

@@ -6,15 +6,22 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.processes import call_script
 
-from experiments.grid import read_grid
-from storage import ROOT, StorageError
+from extras.sweep.grid import read_grid
+from storage import StorageError
 
 GRID = "[grid]\nk = [2, 5]\nrerank = [true, false]\n[[setting]]\nname = 'all at once'\nk = 30\n"
 
 
 def test_the_example_of_the_manual_can_be_run(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "decisions.md").read_text("utf-8").partition("## A grid of settings")[2]
+    text = (
+        Path(__file__)
+        .parents[1]
+        .joinpath("README.md")
+        .read_text("utf-8")
+        .partition("## A grid of settings")[2]
+    )
     example = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
     assert example
     (tmp_path / "grid.toml").write_text(example[1], encoding="utf-8")
@@ -61,3 +68,15 @@ def test_a_command_gets_values_as_the_file_has_them(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(text)
     grid = read_grid(tmp_path / "grid.toml")
     assert grid.command_of(grid.settings[1]) == ["bot", "--rerank", "false"]
+
+
+@pytest.mark.parametrize("text", [None, "own = " + "[" * 300 + "]" * 300])
+def test_a_grid_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "grid.toml"
+    if text is not None:
+        path.write_text(text)
+    done = call_script("extras.sweep.sweep_runs", str(path), "--api-url", "demo", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("Error: ") == 1
+    assert str(path) in done.stderr
+    assert ("no such file" if text is None else "nested") in done.stderr

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from clients.run_plan import Ending, Job
-from experiments.scoring import PartScorer, part_of_run, results_so_far
+from extras.sweep.scoring import PartScorer, part_of_run, results_so_far
 from ragmetrics.stats import student
 from records.cases import TestCase
-from records.errors import StorageError
 from records.run import Run
 from scorers.contract import ScoringJob
 from terminal.tables import counted
@@ -46,18 +45,13 @@ class RepeatUntilSure:
     def __init__(
         self,
         metric: str,
-        width: float | None,
+        width: float,
         max_calls: int | None,
         max_cost: float | None,
         job: ScoringJob,
     ) -> None:
         """``metric``: ``section.metric``; ``max_cost``: in USD, as the bot reports it. Raises
-        StorageError without a width and a budget, and for a metric that is not scored from results
-        alone."""
-        if width is None and max_calls is None and max_cost is None:
-            raise StorageError(
-                "--repeat auto: set an end with --width W, --max-calls N or --max-cost USD."
-            )
+        StorageError for a metric that is not scored from results alone."""
         self._section, _, self._metric = metric.partition(".")
         self._width, self._max_calls, self._job = width, max_calls, job
         self._max_cost = max_cost
@@ -85,7 +79,7 @@ class RepeatUntilSure:
     def after(self, folder: Path, portion: Sequence[Job]) -> Ending | None:
         self._rounds += 1
         width = chance_width(self._scores(folder)) if self._rounds > 1 else None
-        if self._width is not None and width is not None and width <= self._width:
+        if width is not None and width <= self._width:
             return self._ending(width, f"the interval is no wider than {self._width:g}")
         calls = (self._rounds + 1) * len(self._cases)
         if self._max_calls is not None and calls > self._max_calls:

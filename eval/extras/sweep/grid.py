@@ -12,8 +12,8 @@ from typing import Any
 
 from clients.profile import Profile
 from clients.run_plan import RunOptions, check_uses, header_templates
-from experiments.race import Limit, limit_of
-from experiments.scoring import full_name
+from extras.sweep.race import Limit, limit_of
+from extras.sweep.scoring import full_name
 from records.errors import StorageError
 from records.files import read_toml
 from records.targets import declared_lead
@@ -59,7 +59,7 @@ class Setting:
             folder_mode=values.get("folder_mode", options.folder_mode),
             header=(*options.header, *_words(values.get("headers"))),
             demo_arg=(*options.demo_arg, *_words(values.get("demo_args"))),
-            sweep={name: value for name, value in self.own.items() if name in fields},
+            settings={name: value for name, value in self.own.items() if name in fields},
             set_by_user=options.set_by_user | named,
         )
 
@@ -90,7 +90,7 @@ def read_grid(path: Path) -> Grid:
         raw = read_toml(path)
     except FileNotFoundError:
         raise StorageError(
-            f"{path}: no such file; docs/decisions.md shows how to write a grid."
+            f"{path}: no such file; eval/extras/sweep/README.md shows how to write a grid."
         ) from None
     for key, value in raw.items():
         if key not in _KEYS:
@@ -135,16 +135,16 @@ def check_fields(grid: Grid, profile: Profile, options: RunOptions) -> None:
     in_command = set(_PLACE.findall(grid.command))
     for setting in grid.settings:
         for name in setting.own:
-            if name not in profile.sweep and name not in in_command:
+            if name not in profile.settings and name not in in_command:
                 if name == "command":
                     remedy = "it belongs at the top of the grid, with {NAME} where a setting's is"
                 else:
                     remedy = "name it there, or take it away"
                 raise StorageError(
-                    f"setting {setting.name}: {name!r} is neither in [sweep] of profile "
+                    f"setting {setting.name}: {name!r} is neither in [settings] of profile "
                     f"{profile.name} nor in the command, so it would change nothing; {remedy}."
                 )
-        own = setting.options(options, list(profile.sweep))
+        own = setting.options(options, list(profile.settings))
         if own.demo_arg and not own.demo:
             raise StorageError(f"setting {setting.name}: demo_args are for --api-url demo.")
         header_templates(own.header)

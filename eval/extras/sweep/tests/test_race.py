@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats as peer
 
-from experiments import race
+from extras.sweep import race
 from records.errors import StorageError
 
 NAMES = ("good", "same", "bad")

@@ -7,21 +7,24 @@ that compare the remaining settings.
 
 \b
 Examples:
-  python eval/scripts/sweep_runs.py grid.toml --api-url demo
-  python eval/scripts/sweep_runs.py grid.toml --api-url http://localhost:8080 --max-calls 5000
-  python eval/scripts/sweep_runs.py grid.toml --api-url demo --resume --run-id k-and-weights
-  python eval/scripts/sweep_runs.py grid.toml --api-url demo --confirm 30
+  python eval/extras/sweep/sweep_runs.py grid.toml --api-url demo
+  python eval/extras/sweep/sweep_runs.py grid.toml --api-url http://localhost:8080 --max-calls 5000
+  python eval/extras/sweep/sweep_runs.py grid.toml --api-url demo --resume --run-id k-and-weights
+  python eval/extras/sweep/sweep_runs.py grid.toml --api-url demo --confirm 30
 
 Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import click
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
 
 import options
 
@@ -89,9 +92,9 @@ def main(grid: Path, run_id: str | None, **values: Any) -> None:
     """
     from clients.limits import BOT_LIMITS
     from clients.run_plan import RunOptions
-    from decisions.sweep_words import sweep_page
-    from experiments.grid import read_grid
-    from experiments.sweep import SweepOptions, SweepRun
+    from extras.sweep.grid import read_grid
+    from extras.sweep.page import sweep_page
+    from extras.sweep.running import SweepOptions, SweepRun
     from records.settings import from_pairs
     from terminal.page import print_page
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.experiments.conftest import CASES, Command, MissingBot
 
 import compare_runs
 import track_metrics
+from extras.sweep.tests.conftest import CASES, Command, MissingBot
 
 Config = Callable[[str], dict[str, Any]]
 STOP = ("--against", "base")
@@ -131,17 +131,14 @@ def test_a_stopped_run_that_is_resumed_stays_stopped_and_keeps_its_plan(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((*STOP, "--repeat", "auto"), "choose one"),
-        (("--width", "0.1"), "--repeat auto"),
-        (("--repeat", "auto"), "--max-calls N"),
-        (("--repeat", "x"), "--repeat"),
+        ((*STOP, "--until-sure", ".1"), "choose one"),
+        (("--until-sure", ".1", "--repeat", "2"), "choose one"),
+        (("--max-calls", "9"), "--until-sure"),
+        (("--until-sure", "0"), "--until-sure"),
         ((*STOP, "--metric", "fact_recall"), "is not scored in it"),
         (("--against", "nobody"), "no such folder"),
-        (("--repeat", "auto", "--width", ".1", "--metric", "nothing"), "no such metric"),
-        (
-            ("--repeat", "auto", "--width", ".1", "--metric", "fact_recall"),
-            "needs more than results",
-        ),
+        (("--until-sure", ".1", "--metric", "nothing"), "no such metric"),
+        (("--until-sure", ".1", "--metric", "fact_recall"), "needs more than results"),
     ],
 )
 def test_options_that_cannot_be_kept(

@@ -1,9 +1,9 @@
 """What looking early costs and saves: runs that stop when decided, and races of settings.
 
-    RAG_EVAL_DATA=FOLDER python bench/validate_sequential.py     # some ten minutes
-    python bench/validate_sequential.py --tiny                   # on made-up differences
-    RAG_EVAL_DATA=FOLDER python bench/validate_sequential.py --part stop --simulations 500
-    python bench/validate_sequential.py --part limit             # needs no data
+    RAG_EVAL_DATA=FOLDER python …/validate_sequential.py     # some ten minutes
+    python …/validate_sequential.py --tiny                   # on made-up differences
+    RAG_EVAL_DATA=FOLDER python …/validate_sequential.py --part stop --simulations 500
+    python …/validate_sequential.py --part limit             # needs no data
 
 FOLDER holds trec_robust03 and ragtruth: what real systems scored on the same questions.
 
@@ -38,16 +38,16 @@ from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from measuring import SCRIPTS, print_table, say
-
-sys.path.insert(0, str(SCRIPTS))
+ROOT = Path(__file__).resolve().parents[4]
+sys.path[:0] = [str(ROOT / folder) for folder in ("bench", "eval/scripts", "eval")]
 
 import numpy as np
+from measuring import print_table, say
 from numpy.typing import NDArray
 
 from decisions.change import measure
 from decisions.stopping import look_at
-from experiments import race
+from extras.sweep import race
 from ragmetrics.stats.sequential import PLANNED_LOOKS
 
 Floats = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""--repeat auto: until the interval is narrow enough, or the budget is spent."""
+"""--until-sure: until the interval is narrow enough, or the budget is spent."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.experiments.conftest import CASES, Command, MissingBot
+from tests.fake_bot import Exchange
 
-from experiments.repeating import chance_width
+from extras.sweep.repeating import chance_width
+from extras.sweep.tests.conftest import CASES, Command, MissingBot
 
 
 def test_the_width_by_hand() -> None:
@@ -24,7 +25,7 @@ def test_the_width_by_hand() -> None:
 def test_a_bot_that_answers_alike_is_asked_twice(
     ask: Command, bot: MissingBot, config: Callable[[str], dict[str, Any]]
 ) -> None:
-    done = ask("steady", "--repeat", "auto", "--width", "0.02")
+    done = ask("steady", "--until-sure", "0.02")
     assert done.exit_code == 0, done.output
     assert bot.asked.total() == 2 * CASES
     assert config("steady")["run"]["repeat"] == 2
@@ -37,7 +38,7 @@ def test_the_budget_ends_what_the_width_does_not(
 ) -> None:
     """Every case hits once in two: 3 rounds are 300 calls, and a fourth is more than 350."""
     bot.misses = lambda number: bot.asked[f"question {number}"] % 2 == 0
-    words = ("--repeat", "auto", "--width", "0.001", "--max-calls", "350")
+    words = ("--until-sure", "0.001", "--max-calls", "350")
     done = ask("moody", *words)
     assert done.exit_code == 0, done.output
     run = config("moody")["run"]
@@ -59,10 +60,16 @@ def test_a_budget_in_money_ends_it_too(
     ask: Command, bot: MissingBot, config: Callable[[str], dict[str, Any]]
 ) -> None:
     """A call costs a cent, a round of 100 a dollar: after two a third would be more than 2.5."""
-    bot.default = lambda exchange: exchange.reply(bot.answer(bot.question(exchange), cost_usd=0.01))
-    done = ask("paid", "--repeat", "auto", "--max-cost", "2.5")
+
+    def reply(exchange: Exchange) -> None:
+        answer = bot.answer(bot.question(exchange), cost_usd=0.01)
+        if bot.asked[bot.question(exchange)] % 2:
+            answer["retrieved"][0]["chunk_id"] = "c-another"
+        exchange.reply(answer)
+
+    bot.default = reply
+    done = ask("paid", "--until-sure", "0.001", "--max-cost", "2.5")
     assert done.exit_code == 0, done.output
     assert bot.asked.total() == 200
     assert config("paid")["run"]["repeated"]["reason"].endswith("more than 2.5 USD")
-    assert ask("none", "--repeat", "auto").exit_code == 2
     assert ask("none", "--max-cost", "1").exit_code == 2

@@ -15,8 +15,8 @@ from decisions.effects import compact
 from decisions.invariants import read_run
 from decisions.pairing import ClusterCodes
 from decisions.stopping import DECIDED, PLANNED, Decided, look_at, verdict_at
-from experiments.order import portions, random_order
-from experiments.scoring import PartScorer, scores_by_case
+from extras.sweep.order import portions, random_order
+from extras.sweep.scoring import PartScorer, scores_by_case
 from ragmetrics.stats.sequential import PLANNED_LOOKS
 from records.cases import TestCase
 from records.clusters import AUTO, read_clusters

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from decisions.headline import sweep_line
-from records.sweeps import SettingOutcome, Sweep
+from extras.sweep.record import SettingOutcome, Sweep, read_sweep, sweep_file
+from records.run import Run
 from terminal.page import (
+    Block,
     DataColumn,
     DataTable,
+    Heading,
     Page,
     Prose,
     Quoted,
+    items,
+    number,
     percent,
     signed,
     signed_between,
 )
-from terminal.tables import counted, printable
+from terminal.tables import counted, plain, printable
 
 _STATES = {"best": "★ best", "left": "still in", "worse": "worse", "broken": "limit", "racing": "…"}
 
@@ -60,13 +65,32 @@ def sweep_page(sweep: Sweep) -> Page:
     return Page("", [Prose(title), table, Prose(""), *lines])
 
 
+def lead(sweep: Sweep) -> str:
+    """Which setting of a sweep to take; "" while it goes on."""
+    baseline = next((outcome for outcome in sweep.settings if outcome.baseline), None)
+    best = next((outcome for outcome in sweep.settings if outcome.name == sweep.best), None)
+    if not sweep.ended or baseline is None:
+        return ""
+    name = plain(baseline.name, 80)
+    if best is None:
+        return "NONE: no setting keeps the limits."
+    if best.name == baseline.name:
+        return f"KEEP {name}: nothing beat it."
+    ahead = f"{plain(best.name, 80)} has {number(best.quality)}, {name} {number(baseline.quality)}"
+    if baseline.state == "broken":
+        return f"TAKE {plain(best.name, 80)}: {name} breaks a limit ({ahead})."
+    if baseline.state == "worse":
+        return f"TAKE {plain(best.name, 80)}: it beat {name} ({ahead})."
+    return f"KEEP {name}: nothing is proven better ({ahead}, which may be chance)."
+
+
 def sentences(sweep: Sweep) -> Iterator[str]:
     """How it ended, the saved questions, the lead of each setting, and its certainty."""
     names = " + ".join(
         name if weight == 1 else f"{weight:.2g} {name}" for name, weight in sweep.quality.items()
     )
     saved = 1 - sweep.calls / sweep.planned if sweep.planned else 0.0
-    if first := sweep_line(sweep):
+    if first := lead(sweep):
         yield first
     yield (
         f"Ended: {sweep.reason}. {counted(sweep.calls, 'call')} of "
@@ -108,3 +132,27 @@ def ranked(sweep: Sweep) -> list[SettingOutcome]:
 
 def _number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
+
+
+def report_blocks(runs: Sequence[Run]) -> Iterator[Block]:
+    """The table of the sweep that the last run was asked in, with that run marked.
+
+    None for other runs, and without the sweep's file. Raises StorageError for a damaged one.
+    """
+    folder = runs[-1].folder
+    pace = runs[-1].config.run.get("pace")
+    sweep_id = pace.get("sweep") if isinstance(pace, Mapping) else None
+    if not isinstance(sweep_id, str) or not (path := sweep_file(folder.parent, sweep_id)).exists():
+        return
+    sweep = read_sweep(path)
+    yield Heading(f"Sweep {printable(sweep.sweep_id)}")
+    yield from items(printable(line) for line in sentences(sweep))
+    setting, *others = COLUMNS
+
+    def name(outcome: SettingOutcome) -> str:
+        return setting.cell(outcome) + " (this run)" * (outcome.run == folder.name)
+
+    caption = (
+        "The settings, the best first; ◆ no other one beats in quality, median latency and cost"
+    )
+    yield DataTable((replace(setting, cell=name), *others), ranked(sweep), caption=caption)
