@@ -236,8 +236,7 @@ def cases_of(line: bytes) -> set[str]:
 
 class Run(Played):
     name, script = "run", "run_eval"
-    at_stake = r"r/(results\.partial\.jsonl|results\.jsonl|results/part-.*)"
-    more: ClassVar[tuple[str, ...]] = ()
+    at_stake = r"r/(results\.partial\.jsonl|results\.jsonl)"
 
     def words(self, root: Path) -> list[str]:
         slow = "slow" if root.name == "root" else "quick"
@@ -248,7 +247,7 @@ class Run(Played):
             str(self.world.folder / "bot.toml"),
         ]
         words += ["--results-dir", str(root), "--run-id", "r", "--set", "concurrency=2"]
-        return [*words, *self.world.data, *self.more]
+        return [*words, *self.world.data]
 
     def goes_on(self, root: Path, tree: Tree) -> str:
         before = self.world.asked()
@@ -258,10 +257,6 @@ class Run(Played):
         if results_in(root / "r") != {case: answer_to(case) for case in CASES}:
             return "other results"
         return self.asks_for_the_lost(before, tree)
-
-
-class RunParts(Run):
-    name, more = "run --shards 3", ("--shards", "3")
 
 
 class Judge(Played):
@@ -339,41 +334,7 @@ class Label(Played):
         return "" if whole == CASES else "another set"
 
 
-class Split(Played):
-    name, script = "split", "convert_data"
-    at_stake = r"r/(results\.jsonl|results/part-.*)"
-    done = "is cut already"
-
-    def prepare(self, root: Path) -> None:
-        self.world.finished_run(root)
-
-    def words(self, root: Path) -> list[str]:
-        words = ["split", "--run", "r", "--results-dir", str(root), "--shards", "3", "--force"]
-        return [*words, "--eval-set", str(self.world.eval_set), "--output", str(root / "set")]
-
-    def goes_on(self, root: Path, tree: Tree) -> str:
-        code, told = self.again(root)
-        if code and self.done not in " ".join(told.split()):
-            return f"exit {code}: {told[-300:]}"
-        same = results_in(root / "r") == {case: answer_to(case) for case in CASES}
-        return "" if same else "other results"
-
-
-class Join(Split):
-    name, done = "join", "it is not cut"
-
-    def prepare(self, root: Path) -> None:
-        super().prepare(root)
-        code, told = called(self.script, Split.words(self, root), b"")
-        if code:
-            raise SystemExit(f"cannot cut the results: {told}")
-
-    def words(self, root: Path) -> list[str]:
-        words = ["join", "--run", "r", "--results-dir", str(root), "--force"]
-        return [*words, "--eval-set", str(root / "set"), "--output", str(root / "set.jsonl")]
-
-
-PLAYS = (Run, RunParts, Judge, Label, Split, Join)
+PLAYS = (Run, Judge, Label)
 
 
 def results_in(folder: Path) -> dict[str, str | None]:
@@ -491,7 +452,7 @@ def environment() -> dict[str, str]:
 def preload() -> None:
     """What the scripts load, once for all forks."""
     rooms = ("clients.run", "judging.run", "judging.connect", "judging.show", "scorers.judged")
-    rooms += ("scorers.show", "formats.shared.cutting", "labeller.plain", "numpy", "requests")
+    rooms += ("scorers.show", "labeller.plain", "numpy", "requests")
     for name in (*{played.script for played in PLAYS}, *rooms, "rich.console", "rich.table"):
         importlib.import_module(name)
 
@@ -501,7 +462,7 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=120, help="states of each command to try")
     parser.add_argument("--only", metavar="NAME", help="one command, such as judge")
     parser.add_argument("--quick", action="store_true", help="25 states of each")
-    parser.add_argument("--tiny", action="store_true", help="run and split, 3 states of each")
+    parser.add_argument("--tiny", action="store_true", help="run alone, 3 states")
     parser.add_argument("--serve", metavar="LOG", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -509,7 +470,7 @@ def main() -> None:
     if shutil.which("strace") is None:
         return say("skipped: strace is not installed, and without it there is nothing to replay.")
     tries = 3 if options.tiny else 25 if options.quick else options.states
-    names = ("run", "split") if options.tiny else [played.name for played in PLAYS]
+    names = ("run",) if options.tiny else [played.name for played in PLAYS]
     os.environ.clear()
     os.environ.update(environment())
     preload()

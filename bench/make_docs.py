@@ -76,7 +76,7 @@ GUIDES = (
     ("file-formats.md", "File formats", "every file that is read or written"),
     ("products.md", "Known products", "bots that are connected with one command"),
     ("validation.md", "Validation", "agreement with people, guardrails, speed"),
-    ("scale.md", "Large runs", "what they cost, and parts of results"),
+    ("scale.md", "Large runs", "what they cost in time and memory"),
     ("architecture.md", "Architecture", "the code on one page"),
 )
 """The documents written by hand: file, name, what is in it."""

@@ -121,8 +121,6 @@ def calls(folder: Path) -> dict[str, list[str]]:
         "judge_pairs": [*runs, "--run", "new", "--base", "base", "--rescore", *cache],
         "calibrate_judge": [*whole, *cache],
         "convert_data, export": ["export", "json", *whole, "--output", f"{folder}/exported.jsonl"],
-        "convert_data, split": ["split", *whole],
-        "convert_data, join": ["join", *runs, *base],
         "label_eval": ["--from-run", "base", *runs, *of_set(folder), "--plain"],
         "label_eval, in order": [
             *("--run", "base", "--from-run", "new", *runs, *of_set(folder)),
@@ -182,23 +180,6 @@ def a_set(path: str) -> Change:
     return change
 
 
-def in_parts(part: Callable[[Path, Path], None]) -> Change:
-    def change(run: Path, outside: Path) -> None:
-        remove(run / "results.jsonl")
-        (run / "results").mkdir()
-        part(run / "results", outside)
-
-    return change
-
-
-def listed(address: str) -> Change:
-    def change(parts: Path, outside: Path) -> None:
-        part = {"address": address.format(outside=outside), "size": 60}
-        (parts / "shards.json").write_text(json.dumps({"schema": 1, "parts": [part]}))
-
-    return in_parts(change)
-
-
 NAMES = (
     *("config.json", "results.jsonl", "metrics.json", "slices.json", "verdicts.jsonl"),
     *("scores", "scores/retrieval.jsonl", "scores/judged.jsonl", "suite.json", "gate.json"),
@@ -220,20 +201,12 @@ REFUSED: dict[str, Change] = {
         for name in ("gate.json", "report.html", "metrics.json.lock", "scores/context.jsonl")
     },
     "results.jsonl is a link to a pipe": a_link("results.jsonl", "{outside}/pipe"),
-    "a part is a pipe": in_parts(a_pipe("part-00000.jsonl")),
-    "a part is a link": in_parts(a_link("part-00000.jsonl", "/dev/zero")),
 }
 """Changes for which no script uses the run."""
 
 READ: dict[str, Change] = {
-    **{
-        f"{name} has no end": without_end(name)
-        for name in ("config.json", "results.jsonl", "metrics.json", "scores/pipeline.jsonl")
-    },
-    "a part is elsewhere": listed("{outside}/secret.jsonl"),
-    "a part is a device": listed("/dev/zero"),
-    "a part is above": listed("../../../outside/secret.jsonl"),
-    "a part is on a host": listed("http://127.0.0.1:9/x"),
+    f"{name} has no end": without_end(name)
+    for name in ("config.json", "results.jsonl", "metrics.json", "scores/pipeline.jsonl")
 }
 """Changes that some scripts stumble over, in a sentence."""
 

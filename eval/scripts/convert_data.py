@@ -1,4 +1,4 @@
-"""Convert other tools' data into eval sets and runs, ours into CSV or JSON; cut runs into parts.
+"""Convert other tools' data into eval sets and runs, and ours into CSV or JSON.
 
 In, import: files of another tool. Out: the folder --output with eval_set.jsonl and label files in
 labels/. A source with answers or rankings also gives run folders in results/ for every score_*
@@ -6,10 +6,6 @@ script.
 
 In, export: an eval set with its labels and a run. Out: the file or folder --output in the format
 that you name. The paths of the new files go to stdout.
-
-In, split: a run and, with --output, its eval set. Out: results/part-00000.jsonl … in the run folder
-instead of results.jsonl, and the set in the same parts in the folder --output. join restores both,
-byte for byte. See docs/scale.md.
 
 Data without a place in the other format is counted field by field, on stderr and by --json. Faults
 of the input are reported together, with file and line, and then nothing is written. Nothing is
@@ -30,8 +26,6 @@ Examples:
   python eval/scripts/convert_data.py import openai chats.jsonl --output chats
   python eval/scripts/convert_data.py import json log.jsonl --map question=q --map answer=io.a -o x
   python eval/scripts/convert_data.py export csv --run latest --output scores.csv
-  python eval/scripts/convert_data.py split --run latest --shards 64 --output set-in-parts
-  python eval/scripts/convert_data.py join --run latest
 
 To score an imported set, name its files; its labels are found beside it:
 
@@ -54,9 +48,7 @@ from formats.shared.item import Notes
 from records import extras
 from terminal.tables import harmless
 
-SPLIT, JOIN = "split", "join"
 NO_RUN = "none"
-CUT_ONLY = ("shards", "address")
 IMPORT_ONLY = ("delimiter", "one_file", "maps")
 EXPORT_ONLY = ("run", "eval_set", "labels_dir", "results_dir")
 
@@ -75,7 +67,7 @@ class FormatName(click.ParamType[str]):
 
 
 @options.command(help=__doc__)
-@click.argument("direction", type=click.Choice(["import", "export", SPLIT, JOIN]), required=False)
+@click.argument("direction", type=click.Choice(["import", "export"]), required=False)
 @click.argument("format", type=FormatName(), required=False, metavar="[FORMAT]")
 @click.argument("sources", nargs=-1, type=options.PATH)
 @click.option(
@@ -108,22 +100,6 @@ class FormatName(click.ParamType[str]):
     default="latest",
     help="Run id, path of a run folder, or 'latest'; 'none' for the cases alone.",
 )
-@click.option(
-    "--shards",
-    type=click.IntRange(1, 100_000),
-    default=1,
-    show_default=False,
-    metavar="N",
-    help="Split: most parts.",
-)
-@click.option(
-    "--address",
-    default="",
-    show_default=False,
-    metavar="URL",
-    help="Split: where to put the parts; join: where they are, such as s3://bucket/run (any "
-    "address that fsspec opens).",
-)
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option
@@ -149,10 +125,6 @@ def main(
     if isinstance(outcome, int):
         return outcome
     values = outcome
-    if direction in (SPLIT, JOIN):
-        check_cut(ctx, str(direction), format)
-        cut_or_join(str(direction), values, ctx)
-        return options.Exit.DONE
     check_usage(ctx, direction, format, values)
     notes = Notes()
     convert = run_import if direction == "import" else run_export
@@ -170,17 +142,6 @@ def list_formats() -> None:
     """A line for each format: its name, what can be done, what it is."""
     for name, module in all_formats().items():
         options.say(f"{name:<10} {' and '.join(directions(module)):<18} {module.ABOUT}", err=False)
-
-
-def check_cut(ctx: click.Context, direction: str, name: str | None) -> None:
-    """Refuse options without a meaning for a split or a join."""
-    if name is not None:
-        raise click.UsageError(f"{direction} takes no format.")
-    line = click.core.ParameterSource.COMMANDLINE
-    foreign = (*IMPORT_ONLY, "as_json", *(("shards",) if direction == JOIN else ()))
-    for option in foreign:
-        if ctx.get_parameter_source(option) is line:
-            raise click.UsageError(f"{flag_of(option)} means nothing for a {direction}.")
 
 
 def flag_of(name: str) -> str:
@@ -201,18 +162,6 @@ def question_column(maps: Sequence[str], name: str) -> str | None:
     return column.strip()
 
 
-def cut_or_join(direction: str, values: dict[str, Any], ctx: click.Context) -> None:
-    """Cut a run and its set into parts, or put the parts together; print the result."""
-    from formats.shared.cutting import CutRequest, cut, join
-    from records.runs import find_run
-
-    run = None if values["run"] == NO_RUN else find_run(values["results_dir"], values["run"])
-    names = ("eval_set", "output", "shards", "address", "force")
-    request = CutRequest(run=run, **{name: values[name] for name in names})
-    for path in (cut if direction == SPLIT else join)(request):
-        click.echo(path)
-
-
 def check_usage(
     ctx: click.Context, direction: str | None, name: str | None, values: dict[str, Any]
 ) -> None:
@@ -229,7 +178,7 @@ def check_usage(
     if direction == "export" and values["sources"]:
         raise click.UsageError("an export takes no files; name --eval-set and --run.")
     line = click.core.ParameterSource.COMMANDLINE
-    for option in (*(EXPORT_ONLY if direction == "import" else IMPORT_ONLY), *CUT_ONLY):
+    for option in EXPORT_ONLY if direction == "import" else IMPORT_ONLY:
         if ctx.get_parameter_source(option) is line:
             raise click.UsageError(f"{flag_of(option)} means nothing for an {direction}.")
 

@@ -110,12 +110,6 @@ def prompts_of(labels_dir: Path, eval_set: Path) -> list[SafetyPrompt]:
 @options.history_option
 @options.full_text_option
 @click.option(
-    "--shards",
-    type=click.IntRange(1, 100_000),
-    metavar="N",
-    help="Cut the finished results into N parts (docs/scale.md).",
-)
-@click.option(
     "--filter",
     multiple=True,
     metavar="NAME=VALUE …",

@@ -15,7 +15,6 @@ from records.case_file import CaseFile
 from records.errors import StorageError
 from records.labels import read_cases
 from records.runs import ResultsWriter
-from records.shards import parts_of
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "question": "Où ?", "tags": ["x"]},
@@ -51,17 +50,7 @@ def without_last_line_end(folder: Path) -> Path:
     return path
 
 
-def parts(folder: Path) -> Path:
-    """The first part has no line end behind its last line."""
-    path = folder / "set"
-    path.mkdir()
-    (path / "part-00000.jsonl").write_text("\n".join(lines(ROWS[:2])), "utf-8")
-    (path / "part-00001.jsonl").write_text("\n".join(lines(ROWS[2:])) + "\n\n", "utf-8")
-    assert len(parts_of(path)) == 2
-    return path
-
-
-@pytest.mark.parametrize("make", [one_file, without_last_line_end, parts])
+@pytest.mark.parametrize("make", [one_file, without_last_line_end])
 def test_it_gives_the_cases_of_the_set(
     tmp_path: Path, labels: Path, make: Callable[[Path], Path]
 ) -> None:

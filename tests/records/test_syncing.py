@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from records import syncing
-from records.cutting import join_parts, write_parts
 from records.exports import write_new
 from records.files import JsonlWriter, drop_damaged_lines, scratch_folder
 from records.journal import Journal
@@ -148,20 +147,6 @@ def test_a_finished_run_is_on_the_disk_before_its_partial_file_goes(
         ("fsync", str(folder)),
         ("unlink", partial),
     ]
-
-
-def test_parts_and_what_is_joined_of_them_are_named_on_the_disk(
-    tmp_path: Path, events: list[tuple[str, str]]
-) -> None:
-    parts, joined = tmp_path / "results", tmp_path / "results.jsonl"
-    write_parts(parts, [(b"{}\n", "a"), (b"{}\n", "b")], 6, 2)
-    moved = events.index(("replace", str(parts)))
-    assert events[moved - 1][0] == "fsync"  # the new folder, with the names of its parts
-    assert events[moved - 1][1].endswith("/results")
-    assert events[moved + 1] == ("fsync", str(tmp_path))
-    join_parts(parts, joined)
-    moved = events.index(("replace", str(joined)))
-    assert events[moved + 1] == ("fsync", str(tmp_path))
 
 
 def test_new_files_are_named_on_the_disk(tmp_path: Path, events: list[tuple[str, str]]) -> None:

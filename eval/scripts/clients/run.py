@@ -19,7 +19,6 @@ from clients.profile import Profile, fill, load_profile
 from clients.proof import RUN_CASES, prove_run
 from clients.run_counts import RunTally, Step, progress
 from clients.run_plan import (
-    SHARD_COUNT,
     AnswersReader,
     Ending,
     Job,
@@ -360,7 +359,6 @@ class _Session:
             self._config.run_id,
             store_full_text=options.store_full_text,
             resume=resume,
-            shards=self._config.run.get(SHARD_COUNT),
         )
         try:
             with locked(self.folder / PARTIAL):
@@ -451,8 +449,6 @@ class _Session:
             raise StorageError(f"{self.folder}: there is no such run to resume.")
         old = read_config(self.folder)
         refuse(self.folder, differences(old, self._config))
-        if SHARD_COUNT in old.run:
-            self._config.run.setdefault(SHARD_COUNT, old.run[SHARD_COUNT])
         old.run = self._config.run  # concurrency and time-outs may be others
         old.tool_version = self._config.tool_version
         old.run_id = self._config.run_id  # a folder that was copied or renamed is a run by itself

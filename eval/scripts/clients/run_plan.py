@@ -29,9 +29,6 @@ SHOWN = 12
 PACE = "pace"
 """Key of config.json's ``run``: how a run that is asked in portions was planned."""
 
-SHARD_COUNT = "shards"
-"""In config.json's ``run``: how many parts the results are cut into."""
-
 AnswersReader = Callable[
     [Path, Sequence[TestCase], Collection[tuple[str, int]], Collection[str]], Iterator[TestResult]
 ]
@@ -69,8 +66,6 @@ class RunOptions:
     """Names of the options that did not come from the built-in defaults."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Values of the profile's own settings, by their names in its ``[settings]``."""
-    shards: int | None = None
-    """Parts that the results are cut into; None: one file."""
     demo_url: str | None = None
     """Where an embedded API with these options runs already; None: one is started for the run."""
     history: str = "live"
@@ -170,7 +165,6 @@ class RunOptions:
                 "backoff_s": self.limits.backoff,
                 "max_error_rate": self.max_error_rate,
                 **({PACE: dict(plan)} if plan else {}),
-                **({SHARD_COUNT: self.shards} if self.shards else {}),
             },
             seed=self.seed,
             started=now(),

@@ -32,6 +32,7 @@ from ragmetrics.text.quotes import QUOTE_RULES
 from ragmetrics.text.words import TEXT_RULES, clean, fold
 from records import verdicts
 from records.errors import Problem, StorageError
+from records.file_access import open_plain
 from records.files import clear_leftovers, locked, read_json, replace_json
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
@@ -40,7 +41,6 @@ from records.results import SCHEMA, RunConfig, iter_results
 from records.rubrics import of_prompt, place_of
 from records.runs import CONFIG, VERDICTS, config_hash, results_file
 from records.settings import text_of
-from records.shards import open_lines
 from records.verdict_lines import VerdictWriter
 from records.verdicts import (
     KINDS,
@@ -549,7 +549,7 @@ def progress(console: Console, results: Path) -> Iterator[Callable[[], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Left
 
-    with open_lines(results) as file:
+    with open_plain(results) as file:
         total = sum(1 for _ in file)
     columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TextColumn("left"), Left())
     with Progress(*columns, console=console, transient=True) as bar:

@@ -21,6 +21,7 @@ from labeller.passages import Chunk
 from labeller.ports import Arrival
 from records.cases import ignore
 from records.errors import StorageError
+from records.file_access import open_plain
 from records.files import replace_bytes
 from records.profiles import forget_unmapped, read_maps_passages
 from records.results import (
@@ -30,7 +31,6 @@ from records.results import (
     read_results,
     result_offsets,
 )
-from records.shards import open_lines
 from records.tool_calls import ToolCall
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class RunChunks:
         if offsets is None:
             raise FetchError("the run has no result for this case; p needs an API.")
         try:
-            with open_lines(self._path) as file:
+            with open_plain(self._path) as file:
                 file.seek(offsets[0])
                 result = msgspec.json.decode(file.readline(), type=TestResult)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -136,7 +136,7 @@ _HEADINGS = {
     ),
     "Data": (
         "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
-        " --from-jsonl --shards --vault --annotator"
+        " --from-jsonl --vault --annotator"
     ),
     "Statistics": (
         "--cluster --margin --seed --max-drop"
@@ -356,13 +356,10 @@ class Command(click.Command):
 
 
 def _named_addresses(ctx: click.Context) -> list[str]:
-    """Where parts of runs and sets may be: RAG_EVAL_ADDRESSES (between blanks), else ``addresses``
-    of eval/config.toml; and --address."""
+    """Where links in runs may lead: RAG_EVAL_ADDRESSES (between blanks), else ``addresses`` of
+    eval/config.toml."""
     named = os.environ.get("RAG_EVAL_ADDRESSES") or (ctx.default_map or {}).get("addresses") or []
-    return [
-        *(named.split() if isinstance(named, str) else map(str, named)),
-        str(ctx.params.get("address") or ""),
-    ]
+    return named.split() if isinstance(named, str) else list(map(str, named))
 
 
 @contextlib.contextmanager

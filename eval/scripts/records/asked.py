@@ -20,10 +20,10 @@ import msgspec
 from records.cases import TestCase, ignore, iter_cases
 from records.conversations import conversations_of
 from records.errors import StorageError
+from records.file_access import open_plain
 from records.files import sha256_file
 from records.results import UNREADABLE, ErrorInfo, RunConfig, TestResult
 from records.runs import CONFIG, EVAL_SET, HOME, PARTIAL, ROOT, known_config
-from records.shards import open_lines
 
 ASKED = "asked"
 """Key of config.json's ``run`` under which a run of a part of a set lists its cases."""
@@ -184,7 +184,7 @@ def count_results(path: Path) -> Counter[int]:
     decode = msgspec.json.Decoder(_CaseOf).decode
     hashes = array("q")
     if path.exists():
-        with open_lines(path) as lines:
+        with open_plain(path) as lines:
             for line in lines:
                 try:
                     hashes.append(hash(decode(line).test_case_id))

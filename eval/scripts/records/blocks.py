@@ -10,8 +10,8 @@ from typing import TypeVar
 import msgspec
 
 from records.errors import Problem
+from records.file_access import open_plain
 from records.lines import Report
-from records.shards import open_lines
 
 BLOCK = 1 << 19
 """Bytes of one read: few enough that a screen's thread waits some milliseconds for its turn."""
@@ -37,7 +37,7 @@ class BlockReader:
 
         Raises OSError when the file cannot be read.
         """
-        with open_lines(self.path) as file:
+        with open_plain(self.path) as file:
             file.seek(self.offset)
             data = file.read(block)
             if data and not data.endswith(b"\n"):
@@ -72,7 +72,7 @@ class BlockReader:
 def line_at(path: Path, offset: int) -> bytes:
     """The line that begins at ``offset``; empty when the file is not there or shorter."""
     try:
-        with open_lines(path) as file:
+        with open_plain(path) as file:
             file.seek(offset)
             return file.readline()
     except OSError:

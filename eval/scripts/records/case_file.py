@@ -14,8 +14,8 @@ import orjson
 
 from records.cases import TestCase, canonical, case_from_dict
 from records.errors import StorageError
+from records.file_access import open_plain
 from records.labels import check_set
-from records.shards import open_address, open_lines, parts_of
 
 _decode = msgspec.json.Decoder(TestCase).decode
 
@@ -32,21 +32,17 @@ class CaseFile(Sequence[TestCase]):
         self._path = path
         self.ids, self._labels = check_set(path, labels_dir, lambda case: case.id)
         self._starts, self._ends = array("q"), array("q")
-        self._file = open_lines(path)
-        self._state = None if path.is_dir() else self._look()
-        for part in parts_of(path):
-            self._find_lines(part.address, part.start)
-
-    def _find_lines(self, address: Any, offset: int) -> None:
-        with open_address(address) as file:
-            for line in file:
-                if not line.isspace():
-                    self._starts.append(offset)
-                    self._ends.append(offset + len(line))
-                offset += len(line)
+        self._file = open_plain(path)
+        self._state = self._look()
+        offset = 0
+        for line in self._file:
+            if not line.isspace():
+                self._starts.append(offset)
+                self._ends.append(offset + len(line))
+            offset += len(line)
 
     def _look(self) -> tuple[int, int]:
-        """What changes with the open file; not known of the parts in a folder."""
+        """What changes with the open file."""
         stat = os.fstat(self._file.fileno())
         return stat.st_mtime_ns, stat.st_size
 
@@ -82,14 +78,8 @@ class CaseFile(Sequence[TestCase]):
     def _case(self, number: int) -> TestCase:
         case_id, start = self.ids[number], self._starts[number]
         size = self._ends[number] - start
-        if self._state is not None:
-            line = os.pread(self._file.fileno(), size, start)
-        else:
-            self._file.seek(start)
-            line = self._file.read(size)
-        case = _parsed(line, self._labels.get(case_id))
-        changed = self._state is not None and self._look() != self._state
-        if case is None or case.id != case_id or changed:
+        case = _parsed(os.pread(self._file.fileno(), size, start), self._labels.get(case_id))
+        if case is None or case.id != case_id or self._look() != self._state:
             raise StorageError(
                 f"{self._path}: was changed while its cases were being asked; restore the old file "
                 "and resume, or begin a new run."

@@ -21,13 +21,13 @@ from records.lines import (
     MAX_LINE,
     Block,
     Report,
+    holds,
     iter_blocks,
+    iter_lines,
     lines_at,
     parse_object,
-    readable_parts,
     repeat_keys,
 )
-from records.shards import Address, holds
 from records.tool_calls import AnyTool, ToolOrder, expected_tool, tool_problems
 
 Category = Literal[
@@ -466,33 +466,26 @@ def recurs(*hashes: array[int]) -> bool:
 def _report_repeats(path: Path, report: Report, hashes: array[int]) -> None:
     """Report each line whose id an earlier line has, among the ids whose hash recurs."""
     recurring = {value for value, times in Counter(hashes).items() if times > 1}
-    first: dict[str, tuple[Address, int]] = {}
-    for part, size in readable_parts(path):
-        address = part.address
-        for number, line in lines_at(address, ignore, 0, size):
-            identity = canonical(parse_object(address, number, line, ignore) or {}).get("id")
-            if not isinstance(identity, str) or hash(identity) not in recurring:
-                continue
-            other, first_number = first.setdefault(identity, (address, number))
-            if (other, first_number) != (address, number):
-                where = f"line {first_number}"
-                where += "" if other == address else f" of {other}"
-                message = f"{identity!r} is also the id of {where}; give it another"
-                report(Problem(str(address), number, "id", message))
+    first: dict[str, int] = {}
+    for number, line in iter_lines(path, ignore):
+        identity = canonical(parse_object(path, number, line, ignore) or {}).get("id")
+        if not isinstance(identity, str) or hash(identity) not in recurring:
+            continue
+        if (first_number := first.setdefault(identity, number)) != number:
+            message = f"{identity!r} is also the id of line {first_number}; give it another"
+            report(Problem(str(path), number, "id", message))
 
 
 def _report_turns(path: Path, report: Report, labels: Labels) -> None:
     """Report each turn that does not stand behind the one before it, with its line."""
     order = TurnOrder()
-    for part, size in readable_parts(path):
-        address = part.address
-        for number, line in lines_at(address, ignore, 0, size):
-            raw = canonical(parse_object(address, number, line, ignore) or {})
-            group = raw.get("group", labels.get(str(raw.get("id")), {}).get("group"))
-            order.add(raw.get("conversation"), raw.get("turn"), group)
-            for field, message in order.problems:
-                report(Problem(str(address), number, field, message))
-            order.problems.clear()
+    for number, line in iter_lines(path, ignore):
+        raw = canonical(parse_object(path, number, line, ignore) or {})
+        group = raw.get("group", labels.get(str(raw.get("id")), {}).get("group"))
+        order.add(raw.get("conversation"), raw.get("turn"), group)
+        for field, message in order.problems:
+            report(Problem(str(path), number, field, message))
+        order.problems.clear()
 
 
 def ignore(problem: Problem) -> None:
@@ -506,7 +499,7 @@ def _checked_cases(
     block: Block,
 ) -> Iterator[TestCase]:
     """The sound cases of a block, with every problem of the others reported."""
-    path = block.address
+    path = block.path
     for number, line in lines_at(path, report, block.start, block.end, lines=block.before):
         raw = parse_object(path, number, line, report)
         if raw is None:

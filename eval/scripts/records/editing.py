@@ -22,7 +22,6 @@ from records.cases import canonical, respelled
 from records.errors import StorageError
 from records.file_access import read_whole
 from records.files import replace_bytes
-from records.shards import is_sharded
 
 Record = dict[str, Any]
 
@@ -275,11 +274,6 @@ def read_bytes(path: Path) -> bytes:
             f"{path}: no such file; name the set with --eval-set, or create an empty file to start."
         ) from None
     except OSError as error:
-        if is_sharded(path):
-            put = "join the parts first (convert_data.py join --run none)"
-            raise StorageError(
-                f"{path}: is a set in parts, which cannot be edited; {put}."
-            ) from None
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
 

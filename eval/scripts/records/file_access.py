@@ -1,8 +1,8 @@
 """Which files may be opened, and how much of them is read: every reader asks here.
 
-A file that is read is a plain file. A path that another file names is below that file's folder, or
-below an address that the user named: a run folder from another person must not make a script open a
-device, wait at a pipe, call a host, or write elsewhere. Lines and packed files have limits, so that
+A file that is read is a plain file. A link in a run folder leads into that folder, or to where the
+user said: a folder from another person must not make a script open a device, wait at a pipe, or
+write elsewhere. Lines and packed files have limits, so that
 no file needs more memory than a machine has.
 """
 
@@ -12,12 +12,10 @@ import errno
 import gzip
 import io
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
-from urllib.parse import unquote
 
 from records.errors import StorageError
 
@@ -150,7 +148,7 @@ _NAMED: set[str] = set()
 
 
 def allow_addresses(addresses: Iterable[str]) -> None:
-    """Let this process open files below these addresses and folders, which the user named."""
+    """Let links in runs lead to files below these folders, which the user named."""
     _NAMED.update(address.rstrip("/") for address in addresses if address.strip("/ "))
 
 
@@ -158,33 +156,9 @@ def _is_named(address: str) -> bool:
     return any(address.startswith(f"{named}/") for named in _NAMED)
 
 
-_IF_IT_IS_YOURS = (
-    'if it is yours, write addresses = ["{}"] into eval/config.toml, or set RAG_EVAL_ADDRESSES'
-)
-
-
 def _real(path: Path) -> Path:
     """Where a path leads; unlike Path.resolve it takes links in a circle, too."""
     return Path(os.path.realpath(path))
-
-
-def listed_in(listed: str, file: Path) -> Path | str:
-    """Where the part of a file is that another file lists: in the folder of the list, or below an
-    address that the user named. Raises StorageError for one elsewhere."""
-    folder = file.parent
-    steps = unquote(listed).replace("\\", "/").split("/")
-    if "::" not in listed and not {".", ".."} & set(steps):
-        if _is_named(listed):
-            return listed
-        if "://" not in listed and _real(folder / listed).is_relative_to(_real(folder)):
-            return folder / listed
-    scheme, mark, rest = re.split(r"[?#]", listed)[0].rpartition("://")
-    host, slash, path = rest.partition("/")
-    place = f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path.rpartition('/')[0]}".rstrip("/")
-    raise StorageError(
-        f"{file}: names parts at {place}, an address that you have not named; "
-        f"{_IF_IT_IS_YOURS.format(place)}."
-    )
 
 
 def check_folder(folder: Path) -> None:
@@ -200,8 +174,9 @@ def check_folder(folder: Path) -> None:
         target = _real(path)
         if not target.is_relative_to(_real(folder)) and not _is_named(f"{target}"):
             raise StorageError(
-                f"{path}: is a link to {target}, outside of {folder}; put the file there, or "
-                f"{_IF_IT_IS_YOURS.format(target.parent)}."
+                f"{path}: is a link to {target}, outside of {folder}; put the file there, or if it "
+                f'is yours, write addresses = ["{target.parent}"] into eval/config.toml, or set '
+                "RAG_EVAL_ADDRESSES."
             )
 
 

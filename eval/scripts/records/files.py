@@ -27,7 +27,6 @@ import orjson
 from records.errors import StorageError
 from records.file_access import LONGEST_LINE, MAX_SETTINGS, open_plain, read_whole, too_long_a_line
 from records.lines import MAX_DEPTH, nests_deeper, parse_json
-from records.shards import open_address, parts_of
 from records.syncing import DelayedSync, make_folder, move_into_place, sync_folder
 
 if TYPE_CHECKING:
@@ -302,15 +301,11 @@ class JsonlWriter:
 
 
 def sha256_file(path: Path) -> str:
-    """Hex SHA-256 of a file's bytes, or of all its parts; see ``shards``. Raises StorageError when
-    it cannot be read."""
-    digest = hashlib.sha256()
+    """Hex SHA-256 of a file's bytes. Raises StorageError when it cannot be read."""
     try:
-        for part in parts_of(path):
-            with open_address(part.address) as file:
-                reader: Any = file  # whose type lacks the readinto that it has
-                hashlib.file_digest(reader, lambda: digest)
-        return digest.hexdigest()
+        with open_plain(path) as file:
+            reader: Any = file  # whose type lacks the readinto that it has
+            return hashlib.file_digest(reader, "sha256").hexdigest()
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 

@@ -13,9 +13,8 @@ import msgspec
 import orjson
 
 from records.errors import Problem, StorageError
-from records.file_access import open_unpacked
-from records.lines import parse_json
-from records.shards import Address, open_address, open_lines, parts_of
+from records.file_access import open_plain, open_unpacked
+from records.lines import lines_from, parse_json
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -188,14 +187,14 @@ def read_with(
 ) -> Iterator[tuple[int, int, T]]:
     """The same with the caller's own decoder, which raises the errors of msgspec."""
     try:
-        for address, number, offset, line in _numbered(path) if at is None else _picked(path, at):
+        for number, offset, line in _numbered(path) if at is None else _picked(path, at):
             try:
                 record = decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 parsed = isinstance(error, msgspec.ValidationError | RecursionError)
                 helps = remedy if parsed else damaged or remedy
                 message = f"is not a {noun} ({error}); {helps}"
-                problem = Problem(str(address), number or None, "", message)
+                problem = Problem(str(path), number or None, "", message)
                 if report is None:
                     raise StorageError.from_problems([problem]) from None
                 report(problem)
@@ -205,20 +204,17 @@ def read_with(
         raise StorageError(f"{path}: cannot be read ({error.strerror}); {remedy}.") from None
 
 
-def _numbered(path: Path) -> Iterator[tuple[Address, int, int, bytes]]:
-    for part in parts_of(path):
-        offset = part.start
-        with open_address(part.address) as file:
-            for number, line in enumerate(file, 1):
-                yield part.address, number, offset, line
-                offset += len(line)
+def _numbered(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    offset = 0
+    with open_plain(path) as file:
+        for number, line in enumerate(file, 1):
+            yield number, offset, line
+            offset += len(line)
 
 
-def _picked(path: Path, at: Iterable[int]) -> Iterator[tuple[Address, int, int, bytes]]:
-    with open_lines(path) as file:
-        for offset in at:
-            file.seek(offset)
-            yield path, 0, offset, file.readline()
+def _picked(path: Path, at: Iterable[int]) -> Iterator[tuple[int, int, bytes]]:
+    for offset, line in lines_from(path, at):
+        yield 0, offset, line
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

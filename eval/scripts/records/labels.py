@@ -12,10 +12,9 @@ import msgspec
 
 from records.cases import SET_ONLY, Labels, TestCase, case_from_dict, ignore, iter_cases
 from records.errors import Problem, StorageError
-from records.file_access import read_whole
+from records.file_access import open_plain, read_whole
 from records.lines import Report, iter_lines, parse_object
 from records.runs import EVAL_SET, LABELS_DIR
-from records.shards import open_lines
 
 LABEL_FILES = (
     "cases",
@@ -209,7 +208,7 @@ class _Before(msgspec.Struct):
 def has_turns(eval_set: Path) -> bool:
     """True when a case of the set is a turn of a conversation, or has a history of its own."""
     decode = msgspec.json.Decoder(_Before).decode
-    with open_lines(eval_set) as lines:
+    with open_plain(eval_set) as lines:
         for line in lines:
             if b'"conversation"' in line or b'"history"' in line:
                 with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Reading a file of JSON lines, or its parts: by lines with their numbers, or in blocks."""
+"""Reading a file of JSON lines: by lines with their numbers, or in blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 import orjson
 
 from records.errors import Problem, StorageError
-from records.shards import Address, Part, open_address, sized_parts
+from records.file_access import open_plain
 
 MAX_LINE = 4 * 1024 * 1024
 """Bytes of one line. A case is a question with its labels; more is a mistake or an attack."""
@@ -30,7 +30,7 @@ Report = Callable[[Problem], None]
 class Block(NamedTuple):
     """Whole lines of a file: the offset of the first, how many stand before, and their bytes."""
 
-    address: Address
+    path: Path
     start: int
     before: int
     data: bytes
@@ -48,26 +48,24 @@ def iter_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Non-blank lines of a JSONL file, each with its number.
 
-    Of a folder of parts the lines are counted in each part. Byte order mark, CRLF and lines over
-    ``limit`` bytes are reported: the first two would give the same cases another hash on another
-    machine.
+    Byte order mark, CRLF and lines over ``limit`` bytes are reported: the first two would give the
+    same cases another hash on another machine.
     """
-    for part, size in readable_parts(path):
-        yield from lines_at(part.address, report, 0, size, limit)
+    return lines_at(path, report, limit=limit)
 
 
 def lines_at(
-    address: Address,
+    path: Path,
     report: Report,
     start: int = 0,
     end: int | None = None,
     limit: int | None = MAX_LINE,
     lines: int = 0,
 ) -> Iterator[tuple[int, bytes]]:
-    """The same of one file between two byte offsets, with ``lines`` lines before."""
-    file = _opened(address)
-    name = str(address)
-    crlf = start > 0 and lines > 0 and _has_crlf(address, start)
+    """The same between two byte offsets, with ``lines`` lines before."""
+    file = open_lines(path)
+    name = str(path)
+    crlf = start > 0 and lines > 0 and _has_crlf(path, start)
     with file:
         file.seek(start)
         position = start
@@ -91,25 +89,31 @@ def lines_at(
                 yield number, line
 
 
-def readable_parts(path: Path) -> Iterator[tuple[Part, int | None]]:
-    """As ``sized_parts``, but raises StorageError for an unreadable part."""
+def lines_from(path: Path, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    """The lines that begin at these offsets, in that order, each with its offset."""
+    with open_plain(path) as file:
+        for offset in offsets:
+            file.seek(offset)
+            yield offset, file.readline()
+
+
+def holds(path: Path, needle: bytes) -> bool:
+    """Whether a line of a file has these bytes. Raises StorageError if it cannot be read."""
+    with open_lines(path) as file:
+        return any(needle in line for line in file)
+
+
+def open_lines(path: Path) -> BinaryIO:
+    """Open a plain file to read its bytes. Raises StorageError if it cannot be read."""
     try:
-        yield from sized_parts(path)
+        return open_plain(path)
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def _opened(address: Address) -> BinaryIO:
-    try:
-        return open_address(address)
-    except OSError as error:
-        why = error.strerror or error
-        raise StorageError(f"{address}: cannot be read ({why}).") from error
-
-
-def _has_crlf(address: Address, end: int) -> bool:
+def _has_crlf(path: Path, end: int) -> bool:
     """True when a line before ``end`` ends with CRLF: it is reported once a file."""
-    return any(b"\r\n" in block.data for block in _blocks_at(address, end))
+    return any(b"\r\n" in block.data for block in iter_blocks(path, end))
 
 
 def _too_deep() -> orjson.JSONDecodeError:
@@ -197,7 +201,7 @@ def _is_as_long(line: bytes, value: Any) -> bool:
     return len(line) - len(again) == blanks
 
 
-def parse_object(path: Address, number: int, line: bytes, report: Report) -> dict[str, Any] | None:
+def parse_object(path: Path, number: int, line: bytes, report: Report) -> dict[str, Any] | None:
     """The line's JSON object, or None after reporting the fault."""
     try:
         raw = parse_json(line)
@@ -215,18 +219,13 @@ def parse_object(path: Address, number: int, line: bytes, report: Report) -> dic
     return raw
 
 
-def iter_blocks(path: Path) -> Iterator[Block]:
-    """Whole lines in blocks of about 16 kB.
+def iter_blocks(path: Path, end: int | None = None) -> Iterator[Block]:
+    """Whole lines in blocks of about 16 kB, up to a byte offset if one is given.
 
     Small blocks keep what is decoded from them in the processor's cache: 1 MB takes twice as long.
     """
-    for part, size in readable_parts(path):
-        yield from _blocks_at(part.address, size)
-
-
-def _blocks_at(address: Address, end: int | None) -> Iterator[Block]:
     start = before = 0
-    with _opened(address) as file:
+    with open_lines(path) as file:
         while start != end:
             data = file.read(_BLOCK if end is None else min(_BLOCK, end - start))
             data += file.readline() if data[-1:] != b"\n" else b""
@@ -235,6 +234,6 @@ def _blocks_at(address: Address, end: int | None) -> Iterator[Block]:
             lines = data.split(b"\n")
             if not lines[-1]:
                 lines.pop()
-            yield Block(address, start, before, data, lines)
+            yield Block(path, start, before, data, lines)
             start += len(data)
             before += len(lines)

@@ -16,8 +16,7 @@ import msgspec
 from records.errors import Problem, StorageError
 from records.feedback import Rating
 from records.jsonl import Decode, project, read, whole
-from records.lines import Block, Report, iter_blocks, lines_at
-from records.shards import Address, holds, open_lines
+from records.lines import Block, Report, holds, iter_blocks, lines_at, open_lines
 from records.tool_calls import ToolCall, calls_beside_passages
 
 SCHEMA = 1
@@ -463,8 +462,7 @@ _FEEDBACK = b'"feedback":[{'
 
 
 def tells_searches(path: Path) -> bool:
-    """Whether a line of the file, or of the parts in a folder, has the searches that led to its
-    passages."""
+    """Whether a line of the file has the searches that led to its passages."""
     return holds(path, _SEARCHES)
 
 
@@ -521,7 +519,7 @@ def iter_result_blocks(
 
 def _sound_results(refuse: Report, block: Block) -> Iterator[TestResult]:
     """The sound lines of one block, the others refused with their numbers."""
-    path = block.address
+    path = block.path
     lines = lines_at(path, refuse, block.start, block.end, limit=None, lines=block.before)
     for number, line in lines:
         result = result_of(path, number, line, "run it again")
@@ -531,7 +529,7 @@ def _sound_results(refuse: Report, block: Block) -> Iterator[TestResult]:
             yield result
 
 
-def result_of(path: Address, number: int, line: bytes, remedy: str) -> TestResult | Problem:
+def result_of(path: Path, number: int, line: bytes, remedy: str) -> TestResult | Problem:
     """The result of one line, or its fault and the remedy."""
     try:
         result = _DECODER.decode(line)

@@ -6,20 +6,18 @@ import contextlib
 import hashlib
 import os
 import re
-import shutil
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 import orjson
 
-from records.cutting import write_parts
 from records.errors import Problem, StorageError, did_you_mean
-from records.file_access import check_folder
+from records.file_access import check_folder, open_plain
 from records.files import JsonlWriter, cut_torn_tail, parses, read_json, replace_bytes, replace_json
+from records.lines import lines_from
 from records.results import SCHEMA, RunConfig, TestResult, result_of
-from records.shards import lines_from, open_lines
 from records.syncing import make_folder, move_into_place
 
 VERSION = "0.1.0"
@@ -54,8 +52,6 @@ PROFILES, SHIPPED_PROFILES = HOME / "eval" / "profiles", ROOT / "eval" / "profil
 JUDGES = HOME / "eval" / "judges"
 """The team's descriptions of judges, a TOML file each."""
 RESULTS, PARTIAL = "results.jsonl", "results.partial.jsonl"
-RESULT_PARTS = "results"
-"""The folder of parts that can replace ``RESULTS``: see ``results_file``."""
 SAFETY_RESULTS, SAFETY_PARTIAL = "safety_results.jsonl", "safety_results.partial.jsonl"
 """Answers to the labelled prompts of safety_labels.jsonl, which are no cases of the set."""
 CONFIG = "config.json"
@@ -85,10 +81,8 @@ def own_file(name: str) -> Path:
 
 
 def results_file(folder: Path) -> Path:
-    """The path of the results of a finished run, whether or not it exists: one file, or a folder of
-    parts."""
-    parts = folder / RESULT_PARTS
-    return folder / RESULTS if (folder / RESULTS).exists() or not parts.is_dir() else parts
+    """The path of the results of a finished run, whether or not it exists."""
+    return folder / RESULTS
 
 
 def scores_file(folder: Path, section: str) -> Path:
@@ -114,7 +108,6 @@ def check_run_id(run_id: str) -> str:
 def latest_run(results_dir: Path) -> Path | None:
     """The folder of the run with the newest complete results; None when there is none."""
     done = [path for path in results_dir.glob(f"*/{RESULTS}") if path.is_file()]
-    done += [path for path in results_dir.glob(f"*/{RESULT_PARTS}") if path.is_dir()]
     newest = max(done, key=lambda path: (path.stat().st_mtime_ns, path.parent.name), default=None)
     return newest and newest.parent
 
@@ -194,12 +187,8 @@ class ResultsWriter:
         *,
         store_full_text: bool = False,
         resume: bool = False,
-        shards: int | None = None,
     ) -> None:
-        """Open a run folder. Raises StorageError when it exists already, unless ``resume``.
-
-        ``shards``: parts that the finished results are cut into; None for one file.
-        """
+        """Open a run folder. Raises StorageError when it exists already, unless ``resume``."""
         self.folder = Path(output_dir) / check_run_id(run_id)
         self.run_id = run_id
         self.store_full_text = store_full_text
@@ -213,7 +202,6 @@ class ResultsWriter:
             raise StorageError(f"{self.folder}: cannot be made ({error.strerror}).") from error
         check_folder(self.folder)
         self.damaged_lines = 0
-        self._shards = shards
         self._partial = self.folder / PARTIAL
         self._lines: JsonlWriter | None = None
         self._finished: list[int] = []  # offsets of the lines that a run brought with it
@@ -243,7 +231,7 @@ class ResultsWriter:
             return set()
         offsets: dict[tuple[str, int], int] = {}
         dropped = False
-        with open_lines(source) as lines:
+        with open_plain(source) as lines:
             offset = 0
             for number, line in enumerate(lines, 1):
                 result = result_of(source, number, line, "delete the line: its case is asked again")
@@ -269,7 +257,6 @@ class ResultsWriter:
     def _remove_finished(self) -> None:
         """The partial file holds all that counts by now."""
         (self.folder / RESULTS).unlink(missing_ok=True)
-        shutil.rmtree(self.folder / RESULT_PARTS, ignore_errors=True)
 
     def write_result(self, result: TestResult, store_full_text: bool | None = None) -> None:
         """Append one result; chunk texts are cut to 200 characters unless full text is stored."""
@@ -291,7 +278,7 @@ class ResultsWriter:
         """Put the results in the order of ``order`` (case ids), repeats together; rename.
 
         Of several lines for one case and repeat the last one counts. Returns the path of
-        results.jsonl, or of the folder of its parts. Memory: one offset a line.
+        results.jsonl. Memory: one offset a line.
         """
         self.close()
         if not self._partial.exists():
@@ -315,14 +302,8 @@ class ResultsWriter:
                 offset += len(line)
         columns = [column for _, column in sorted(offsets.items())]
         in_order = (offset for row in zip(*columns, strict=True) for offset in row if offset >= 0)
-        if self._shards is None:
-            target = self.folder / RESULTS
-            _copy_lines(self._partial, in_order, target)
-        else:
-            target = self.folder / RESULT_PARTS
-            whole = _lines_at(self._partial, in_order)
-            lines = ((line, _decode_key(line).test_case_id) for line in whole)
-            write_parts(target, lines, self._partial.stat().st_size, self._shards)
+        target = self.folder / RESULTS
+        _copy_lines(self._partial, in_order, target)
         self._partial.unlink()
         return target
 
@@ -342,16 +323,11 @@ class _Key(msgspec.Struct):
 _decode_key = msgspec.json.Decoder(_Key).decode
 
 
-def _lines_at(source: Path, offsets: Iterable[int]) -> Iterator[bytes]:
-    """The lines of ``source`` that begin at ``offsets``, in that order, each with its newline."""
-    return (line.rstrip(b"\n") + b"\n" for _, line in lines_from(source, offsets))
-
-
 def _copy_lines(source: Path, offsets: Iterable[int], target: Path) -> None:
     """Make ``target`` of the lines of ``source`` that begin at ``offsets``, in that order."""
     temporary = target.with_name(f".{target.name}.tmp")
     with open(temporary, "wb") as file:
-        file.writelines(_lines_at(source, offsets))
+        file.writelines(line.rstrip(b"\n") + b"\n" for _, line in lines_from(source, offsets))
         file.flush()
         os.fsync(file.fileno())
     move_into_place(temporary, target)

@@ -22,9 +22,9 @@ from records import jsonl, verdict_lines
 from records.errors import Problem, StorageError
 from records.file_access import open_plain
 from records.files import JsonlWriter, check_schema, locked
+from records.lines import lines_from
 from records.rubrics import PREFIX, Rubric, of_prompt
 from records.runs import CONFIG, read_config
-from records.shards import lines_from
 from records.verdict_lines import VerdictPrompt, VerdictSetting, read_setting
 
 REMEDY = "delete the line and judge again"

@@ -18,12 +18,10 @@ from records.asked import (
     missing_remark,
     unreadable_remark,
 )
-from records.errors import StorageError
-from records.file_access import read_whole
+from records.file_access import open_plain, read_whole
 from records.metrics import MetricsSummary, read_summary
 from records.results import UNREADABLE, RunConfig
 from records.runs import CONFIG, METRICS, PARTIAL, results_file
-from records.shards import changed_at, open_lines
 from views.browser.model import RunInfo, State
 
 STILL_SECONDS = 120.0
@@ -54,8 +52,9 @@ def signature(folder: Path, more: Iterable[Path] = ()) -> Signature:
     own = (*(folder / name for name in (CONFIG, METRICS, PARTIAL)), results_file(folder))
     for path in (*own, *more):
         try:
-            stats.append(changed_at(path))
-        except (OSError, StorageError):
+            stat = path.stat()
+            stats.append((stat.st_mtime_ns, stat.st_size))
+        except OSError:
             stats.append(None)
     return tuple(stats)
 
@@ -136,7 +135,7 @@ def _state(folder: Path) -> State:
 def _count_lines(path: Path) -> int | None:
     count = 0
     try:
-        with open_lines(path) as file:
+        with open_plain(path) as file:
             while block := file.read(1 << 20):
                 count += block.count(b"\n")
     except OSError:

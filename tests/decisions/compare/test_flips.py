@@ -15,8 +15,8 @@ from decisions.compare import CompareOptions, clusters_of, compare, compare_many
 from decisions.flips import Flips, find_flips
 from decisions.headline import failures
 from records.errors import StorageError
+from records.file_access import open_plain
 from records.run import Runs as OpenRuns
-from records.shards import open_address
 from views.case_files import first_answers
 
 Runs = Any
@@ -124,10 +124,10 @@ def test_a_comparison_reads_each_file_of_scores_once(
 
     def counting(address: Any) -> Any:
         files_read["/".join(Path(address).parts[-3:])] += 1
-        return open_address(address)
+        return open_plain(address)
 
     monkeypatch.setattr(invariants, "_supports_per_chunk", lambda _: None)  # reads their heads
-    monkeypatch.setattr("records.jsonl.open_address", counting)
+    monkeypatch.setattr("records.jsonl.open_plain", counting)
     tables = OpenRuns()
     clusters, _ = clusters_of((base, new), tmp_path / "none.jsonl", "auto", tables)
     comparison = compare(base, new, clusters=clusters, tables=tables)

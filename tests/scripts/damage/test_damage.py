@@ -359,7 +359,7 @@ def test_a_folder_where_a_file_belongs_is_a_sentence(desk: Any, reader: str, nam
     desk.path(name).mkdir()
     done = getattr(desk, reader)()
     assert done.exit_code == 2
-    assert f"{name.rpartition('/')[2]}: is a folder without part-00000.jsonl; name a" in done.stderr
+    assert f"{name.rpartition('/')[2]}: cannot be read (Is a directory)" in done.stderr
 
 
 @pytest.mark.parametrize("reader", ["report", "compare", "export"])

@@ -13,11 +13,11 @@ import orjson
 from formats.shared.item import Notes
 from records.cases import TestCase, canonical, case_from_dict
 from records.errors import StorageError
+from records.file_access import open_plain
 from records.labels import read_labels, unknown_labels
 from records.lines import iter_lines, parse_json
 from records.results import TestResult, result_offsets, tells_retrieved
 from records.runs import results_file
-from records.shards import open_lines
 
 ALWAYS = {"id"}
 
@@ -80,7 +80,7 @@ class Stored:
         """
         decode = msgspec.json.Decoder(TestResult).decode
         problems = self._notes.report
-        file = open_lines(self._results) if self._results else None
+        file = open_plain(self._results) if self._results else None
         asked = 0
         ids: set[str] = set()
         try:
