@@ -17,6 +17,7 @@ from tests.metrics_files import write_metrics
 from tests.score_lines import write_lines
 
 from decisions.alerts import compare_points
+from decisions.baseline import is_worse
 from decisions.compare import CompareOptions, compare
 from decisions.comparison import Comparison
 from decisions.gate import evaluate
@@ -126,7 +127,7 @@ def said_by_compare(comparison: Comparison) -> dict[str, bool]:
 
 
 def said_by_gate(result: Regressions) -> dict[str, bool]:
-    return {row.name: row.worse for row in result.rows if row.p is not None}
+    return {change.name: is_worse(change) for change in result.tested}
 
 
 @pytest.mark.parametrize(

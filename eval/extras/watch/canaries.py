@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from decisions.alerts import AlertRule, make_lines
+from decisions.baseline import is_worse
 from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence, side_of
 from decisions.gate_rules import GateRules
@@ -94,10 +95,10 @@ def _sure(evidence: GateEvidence, names: Collection[str]) -> dict[str, str]:
     if evidence.base is None:
         return {}
     return {
-        row.name: f"{row.name} is worse than in {evidence.base.label}: {row.now:.3f} now, "
-        f"{row.before:.3f} then. Chance does this on at most 1 of 2,000 quiet days."
-        for row in regressions(evidence, names).rows
-        if row.worse and row.p is not None and row.p <= SURE
+        change.name: f"{change.name} is worse than in {evidence.base.label}: {change.new:.3f} now, "
+        f"{change.base:.3f} then. Chance does this on at most 1 of 2,000 quiet days."
+        for change in regressions(evidence, names).tested
+        if is_worse(change) and (change.p_worse or 0.0) <= SURE
     }
 
 

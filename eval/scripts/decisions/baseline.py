@@ -1,73 +1,29 @@
 """The numbers of a run beside those of a baseline: a report of the suite or a metrics.json.
 
-Each metric that both hold under the same definition is set against the other in its own direction.
-Of a primary metric the engine says what its change amounts to (decisions/regressions.py). Others
-are not tested: they are lower or higher than before, which is no verdict. ``max_drop``, where one
-is given, makes any metric a regression that is worse by more.
+Each metric that both hold under the same definition is set against the other in its own direction;
+of a primary metric with the result of the joint test (decisions/regressions.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
+from decisions.change import Change
 from decisions.effects import ALPHA
 from decisions.measures import Measure
 from records.errors import StorageError
 from records.metrics import ComparedSection, read_sections
 from records.runs import METRICS
 
-ChangeVerdict = Literal[
-    "regression",
-    "worse",
-    "better",
-    "mixed",
-    "equal",
-    "no evidence",
-    "too few",
-    "lower",
-    "higher",
-    "same",
-    "not comparable",
-    "not applicable",
-    "no longer measured",
-]
-"""``worse`` to ``too few``: the engine's verdicts on primary metrics. ``lower``, ``higher``: not
-tested. ``not applicable``: in no case any more, and no primary metric."""
-
-FAILING: tuple[ChangeVerdict, ...] = ("regression", "no longer measured")
+FAILING = ("regression", "no longer measured")
+"""Outcomes that fail a suite."""
 
 EPSILON = 1e-6
 
 REMEDY = "give a report of eval_suite.py or a metrics.json, unchanged"
-
-
-class EngineVerdict(NamedTuple):
-    """The engine's verdict on a primary metric. ``p``: that it is no worse, None where that could
-    not be tested. ``verdict``: "" where the baseline's scores are of no case of the run."""
-
-    p: float | None = None
-    verdict: ChangeVerdict | Literal[""] = ""
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineChange:
-    """One metric then and now. ``worse_by`` is above 0 when it got worse; ``p`` is that of a
-    primary metric, None for others; ``reason`` is why a whole section is gone."""
-
-    section: str
-    metric: str
-    before: float | None
-    now: float | None
-    worse_by: float | None
-    p: float | None
-    verdict: ChangeVerdict
-    reason: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +51,13 @@ def compare(
     baseline: Baseline,
     measures: Mapping[tuple[str, str], Measure],
     sections: Iterable[str],
-    tests: Mapping[str, EngineVerdict],
-    max_drop: float | None = None,
+    primary: Mapping[str, Change],
     gone: Mapping[str, str] | None = None,
-) -> list[BaselineChange]:
-    """The change of each metric that the baseline measured, in the given sections.
+) -> list[Change]:
+    """The change of each mean that the baseline measured, in the given sections.
 
-    ``tests``: of each primary metric, by ``section.metric``. ``gone``: why a section has no numbers
-    now.
+    ``primary``: the primary metrics, by ``section.metric``, as the joint test has them. ``gone``:
+    why a section has no numbers now.
     """
     changes = []
     for section in sections:
@@ -111,8 +66,8 @@ def compare(
             if mean is not None:
                 definition = before["definitions"].get(metric) if before else None
                 now = measures.get((section, metric))
-                change = _change(section, metric, mean, definition, now, tests, max_drop)
-                if change.verdict == "no longer measured":
+                change = _change(section, metric, mean, definition, now, primary)
+                if change.verdict == "only in base":
                     change = replace(change, reason=(gone or {}).get(section, ""))
                 changes.append(change)
     return changes
@@ -124,36 +79,49 @@ def _change(
     before: float,
     definition: str | None,
     now: Measure | None,
-    tests: Mapping[str, EngineVerdict],
-    max_drop: float | None,
-) -> BaselineChange:
-    name = f"{section}.{metric}"
+    primary: Mapping[str, Change],
+) -> Change:
+    higher = None if now is None else now.higher_is_better
+    means = Change(section, metric, higher, base_mean=before, verdict="only in base")
     if now is None or now.mean is None:
         nowhere = now is not None and now.not_applicable and not now.failed
-        lost: ChangeVerdict = (
-            "not applicable" if nowhere and name not in tests else "no longer measured"
-        )
-        return BaselineChange(section, metric, before, None, None, None, lost)
+        lost = means.name in primary or not nowhere
+        return means if lost else replace(means, verdict="not applicable")
+    means = replace(means, new_mean=now.mean)
     if now.definition != definition:
-        return BaselineChange(section, metric, before, now.mean, None, None, "not comparable")
-    test = tests.get(name, EngineVerdict())
-    delta = now.mean - before
-    worse_by = -delta if now.higher_is_better else delta
-    verdict = verdict_of(delta, worse_by, test, max_drop)
-    return BaselineChange(section, metric, before, now.mean, worse_by, test.p, verdict)
+        return replace(means, verdict="not comparable")
+    joint = primary.get(means.name, replace(means, verdict="not tested"))
+    return replace(
+        means,
+        delta=now.mean - before,
+        verdict=joint.verdict,
+        p_worse=joint.p_worse,
+        reason=joint.reason,
+    )
 
 
-def verdict_of(
-    delta: float, worse_by: float, test: EngineVerdict, max_drop: float | None = None
-) -> ChangeVerdict:
-    """The verdict on a change."""
-    if max_drop is not None and worse_by > max_drop + EPSILON:
+def is_worse(change: Change) -> bool:
+    """Whether a metric is worse by more than chance, and by more than does not matter."""
+    return change.p_worse is not None and change.p_worse <= ALPHA and change.verdict != "equal"
+
+
+def outcome_of(change: Change, max_drop: float | None = None) -> str:
+    """The outcome of a change in a word.
+
+    A primary metric has the verdict of the joint test, and is a regression by its one-sided p;
+    others are not tested: ``lower`` or ``higher``, which is no verdict. ``max_drop``: any metric
+    that is worse by more is a regression.
+    """
+    if change.delta is None:
+        return "no longer measured" if change.verdict == "only in base" else change.verdict
+    if max_drop is not None and change.worse_by > max_drop + EPSILON:
         return "regression"
-    if test.p is not None and test.p <= ALPHA and test.verdict != "equal":
+    if is_worse(change):
         return "regression"
-    if abs(delta) <= EPSILON:
+    if abs(change.delta) <= EPSILON:
         return "same"
-    return test.verdict or ("higher" if delta > 0 else "lower")
+    untested = "higher" if change.delta > 0 else "lower"
+    return untested if change.verdict == "not tested" else change.verdict
 
 
 def caveats(baseline: Baseline, suite: str, cases: int) -> list[str]:

@@ -45,11 +45,14 @@ ChangeVerdict = Literal[
     "not tested",
     "only in base",
     "only in new",
+    "not comparable",
+    "not applicable",
 ]
 """``mixed``: a ratio whose totals point the other way. ``differs``: there is evidence, but no
 catalogue row says which direction is the good one. ``too few``: clusters. ``no verdict``: most
 cases lost their score in one run. ``not tested``: no case has the metric in both runs, or a number
-of the whole run."""
+of the whole run. Of two means alone ``not comparable``: by another definition; ``not applicable``:
+in no case any more."""
 
 SIGNS: dict[str, str] = {
     "better": "▲",
@@ -134,6 +137,8 @@ class Change:
     """Of a ratio's quantities."""
     t_interval: tuple[float, float] | None = None
     """``interval``, also of two to five clusters and of a metric without a verdict."""
+    reason: str = ""
+    """Why it was not tested or compared, where that is not in the other fields."""
 
     @property
     def name(self) -> str:
@@ -200,7 +205,7 @@ class Change:
     def to_dict(self) -> dict[str, Any]:
         """As JSON data, the coverage of both runs with it."""
         data = asdict(replace(self, spread=None))
-        for name in ("moved", "spread", "ones", "medians", "t_interval"):
+        for name in ("moved", "spread", "ones", "medians", "t_interval", "reason"):
             del data[name]
         return data | {"base_coverage": self.base_coverage, "new_coverage": self.new_coverage}
 
@@ -286,7 +291,7 @@ def measured(
 
 
 def remeasured(change: Change, other: Change) -> Change:
-    """The change with what was measured in other cases."""
+    """The change with the numbers of other cases."""
     return replace(change, **{name: getattr(other, name) for name in _OF_CASES})
 
 

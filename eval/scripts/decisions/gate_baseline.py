@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from math import hypot
 
-from decisions.baseline import EPSILON
+from decisions.baseline import EPSILON, is_worse
 from decisions.case_changes import read_pair
 from decisions.case_rules import read_case_rules
 from decisions.change import Change, range_of
@@ -24,7 +25,7 @@ from decisions.gate_rules import AgainstBase, GateRules
 from decisions.measures import known_metrics
 from decisions.metric_words import points
 from decisions.primary import primary_names
-from decisions.regressions import PAIRED, Regression, Regressions, independent_interval, regressions
+from decisions.regressions import Regressions, regressions
 from ragmetrics import catalogue
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import mcnemar
@@ -65,9 +66,9 @@ def baseline_checks(
     intervals = any(rule.kind in ("margin", "regression") for *_, rule in named)
     sections_used = {section for section, *_ in named}
     result = regressions(evidence, primary, sections_used if intervals else ())
-    sections_used |= {row.name.partition(".")[0] for row in result.rows} | differing.keys()
+    sections_used |= {change.section for change in result.changes} | differing.keys()
     decided = {f"{section}.{metric}" for section, metric, *_ in named} | {*primary}
-    excused = {row.name for row in result.rows if row.excused}
+    excused = {change.name for change in result.changes if change.left_out}
     measured = list(_measured(rules, evidence, base, decided, excused))
     lost = {check.name for check in measured}
     checks = [  # what decides comes first: a lost metric is often only its consequence
@@ -79,14 +80,14 @@ def baseline_checks(
     ]
     for section, metric, glob, rule in named:
         line = rules.lines.get((GATES, "baseline", glob))
-        checks.append(_metric(evidence, section, metric, rule, result.effects, line))
+        checks.append(_metric(evidence, section, metric, rule, result, line))
     checks += [*_run_numbers(rules, evidence, base), *_unused(rules, evidence, base)]
     return checks, result
 
 
 def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     """The compared runs, and the smallest fall that the gate would have caught."""
-    base, tested = evidence.base, [row for row in result.rows if row.p is not None]
+    base, tested = evidence.base, result.tested
     if base is None or not tested:
         return list(result.says[:1])
     most = max(tested, key=lambda row: row.n)
@@ -96,7 +97,7 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     if shares:
         text += f" The gate only checks for drops; it can detect one of {points(max(shares))}."
     lines = [*result.says[:1], text]
-    if any(row.worse for row in tested) and result.headline not in ("WORSE", "MIXED"):
+    if any(map(is_worse, tested)) and result.headline not in ("WORSE", "MIXED"):
         lines.append(
             "The gate only checks for drops, so it detects smaller ones than the comparison, which "
             "also looks for rises."
@@ -112,7 +113,7 @@ def broken_cases(evidence: GateEvidence, result: Regressions) -> tuple[str, list
     """Why a gate that passes says little, and a line of its table: more cases broke than were
     fixed, by more than chance if each counted alone, and no primary metric is proven worse."""
     base, new = evidence.base, evidence.new
-    tested = [row for row in result.rows if row.p is not None and row.method == PAIRED]
+    tested = result.tested
     before = (base.folder or base.source) if base else None
     if before is None or new.folder is None or not max((r.n for r in tested), default=0) > 0:
         return "", []
@@ -153,17 +154,16 @@ def primary_tested(
 def _primary(rules: GateRules, result: Regressions) -> Iterator[Check]:
     """A check for each primary metric that both runs have; what could not be tested fails, unless
     the rules allow it."""
-    for row in result.rows:
-        section, _, metric = row.name.partition(".")
-        numbers = (row.now, row.before, row.delta, row.interval, row.method, row.n)
-        check = Check(WORSE, section, metric, "passed", "no worse", *numbers)
-        if row.p is None:
-            allowed_row = rules.allow_untested or row.excused
-            status: Status = "skipped" if allowed_row else "failed"
-            remedy = "" if allowed_row else f"; {UNTESTED_REMEDY}"
-            check = replace(check, status=status, reason=row.reason + remedy)
-        elif row.worse:
-            check = replace(check, status="failed", reason=_why_worse(row, result))
+    for change in result.changes:
+        check = _of_change(change)
+        if change.reason:
+            allowed_change = rules.allow_untested or change.left_out
+            status: Status = "skipped" if allowed_change else "failed"
+            remedy = f"; {UNTESTED_REMEDY}" if result.comparison else f", or {_ALLOW}"
+            remedy = "" if allowed_change else remedy
+            check = replace(check, status=status, reason=change.reason + remedy)
+        elif is_worse(change):
+            check = replace(check, status="failed", reason=_why_worse(change, result))
         yield check
     for name in result.lost:
         section, _, metric = name.partition(".")
@@ -188,13 +188,27 @@ def _primary(rules: GateRules, result: Regressions) -> Iterator[Check]:
         yield Check("baseline", "run", name, "skipped", "no worse", reason=reason)
 
 
-def _why_worse(row: Regression, result: Regressions) -> str:
-    moved = f"{from_to(row.before, row.now)}: worse by {number(abs(row.delta or 0.0))}"
-    tested = counted(len(result.rows), "primary metric")
-    together = f"one-sided {p_words(row.p or 0.0)}, corrected for {tested}"
-    cases = result.cases or counted(row.n, "case")
-    few = f"; n = {row.n}: unreliable" if row.n < UNRELIABLE_BELOW else ""
-    return f"{moved} ({row.method}, {cases}, {together}{few})"
+PAIRED = "paired cases, joint test"
+
+
+def _of_change(change: Change) -> Check:
+    """A primary metric as a line of the table: both means, over the cases that are compared where
+    these decide."""
+    now, before, delta, n = change.new, change.base, change.delta, change.n
+    if change.verdict == "no verdict" or not n:
+        now, before, delta = change.new_mean, change.base_mean, None
+        n = change.coverage.both if change.coverage else 0
+    numbers = (now, before, delta, change.interval, PAIRED, n)
+    return Check(WORSE, change.section, change.metric, "passed", "no worse", *numbers)
+
+
+def _why_worse(change: Change, result: Regressions) -> str:
+    moved = f"{from_to(change.base, change.new)}: worse by {number(abs(change.delta or 0.0))}"
+    tested = counted(len(result.changes), "primary metric")
+    together = f"one-sided {p_words(change.p_worse or 0.0)}, corrected for {tested}"
+    cases = result.cases or counted(change.n, "case")
+    few = f"; n = {change.n}: unreliable" if change.n < UNRELIABLE_BELOW else ""
+    return f"{moved} ({PAIRED}, {cases}, {together}{few})"
 
 
 def _cases(rules: GateRules, evidence: GateEvidence) -> Check:
@@ -309,7 +323,7 @@ def _metric(
     section: str,
     metric: str,
     rule: AgainstBase,
-    effects: Mapping[str, Change],
+    result: Regressions,
     line: int | None,
 ) -> Check:
     """One metric under one rule. What cannot be compared fails."""
@@ -327,37 +341,47 @@ def _metric(
     if row is None:
         change_text = "no catalogue row says which direction is the good one; give its --plugin"
         return replace(check, rule="measured", reason=change_text)
-    effect = effects.get(f"{section}.{metric}")
-    change = _change(base, new, section, metric, effect, row.higher_is_better, rule)
-    reason = _explain(rule, change)
-    tested = (change.delta, change.interval, change.method, change.n, reason)
+    change, basis = _moved(base, new, section, metric, result, row.higher_is_better, rule)
+    reason = _explain(rule, change, basis or "")
+    compared = (change.delta, change.interval, basis, change.n, reason)
     status: Status = "failed" if reason else "passed"
-    return Check(rule.kind, section, metric, status, str(rule), now, old, *tested, line=line)
+    return Check(rule.kind, section, metric, status, str(rule), now, old, *compared, line=line)
 
 
-def _change(
+def _moved(
     base: RunNumbers,
     new: RunNumbers,
     section: str,
     metric: str,
-    effect: Change | None,
+    result: Regressions,
     higher: bool,
     rule: AgainstBase,
-) -> MetricChange:
+) -> tuple[Change, str | None]:
     """The means as they are reported; for intervals the paired cases where both runs have them.
 
-    Where no case changed there is no loss to rule out.
+    With them the basis of the interval, in words. Where no case changed there is no loss to rule
+    out.
     """
     old, now = base.part(section, "mean", metric), new.part(section, "mean", metric)
-    n, sign = min(side.counts(section, metric)[0] for side in (base, new)), 1.0 if higher else -1.0
+    n = min(side.counts(section, metric)[0] for side in (base, new))
+    means = {"base_mean": old, "new_mean": now, "delta": now - old, "n": n}
+    change = Change(section, metric, higher, **means)
     if rule.kind == "drop":
-        return MetricChange(old, now, now - old, None, None, n, sign)
-    if effect is not None and effect.delta is not None and effect.t_interval is not None:
-        delta = effect.delta
-        interval = effect.t_interval if effect.rose or effect.fell else (0.0, 0.0)
-        return MetricChange(old, now, delta, interval, "paired cases", effect.n, sign)
-    interval_of_means = independent_interval(base, new, section, metric)
-    return MetricChange(old, now, now - old, interval_of_means, "independent intervals", n, sign)
+        return change, None
+    paired = result.paired(change.name)
+    if paired is not None and paired.t_interval is not None:
+        interval = paired.t_interval if paired.rose or paired.fell else (0.0, 0.0)
+        return replace(change, delta=paired.delta, interval=interval, n=paired.n), "paired cases"
+    return replace(change, interval=_of_means(base, new, change)), "independent intervals"
+
+
+def _of_means(base: RunNumbers, new: RunNumbers, change: Change) -> tuple[float, float] | None:
+    """The 95 % interval of a difference of two independent means; None when one has no interval."""
+    intervals = [side.part(change.section, "ci95", change.metric) for side in (base, new)]
+    if change.delta is None or not all(intervals):
+        return None
+    half = hypot(*((high - low) / 2 for low, high in intervals))
+    return change.delta - half, change.delta + half
 
 
 def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
@@ -372,7 +396,8 @@ def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> 
             reason = f"{'the baseline' if old is None else 'the run'} does not report it"
             yield Check.of("measured", "run", name, str(rule), reason, **numbers)
             continue
-        reason = _explain(rule, MetricChange(old, now, now - old, None, None, 0, -1.0))
+        change = Change("run", name, False, base_mean=old, new_mean=now, delta=now - old)
+        reason = _explain(rule, change)
         yield Check.of(rule.kind, "run", name, str(rule), reason, delta=now - old, **numbers)
 
 
@@ -394,55 +419,28 @@ def _unused(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Itera
         yield check
 
 
-@dataclass(frozen=True, slots=True)
-class MetricChange:
-    """How a metric moved. ``worse_by`` and ``at_worst`` are above 0 for the bad direction."""
-
-    old: float
-    now: float
-    delta: float
-    interval: tuple[float, float] | None
-    method: str | None
-    n: int
-    sign: float
-
-    @property
-    def worse_by(self) -> float:
-        return -self.sign * self.delta
-
-    @property
-    def at_worst(self) -> float | None:
-        if self.interval is None:
-            return None
-        return -self.interval[0] if self.sign > 0 else self.interval[1]
-
-    @property
-    def at_best(self) -> float | None:
-        if self.interval is None:
-            return None
-        return -self.interval[1] if self.sign > 0 else self.interval[0]
-
-
-def _explain(rule: AgainstBase, change: MetricChange) -> str:
-    """Why a rule is broken; "" when it is kept."""
-    moved = from_to(change.old, change.now)
+def _explain(rule: AgainstBase, change: Change, basis: str = "") -> str:
+    """Why a rule is broken; "" when it is kept. ``basis``: of the interval, in words."""
+    moved = from_to(change.base_mean, change.new_mean)
+    old = abs(change.base_mean or 0.0)
     if rule.kind == "drop":
-        allowed = rule.size * abs(change.old) if rule.relative else rule.size
+        allowed = rule.size * old if rule.relative else rule.size
         if change.worse_by <= allowed + EPSILON:
             return ""
         share = ""
-        if rule.relative and abs(change.old) > EPSILON:
-            share = f", {fine_percent(change.worse_by / abs(change.old))}"
+        if rule.relative and old > EPSILON:
+            share = f", {fine_percent(change.worse_by / old)}"
         return (
             f"{moved}: worse by {number(change.worse_by)}{share}, at most {_size(rule)} is allowed"
         )
-    if rule.kind == "regression" and abs(change.delta) <= EPSILON:
+    if rule.kind == "regression" and abs(change.delta or 0.0) <= EPSILON:
         return ""
-    worst, best = change.at_worst, change.at_best
-    if worst is None or best is None:
+    if change.interval is None:
         return f"{moved}: has no interval, so chance cannot be ruled out; write a drop rule for it"
+    low, high = change.interval
+    worst, best = (high, low) if change.higher_is_better is False else (-low, -high)
     few = f" (n = {change.n}: unreliable)" if change.n < UNRELIABLE_BELOW else ""
-    basis = f"{change.method}, n = {change.n}"
+    basis = f"{basis}, n = {change.n}"
     if rule.kind == "regression":
         if best <= EPSILON:
             return ""

@@ -48,7 +48,7 @@ FIXED_NOTE = (
 )
 """The limit of verdicts on fixed documents."""
 
-MOST_CASES = 2000
+MOST_CASES = 5_000
 """Cases up to which metrics.json contains the primary scores of every case."""
 
 

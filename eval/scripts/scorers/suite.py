@@ -19,18 +19,15 @@ import orjson
 
 from decisions.baseline import (
     Baseline,
-    BaselineChange,
-    EngineVerdict,
     caveats,
     compare,
     read_baseline,
-    verdict_of,
 )
 from decisions.case_changes import changes_of, read_pair
 from decisions.case_lines import update_case_lines
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Ruling, read_verdicts
-from decisions.change import direction
+from decisions.change import change_of
 from decisions.diagnosis import diagnose
 from decisions.gate import check_names, evaluate
 from decisions.gate_baseline import comparable
@@ -38,7 +35,7 @@ from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of, l
 from decisions.gate_rules import GateRules, read_rules
 from decisions.measures import measures
 from decisions.primary import primary_names
-from decisions.regressions import Regression, regressions
+from decisions.regressions import regressions
 from decisions.slices import Embed, common_slices
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
@@ -362,13 +359,17 @@ def _compare(
     gone |= {o.name: "" if o.status == "scored" else o.reason for o in report.outcomes}
     names = [n for n in primary_names(evidence.targets) if n.partition(".")[0] in compared]
     result = regressions(evidence, names)
-    judged = [row for row in result.rows if not row.excused]
-    tests = {row.name: EngineVerdict(row.p, row.verdict) for row in judged}
-    tests |= dict.fromkeys(result.lost, EngineVerdict())
-    report.baseline = str(plan.baseline)
-    changes = compare(baseline, report.measures, compared, tests, plan.max_drop, gone)
-    told = {f"{change.section}.{change.metric}" for change in changes}
-    changes += [_of_row(row, plan.max_drop) for row in result.rows if row.name not in told]
+    primary = {name: change_of(name, primary=True) for name in result.lost}
+    primary |= {change.name: change for change in result.changes if not change.left_out}
+    report.baseline, report.max_drop = str(plan.baseline), plan.max_drop
+    changes = compare(baseline, report.measures, compared, primary, gone)
+    listed = {change.name for change in changes}
+    # A baseline, such as an older one, may have scores of a metric and no mean.
+    changes += [
+        replace(change, base_mean=change.base, new_mean=change.new)
+        for change in result.changes
+        if change.name not in listed
+    ]
     report.changes, report.no_verdict = changes, result.no_verdict
     report.headline, report.says = result.headline, result.says
     report.caveats = [
@@ -377,15 +378,6 @@ def _compare(
     ]
     both = set(scored) & set(baseline.sections) & set(report.sections())
     report.unlike = comparable(evidence, both).reason
-
-
-def _of_row(row: Regression, max_drop: float | None) -> BaselineChange:
-    """A primary metric of which the baseline has scores and no mean, such as an older one's."""
-    section, _, metric = row.name.partition(".")
-    delta = row.delta or 0.0
-    worse_by = delta if direction(row.name) is False else -delta
-    verdict = verdict_of(delta, worse_by, EngineVerdict(row.p, row.verdict), max_drop)
-    return BaselineChange(section, metric, row.before, row.now, worse_by, row.p, verdict)
 
 
 def _compared(

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decisions.baseline import FAILING, BaselineChange
+from decisions.baseline import FAILING, outcome_of
 from decisions.case_changes import CaseChanges
+from decisions.change import Change
 from decisions.diagnosis import DiagnosisFinding
 from decisions.measures import Measure, targets_met, targets_text
 from decisions.primary import primary_names
@@ -55,7 +56,8 @@ class SuiteReport:
     findings: Sequence[DiagnosisFinding]
     header: Mapping[str, Any]
     left_out: str = ""
-    changes: Sequence[BaselineChange] | None = None
+    changes: Sequence[Change] | None = None
+    max_drop: float | None = None
     caveats: Sequence[str] = ()
     unlike: str = ""
     no_verdict: str = ""
@@ -74,8 +76,12 @@ class SuiteReport:
     """The primary scores of every case, as in metrics.json."""
 
     @property
-    def regressions(self) -> list[BaselineChange]:
-        return [change for change in self.changes or () if change.verdict in FAILING]
+    def regressions(self) -> list[Change]:
+        return [change for change in self.changes or () if self.outcome(change) in FAILING]
+
+    def outcome(self, change: Change) -> str:
+        """A change since the baseline in a word."""
+        return outcome_of(change, self.max_drop)
 
     @property
     def passed(self) -> bool:
@@ -136,7 +142,7 @@ class SuiteReport:
             "not_comparable": self.unlike or None,
             "changes": None
             if self.changes is None
-            else [change.to_dict() for change in self.changes],
+            else [_change_data(change, self.outcome(change)) for change in self.changes],
             "gates_missed": [
                 check.to_dict() | {"mean": check.value, "target": check.must}
                 for check in self.gates
@@ -160,22 +166,36 @@ def _rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[
     ]
 
 
-def _change_text(change: BaselineChange) -> str:
+def _change_data(change: Change, outcome: str) -> dict[str, Any]:
+    """A change since the baseline as JSON data."""
+    return {
+        "section": change.section,
+        "metric": change.metric,
+        "before": change.base_mean,
+        "now": change.new_mean,
+        "worse_by": None if change.delta is None else change.worse_by,
+        "p": change.p_worse,
+        "verdict": outcome,
+        "reason": change.reason,
+    }
+
+
+def _change_text(change: Change, outcome: str) -> str:
     """A change in words."""
-    if change.verdict == "no longer measured":
+    before, now = change.base_mean, change.new_mean
+    if outcome == "no longer measured":
         why = f" ({change.reason.removesuffix('.')})" if change.reason else ""
-        return f"was {number(change.before)}, is no longer measured{why}"
-    if change.verdict == "not applicable":
-        return f"was {number(change.before)}, applies to no case now"
-    if change.verdict == "not comparable":
+        return f"was {number(before)}, is no longer measured{why}"
+    if outcome == "not applicable":
+        return f"was {number(before)}, applies to no case now"
+    if outcome == "not comparable":
         return "was measured with another definition"
-    chance = "" if change.p is None else f", {p_words(change.p)}"
-    delta = (change.now or 0.0) - (change.before or 0.0)
-    way = "higher" if delta > 0 else "lower"
-    if change.verdict in ("regression", "worse", "better"):
-        way = change.verdict.replace("regression", "worse")
-    size = signed(abs(delta)).lstrip("+")
-    return f"{from_to(change.before, change.now)} ({way} by {size}{chance})"
+    chance = "" if change.p_worse is None else f", {p_words(change.p_worse)}"
+    way = "higher" if (change.delta or 0.0) > 0 else "lower"
+    if outcome in ("regression", "worse", "better"):
+        way = outcome.replace("regression", "worse")
+    size = signed(abs(change.delta or 0.0)).lstrip("+")
+    return f"{from_to(before, now)} ({way} by {size}{chance})"
 
 
 def _case_sentences(report: SuiteReport) -> list[str]:
@@ -325,12 +345,13 @@ def _changes(report: SuiteReport, every: bool) -> Iterator[Block]:
         yield Prose(f"not comparable: {report.unlike}", "bad")
     yield from (Prose(note, "doubt") for note in report.caveats)
     for change in report.changes:
-        failing = change in report.regressions
-        fell = change.verdict != "same" and (change.worse_by or 0.0) > 0  # by evidence or not
-        if failing or change.verdict == "not comparable" or (every and fell):
-            text = f"{change.verdict}: {change.section} {change.metric} {_change_text(change)}"
+        outcome = report.outcome(change)
+        failing = outcome in FAILING
+        fell = outcome != "same" and change.worse_by > 0  # by evidence or not
+        if failing or outcome == "not comparable" or (every and fell):
+            text = f"{outcome}: {change.section} {change.metric} {_change_text(change, outcome)}"
             yield Prose(text, "bad" if failing else None)
-    counts = Counter(change.verdict for change in report.changes)
+    counts = Counter(map(report.outcome, report.changes))
     yield Prose(
         f"{counted(len(report.changes), 'metric')} compared: "
         f"{counted(len(report.regressions), 'regression')}; not tested: "

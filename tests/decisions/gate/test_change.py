@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.gate_baseline import MetricChange, _explain
+from decisions.change import Change
+from decisions.gate_baseline import _explain
 from decisions.gate_rules import AgainstBase
 
 MARGIN = AgainstBase("margin", 0.05)
@@ -15,9 +18,9 @@ REGRESSION = AgainstBase("regression")
 
 def change(
     old: float, now: float, interval: tuple[float, float] | None = None, *, higher: bool = True
-) -> MetricChange:
-    sign = 1.0 if higher else -1.0
-    return MetricChange(old, now, now - old, interval, "paired cases", 50, sign)
+) -> Change:
+    means = Change("retrieval", "mrr", higher, base_mean=old, new_mean=now, n=50)
+    return replace(means, delta=now - old, interval=interval)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,6 @@ def test_no_rule_fails_what_got_better(old: float, now: float, higher: bool, hal
         old, now = now, old
     delta = now - old
     sure = (min(delta, 0.0), max(delta, 0.0))
-    one = MetricChange(old, now, delta, sure, "paired cases", 50, 1.0 if higher else -1.0)
+    one = change(old, now, sure, higher=higher)
     for rule in (AgainstBase("drop", 0.0), AgainstBase("drop", 0.1, True), MARGIN, REGRESSION):
         assert _explain(rule, one) == ""
