@@ -148,7 +148,7 @@ def test_a_baseline_without_scores_of_its_cases_is_not_tested_and_says_what_to_g
     committed.write_text(json.dumps(old))
     reason = failures(runs.gate(baseline=committed))["retrieval.recall@5"]
     assert reason == (
-        "no verdict: base has no scores of its cases in metrics.json (more than 5,000 cases, or an "
+        "no verdict: run has no scores of its cases in metrics.json (more than 5,000 cases, or an "
         "older version), so they cannot be paired; score it again or give its run folder with "
         'scores/, or write untested = "allow" under [gates] of the rules file'
     )
