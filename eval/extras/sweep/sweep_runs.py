@@ -94,7 +94,8 @@ def main(grid: Path, run_id: str | None, **values: Any) -> None:
     from clients.run_plan import RunOptions
     from extras.sweep.grid import read_grid
     from extras.sweep.page import sweep_page
-    from extras.sweep.running import SweepOptions, SweepRun
+    from extras.sweep.running import SweepRun
+    from extras.sweep.setting_run import SweepOptions
     from records.settings import from_pairs
     from terminal.page import print_page
 
