@@ -1,4 +1,4 @@
-"""From rows to means: three states, slices, repeats, and folding in any portions."""
+"""From rows to means: three states, slices, repeats, and sums that no order changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats import tally as t
-from ragmetrics.stats.intervals import effective_wilson
+from ragmetrics.stats.intervals import ALONE, effective_wilson
 
 METRICS = (
     Metric("share", "made", "any share", "nothing", "this test"),
@@ -29,7 +29,7 @@ def summary(
 ) -> dict[str, Any]:
     values = [values for values, _ in rows]
     slices = [slices for _, slices in rows]
-    return t.summary(metrics, values, range(len(rows)), slices, clusters or [t.ALONE] * len(rows))
+    return t.summary(metrics, values, range(len(rows)), slices, clusters or [ALONE] * len(rows))
 
 
 def test_three_states_by_hand() -> None:
@@ -117,7 +117,7 @@ def test_equal_rows_may_be_one(rows: Rows) -> None:
     distinct = list(dict.fromkeys(values for values, _ in rows))
     places = [distinct.index(values) for values, _ in rows]
     slices = [slices for _, slices in rows]
-    assert summary(rows) == t.summary(METRICS, distinct, places, slices, [t.ALONE] * len(rows))
+    assert summary(rows) == t.summary(METRICS, distinct, places, slices, [ALONE] * len(rows))
 
 
 BOUNDLESS = (replace(METRICS[0], low=None, high=None), METRICS[1])

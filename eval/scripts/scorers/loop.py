@@ -9,7 +9,7 @@ import signal
 import threading
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import compress, groupby
 from operator import attrgetter
@@ -60,7 +60,6 @@ from records.scores import (
 from scorers.contract import (
     NOTHING,
     Aggregator,
-    BlockScorer,
     Earlier,
     FailureScorer,
     ScoreOutcome,
@@ -261,9 +260,7 @@ def _way_of(scorer: Scorer, *, unmapped: bool) -> _ScoreAll:
     """Scores a block of answers. ``unmapped``: no passages were ever read from an answer, so that
     an empty list says nothing."""
     way: _ScoreAll = partial(_one_by_one, scorer)
-    if isinstance(scorer, BlockScorer):
-        way = scorer.score_all
-    elif isinstance(scorer, TurnScorer):
+    if isinstance(scorer, TurnScorer):
         way = _TurnByTurn(scorer)
     if unmapped:
         way = partial(_without_lists, way)
@@ -344,11 +341,18 @@ class _CaseScores:
         self.row_of_case, self.clusters = array("i"), array("q")
         self.slices: list[Slices] = []
 
-    def add(self, case: TestCase, number: int, row: ScoreRow, cluster: str | None) -> None:
-        """Count a case with the number of its row."""
-        self.row_of_case.append(number)
-        self.clusters.append(passing_number(cluster))
-        self.slices.append(slices_of(facets_of(case)) + row.slices)
+    def add(
+        self,
+        cases: Iterable[TestCase],
+        numbers: Iterable[int],
+        rows: Iterable[ScoreRow],
+        clusters: Iterable[str | None],
+    ) -> None:
+        """Count cases; ``numbers``: those of their rows."""
+        self.row_of_case.extend(numbers)
+        self.clusters.extend(map(passing_number, clusters))
+        slices = map(slices_of, map(facets_of, cases))
+        self.slices += [own + row.slices for own, row in zip(slices, rows, strict=True)]
 
     def summary(self, metrics: Sequence[Metric]) -> dict[str, Any]:
         """Means, intervals and counts, of all cases and by slice."""
@@ -391,14 +395,11 @@ class _ScoreLineEncoder:
             self._head,
         )
         self._head = b""
-        rows = zip(cases, numbers, outcomes, clusters, strict=True)
-        for _, group in groupby(rows, key=lambda row: row[0].id):
-            case, number, (row, _), cluster = next(group)
-            if repeats := [outcome[0] for _, _, outcome, _ in group]:
-                values = average([row.values, *(repeat.values for repeat in repeats)])
-                row = msgspec.structs.replace(row, values=values)
-                number = self._number(row)
-            self._scores.add(case, number, row, cluster)
+        rows = [row for row, _ in outcomes]
+        if len(set(map(_CASE_ID, cases))) < len(cases):
+            cases, rows, clusters = _averages(cases, rows, clusters)
+            numbers = list(map(self._number, rows))
+        self._scores.add(cases, numbers, rows, clusters)
         return text
 
     def _number(self, row: ScoreRow) -> int:
@@ -408,6 +409,26 @@ class _ScoreLineEncoder:
             number = rows[row] = len(rows)
             self._texts.append(_encode(row, self._names, self._usual))
         return number
+
+
+def _averages(
+    cases: Sequence[TestCase],
+    rows: Sequence[ScoreRow],
+    clusters: Sequence[str | None],
+) -> tuple[list[TestCase], list[ScoreRow], list[str | None]]:
+    """Each case once, with its cluster and the mean of its repeats."""
+    once, means, labels = [], [], []
+    triples = zip(cases, rows, clusters, strict=True)
+    for _, group in groupby(triples, key=lambda triple: triple[0].id):
+        repeats = list(group)
+        case, row, cluster = repeats[0]
+        if len(repeats) > 1:
+            values = average([repeat.values for _, repeat, _ in repeats])
+            row = msgspec.structs.replace(row, values=values)
+        once.append(case)
+        means.append(row)
+        labels.append(cluster)
+    return once, means, labels
 
 
 class _WithoutAnswer:

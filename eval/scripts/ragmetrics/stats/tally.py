@@ -149,13 +149,16 @@ class _Members(NamedTuple):
 
     @classmethod
     def of(cls, slices_of_case: Sequence[Slices], clusters: Ints) -> _Members:
-        cases_of: dict[Slice, list[int]] = {_WHOLE: list(range(len(clusters)))}
-        for case, slices in enumerate(slices_of_case):
-            for part in dict.fromkeys(slices):
-                cases_of.setdefault(part, []).append(case)
-        names = sorted(cases_of)
-        groups = np.repeat(np.arange(len(names)), [len(cases_of[name]) for name in names])
-        cases = np.concatenate([np.array(cases_of[name], int) for name in names])
+        known: dict[Slices, int] = {}
+        combination = np.array([known.setdefault(each, len(known)) for each in slices_of_case], int)
+        combinations_of: dict[Slice, list[int]] = {_WHOLE: []}
+        for slices, number in known.items():
+            for part in dict.fromkeys((_WHOLE, *slices)):
+                combinations_of.setdefault(part, []).append(number)
+        names = sorted(combinations_of)
+        lists = [np.flatnonzero(np.isin(combination, combinations_of[name])) for name in names]
+        groups = np.repeat(np.arange(len(names)), list(map(len, lists)))
+        cases = np.concatenate(lists)
         own = np.where(np.isin(clusters, shared_clusters(clusters)), clusters, ALONE)[cases]
         order = np.lexsort((own, groups))
         return cls(names, groups[order], cases[order], own[order])
