@@ -30,7 +30,7 @@ import numpy as np
 from decisions.engine import joint_p
 from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence, RunNumbers
-from decisions.gate_rules import AgainstBase, GateRules
+from decisions.gate_rules import AgainstBase, GateRule, GateRules
 from decisions.primary import primary_names, read_primary
 from ragmetrics import catalogue
 from ragmetrics.stats.significance import holm
@@ -178,7 +178,8 @@ def file_rules(names: Sequence[str], rule: AgainstBase, coverage: float | None) 
     """A gates file with one rule for every primary metric, and nothing built in for them."""
     none = dict.fromkeys(names, AgainstBase("none"))
     own = dict.fromkeys(filter(known, names), rule)
-    return GateRules(None, baseline=none | own, coverage_drop=coverage)
+    every = [GateRule("baseline", name, must) for name, must in (none | own).items()]
+    return GateRules(None, every, coverage_drop=coverage)
 
 
 def by_gate(rules: GateRules, base: RunNumbers, new: RunNumbers, targets: Path) -> bool:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from decisions.gate_baseline import baseline_checks, broken_cases, gate_sentences
 from decisions.gate_checks import (
     GateEvidence,
     complete,
-    every_metric,
     failed_calls,
     finished,
     floors,
     folded,
     judged_by,
     limits,
+    metrics_of,
     must_pass,
     nothing,
     shares,
@@ -151,7 +150,8 @@ def _of_this_set(rules: GateRules, evidence: GateEvidence) -> tuple[GateRules, l
 
 def _skipped(rules: GateRules) -> Check:
     """The rules on a baseline when none was given; a failure where the file demands one."""
-    must = f"no worse, {counted(len(rules.baseline), 'rule')}" if rules.baseline else "no worse"
+    own = len(rules.on("baseline"))
+    must = f"no worse, {counted(own, 'rule')}" if own else "no worse"
     reason = "no --baseline was given, so this rule was not checked"
     status: Any = "failed" if rules.require_baseline else "skipped"
     line = rules.lines.get((GATES, "baseline"))
@@ -167,29 +167,23 @@ def calibrated(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     A calibration is looked for in the run folder, then in the files that the rules name; the first
     of the same judge, prompt and parameters counts. Raises StorageError for a file that is none.
     """
-    if not rules.calibration:
+    named = rules.on("calibration")
+    if not named:
         return
     calibrations = [
         *stored_calibrations(evidence.new.folder),
         *map(calibration.read, rules.calibrations),
     ]
-    for glob, rule in rules.calibration.items():
-        line = rules.lines.get((GATES, RULE, glob))
-        names = [
-            (section, metric)
-            for section, metric in every_metric(evidence.new)
-            if calls_behind(section, metric) and fnmatchcase(f"{section}.{metric}", glob)
-        ]
+    for rule in named:
+        names = [name for name in metrics_of(rule, evidence.new) if calls_behind(*name)]
         if not names:
-            yield nothing(RULE, glob, rule, line)
+            yield nothing(rule)
+        assert isinstance(rule.must, Calibrated)
         checks = [
-            replace(
-                _check(section, metric, rule, judged_by(evidence.new, section), calibrations),
-                line=line,
-            )
-            for section, metric in names
+            _check(*name, rule.must, judged_by(evidence.new, name[0]), calibrations)
+            for name in names
         ]
-        yield from folded(checks, glob)
+        yield from folded([replace(check, line=rule.line) for check in checks], rule.name)
 
 
 def _check(

@@ -21,7 +21,7 @@ from decisions.gate_checks import (
     unlabelled,
     unlike,
 )
-from decisions.gate_rules import AgainstBase, GateRules
+from decisions.gate_rules import AgainstBase, GateRule, GateRules
 from decisions.measures import known_metrics
 from decisions.metric_words import points
 from decisions.primary import primary_names
@@ -54,16 +54,15 @@ def baseline_checks(
     base = replace(base, sections=compared)
     evidence = replace(evidence, base=base)
     named = [
-        (section, metric, glob, rule)
+        (section, metric, rule)
         for section, metric in base.metrics()
-        if (match := rules.of_baseline(f"{section}.{metric}")) and match[1].kind != "none"
-        for glob, rule in [match]
+        if (rule := rules.of_baseline(f"{section}.{metric}")) and rule.fall.kind != "none"
     ]
     primary = primary_tested(rules, evidence, sections)
     looked_at = {section for section, *_ in named} | {name.partition(".")[0] for name in primary}
     differing = left_out_of(evidence, looked_at & compared.keys())
     named = [row for row in named if row[0] not in differing]
-    intervals = any(rule.kind in ("margin", "regression") for *_, rule in named)
+    intervals = any(rule.fall.kind in ("margin", "regression") for *_, rule in named)
     sections_used = {section for section, *_ in named}
     result = regressions(evidence, primary, sections_used if intervals else ())
     sections_used |= {change.section for change in result.changes} | differing.keys()
@@ -78,9 +77,7 @@ def baseline_checks(
         comparable(evidence, sections_used),
         *_coverage(rules, evidence, base, [(section, metric) for section, metric, *_ in named]),
     ]
-    for section, metric, glob, rule in named:
-        line = rules.lines.get((GATES, "baseline", glob))
-        checks.append(_metric(evidence, section, metric, rule, result, line))
+    checks += [_metric(evidence, section, metric, rule, result) for section, metric, rule in named]
     checks += [*_run_numbers(rules, evidence, base), *_unused(rules, evidence, base)]
     return checks, result
 
@@ -253,7 +250,7 @@ def _measured(
             script = row.script if row else "eval_suite.py"
             reason = f"the run has no such section; score it with {script}, as the baseline was"
             yield Check("measured", name, "*", "failed", "measured as before", reason=reason)
-    floors = {f"{section}.{metric}" for section, table in rules.floors.items() for metric in table}
+    floors = {rule.name for rule in rules.on("floor")}
     for section, metric in base.metrics():
         if section not in new.sections or new.part(section, "mean", metric) is not None:
             continue
@@ -297,7 +294,7 @@ def _coverage(
     """How far the share of scored cases may fall, where the file says so, for metrics of a rule."""
     if rules.coverage_drop is None:
         return
-    floors = [(section, metric) for section, table in rules.floors.items() for metric in table]
+    floors = [(rule.section, rule.name.partition(".")[2]) for rule in rules.on("floor")]
     line = rules.lines.get((GATES, "coverage_drop"))
     fallen = looked_at = 0
     for section, metric in dict.fromkeys([*named, *floors]):
@@ -322,15 +319,15 @@ def _metric(
     evidence: GateEvidence,
     section: str,
     metric: str,
-    rule: AgainstBase,
+    rule: GateRule,
     result: Regressions,
-    line: int | None,
 ) -> Check:
     """One metric under one rule. What cannot be compared fails."""
     new, base = evidence.new, evidence.base
     assert base is not None
     old, now = base.part(section, "mean", metric), new.part(section, "mean", metric)
-    check = Check(rule.kind, section, metric, "failed", str(rule), now, old, line=line)
+    fall, must = rule.fall, str(rule.must)
+    check = Check(fall.kind, section, metric, "failed", must, now, old, line=rule.line)
     if now is None:
         return replace(check, rule="measured", reason=f"was {number(old)}, is not measured")
     definitions = [side.part(section, "definitions", metric) for side in (base, new)]
@@ -341,11 +338,11 @@ def _metric(
     if row is None:
         change_text = "no catalogue row says which direction is the good one; give its --plugin"
         return replace(check, rule="measured", reason=change_text)
-    change, basis = _moved(base, new, section, metric, result, row.higher_is_better, rule)
-    reason = _explain(rule, change, basis or "")
+    change, basis = _moved(base, new, section, metric, result, row.higher_is_better, fall)
+    reason = _explain(fall, change, basis or "")
     compared = (change.delta, change.interval, basis, change.n, reason)
     status: Status = "failed" if reason else "passed"
-    return Check(rule.kind, section, metric, status, str(rule), now, old, *compared, line=line)
+    return Check(fall.kind, section, metric, status, must, now, old, *compared, line=rule.line)
 
 
 def _moved(
@@ -386,37 +383,34 @@ def _of_means(base: RunNumbers, new: RunNumbers, change: Change) -> tuple[float,
 
 def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
     """Cost, tokens and times against those of the baseline; all are better when low."""
-    for glob, rule in rules.baseline.items():
-        if not glob.startswith("run.") or rule.kind == "none":
+    for rule in rules.on("baseline"):
+        if rule.section != "run" or rule.fall.kind == "none":
             continue
-        name, line = glob.removeprefix("run."), rules.lines.get((GATES, "baseline", glob))
+        name, must = rule.name.removeprefix("run."), str(rule.must)
         old, now = run_number(base, name), run_number(evidence.new, name)
-        numbers = {"value": now, "baseline": old, "line": line}
+        numbers = {"value": now, "baseline": old, "line": rule.line}
         if old is None or now is None:
             reason = f"{'the baseline' if old is None else 'the run'} does not report it"
-            yield Check.of("measured", "run", name, str(rule), reason, **numbers)
+            yield Check.of("measured", "run", name, must, reason, **numbers)
             continue
         change = Change("run", name, False, base_mean=old, new_mean=now, delta=now - old)
-        reason = _explain(rule, change)
-        yield Check.of(rule.kind, "run", name, str(rule), reason, delta=now - old, **numbers)
+        reason = _explain(rule.fall, change)
+        yield Check.of(rule.fall.kind, "run", name, must, reason, delta=now - old, **numbers)
 
 
 def _unused(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
     """A rule that fits no metric of the baseline checks nothing, which is a failure."""
     names = {f"{section}.{metric}" for section, metric in base.metrics()}
-    for glob, rule in rules.baseline.items():
-        if glob.startswith("run.") or any(fnmatchcase(name, glob) for name in names):
+    for rule in rules.on("baseline"):
+        if rule.section == "run" or any(fnmatchcase(name, rule.name) for name in names):
             continue
-        section, _, metric = glob.partition(".")
-        reason = f"the baseline has no metric {glob}, so the rule checks nothing"
-        line = rules.lines.get((GATES, "baseline", glob))
-        check = Check(
-            "measured", section, metric or "*", "failed", str(rule), reason=reason, line=line
-        )
+        section, _, metric = rule.name.partition(".")
+        reason = f"the baseline has no metric {rule.name}, so the rule checks nothing"
+        check = Check("measured", section, metric or "*", "failed", str(rule.must), reason=reason)
         if rules.skip_unlabelled and unlabelled(evidence, section, metric):
             reason = "no case of the set has the labels that it needs"
-            check = replace(check, rule=rule.kind, status="skipped", reason=reason)
-        yield check
+            check = replace(check, rule=rule.fall.kind, status="skipped", reason=reason)
+        yield replace(check, line=rule.line)
 
 
 def _explain(rule: AgainstBase, change: Change, basis: str = "") -> str:

@@ -14,7 +14,7 @@ from decisions.case_changes import failing_answer, lines_of, reasons_in_words
 from decisions.case_rules import read_case_rules
 from decisions.case_verdict import read_verdicts
 from decisions.effects import ALPHA
-from decisions.gate_rules import OF_RUN, GateRules, MustPass
+from decisions.gate_rules import OF_RUN, GateRule, GateRules, MustPass
 from decisions.invariants import (
     Conditions,
     config_of,
@@ -231,15 +231,18 @@ NOTHING: dict[str, Any] = {
 
 def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """A check for every floor; it fails for a metric without a number, or with too few texts."""
-    sections = {**dict.fromkeys(rules.floors, NOTHING), **evidence.new.sections}
-    numbers = measures(sections, rules.floors, evidence.custom)
-    for section, table in rules.floors.items():
-        for metric in table:
-            check = _floor(numbers[section, metric], rules.lines.get((section, metric)))
-            if rules.skip_unlabelled and unlabelled(evidence, section, metric):
-                reason = "no case of the set has the labels that it needs"
-                check = replace(check, rule="floor", status="skipped", reason=reason)
-            yield check
+    tables: dict[str, dict[str, Target]] = {}
+    for rule in rules.on("floor"):
+        tables.setdefault(rule.section, {})[rule.name.partition(".")[2]] = rule.target
+    sections = {**dict.fromkeys(tables, NOTHING), **evidence.new.sections}
+    numbers = measures(sections, tables, evidence.custom)
+    for rule in rules.on("floor"):
+        section, _, metric = rule.name.partition(".")
+        check = _floor(numbers[section, metric], rule.line)
+        if rules.skip_unlabelled and unlabelled(evidence, section, metric):
+            reason = "no case of the set has the labels that it needs"
+            check = replace(check, rule="floor", status="skipped", reason=reason)
+        yield check
 
 
 def unlabelled(evidence: GateEvidence, section: str, metric: str) -> bool:
@@ -287,16 +290,11 @@ def shares(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 
     A pattern that all its metrics keep is one check; each metric that breaks it is one of its own.
     """
-    for rule, bounds in (("coverage", rules.coverage), ("failed", rules.failed)):
-        for glob, target in bounds.items():
-            line = rules.lines.get((GATES, rule, glob))
-            names = [
-                name for name in every_metric(evidence.new) if fnmatchcase(".".join(name), glob)
-            ]
-            if not names:
-                yield nothing(rule, glob, target, line)
-            checks = [_share(rule, evidence.new, *name, target, line) for name in names]
-            yield from folded(checks, glob)
+    for rule in rules.on("coverage", "failed"):
+        names = metrics_of(rule, evidence.new)
+        if not names:
+            yield nothing(rule)
+        yield from folded([_share(rule, evidence.new, *name) for name in names], rule.name)
 
 
 def folded(checks: Sequence[Check], glob: str) -> Sequence[Check]:
@@ -319,18 +317,23 @@ def every_metric(side: RunNumbers) -> list[tuple[str, str]]:
     ]
 
 
-def nothing(rule: str, glob: str, target: object, line: int | None) -> Check:
+def metrics_of(rule: GateRule, side: RunNumbers) -> list[tuple[str, str]]:
+    """The metrics of a run that a rule is on."""
+    return [name for name in every_metric(side) if fnmatchcase(".".join(name), rule.name)]
+
+
+def nothing(rule: GateRule) -> Check:
     """A rule that fits no metric checks nothing, which is a failure."""
-    section, _, metric = glob.partition(".")
-    reason = f"no metric of the run matches {glob}, so the rule checks nothing"
-    return Check(rule, section, metric or "*", "failed", str(target), reason=reason, line=line)
+    section, _, metric = rule.name.partition(".")
+    reason = f"no metric of the run matches {rule.name}, so the rule checks nothing"
+    must = str(rule.must)
+    return Check(rule.basis, section, metric or "*", "failed", must, reason=reason, line=rule.line)
 
 
-def _share(
-    rule: str, side: RunNumbers, section: str, metric: str, target: Target, line: int | None
-) -> Check:
+def _share(rule: GateRule, side: RunNumbers, section: str, metric: str) -> Check:
     scored, missing, failed = side.counts(section, metric)
-    if rule == "coverage":
+    target, basis = rule.target, rule.basis
+    if basis == "coverage":
         part, whole = scored, scored + missing + failed
         what = f"{part} of {whole} cases are scored"
     else:
@@ -338,11 +341,12 @@ def _share(
         what = f"{part} of {whole} cases failed"
     value = part / whole if whole else None
     reason = ""
-    if value is None and rule == "coverage":
+    if value is None and basis == "coverage":
         reason = f"no case at all, must be {target}"
     elif value is not None and not target.passed(value):
         reason = f"{what} ({number(value)}), must be {target}"
-    return Check.of(rule, section, metric, str(target), reason, value=value, n=whole, line=line)
+    numbers = {"value": value, "n": whole, "line": rule.line}
+    return Check.of(basis, section, metric, str(target), reason, **numbers)
 
 
 def complete(rules: GateRules, evidence: GateEvidence) -> Check:
@@ -379,7 +383,8 @@ def finished(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Built in: more failed calls than ``FAILED_SHARE`` of them explains. A file's own limit of
     errors, or of what may fail everywhere, stands for it."""
-    if {"errors", "error_share"} & rules.run.keys() or "*" in rules.failed:
+    own = {rule.name for rule in rules.on("run")}
+    if {"errors", "error_share"} & own or any(rule.name == "*" for rule in rules.on("failed")):
         return
     header, folder = evidence.new.header, evidence.new.folder
     cases, errors = _number(header.get("cases")), _number(header.get("errors"))
@@ -409,7 +414,8 @@ def unreadable_answers(rules: GateRules, evidence: GateEvidence) -> Iterator[Che
     than half of all, for then the scores are not those of the run; else they are said."""
     header, folder = evidence.new.header, evidence.new.folder
     unreadable, cases = header.get(UNREADABLE) or 0, _number(header.get("cases"))
-    if not unreadable or cases is None or UNREADABLE in rules.run:
+    own = {rule.name for rule in rules.on("run")}
+    if not unreadable or cases is None or UNREADABLE in own:
         return
     calls = _calls(cases, folder)
     status: Any = "failed" if 2 * unreadable > calls else "skipped"
@@ -433,15 +439,16 @@ def _calls(cases: float, folder: Path | None) -> int:
 
 def limits(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Numbers of the whole run: cases, errors, cost, tokens, times. Unknown ones fail."""
-    for name, target in rules.run.items():
+    for limit in rules.on("run"):
+        name, target = limit.name, limit.target
         value = run_number(evidence.new, name)
         reason = ""
         if value is None:
             reason = f"not measured ({_remedy(name)}), must be {target}"
         elif not target.passed(value):
             reason = f"{amount(value)}, must be {target}"
-        rule, line = "measured" if value is None else "limit", rules.lines.get((GATES, "run", name))
-        yield Check.of(rule, "run", name, str(target), reason, value=value, line=line)
+        rule = "measured" if value is None else "limit"
+        yield Check.of(rule, "run", name, str(target), reason, value=value, line=limit.line)
 
 
 def amount(value: float) -> str:

@@ -426,7 +426,7 @@ def _check_gates(rules: GateRules | None, scored: Iterable[str]) -> None:
 
 def _gates(rules: GateRules, evidence: GateEvidence, asked: set[str] | None) -> list[Check]:
     """The gates that fail. A gated section that has no numbers misses all of its gates."""
-    if not (rules.baseline or rules.require_baseline):
+    if not (rules.on("baseline") or rules.require_baseline):
         evidence = replace(evidence, base=None)
     failed = evaluate(rules, evidence, sections=asked).of("failed")
     return [check for check in failed if check.rule != WORSE]  # told as regressions
