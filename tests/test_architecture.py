@@ -78,7 +78,6 @@ STILL_LONG_CLASSES = {
     "labeller/screen.py: MainScreen": 532,
     "clients/run.py: _Session": 397,
     "records/section_table.py: SectionTable": 343,
-    "judging/server.py: HttpJudge": 322,
     "views/browser/lists.py: CasesScreen": 315,
     "views/browser/listing.py: CaseList": 305,
 }
