@@ -94,8 +94,9 @@ def test_work_that_holds_the_loop_up_costs_no_other_call_its_answer(fake_bot: An
 
 
 def test_a_call_that_hangs_ends_on_time_though_another_one_works(fake_bot: Any) -> None:
-    fake_bot.default = lambda exchange: exchange.hang()
+    fake_bot.script("q", fake_bot.reply_properly, lambda exchange: exchange.hang())
     transport = HttpTransport(fake_bot.url, timeout=0.2)
+    finish(transport.send("POST", fake_bot.url, {}, BODY, 60))
 
     async def ask(name: str) -> str:
         if name == "busy":

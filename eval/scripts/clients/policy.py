@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 CHUNK = 65_536
 """Bytes of one reading, and of an error page that is looked at."""
 
+CONNECT_SHARE = 0.8
+"""Share of a request's time after which a missing connection is reported as such."""
+
 MAX_REDIRECTS = 5
 
 KEEPS_METHOD = frozenset({307, 308})
@@ -113,8 +116,6 @@ class PolicyTransport(ABC):
         except CallError:
             raise
         except Exception as error:
-            if deadline.expired() and not answer.connected:
-                raise NotConnected(f"could not connect within {self.timeout:g} s") from None
             if deadline.expired():
                 message = f"no complete answer within {self.timeout:g} s"
                 raise CallError("timeout", message, retryable=True) from None
@@ -162,8 +163,6 @@ class PolicyTransport(ABC):
 class Answer:
     """An answer while it is read: what its status means, and its body up to the limit."""
 
-    connected = True
-    """False while a connection is being made."""
     redirected_to: str | None = None
     """Where a redirect leads that may be followed."""
 

@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from clients.policy import CHUNK, Answer, PolicyTransport
+from clients.policy import CHUNK, CONNECT_SHARE, Answer, PolicyTransport
 
 if TYPE_CHECKING:
     from requests.adapters import HTTPAdapter
     from yarl import URL
-
-_CONNECT_SHARE = 0.8
-"""Share of a request's time after which a missing connection is reported as such."""
 
 
 class SingleTransport(PolicyTransport):
@@ -71,7 +68,7 @@ class SingleTransport(PolicyTransport):
         response = self._adapter(url.scheme).send(
             Request(answer.method, str(url), values, data=body).prepare(),
             stream=True,
-            timeout=(seconds * _CONNECT_SHARE, seconds),
+            timeout=(seconds * CONNECT_SHARE, seconds),
             proxies={"all": self.proxy} if self.proxy else {},
         )
         with response:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clients.http import finish
-from clients.policy import CHUNK, Answer, PolicyTransport
+from clients.policy import CHUNK, CONNECT_SHARE, Answer, PolicyTransport
 
 if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
-
-_NOT_ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""Headers that the library would add of itself."""
 
 
 class HttpTransport(PolicyTransport):
@@ -32,7 +29,7 @@ class HttpTransport(PolicyTransport):
         timeout: float,
     ) -> None:
         """Send one request and read into ``answer`` as much as it takes."""
-        async with self._of_loop().request(
+        response = await self._of_loop().request(
             answer.method,
             url,
             data=body,
@@ -40,33 +37,27 @@ class HttpTransport(PolicyTransport):
             allow_redirects=False,
             proxy=self.proxy,
             ssl=self.certificates if url.scheme == "https" else True,
-            trace_request_ctx=answer,
-        ) as response:
+        )
+        try:
             if answer.begin(response.status, _readable(response)):
-                while piece := await response.content.readany():
-                    if not answer.take(piece):
-                        break
+                content = response.content
+                while not content.at_eof() and answer.take(await content.readany()):
+                    pass
+        finally:
+            response.close()  # of a connection only that has more to say
 
     def _of_loop(self) -> aiohttp.ClientSession:
-        import aiohttp
-
-        async def begin(_: object, context: Any, __: object) -> None:
-            context.trace_request_ctx.connected = False
-
-        async def end(_: object, context: Any, __: object) -> None:
-            context.trace_request_ctx.connected = True
-
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop:
-            self._loop, trace = loop, aiohttp.TraceConfig()
-            trace.on_connection_create_start.append(begin)
-            trace.on_connection_create_end.append(end)
+            import aiohttp
+
+            self._loop = loop
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                skip_auto_headers=_NOT_ADDED,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-                trace_configs=[trace],
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=self.timeout * CONNECT_SHARE
+                ),
                 max_line_size=CHUNK,
                 max_field_size=CHUNK,
             )
