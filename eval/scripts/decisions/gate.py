@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from decisions.conditions import refuse_enriched
 from decisions.gate_baseline import baseline_checks, broken_cases, gate_sentences
 from decisions.gate_checks import (
     GateEvidence,
@@ -14,7 +15,7 @@ from decisions.gate_checks import (
     finished,
     floors,
     folded,
-    judged_by,
+    head_of,
     limits,
     metrics_of,
     must_pass,
@@ -23,7 +24,7 @@ from decisions.gate_checks import (
     unreadable_answers,
 )
 from decisions.gate_rules import Calibrated, GateRules
-from decisions.invariants import config_of, refuse_enriched
+from decisions.invariants import judge_of
 from decisions.judge_calibration import (
     Calibration,
     attacked,
@@ -36,7 +37,6 @@ from records import calibration
 from records.errors import StorageError
 from records.files import sha256_file
 from records.gate_verdict import ORDER, Accept, Check, Verdict, with_accepts
-from records.results import RunConfig
 from records.targets import GATES, Target
 from terminal.page import number
 from terminal.tables import counted
@@ -85,15 +85,15 @@ def evaluate(
     judged, accepted = with_accepts(checks, accepts)
     judged.sort(key=lambda check: ORDER.index(check.status))
     return Verdict(
-        run_id=evidence.new.label,
+        run_id=evidence.new.id,
         gates=rules.name,
         checks=judged,
-        baseline=evidence.base.label if evidence.base else None,
+        baseline=evidence.base.id if evidence.base else None,
         accepts=accepted,
         caveats=[*_caveats(rules, evidence, accepted), *notes],
         says=says,
         doubt=doubt,
-        header=dict(evidence.new.header)
+        header=head_of(evidence.new)
         | {
             "gates_sha256": None if rules_file is None else sha256_file(rules_file),
             "seed": evidence.seed,
@@ -133,7 +133,7 @@ def _refuse_same(evidence: GateEvidence) -> None:
 def _of_this_set(rules: GateRules, evidence: GateEvidence) -> tuple[GateRules, list[Check]]:
     """The rules; of a file for another set only the built-in ones, and a check that says so."""
     folder = evidence.new.folder
-    config = config_of(folder) if folder else RunConfig("")
+    config = evidence.new.config
     if folder:
         refuse_enriched(folder, config)
     asked = config.dataset.get("path")
@@ -180,7 +180,7 @@ def calibrated(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
             yield nothing(rule)
         assert isinstance(rule.must, Calibrated)
         checks = [
-            _check(*name, rule.must, judged_by(evidence.new, name[0]), calibrations)
+            _check(*name, rule.must, judge_of(evidence.new, name[0]), calibrations)
             for name in names
         ]
         yield from folded([replace(check, line=rule.line) for check in checks], rule.name)

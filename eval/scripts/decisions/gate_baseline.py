@@ -11,10 +11,10 @@ from decisions.baseline import EPSILON, is_worse
 from decisions.case_changes import read_pair
 from decisions.case_rules import read_case_rules
 from decisions.change import Change, range_of
+from decisions.conditions import Conditions
 from decisions.effects import ALPHA
 from decisions.gate_checks import (
     GateEvidence,
-    RunNumbers,
     left_out_of,
     missing_cases,
     run_number,
@@ -51,11 +51,11 @@ def baseline_checks(
     compared = {
         name: section for name, section in base.sections.items() if not sections or name in sections
     }
-    base = replace(base, sections=compared)
+    base = replace(base, metrics={**base.metrics, "sections": compared})
     evidence = replace(evidence, base=base)
     named = [
         (section, metric, rule)
-        for section, metric in base.metrics()
+        for section, metric in base.measured()
         if (rule := rules.of_baseline(f"{section}.{metric}")) and rule.fall.kind != "none"
     ]
     primary = primary_tested(rules, evidence, sections)
@@ -88,7 +88,7 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     if base is None or not tested:
         return list(result.says[:1])
     most = max(tested, key=lambda row: row.n)
-    runs = f"Compared: {plain(evidence.new.label)} with {plain(base.label)}"
+    runs = f"Compared: {plain(evidence.new.id)} with {plain(base.id)}"
     text = f"{runs}, {counted(len(tested), 'primary metric')} on {counted(most.n, 'case')}."
     shares = [row.least_fall for row in tested if range_of(row.name) == 1 and row.least_fall]
     if shares:
@@ -111,12 +111,11 @@ def broken_cases(evidence: GateEvidence, result: Regressions) -> tuple[str, list
     fixed, by more than chance if each counted alone, and no primary metric is proven worse."""
     base, new = evidence.base, evidence.new
     tested = result.tested
-    before = (base.folder or base.source) if base else None
-    if before is None or new.folder is None or not max((r.n for r in tested), default=0) > 0:
+    if base is None or new.folder is None or not max((r.n for r in tested), default=0) > 0:
         return "", []
     if max(row.n for row in tested) > MOST_BROKEN:
         return "", []
-    pair = read_pair(before, new.folder, read_case_rules(evidence.targets), evidence.tables)
+    pair = read_pair(base.source, new.folder, read_case_rules(evidence.targets), evidence.tables)
     broke, fixed, *rest = pair.counts().values() if pair and not pair.unknown else (0, 0)
     if broke <= fixed or mcnemar(fixed, broke)[1] > 2 * ALPHA:
         return "", []
@@ -214,7 +213,7 @@ def _cases(rules: GateRules, evidence: GateEvidence) -> Check:
     assert base is not None
     must = f"at most {allowed} cases missing" if allowed else "no case missing"
     gone = missing_cases(evidence, not_asked=rules.allow_stopped)
-    old, now = base.header.get("cases"), evidence.new.header.get("cases")
+    old, now = base.metrics.get("cases"), evidence.new.metrics.get("cases")
     reason = ""
     if gone is None:
         if isinstance(old, int) and isinstance(now, int) and now + allowed < old:
@@ -233,7 +232,7 @@ def _cases(rules: GateRules, evidence: GateEvidence) -> Check:
 def _measured(
     rules: GateRules,
     evidence: GateEvidence,
-    base: RunNumbers,
+    base: Conditions,
     decided: set[str],
     excused: set[str],
 ) -> Iterator[Check]:
@@ -251,7 +250,7 @@ def _measured(
             reason = f"the run has no such section; score it with {script}, as the baseline was"
             yield Check("measured", name, "*", "failed", "measured as before", reason=reason)
     floors = {rule.name for rule in rules.on("floor")}
-    for section, metric in base.metrics():
+    for section, metric in base.measured():
         if section not in new.sections or new.part(section, "mean", metric) is not None:
             continue
         if f"{section}.{metric}" in excused:
@@ -268,7 +267,7 @@ def _measured(
         must = "measured as before"
         yield Check.of("measured", section, metric, must, reason, baseline=was)
     if not lost:
-        must = f"no metric lost ({len(list(base.metrics()))})"
+        must = f"no metric lost ({len(list(base.measured()))})"
         yield Check("measured", "run", "metrics", "passed", must)
 
 
@@ -289,7 +288,7 @@ def comparable(evidence: GateEvidence, sections: set[str]) -> Check:
 
 
 def _coverage(
-    rules: GateRules, evidence: GateEvidence, base: RunNumbers, named: list[tuple[str, str]]
+    rules: GateRules, evidence: GateEvidence, base: Conditions, named: list[tuple[str, str]]
 ) -> Iterator[Check]:
     """How far the share of scored cases may fall, where the file says so, for metrics of a rule."""
     if rules.coverage_drop is None:
@@ -346,8 +345,8 @@ def _metric(
 
 
 def _moved(
-    base: RunNumbers,
-    new: RunNumbers,
+    base: Conditions,
+    new: Conditions,
     section: str,
     metric: str,
     result: Regressions,
@@ -372,7 +371,7 @@ def _moved(
     return replace(change, interval=_of_means(base, new, change)), "independent intervals"
 
 
-def _of_means(base: RunNumbers, new: RunNumbers, change: Change) -> tuple[float, float] | None:
+def _of_means(base: Conditions, new: Conditions, change: Change) -> tuple[float, float] | None:
     """The 95 % interval of a difference of two independent means; None when one has no interval."""
     intervals = [side.part(change.section, "ci95", change.metric) for side in (base, new)]
     if change.delta is None or not all(intervals):
@@ -381,7 +380,7 @@ def _of_means(base: RunNumbers, new: RunNumbers, change: Change) -> tuple[float,
     return change.delta - half, change.delta + half
 
 
-def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
+def _run_numbers(rules: GateRules, evidence: GateEvidence, base: Conditions) -> Iterator[Check]:
     """Cost, tokens and times against those of the baseline; all are better when low."""
     for rule in rules.on("baseline"):
         if rule.section != "run" or rule.fall.kind == "none":
@@ -398,9 +397,9 @@ def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> 
         yield Check.of(rule.fall.kind, "run", name, must, reason, delta=now - old, **numbers)
 
 
-def _unused(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
+def _unused(rules: GateRules, evidence: GateEvidence, base: Conditions) -> Iterator[Check]:
     """A rule that fits no metric of the baseline checks nothing, which is a failure."""
-    names = {f"{section}.{metric}" for section, metric in base.metrics()}
+    names = {f"{section}.{metric}" for section, metric in base.measured()}
     for rule in rules.on("baseline"):
         if rule.section == "run" or any(fnmatchcase(name, rule.name) for name in names):
             continue
