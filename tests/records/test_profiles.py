@@ -9,8 +9,7 @@ import msgspec
 import orjson
 import pytest
 
-from labeller.fetching import FetchError
-from labeller.sources import RunChunks
+from labeller.sources import FetchError, RunChunks
 from records import profiles
 from records.judgements import Verdicts
 from records.profiles import digest_without_turns, maps_passages, read_maps_passages

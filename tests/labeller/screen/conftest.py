@@ -9,17 +9,14 @@ import pytest
 from textual.geometry import Size
 
 from labeller.app import LabelApp
-from labeller.fetching import Arrival, Fetcher
-from labeller.last_view import View
-from labeller.merging import Conflict
 from labeller.passages import Chunk
+from labeller.ports import Arrival, Conflict
 from labeller.screen import MainScreen
-from labeller.session import Session
-from labeller.store import LabelStore
+from labeller.session import Session, View
 from terminal.frame import Look
 
 
-class FakeStore(LabelStore):
+class FakeStore:
     """A store that keeps nothing: what the screen asked of it is in `asked`."""
 
     def __init__(self) -> None:
@@ -47,7 +44,7 @@ class FakeStore(LabelStore):
         return self.save()
 
 
-class FakeSource(Fetcher):
+class FakeSource:
     """A source that answers at once from `known`, and to a probe with `probed`."""
 
     def __init__(self, known: dict[str, list[Chunk]], probed: list[Chunk]) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.labeller.conftest import snapshot
 
 from labeller.actions import actions_of
-from labeller.merging import Conflict
 from labeller.passages import Chunk
+from labeller.ports import Conflict
 
 TEXT = "First things first. Audit events are kept for 30 days. The owner can extend it."
 SNIPPET_KEYS = {action.id for action in actions_of("snippet")}
@@ -65,11 +64,11 @@ async def test_key_fact(one_chunk: Any) -> None:
 
 async def test_leaving_takes_the_picks_back(one_chunk: Any) -> None:
     b = one_chunk
-    start = snapshot(b.session)
+    start = b.session.state()
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.press("t", "space", "j", "space", "F", "escape")
         assert b.app.screen is b.main
-    assert snapshot(b.session) == start
+    assert b.session.state() == start
 
 
 async def test_help_of_a_mode_shows_its_keys(one_chunk: Any) -> None:

@@ -79,12 +79,12 @@ async def test_delete(action: Any) -> None:
     async with action("delete") as (b, pilot, _key):
         b.main.perform("delete")
         await pilot.press("n")
-        assert "q-01" in b.session.queue
+        assert b.session.knows("q-01")
         b.main.perform("delete")
         await pilot.press("y")
-        assert "q-01" not in b.session.queue
+        assert not b.session.knows("q-01")
         await pilot.press("u")
-        assert "q-01" in b.session.queue
+        assert b.session.knows("q-01")
 
 
 async def test_copy_anchor(action: Any) -> None:

@@ -1,0 +1,159 @@
+"""The whole audit of a vault: every kind of finding, sorted by harm, without the accepted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from documents.vault import Vault, read_vault
+from extras.audit.confirm import confirm
+from extras.audit.contradictions import contradiction_candidates
+from extras.audit.doubles import double_findings, groups_of
+from extras.audit.findings import AuditReport, Finding, by_harm, read_accepted
+from extras.audit.gaps import RunFacts, Subjects, facts_of, gap_findings, weight_findings
+from extras.audit.gold import VaultIndex, gold_findings
+from extras.audit.passages import AuditSection, paragraphs_of, sections_of
+from extras.audit.stale import stale_findings
+from judging.connect import JudgeOptions
+from judging.cost import CostEstimate
+from ragmetrics.matching import normalise_path
+from records.cases import TestCase
+from records.errors import StorageError
+from records.files import replace_bytes
+from records.labels import read_cases
+from records.runs import EVAL_SET, find_run
+
+DEMO = "demo"
+LAST_AUDIT = "audit.json"
+"""The latest audit in the cache's folder, which the report of a run shows."""
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What to audit: a vault, with a set and runs where there are some."""
+
+    vault: str
+    eval_set: Path | None
+    runs: tuple[Path, ...]
+    today: date
+    accepted: Path
+    judge: JudgeOptions | None = None
+    most_candidates: int = 100
+
+
+def vault_of(name: str) -> tuple[Vault, Path | None]:
+    """A folder, or ``demo`` for the notes of the embedded bot, and where its history may be."""
+    if name == DEMO:
+        from demo.vault import python_reference
+
+        return Vault(python_reference()), None
+    return read_vault(name), Path(name)
+
+
+def audit(
+    options: AuditOptions, agree: Callable[[CostEstimate], bool] | None = None
+) -> AuditReport | None:
+    """The report; None when the judge was not to be asked. ``agree``: see ``confirm``."""
+    vault, root = vault_of(options.vault)
+    sections = sections_of(vault.notes)
+    cases, notes = _cases_of(options.eval_set, vault)
+    facts = facts_of(options.runs, sections)
+    paragraphs = paragraphs_of(sections)
+    groups, pairs = groups_of(paragraphs)
+    findings = [Finding("unreadable", str(problem)) for problem in vault.unreadable]
+    findings += gold_findings(cases, VaultIndex(vault.notes, root))
+    findings += double_findings(groups, paragraphs, sections, facts.together)
+    findings += stale_findings(sections, pairs, options.today)
+    candidates = contradiction_candidates(sections)
+    accepted = read_accepted(options.accepted)
+    open_pairs = [each for each in candidates if each.key not in accepted]
+    asked = open_pairs[: options.most_candidates]
+    if options.judge is not None and agree is not None and asked:
+        judged = confirm(asked, options.judge, agree)
+        if judged is None:
+            return None
+        findings += judged.confirmed
+        failures = sum(judged.failures.values())
+        notes.append(
+            f"A judge was asked about {len(asked)} of {len(candidates)} pairs that may contradict: "
+            f"{len(judged.confirmed)} confirmed, {judged.rejected} rejected, {failures} failed."
+        )
+    else:
+        findings += candidates
+    if cases:
+        findings += _of_questions(cases, vault, sections, facts)
+    shown = [finding for finding in findings if finding.key not in accepted]
+    touched = _with_cases(shown, cases)
+    return AuditReport(
+        options.vault,
+        len(vault.notes),
+        len(sections),
+        by_harm(touched),
+        len(findings) - len(shown),
+        notes,
+    )
+
+
+def _cases_of(eval_set: Path | None, vault: Vault) -> tuple[list[TestCase], list[str]]:
+    """The cases of a set that belongs to the vault, and else a note."""
+    cases = read_cases(eval_set, None) if eval_set is not None else []
+    if not cases:
+        return [], ["Without a set (--eval-set) no labels, gaps and dead weight are looked for."]
+    files = {normalise_path(note.rel_path) for note in vault.notes}
+    gold = {normalise_path(support.rel_path) for case in cases for support in case.gold_supports}
+    if gold and not gold & files:
+        why = f"None of the {len(gold)} gold files of {eval_set} is in the vault"
+        return [], [f"{why}: another vault's set is not looked at."]
+    return cases, []
+
+
+def _of_questions(
+    cases: Sequence[TestCase], vault: Vault, sections: Sequence[AuditSection], facts: RunFacts
+) -> list[Finding]:
+    documents = [note.rel_path for note in vault.notes]
+    findings = list(gap_findings(cases, sections, facts))
+    return findings + list(weight_findings(cases, documents, Subjects(sections), facts))
+
+
+def _with_cases(findings: Sequence[Finding], cases: Sequence[TestCase]) -> list[Finding]:
+    """The findings with the cases whose gold is at one of their places; these do more harm."""
+    at: dict[tuple[str, str], list[str]] = {}
+    for case in cases:
+        for support in case.gold_supports:
+            at.setdefault((support.rel_path, support.heading_path), []).append(case.id)
+    result = []
+    for finding in findings:
+        places = [quote.place for quote in finding.quotes]
+        own = [name for p in places for name in at.get((p.rel_path, p.heading_path), ())]
+        if own and not finding.cases:
+            named = tuple(dict.fromkeys(own))
+            finding = replace(finding, cases=named, harm=finding.harm + len(named))
+        result.append(finding)
+    return result
+
+
+def usable_set(eval_set: Path) -> Path | None:
+    """The set, or None for the usual one that is not there."""
+    if eval_set.exists():
+        return eval_set
+    if eval_set == EVAL_SET:
+        return None
+    raise StorageError(f"{eval_set}: no such file; name a set with --eval-set.")
+
+
+def run_folders(names: Sequence[str], results_dir: Path) -> tuple[Path, ...]:
+    """The folders of runs by name."""
+    return tuple(find_run(results_dir, name) for name in names)
+
+
+def save(report: AuditReport, path: Path) -> dict[str, Any]:
+    """Write the report as JSON and return it."""
+    data = report.as_data()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_bytes(path, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
+    return data

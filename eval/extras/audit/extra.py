@@ -1,0 +1,1 @@
+"""What is wrong with the documents: moved labels, near doubles, stale passages, contradictions."""

@@ -1,0 +1,124 @@
+"""Gold labels against a vault: what is gone, what moved, and never a wrong new place."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from documents.sections import Note, Sheet
+from extras.audit.gold import VaultIndex, check_support, gold_findings, shared_words
+from extras.audit.passages import Place
+from records.cases import GoldSupport, TestCase
+
+LOANS = "# Rules\n\n## Loan of books\n\nA book is lent for four weeks, never longer.\n"
+FEES = "# Costs\n\n## Fees at the desk\n\nA reminder costs two euros and a stamp.\n"
+NOTES = [Note("v", "loans.md", LOANS), Note("v", "fees.md", FEES)]
+
+
+def check(notes: list[Note], **support: Any) -> tuple[str, Place | None] | None:
+    return check_support(GoldSupport(**support), VaultIndex(notes))
+
+
+@pytest.mark.parametrize(
+    "support",
+    [
+        {"rel_path": "loans.md", "heading_path": "Rules > Loan of books"},
+        {"rel_path": "./loans.md", "heading_path": "# Rules"},
+        {"rel_path": "loans.md", "heading_path": "Rules", "snippets": ["lent for four weeks"]},
+        {"rel_path": "loans.md", "snippets": ["book is *lent* for four\nweeks"]},
+        {"rel_path": "loans.md"},
+    ],
+)
+def test_a_label_whose_place_is_there_is_sound(support: dict[str, Any]) -> None:
+    assert check(NOTES, **support) is None
+
+
+def test_a_quote_says_where_the_text_has_gone() -> None:
+    place = Place("fees.md", "Costs > Fees at the desk")
+    quote = ["A reminder costs two euros"]
+    for path, heading in (("gone.md", ""), ("loans.md", "Rules > Fees"), ("loans.md", "Rules")):
+        finding = check(NOTES, rel_path=path, heading_path=heading, snippets=quote)
+        assert finding is not None
+        assert finding[1] == place
+
+
+def test_a_quote_in_two_places_is_no_new_place() -> None:
+    notes = [*NOTES, Note("v", "copy.md", FEES)]
+    finding = check(notes, rel_path="gone.md", snippets=["A reminder costs two euros"])
+    assert finding == (
+        "the file is gone; its quote is in fees.md > Costs > Fees at the desk; "
+        "copy.md > Costs > Fees at the desk",
+        None,
+    )
+
+
+def test_a_quote_that_is_nowhere_is_said_and_the_heading_does_not_decide() -> None:
+    finding = check(NOTES, rel_path="a.md", heading_path="Costs", snippets=["Films cost nothing"])
+    assert finding == ("the file is gone, and its quote is nowhere", None)
+
+
+def test_without_a_quote_the_same_headings_in_one_other_file_are_the_place() -> None:
+    heading = "Rules > Loan of books"
+    assert check(NOTES, rel_path="old.md", heading_path=heading) == (
+        "the file is gone; moved to loans.md > Rules > Loan of books",
+        Place("loans.md", heading),
+    )
+    twice = [*NOTES, Note("v", "b.md", LOANS)]
+    finding = check(twice, rel_path="old.md", heading_path=heading)
+    assert finding is not None
+    assert finding[1] is None
+    assert "candidates: loans.md" in finding[0]
+
+
+def test_without_a_quote_half_of_the_headings_words_are_enough() -> None:
+    """`Fees at our desk` has fee and desk, as `Fees at the desk`: 2 of 2. `Opening` has none."""
+    finding = check(NOTES, rel_path="fees.md", heading_path="Costs > Fees at our desk")
+    assert finding is not None
+    assert finding[1] == Place("fees.md", "Costs > Fees at the desk")
+    finding = check(NOTES, rel_path="fees.md", heading_path="Costs > Opening hours")
+    assert finding == ("the heading is gone", None)
+    assert shared_words("Fees at the desk", "Fees of members") == pytest.approx(1 / 3)
+
+
+def test_pages_are_places() -> None:
+    notes = [Note("v", "a.pdf", "", [Sheet("One"), Sheet("Two")])]
+    assert check(notes, rel_path="a.pdf", page=2) is None
+    assert check(notes, rel_path="a.pdf", page=3) == ("the page is gone", None)
+
+
+def test_headings_that_recur_in_a_file_are_ambiguous() -> None:
+    notes = [Note("v", "a.md", "# A\n\nx\n\n# B\n\ny\n\n# A\n\nz\n")]
+    finding = check(notes, rel_path="a.md", heading_path="A")
+    assert finding == ("ambiguous: 2 sections have this heading", None)
+
+
+def test_the_history_of_the_vault_says_where_a_section_went(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *words], check=True)
+
+    git("init", "-q")
+    (tmp_path / "loans.md").write_text(LOANS)
+    git("add", ".")
+    git("commit", "-qm", "first")
+    other = "# All\n\n## Lending\n\nA book is lent for four weeks, never longer.\n"
+    (tmp_path / "loans.md").unlink()
+    (tmp_path / "all.md").write_text(other)
+    git("add", ".")
+    git("commit", "-qm", "second")
+    index = VaultIndex([Note("v", "all.md", other)], tmp_path)
+    support = GoldSupport("loans.md", "Rules > Loan of books")
+    finding = check_support(support, index)
+    assert finding is not None
+    assert finding[1] == Place("all.md", "All > Lending")
+    assert check_support(support, VaultIndex(index.notes)) == ("the file is gone", None)
+
+
+def test_a_finding_names_label_and_case() -> None:
+    case = TestCase("fee", "q", gold_supports=[GoldSupport("gone.md", "A", ["never written"])])
+    (finding,) = gold_findings([case], VaultIndex(NOTES))
+    assert (finding.kind, finding.cases) == ("gold", ("fee",))
+    assert finding.quotes[0].place == Place("gone.md", "A")
