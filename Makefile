@@ -55,7 +55,7 @@ SAFETY_LABELS := $(if $(RAG_EVAL_EVAL_SET),$(dir $(RAG_EVAL_EVAL_SET)),eval/)lab
 UNSCORED := $(if $(LEXICAL),score-embedding) $(if $(wildcard $(SAFETY_LABELS)),,score-safety)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge pairs ci gate compare report track browse \
+.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare report track browse \
   label label-verdicts calibrate init import export judge-demo \
   test test-all static check format golden bench pictures interop docs docs-check lock clean
 
@@ -121,9 +121,6 @@ suite: setup ## all perspectives of a run in one table, with a diagnosis
 
 judge: setup ## judge each claim of a run: make judge JUDGE=http://localhost:11434 MODEL=llama3.1:8b
 	$(PY) $(SCRIPTS)/judge_answers.py --run "$$RUN" --judge "$$JUDGE" $${MODEL:+--model "$$MODEL"} $(ARGS)
-
-pairs: setup ## which of two runs answers better, by a judge: make pairs RUN=new BASE=old JUDGE=gpt4o
-	$(PY) $(SCRIPTS)/judge_pairs.py --run "$$RUN" --base "$$BASE" --judge "$$JUDGE" $${MODEL:+--model "$$MODEL"} $(ARGS)
 
 ## Decide
 compare: setup ## two runs, case by case: make compare BASE=old RUN=new

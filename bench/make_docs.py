@@ -72,7 +72,7 @@ GUIDES = (
     ("metrics.md", "Every number", "definitions, matching, intervals, slices, languages"),
     ("decisions.md", "Decisions", "comparing, gates, history"),
     ("labelling.md", "How to label", "what counts, all keys"),
-    ("judging.md", "Judges", "servers, files, rubrics, pairs, panels, calibration"),
+    ("judging.md", "Judges", "servers, files, rubrics, panels, calibration"),
     ("file-formats.md", "File formats", "every file that is read or written"),
     ("products.md", "Known products", "bots that are connected with one command"),
     ("validation.md", "Validation", "agreement with people, guardrails, speed"),
@@ -230,7 +230,9 @@ def extra_block(extra: Extra) -> str:
             option_tables(script, "### Options").replace("README.md#", f"{DOCS}README.md#")
         )
     for script_name, members in added_options(extra).items():
-        command = command_of(_script_named(script_name))
+        if (target := _script_named(script_name)) is None:  # of an extra that this copy lacks
+            continue
+        command = command_of(target)
         ctx = click.Context(command, **command.context_settings)
         rows = [option_words(option, ctx) for option in members]
         parts.append(f"## Options that {script_name}.py gets\n\n{_option_table('option', rows)}")
@@ -251,11 +253,10 @@ def added_options(extra: Extra) -> dict[str, list[click.Option]]:
     return {name: option_list(extra.load(place).options) for name, place in references.items()}
 
 
-def _script_named(name: str) -> Path:
-    """A script of the core, or of an extra."""
-    return next(
-        path for path in (SCRIPTS / f"{name}.py", *EXTRAS.glob(f"*/{name}.py")) if path.exists()
-    )
+def _script_named(name: str) -> Path | None:
+    """A script of the core, or of an extra; None where there is none of that name."""
+    places = (SCRIPTS / f"{name}.py", *EXTRAS.glob(f"*/{name}.py"))
+    return next((path for path in places if path.exists()), None)
 
 
 def known_list() -> str:

@@ -67,9 +67,6 @@ DETOURS: dict[str, dict[str, Detour]] = {
             'make judge RUN=new ARGS="--metrics all --claim-level"',
             "unset RAG_EVAL_EVAL_SET RAG_EVAL_PROFILE",
         ),
-        "make pairs RUN=new BASE=old JUDGE=ours": Detour(
-            "needs a model's server; tests/judging compares pairs", None
-        ),
         "make label-verdicts RUN=new": Detour(
             "needs a person", r"printf '1\n3\n1\nq\n' | {} ARGS=--plain"
         ),

@@ -118,7 +118,6 @@ def calls(folder: Path) -> dict[str, list[str]]:
         "track_metrics": ["--source", "runs", *runs],
         "judge_answers": [*whole, *cache],
         "judge_answers, again": [*whole, *cache, "--rescore"],
-        "judge_pairs": [*runs, "--run", "new", "--base", "base", "--rescore", *cache],
         "calibrate_judge": [*whole, *cache],
         "convert_data, export": ["export", "json", *whole, "--output", f"{folder}/exported.jsonl"],
         "label_eval": ["--from-run", "base", *runs, *of_set(folder), "--plain"],

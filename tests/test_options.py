@@ -175,7 +175,7 @@ def test_what_the_output_cannot_show_is_a_question_mark(encoding: str, tmp_path:
     assert done.stdout.decode(encoding).split() == ["a", "?", "b", "c", "?", "d"]
 
 
-JUDGING = {"judge_answers": 35, "calibrate_judge": 35, "judge_pairs": 35}
+JUDGING = {"judge_answers": 35, "calibrate_judge": 35}
 RUNNING = {"run_eval": 30}
 MOST_OPTIONS = 25
 MOST_IN_ALL = 167

@@ -70,8 +70,6 @@ ANOTHER_RUN = {
     "convert_data": "Run id, path of a run folder, or 'latest'; 'none' for the cases alone.",
     "calibrate_judge": "Run id, path of a run folder, or 'latest'. Separate several runs by the "
     "same judge with commas.",
-    "judge_pairs": "Run id, path of a run folder, or 'latest'. Several: each is compared with the "
-    "base.",
 }
 """What --run says where more than one run can be named, or none."""
 

@@ -32,7 +32,6 @@ MISSING_FILE = {
     "eval_suite": ["--run", ABSENT],
     "gate_run": ["--run", ABSENT],
     "judge_answers": ["--run", ABSENT],
-    "judge_pairs": ["--run", ABSENT, "--base", ABSENT],
     "init_repo": [ABSENT],
     "label_eval": ["--validate", "--eval-set", ABSENT],
     "report_run": ["--run", ABSENT],

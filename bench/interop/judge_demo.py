@@ -43,7 +43,10 @@ from records import verdicts as records_verdicts
 SCRIPTS = storage.ROOT / "eval" / "scripts"
 REMEDY = "run `make judge-demo`, which installs both."
 DRAFTER = storage.ROOT / "eval" / "extras" / "drafts" / "generate_cases.py"
+PAIRS = storage.ROOT / "eval" / "extras" / "pairs" / "judge_pairs.py"
 DRAFTED = "single,comparison,unanswerable"
+FILES = (storage.VERDICTS, "pairs/one.jsonl")
+"""Of the run ``two``: the verdicts on its answers, and on pairs with those of the run ``one``."""
 PATIENCE = 120.0
 """Seconds that the server may take to load its weights."""
 
@@ -98,8 +101,8 @@ def main(questions: int, metrics: str, weights: Path | None, threads: int) -> in
         if not all(said.values()):
             return options.Exit.GATE_FAILED
         click.echo("\nThe server is gone; now from the cache alone:\n", err=True)
-        for kept in (storage.VERDICTS, "pairs/one.jsonl"):
-            (results / "two" / kept).unlink()
+        for kept in FILES:
+            (results / "two" / kept).unlink(missing_ok=True)
         second = opinions(results, [*asked, "--offline"], metrics)
     same = first == second
     click.echo(
@@ -148,10 +151,12 @@ def opinions(results: Path, arguments: list[str], metrics: str) -> Opinions:
     one with such a name that has a verdict."""
     judged = ["--run", "two", *arguments]
     run("judge_answers.py", "--metrics", metrics, *judged)
-    run("judge_pairs.py", "--base", "one", *judged)
+    if PAIRS.exists():
+        run(str(PAIRS), "--base", "one", *judged)
     asked = {name if name.startswith("rubrics.") else "others" for name in metrics.split(",")}
-    found: Opinions = {kind.partition(".")[0]: {} for kind in sorted({*asked, "pairs"})}
-    for file in (storage.VERDICTS, "pairs/one.jsonl"):
+    asked |= {"pairs"} if PAIRS.exists() else set()
+    found: Opinions = {kind.partition(".")[0]: {} for kind in sorted(asked)}
+    for file in FILES:
         lines = records_verdicts.read_lines(results / "two" / file)
         for key, line in {records_verdicts.key_of(line): line for line in lines}.items():
             kind = line["metric"].partition(".")[0]

@@ -28,7 +28,6 @@ Examples:
   python eval/scripts/calibrate_judge.py --metric correctness --label
   python eval/scripts/calibrate_judge.py --metric rubrics.helpful --label
   python eval/scripts/calibrate_judge.py --run new,old --label
-  python eval/scripts/calibrate_judge.py --metric pairs --run new,old --label
   python eval/scripts/calibrate_judge.py --run latest --output eval/calibration.json
   python eval/scripts/calibrate_judge.py --gate --calibration eval/calibration.json
   python eval/scripts/calibrate_judge.py --labels-file ragtruth_qa --json
@@ -51,8 +50,8 @@ class LabelledMetric(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
-        own = text.partition(".")[0] in ("rubrics", "pairs")
-        return text if own else super().convert(text, param, ctx)
+        is_rubric = text.partition(".")[0] == "rubrics"
+        return text if is_rubric else super().convert(text, param, ctx)
 
 
 @options.command(help=__doc__)
@@ -67,8 +66,7 @@ class LabelledMetric(click.Choice[str]):
     "--metric",
     type=LabelledMetric(["groundedness", "correctness"]),
     default="groundedness",
-    help="Whose verdicts: claims of groundedness, facts of correctness, rubrics.NAME, or "
-    "pairs of --run NEW,BASE.",
+    help="Whose verdicts: claims of groundedness, facts of correctness, or rubrics.NAME.",
 )
 @click.option(
     "--labels-file",
@@ -140,6 +138,9 @@ def main(verbose: bool, **values: Any) -> int:
     source = click.get_current_context().get_parameter_source("judge")
     own |= {"judge_is_named": source is click.core.ParameterSource.COMMANDLINE}
     calibrate_options = CalibrateOptions(**own | {"judge": judge, "screen": screen})
+    outcome = options.run_extras(values, asked=calibrate_options)
+    if isinstance(outcome, int):
+        return outcome
     calibrated = calibrate(calibrate_options, talk=options.say)
     if isinstance(calibrated, int):
         return calibrated

@@ -30,7 +30,7 @@ import click
 import options
 from decisions.headline import failures
 from ragmetrics.catalogue import DIMENSIONS
-from records import errors, files, results, runs
+from records import errors, extras, files, results, runs
 
 if TYPE_CHECKING:
     from decisions.case_changes import CaseChanges
@@ -39,17 +39,15 @@ if TYPE_CHECKING:
     from decisions.conversations import ConversationChanges
     from decisions.evidence_path import RunPath
     from decisions.flips import Flips
-    from decisions.pairs import PairDecision
     from decisions.slices import Slices
-    from records.pairs import PairFile
     from records.run import Runs
-    from terminal.page import Page
+    from terminal.page import Block, Page
 
 
 @dataclass(frozen=True)
 class Report:
     """The printed parts: a comparison for each run, and of a single one the flips and, for a set
-    with conversations, those that changed; and the pairs of answers that a judge was asked about.
+    with conversations, those that changed; and what extras say of the runs.
     """
 
     comparisons: list[Comparison]
@@ -58,7 +56,7 @@ class Report:
     conversations: ConversationChanges | None = None
     cases: CaseChanges | None = None
     in_common: Slices | None = None
-    pairs: Sequence[tuple[PairDecision, PairFile]] = ()
+    of_extras: Sequence[Block] = ()
     paths: Sequence[RunPath] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,7 +72,6 @@ class Report:
             for name, value in (
                 ("conversations", self.conversations and self.conversations.to_dict()),
                 ("evidence_path", [path.to_dict() for path in self.paths]),
-                ("pairs", [decision.to_dict() for decision, _ in self.pairs]),
             )
             if value
         }
@@ -142,12 +139,11 @@ def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
 def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
     """All of it on the terminal, the answer last."""
     from decisions.compare_page import matrix_page
-    from decisions.pairs import pairs_page
-    from terminal.page import print_page
+    from terminal.page import Page, print_page
 
     console = options.stdout_console()
-    if report.pairs:
-        print_page(console, pairs_page(report.pairs))
+    if report.of_extras:
+        print_page(console, Page("", report.of_extras))
     for index, page in enumerate(pages):
         if index:
             console.print()
@@ -159,13 +155,15 @@ def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
 def markdown_of(report: Report, pages: Sequence[Page]) -> bytes:
     """The same as a document: what failed and all runs side by side come first."""
     from decisions.compare_page import failures_page, matrix_page
-    from decisions.pairs import pairs_page
+    from terminal.page import Page
     from views.page import markdown
 
     head = [failures_page(report.failures)] if report.failures else []
     if len(pages) > 1:
         head.append(matrix_page(report.comparisons))
-    return markdown([*head, *pages, *([pairs_page(report.pairs)] if report.pairs else [])]).encode()
+    return markdown(
+        [*head, *pages, *([Page("", report.of_extras)] if report.of_extras else [])]
+    ).encode()
 
 
 def json_bytes(report: Report) -> bytes:
@@ -286,7 +284,6 @@ def main(
     from decisions import compare
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
-    from decisions.pairs import decided_runs
     from records.run import Runs
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
@@ -341,9 +338,13 @@ def main(
             paths = read_paths(map(tables.__getitem__, folders), eval_set, labels_dir, pair.ruling)
         vectors = question_vectors(runs.CACHE_DIR, make=slices)
         in_common = common_slices(pair, eval_set, labels_dir, vectors)
-    pairs = decided_runs(folders[0], folders[1:], clusters, seed=seed)
+    of_extras = [
+        block
+        for added in extras.code_of(extras.COMPARED)
+        for block in added.of_runs(folders[0], folders[1:], clusters, seed)
+    ]
     failed = failures(comparisons, fail_on)
-    report = Report(comparisons, flips, failed, talks, cases, in_common, pairs, paths)
+    report = Report(comparisons, flips, failed, talks, cases, in_common, of_extras, paths)
     if markdown is not None:
         text = markdown_of(report, pages_of(report, every=True, slices=slices))
         files.replace_bytes(markdown, text)

@@ -102,7 +102,7 @@ def test_a_hostile_run_can_do_nothing(tmp_path: Path, sound: Path) -> None:
         **{name: (change, (next(turns),)) for name, change in REFUSED.items()},
         **{name: (change, SHOWING[:1]) for name, change in READ.items()},
         **{name: (change, SHOWING[:1]) for name, change in SETS.items()},
-        "the set is a device": (SETS["the set is a device"], (*SHOWING, *WALKS, "judge_pairs")),
+        "the set is a device": (SETS["the set is a device"], (*SHOWING, *WALKS)),
         "names": (name_commands, (*SHOWING, *SCORING)),
         "none": (lambda run, outside: None, SHOWING),
     }
@@ -155,7 +155,7 @@ def limit_memory() -> None:
 
 
 def test_processes_that_read_the_set_of_a_run(tmp_path: Path, sound: Path) -> None:
-    as_processes(tmp_path / "run", sound, (*SHOWING, "judge_pairs", *WALKS))
+    as_processes(tmp_path / "run", sound, (*SHOWING, *WALKS))
 
 
 @pytest.mark.thorough

@@ -53,7 +53,6 @@ CALLS: dict[str, str] = {
     "formats": "convert_data --list",
     "export": "convert_data export csv --run new {runs} --output {home}/x.csv --force",
     "connect": "connect_bot http://127.0.0.1:1",
-    "pairs": "judge_pairs --run new --base old {runs} --dry-run",
     "usage": "compare_runs --no-such-option-in-any-script-of-the-toolkit",
 }
 ENDS = {
@@ -62,7 +61,6 @@ ENDS = {
     "gate": (1,),
     "cache": (2,),
     "connect": (3,),
-    "pairs": (2,),
     "usage": (2,),
 }
 """Exit codes where 0 is not what is right: nothing to show, a mistake, or a regression."""

@@ -24,7 +24,6 @@ from validation.claim_session import (
     SessionGoal,
     actions,
 )
-from validation.pairs import PAIR_KIND
 
 LONG = "Nothing of interest here. " * 60
 
@@ -317,7 +316,8 @@ async def test_facts_have_their_own_words_and_a_fourth_label(size: tuple[int, in
 
 
 async def test_the_two_answers_of_a_pair_have_equal_room() -> None:
-    bench = Bench(kind=PAIR_KIND)
+    labels = ("left", "right", "cannot_tell", "equal")
+    bench = Bench(kind=LabelKind("pair", labels, "left answer", "text", "", letters=False))
     for size in ((80, 24), (120, 40)):
         bench.app = ClaimApp(bench.session)
         async with bench.app.run_test(size=size):

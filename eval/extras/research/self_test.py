@@ -14,11 +14,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from clients.http import finish
-from judging.kinds import Material
+from judging.kinds import EQUAL, FIRST, SECOND, Material, pair_kind
 from judging.opinion import ask
 from judging.types import Judge
 from ragmetrics import judged
-from records.pairs import EQUAL, FIRST, SECOND, pair_kind
 from records.rubrics import Rubric
 from records.verdicts import KINDS, CallKind, rubric_kind
 from validation.jobs import ATTACKS, MOST_SHIFT_BAD, MOST_SHIFT_GOOD

@@ -27,8 +27,8 @@ from records.errors import Problem, StorageError
 from records.files import JsonlWriter, cut_torn_tail, locked
 from records.histories import ALONE
 from records.judgements import NUGGETS, answer_sha256
-from records.pairs import pair_sha256
 from records.results import SCHEMA, RetrievedChunk, TestResult
+from records.rubrics import Rubric
 from records.tool_calls import ToolCall
 from records.verdicts import JudgeIdentity
 
@@ -205,34 +205,9 @@ class JudgedAnswer:
             return UNANSWERABLE
         return None if self.case.gold_facts else "no gold_facts"
 
-
-@dataclass
-class AnswerPair(JudgedAnswer):
-    """The answers of two runs to the same question; ``other`` is that of the base."""
-
-    other: JudgedAnswer | None = None
-
-    def __post_init__(self) -> None:
-        """Where the bots said other things before, the judge sees only what the user said."""
-        if self.other is not None and self.earlier != self.other.earlier:
-            self.before = [message for message in self.before if message.role == "user"]
-            del self.earlier
-
-    @property
-    def base(self) -> JudgedAnswer:
-        """The answer of the base. Raises ValueError without one."""
-        if self.other is None:
-            raise ValueError("a pair has two answers")
-        return self.other
-
-    @property
-    def equal(self) -> bool:
-        """Both answers have the same words and marks, in the same order."""
-        return self.text.split() == self.base.text.split()
-
-    def answer_sha256(self, metric: str) -> str:
-        """Hash of both answers."""
-        return pair_sha256(self.result.answer, self.base.result.answer)
+    def inputs(self, rubric: Rubric | None) -> list[Any]:
+        """The other texts that a verdict depends on, beside question and answer."""
+        return [self.tool_calls] if rubric is not None and "tools" in rubric.reads else []
 
 
 def _shown(call: ToolCall) -> str:

@@ -16,15 +16,13 @@ import orjson
 from msgspec.structs import replace
 
 from judging import kinds, prompt_files
-from judging.answers import NO_CLAIMS, NO_REFERENCE, AnswerPair, FactStore, JudgedAnswer
+from judging.answers import NO_CLAIMS, NO_REFERENCE, FactStore, JudgedAnswer
 from judging.kinds import Item, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, JudgeVerdict
 from ragmetrics.case_scores import LANGUAGE
 from ragmetrics.claims import has_threshold
-from records.pairs import EQUAL, PAIRS
 from records.results import SCHEMA
-from records.rubrics import READS, Rubric
 from records.verdicts import KINDS, CallKind, VerdictLine
 
 BLOCK = 20
@@ -112,12 +110,12 @@ def _blocks(items: Sequence[Item]) -> list[Sequence[Item]]:
     return [items[start : start + BLOCK] for start in range(0, len(items), BLOCK)]
 
 
-def _mark(*texts: object) -> str:
-    """Tells the parts of one opinion from those of an older one."""
+def mark_of(*texts: object) -> str:
+    """The hash of all that an opinion is about, which each of its parts has."""
     return hashlib.sha256(orjson.dumps(texts)).hexdigest()[:16]
 
 
-async def _asked(
+async def ask_parts(
     answer: JudgedAnswer,
     settings: Settings,
     metric: str,
@@ -126,7 +124,7 @@ async def _asked(
     extra: Mapping[str, Any],
     contexts: Sequence[Item] = (),
 ) -> list[VerdictLine]:
-    """Ask about each material; the lines of what comes back."""
+    """Ask about each material. Returns a verdict line for each."""
     kind, salt = settings.kinds[metric], settings.salt
     opinions = [
         await ask(settings.judge, kind, material, salt=salt, repeat=repeat)
@@ -144,19 +142,19 @@ async def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) ->
     reason = answer.why_no_claims() or answer.why_no_texts(seen=True)
     reason = reason or settings.why_not_read(answer)
     if reason is not None:
-        return [_not_applicable(answer, name, reason)]
+        return [not_applicable(answer, name, reason)]
     claims = await _claims(answer, settings)
     if isinstance(claims, JudgeVerdict):
         return [_failed(answer, name, claims, repeat)]
     if not claims:
-        return [_not_applicable(answer, name, NO_CLAIMS)]
+        return [not_applicable(answer, name, NO_CLAIMS)]
     base = _material(answer, answer=answer.text, claims=claims)
     contexts = answer.seen_contexts
     if not contexts:
         return [_by_code(answer, name, base, "not_found", "no contexts")]
-    mark = _mark(claims, contexts)
+    mark = mark_of(claims, contexts)
     parts = [replace(base, claims=block, contexts=contexts) for block in _blocks(claims)]
-    return await _asked(answer, settings, name, parts, repeat, {"mark": mark})
+    return await ask_parts(answer, settings, name, parts, repeat, {"mark": mark})
 
 
 async def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -165,7 +163,7 @@ async def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) ->
     why = answer.why_no_answer()
     reason = answer.why_no_reference() or (why if answer.result.answer is None else None)
     if reason is not None:
-        return [_not_applicable(answer, name, reason)]
+        return [not_applicable(answer, name, reason)]
     listed = await _facts(answer, settings)
     if isinstance(listed, JudgeVerdict):
         return [_failed(answer, name, listed, repeat)]
@@ -176,7 +174,7 @@ async def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) ->
         extra |= {"addresses_question": False}
         return [_by_code(answer, name, base, "missing", why, extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    return await _asked(answer, settings, name, parts, repeat, extra | {"mark": _mark(facts)})
+    return await ask_parts(answer, settings, name, parts, repeat, extra | {"mark": mark_of(facts)})
 
 
 async def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
@@ -185,13 +183,13 @@ async def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> lis
     why = answer.why_no_answer()
     reason = answer.why_no_nuggets() or (why if answer.result.answer is None else None)
     if reason is not None:
-        return [_not_applicable(answer, name, reason)]
+        return [not_applicable(answer, name, reason)]
     nuggets = answer.nuggets
     base = _material(answer, answer=answer.text, nuggets=nuggets)
     if why is not None:
         return [_by_code(answer, name, base, "none", why)]
     parts = [replace(base, nuggets=block) for block in _blocks(nuggets)]
-    return await _asked(answer, settings, name, parts, repeat, {"mark": _mark(nuggets)})
+    return await ask_parts(answer, settings, name, parts, repeat, {"mark": mark_of(nuggets)})
 
 
 async def _answer_correctness(
@@ -202,7 +200,7 @@ async def _answer_correctness(
     why = answer.why_no_answer()
     reason = answer.why_no_reference() or (why if answer.result.answer is None else None)
     if reason is not None:
-        return [_not_applicable(answer, name, reason)]
+        return [not_applicable(answer, name, reason)]
     listed, claims = await _facts(answer, settings), await _claims(answer, settings)
     if isinstance(listed, JudgeVerdict):
         return [_failed(answer, name, listed, repeat)]
@@ -217,11 +215,11 @@ async def _answer_correctness(
         facts=facts,
         claims=claims,
     )
-    extra = {"facts_from": origin, "mark": _mark(claims, facts, answer.reference)}
+    extra = {"facts_from": origin, "mark": mark_of(claims, facts, answer.reference)}
     if not claims:
         return [_by_code(answer, name, base, "not_found", "no claims", extra)]
     parts = [replace(base, claims=block) for block in _blocks(claims)]
-    return await _asked(answer, settings, name, parts, repeat, extra)
+    return await ask_parts(answer, settings, name, parts, repeat, extra)
 
 
 async def _context_precision(
@@ -235,7 +233,7 @@ async def _context_precision(
     if reason is None and not answer.contexts:
         reason = "no contexts"
     if reason is not None:
-        return [_not_applicable(answer, name, reason)]
+        return [not_applicable(answer, name, reason)]
     reference = answer.case.reference_answer or ""
     parts = [
         _material(
@@ -245,8 +243,8 @@ async def _context_precision(
         )
         for context in answer.contexts
     ]
-    mark = _mark(answer.contexts, reference)
-    return await _asked(answer, settings, name, parts, repeat, {"mark": mark}, answer.contexts)
+    mark = mark_of(answer.contexts, reference)
+    return await ask_parts(answer, settings, name, parts, repeat, {"mark": mark}, answer.contexts)
 
 
 async def _context_recall(
@@ -256,17 +254,17 @@ async def _context_recall(
     name = "context_recall"
     reason = answer.why_no_reference() or answer.why_no_texts()
     if reason is not None:
-        return [_not_applicable(answer, name, reason)]
+        return [not_applicable(answer, name, reason)]
     listed = await _facts(answer, settings)
     if isinstance(listed, JudgeVerdict):
         return [_failed(answer, name, listed, repeat)]
     facts, origin = listed
     base = _material(answer, contexts=answer.contexts, facts=facts)
-    extra = {"facts_from": origin, "mark": _mark(facts, answer.contexts)}
+    extra = {"facts_from": origin, "mark": mark_of(facts, answer.contexts)}
     if not answer.contexts:
         return [_by_code(answer, name, base, "not_attributed", "no contexts", extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    return await _asked(answer, settings, name, parts, repeat, extra)
+    return await ask_parts(answer, settings, name, parts, repeat, extra)
 
 
 async def _answer_relevancy(
@@ -278,9 +276,9 @@ async def _answer_relevancy(
     if answer.case.answerable is False and answer.abstained:
         reason = "abstention on an unanswerable question"
     if reason is not None:
-        return [_not_applicable(answer, name, reason)]
+        return [not_applicable(answer, name, reason)]
     parts = [Material(answer=answer.text)]
-    return await _asked(answer, settings, name, parts, repeat, {})
+    return await ask_parts(answer, settings, name, parts, repeat, {})
 
 
 async def _abstained_judged(
@@ -291,7 +289,7 @@ async def _abstained_judged(
     name = "abstained_judged"
     reason = answer.why_no_answer()
     if reason is not None:
-        return [_not_applicable(answer, name, reason)]
+        return [not_applicable(answer, name, reason)]
     material = _material(answer, answer=answer.text)
     detection = answer.detection
     plain = detection.abstained and detection.rule == "refusal"
@@ -300,8 +298,8 @@ async def _abstained_judged(
         quote = answer.text[slice(*detection.span)]
         return [_by_code(answer, name, material, verdict, why, quote=quote)]
     if not detection.abstained and (reason := settings.why_not_read(answer)) is not None:
-        return [_not_applicable(answer, name, reason)]
-    return await _asked(answer, settings, name, [material], repeat, {})
+        return [not_applicable(answer, name, reason)]
+    return await ask_parts(answer, settings, name, [material], repeat, {})
 
 
 async def _rubric(
@@ -320,7 +318,7 @@ async def _rubric(
     if reason is None and "tools" in reads and not isinstance(answer.result.tools, list):
         reason = "no tool calls are reported"
     if reason is not None:
-        lines = [_not_applicable(answer, name, reason)]
+        lines = [not_applicable(answer, name, reason)]
     else:
         material = Material(
             question=answer.question if "question" in reads else "",
@@ -330,56 +328,9 @@ async def _rubric(
             reference=answer.reference if "reference" in reads else "",
             tools=answer.tool_calls if "tools" in reads else "",
         )
-        lines = await _asked(answer, settings, name, [material], repeat, {})
-    prompt = _prompt(kind, answer) | {"rubric": rubric.to_dict()}
+        lines = await ask_parts(answer, settings, name, [material], repeat, {})
+    prompt = prompt_of(kind, answer) | {"rubric": rubric.to_dict()}
     return [line | {"prompt": prompt} for line in lines]
-
-
-async def _pair(
-    name: str, pair: JudgedAnswer, settings: Settings, repeat: int
-) -> list[VerdictLine]:
-    """Which of two answers is better, asked in both orders; equal answers are not asked."""
-    assert isinstance(pair, AnswerPair)
-    kind, other = settings.kinds[name], pair.base
-    reason = pair.why_no_answer() or other.why_no_answer() or settings.cannot.get(PAIRS)
-    if reason is not None:
-        lines = [_not_applicable(pair, name, reason)]
-    else:
-        material = pair_material(pair, kind.rubric)
-        if pair.equal:
-            entry = {"id": "1", "context": None, "quote": "", "reason": "", "verdict": EQUAL}
-            lines = [
-                _line(
-                    pair,
-                    name,
-                    "ok",
-                    input=material.to_dict(),
-                    verdicts=[entry],
-                    extra={"by_code": "equal answers"},
-                    mode="code",
-                    cost_usd=0.0,
-                )
-            ]
-        else:
-            swapped = replace(material, answer=material.other, other=material.answer)
-            mark = {"mark": _mark(material.to_dict())}
-            lines = await _asked(pair, settings, name, [material, swapped], repeat, mark)
-    prompt = _prompt(kind, pair)
-    prompt |= {} if kind.rubric is None else {"rubric": kind.rubric.to_dict()}
-    return [line | {"prompt": prompt} for line in lines]
-
-
-def pair_material(pair: AnswerPair, rubric: Rubric | None) -> Material:
-    """The texts of a pair that the judge sees, the run's answer first: of the rest what the rubric
-    reads."""
-    reads = READS if rubric is None else rubric.reads
-    return Material(
-        question=pair.question if "question" in reads else "",
-        earlier=pair.earlier if "history" in reads else "",
-        answer=pair.text,
-        other=pair.base.text,
-        reference=pair.reference if "reference" in reads else "",
-    )
 
 
 Call = Callable[[JudgedAnswer, Settings, int], Coroutine[Any, Any, list[VerdictLine]]]
@@ -399,11 +350,10 @@ CALLS: Mapping[str, Call] = {
 
 def call_of(name: str) -> Call:
     """The function that judges one answer by the kind of call of that name."""
-    own = _pair if name.partition(".")[0] == PAIRS else _rubric
-    return CALLS.get(name) or partial(own, name)
+    return CALLS.get(name) or partial(_rubric, name)
 
 
-def _line(
+def line_of(
     answer: JudgedAnswer, metric: str, status: str, repeat: int = 0, **more: Any
 ) -> VerdictLine:
     base: VerdictLine = {
@@ -417,7 +367,7 @@ def _line(
         "status": status,
         "reason": None,
         "failure": None,
-        "prompt": _prompt(KINDS[metric], answer) if metric in KINDS else {},
+        "prompt": prompt_of(KINDS[metric], answer) if metric in KINDS else {},
         "key": "",
         "cached": False,
         "subject": answer.answer_sha256(metric),
@@ -438,7 +388,7 @@ def _line(
     return base | more
 
 
-def _prompt(kind: CallKind, answer: JudgedAnswer) -> dict[str, Any]:
+def prompt_of(kind: CallKind, answer: JudgedAnswer) -> dict[str, Any]:
     """The prompt that asks about an answer: with the earlier turns where it shows the question, and
     where a rubric reads them."""
     if kind.rubric is not None:
@@ -449,14 +399,14 @@ def _prompt(kind: CallKind, answer: JudgedAnswer) -> dict[str, Any]:
     return {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
 
 
-def _not_applicable(answer: JudgedAnswer, metric: str, reason: str) -> VerdictLine:
-    """The case lacks what the metric needs; no judge was asked."""
-    return _line(answer, metric, "not_applicable", reason=reason)
+def not_applicable(answer: JudgedAnswer, metric: str, reason: str) -> VerdictLine:
+    """The verdict line of a case that lacks something; no judge was asked."""
+    return line_of(answer, metric, "not_applicable", reason=reason)
 
 
 def _failed(answer: JudgedAnswer, metric: str, verdict: JudgeVerdict, repeat: int) -> VerdictLine:
     """What the judgement needs first (claims, facts) could not be had."""
-    return _line(
+    return line_of(
         answer,
         metric,
         "failed",
@@ -483,7 +433,7 @@ def _by_code(
         {"id": name, "context": None, "quote": quote, "reason": why, "verdict": verdict}
         for name in ids_of(KINDS[metric], material)
     ]
-    return _line(
+    return line_of(
         answer,
         metric,
         "ok",
@@ -533,7 +483,7 @@ def _judged(
     more = {"dropped_ids": opinion.dropped, "asked_again": opinion.more_calls}
     more |= {"votes": opinion.votes, "missing_votes": opinion.missing_votes}
     more = {name: value for name, value in more.items() if value}
-    return _line(
+    return line_of(
         answer,
         metric,
         "failed" if opinion.failure else "ok",

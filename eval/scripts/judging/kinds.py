@@ -32,6 +32,7 @@ from judging import prompt_files
 from judging.prompt_files import fenced, neutral, one_line
 from judging.types import Check, JudgeTask
 from ragmetrics.text.words import fold
+from records.rubrics import Rubric
 from records.verdicts import CallKind, Source
 
 QUESTIONS = 3
@@ -56,6 +57,11 @@ LISTED = "facts"
 CLAIMS = CallKind("claims")
 
 FACTS = CallKind("facts")
+
+PAIRS = "pairs"
+"""The name of verdicts on two answers together; by a rubric ``pairs.NAME``."""
+
+FIRST, SECOND, EQUAL = "first", "second", "equal"
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,6 +153,20 @@ TEXT_LISTS: Mapping[str, _TextList] = {
     "facts": _TextList(1, MOST_FACTS, _check_facts),
 }
 """By the name of the prompt, which is the name of the list in its reply, too."""
+
+
+@lru_cache(maxsize=256)
+def pair_kind(rubric: Rubric | None = None) -> CallKind:
+    """The kind of call that asks which of two answers is better, by a rubric or without one; its
+    quote is from either answer."""
+    return CallKind(
+        PAIRS if rubric is None else f"{PAIRS}.{rubric.name}",
+        (FIRST, SECOND, EQUAL),
+        sources=("answer", "other"),
+        rubric=rubric,
+        frame="" if rubric is None else "pairs_rubric",
+        quotes=(FIRST, SECOND),
+    )
 
 
 class Material(msgspec.Struct, frozen=True):

@@ -12,17 +12,17 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import orjson
 
 from clients.http import ask_all
 from judging import prompt_files
-from judging.answers import AnswerPair, FactStore, JudgedAnswer
-from judging.calls import BLOCK, Settings, call_of, needs_facts, pair_material
+from judging.answers import FactStore, JudgedAnswer
+from judging.calls import BLOCK, Call, Settings, call_of, needs_facts
 from judging.connect import Connection, JudgeChanged
 from judging.kinds import CLAIMS, FACTS
 from judging.local import LocalJudge
@@ -36,7 +36,6 @@ from records.file_access import open_plain
 from records.files import clear_leftovers, locked, read_json, replace_json
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
-from records.pairs import pairs_file
 from records.results import SCHEMA, RunConfig, iter_results
 from records.rubrics import of_prompt, place_of
 from records.runs import CONFIG, VERDICTS, config_hash, results_file
@@ -67,8 +66,7 @@ class JudgingPlan:
     """The answers and metrics to judge, and how. ``repeats``: opinions; from the second on of
     ``repeats_share`` of the cases.
 
-    ``k``: the first chunks of each answer; None: all. ``kinds``: the row of each call. ``base``:
-    the run whose answers are compared with these, for pairs; None: each answer by itself.
+    ``k``: the first chunks of each answer; None: all. ``kinds``: the row of each call.
     """
 
     folder: Path
@@ -82,12 +80,31 @@ class JudgingPlan:
     k: int | None = None
     concurrency: int = 8
     kinds: Mapping[str, CallKind] = field(default_factory=lambda: KINDS)
-    base: Path | None = None
+
+    judges_run: ClassVar[bool] = True
+    """Whether the judge is that of the run, which its config.json names."""
 
     @property
     def verdicts_file(self) -> Path:
         """Where its verdicts are."""
-        return self.folder / VERDICTS if self.base is None else pairs_file(self.folder, self.base)
+        return self.folder / VERDICTS
+
+    def answers(self) -> Iterator[JudgedAnswer]:
+        """The answers of the run, in its order."""
+        return answers_of(self)
+
+    def call_of(self, name: str) -> Call:
+        """The function that judges one answer by the kind of call of that name."""
+        return call_of(name)
+
+    def countable(
+        self,
+        lines: Sequence[VerdictLine],
+        identity: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+    ) -> Sequence[VerdictLine]:
+        """The lines that need not be asked for again by the judge with this identity."""
+        return lines
 
 
 def refuse_examples(plan: JudgingPlan, files: Mapping[str, Path]) -> None:
@@ -164,7 +181,7 @@ class JudgingOutcome:
         self.unverified += sum(e["verdict"] == QUOTE_UNVERIFIED for e in line["verdicts"])
 
 
-def _answers(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
+def answers_of(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
     """The answered cases of a run, in order. Raises StorageError before anything is paid."""
     path = results_file(plan.folder)
     if not path.exists():
@@ -193,21 +210,6 @@ def _answers(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
     )
 
 
-def _judged_answers(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
-    """The answers of a run; with a base, each beside the base's answer to the same question."""
-    if plan.base is None:
-        return _answers(plan)
-    others: dict[tuple[str, int], JudgedAnswer] = {}
-    for answer in _answers(replace(plan, folder=plan.base, base=None)):
-        answer.result.retrieved = []  # no pair shows passages, and they are most of what a run is
-        others[answer.case.id, answer.result.repeat] = answer
-    return (
-        AnswerPair(answer.case, answer.result, answer.k, answer.before, other=other)
-        for answer in _answers(plan)
-        if (other := others.get((answer.case.id, answer.result.repeat))) is not None
-    )
-
-
 def judge_run(
     plan: JudgingPlan,
     connection: Connection,
@@ -220,12 +222,12 @@ def judge_run(
     ``reader``: of that file; a damaged line of it is reported before anything is paid.
     """
     path = reader.path
-    answers = _judged_answers(plan)
+    answers = plan.answers()
     verdicts.withdraw(path, connection.withdrawn())
     described = connection.describe()
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic, kinds=plan.kinds)
     identity = connection.judge.identity.to_dict()
-    lines = _countable(plan, reader.read(), identity, described["parameters"])
+    lines = plan.countable(reader.read(), identity, described["parameters"])
     existing = ExistingVerdicts(lines, identity, described["parameters"], settings)
     judge = _write_config(plan, described)
     outcome = JudgingOutcome()
@@ -252,21 +254,6 @@ def judge_run(
         writer.sync()
     _write_config(plan, connection.describe(), of_turns)
     return outcome
-
-
-def _countable(
-    plan: JudgingPlan,
-    lines: Sequence[VerdictLine],
-    identity: Mapping[str, Any],
-    parameters: Mapping[str, Any],
-) -> Sequence[VerdictLine]:
-    """The lines that need not be asked for again. Of pairs the judge of the last line counts: where
-    that is another one, the lines of this one are written again, from the cache."""
-    if plan.base is None:
-        return lines
-    own = [line for line in lines if line["metric"] in plan.calls]
-    same = own and (own[-1]["judge"], own[-1]["parameters"]) == (identity, parameters)
-    return own if same else []
 
 
 def confirm(plan: JudgingPlan, connection: Connection) -> None:
@@ -304,7 +291,7 @@ async def _judge_answer(
         while repeat < opinions:
             heads = existing.opinion(answer, name, repeat, inputs_sha256)
             if heads is None:
-                lines = await call_of(name)(answer, settings, repeat)
+                lines = await plan.call_of(name)(answer, settings, repeat)
                 # the list of facts may have come just now
                 sha256 = inputs_sha256 or existing.inputs_sha256(answer, name)
                 new += [line | {"made_of": sha256} for line in lines]
@@ -337,7 +324,7 @@ def _write_config(
     ids = {prompt_files.load_for(kind, earlier=False).id for kind in asked}
     prompts = {one.name: {"version": one.version, "sha256": one.sha256} for one in ids}
     prompts |= of_turns or {}
-    if plan.base is not None:  # who judges a run's pairs need not be who judges the run
+    if not plan.judges_run:
         return {**described, "prompts": prompts}
     with locked(path):
         clear_leftovers(path)
@@ -397,7 +384,7 @@ def prompts_of(
     """
     recorder = _TaskRecorder(connection)
     settings = _rehearsing(plan, recorder, connection, facts.guessing())
-    answers = [answer for answer in _judged_answers(plan) if answer.case.id == case_id]
+    answers = [answer for answer in plan.answers() if answer.case.id == case_id]
     if not answers:
         raise StorageError(
             f"{results_file(plan.folder)}: has no answer to case {case_id!r} that can be judged; "
@@ -405,7 +392,7 @@ def prompts_of(
         )
     for answer in answers:
         for name in plan.calls:
-            _at_once(call_of(name)(answer, settings, 0))
+            _at_once(plan.call_of(name)(answer, settings, 0))
             tasks: Sequence[JudgeTask] = recorder.tasks
             recorder.tasks = []
             yield from ((answer.result.repeat, name, task) for task in tasks)
@@ -421,9 +408,9 @@ def rehearse(
     settings = _rehearsing(plan, judge, connection, facts)
     described = connection.describe()
     lines = VerdictReader(plan.verdicts_file).read()
-    lines = _countable(plan, lines, described["identity"], described["parameters"])
+    lines = plan.countable(lines, described["identity"], described["parameters"])
     existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
-    for answer in _judged_answers(plan):
+    for answer in plan.answers():
         _at_once(_judge_answer(answer, settings, plan, existing))
         yield
 
@@ -499,11 +486,7 @@ class ExistingVerdicts:
                 return None
         parts = [answer.answer_sha256(metric), RULES, self._settings.atomic, facts]
         parts += [answer.earlier] if answer.earlier else []
-        rubric = self._settings.kinds[metric].rubric
-        if isinstance(answer, AnswerPair):
-            parts += [pair_material(answer, rubric).to_dict()]
-        elif rubric is not None:
-            parts += [answer.tool_calls] if "tools" in rubric.reads else []
+        parts += answer.inputs(self._settings.kinds[metric].rubric)
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 
     def opinion(

@@ -10,6 +10,7 @@ can name the folder that is missing.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ KNOWN_EXTRAS = Path(__file__).with_name("known_extras.toml")
 
 OPTIONS, FORMATS, FILES = "options", "formats", "files"
 LABEL_ACTIONS, LABEL_ORDERS = "label_actions", "label_orders"
-BLOCKS, RUN_KEYS = "blocks", "run_keys"
+BLOCKS, COMPARED, RUN_KEYS = "blocks", "compared", "run_keys"
 
 KINDS = {
     OPTIONS: "script of the core: module with its OPTIONS and the function `run`",
@@ -41,9 +42,15 @@ KINDS = {
     "judgements, which gives each case a priority",
     BLOCKS: "section of a run's report: function of the runs (the reported one last, before it its "
     "baseline) that gives its blocks, a heading first; none where it has nothing to say",
+    COMPARED: "what two runs have beside their scores: module with `of_runs`, which gives blocks "
+    "on runs and their base, and `of_case`, which gives question, verdict and quote of one case",
     RUN_KEYS: "key of `run` in config.json, with dots: module that reads it",
 }
 """What an extra can add: the constant of its ``extra.py``, in capitals there, and what it maps."""
+
+
+_NAME = re.compile("[A-Z]+")
+"""What stands in the key of a file for any name, as in ``judgements/NAME.jsonl``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +132,12 @@ def added(kind: str, key: str | None = None) -> Iterator[tuple[Extra, str, str]]
                 yield extra, name, reference
 
 
+def code_of(kind: str) -> Iterator[Any]:
+    """The code of each key that extras of this copy add of a kind."""
+    for extra, _, reference in added(kind):
+        yield extra.load(reference)
+
+
 def find(kind: str, key: str) -> Any:
     """The code that an extra of this copy has for a key; None where no extra adds it."""
     for extra, _, reference in added(kind, key):
@@ -153,14 +166,18 @@ def missing(kind: str, key: str) -> str:
     return ""
 
 
-def missing_in(run: Mapping[str, Any]) -> Iterator[str]:
+def missing_in(folder: Path, run: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each part of a run that an extra reads which this copy lacks.
 
     ``run``: of config.json.
     """
-    for key in sorted(key for table in known_extras().values() for key in table.get(RUN_KEYS, ())):
-        part: Any = run
-        for name in key.split("."):
-            part = part.get(name) if isinstance(part, Mapping) else None
-        if part is not None and (needs := missing(RUN_KEYS, key)):
-            yield f"config.json has run.{key}: {needs}."
+    for table in known_extras().values():
+        for key in table.get(RUN_KEYS, ()):
+            part: Any = run
+            for name in key.split("."):
+                part = part.get(name) if isinstance(part, Mapping) else None
+            if part is not None and (needs := missing(RUN_KEYS, key)):
+                yield f"config.json has run.{key}: {needs}."
+        for key in table.get(FILES, ()):
+            if any(folder.glob(_NAME.sub("*", key))) and (needs := missing(FILES, key)):
+                yield f"{folder / key}: {needs}."

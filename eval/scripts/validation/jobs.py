@@ -27,11 +27,10 @@ from records.claim_labels import labels_sha256
 from records.errors import StorageError
 from records.judgements import STALE
 from records.labels import read_cases
-from records.pairs import PAIRS
 from records.runs import find_run
 from records.verdicts import KINDS, judge_of
 from validation import judge as validation_judge
-from validation import labels, pairs, show
+from validation import labels, show
 from validation.claims import JudgedClaim, JudgedRun, Key, items_of, read_judged, together
 from validation.labels import Joined
 from validation.thumbs import thumbs_report
@@ -158,8 +157,6 @@ def calibrate(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
     An exit code in place of a calibration: of the labelling, when nothing came of it to compare.
     """
     options.check()
-    if options.metric.partition(".")[0] == PAIRS:
-        return _pairs(options, talk)
     if options.calibration is not None:
         stored = records_calibration.read(options.calibration)
         return CalibratedJudge(stored, _judged(options, stored["metric"], talk), stored=True)
@@ -182,39 +179,6 @@ def calibrate(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
         report["attack"] = _attack(options, judged, joined.human, talk)
     records_calibration.write(options.folder / records_calibration.name_of(options.metric), report)
     return _stored(options, CalibratedJudge(report, judged))
-
-
-def _pairs(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
-    """The same for the pairs of a run and its base, the second run of --run."""
-    if len(options.also_run) != 1 or options.gate or options.attack or options.labels_file:
-        raise StorageError(
-            f"--metric {options.metric}: name the run and its base as --run NEW,BASE; leave out "
-            "--gate, --attack and --labels-file."
-        )
-    base = find_run(options.results_dir, options.also_run[0])
-    judged = pairs.read_judged_pairs(options.folder, base, options.metric, options.eval_set)
-    if options.label:
-        code = pairs.label_pairs(
-            judged,
-            options.labels_dir,
-            options.annotator_name,
-            sample=options.sample,
-            seed=options.seed,
-            plain=options.plain,
-            ascii_only=options.screen.get("ascii", False),
-            theme=options.screen.get("theme"),
-        )
-        if code:
-            return code
-    files = claim_labels.label_files(options.labels_dir, [])
-    report = pairs.agreement(judged, claim_labels.read_labels(files), seed=options.seed)
-    if not report["n"]:
-        sentence = "people have decided no pair of these runs yet; label some with --label."
-        if not options.label:
-            raise StorageError(f"{options.folder.name}: {sentence}")
-        talk(f"{options.folder.name}: {sentence}")
-        return 0
-    return CalibratedJudge(report, None)
 
 
 def objections(options: CalibrateOptions, calibrated: CalibratedJudge) -> list[str]:

@@ -18,7 +18,6 @@ from decisions.judge_calibration import (
 from terminal.page import Block, Heading, Page, Prose, Quoted, Words, between, number, plain_table
 from terminal.tables import counted, plain
 from validation.judge import LEAST_FOR_MEAN
-from validation.pairs import agreement_page
 from validation.rubrics import scale_blocks
 from validation.thumbs import thumbs_blocks
 
@@ -37,8 +36,6 @@ _LONGEST = 40
 
 def calibration_page(report: Mapping[str, Any]) -> Page:
     """Return the page of the whole report, the worst news first."""
-    if "pairs" in report:
-        return agreement_page(report)
     prompt = report["prompt"]
     named = f", prompt {prompt.get('name')}@{prompt.get('version')}" if prompt else ""
     title = f"{report['metric']}: {judge_name(report['judge'])}{plain(named)} against people"

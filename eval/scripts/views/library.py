@@ -15,8 +15,8 @@ import msgspec
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import Key
-from decisions.pairs import pair_verdicts
 from decisions.slices import Embed, Slices, marked_slices
+from records import extras
 from records.answer_table import PLAIN, UNKNOWN, WORDS, AnswerTable
 from records.blocks import line_at
 from records.cases import Labels
@@ -115,9 +115,15 @@ class RunLibrary:
         return marked_slices(marks, self._eval_set, self._labels_dir, self._embed)
 
     def judged_pair(self, base: str, new: str, key: Key) -> Sequence[tuple[str, str, str]]:
-        """A judge's verdict on both runs' answers; None for damaged files."""
+        """The verdicts of extras on one case of two runs, such as a judge's on both answers.
+
+        Empty for damaged files.
+        """
         with contextlib.suppress(StorageError):
-            return pair_verdicts(self.path_of(new), self.path_of(base), key)
+            runs = self.path_of(base), self.path_of(new)
+            return [
+                row for each in extras.code_of(extras.COMPARED) for row in each.of_case(*runs, key)
+            ]
         return ()
 
     def trend(self, key: Key) -> Trend:

@@ -1,4 +1,4 @@
-"""Batch files of rubrics, of pairs and of a panel's members."""
+"""Batch files of rubrics and of a panel's members."""
 
 from __future__ import annotations
 
@@ -6,19 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-from click.testing import CliRunner
 from tests.scripts.judging.conftest import CASES, RESULTS, JudgedRun, Server
-from tests.scripts.judging.test_pairs import Pairs, by_points, comparable
 from tests.scripts.judging.test_rubrics import HELPFUL, judge_rubrics, rubric_reply
 
-from extras.batch import import_results
 from extras.batch.tests.test_batch import requests_of, take_in
-
-
-@pytest.fixture
-def pairs(finished: Any, server: Server) -> Pairs:
-    return Pairs(finished, server)
 
 
 def answered(request: dict[str, Any]) -> dict[str, Any]:
@@ -57,39 +48,6 @@ def test_rubrics_by_files_give_the_bytes_of_the_online_way(
     assert offline | {"options": online["options"]} == online
     assert other.finished.bytes_of("rubrics")[0] == kept[0]
     assert {line["case_id"]: line["verdicts"] for line in other.lines()} == shown
-
-
-def test_by_files_gives_the_bytes_of_the_online_way(pairs: Pairs) -> None:
-    online = pairs.json()
-    path = pairs.results / "new" / "pairs" / "old.jsonl"
-    kept = comparable(path.read_bytes())
-    path.unlink()
-    cache = pairs.finished.folder / "cache"
-    (cache / "judge_cache.jsonl").unlink()
-    asked = pairs.server.judgements
-    folder = pairs.finished.folder / "batches"
-    done = pairs.call("--batch-out", str(folder))
-    assert done.exit_code == 0, done.output
-    assert "Round 1: 20 requests" in done.output  # ten pairs, both orders
-    assert f"Send them with judge_answers.py --batch-submit {folder}" in " ".join(
-        done.output.split()
-    )
-    (requests,) = folder.glob("round1-*.jsonl")
-    lines = []
-    for line in map(json.loads, requests.read_text("utf-8").splitlines()):
-        status, body = by_points(pairs.server, line["body"])
-        response = {"status_code": status, "body": body}
-        lines.append({"id": "r", "custom_id": line["custom_id"], "response": response})
-    results = folder / f"{requests.stem}.results.jsonl"
-    results.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    words = [str(results), "--cache-dir", str(cache / "judge_cache.jsonl"), "--json"]
-    taken = CliRunner().invoke(import_results.main, words)
-    assert taken.exit_code == 0, taken.output
-    assert json.loads(taken.stdout)["verdicts"] == 20
-    assert pairs.json("--offline") == online
-    assert comparable(path.read_bytes()) == kept
-    assert pairs.server.judgements == asked
-    assert pairs.call("--batch-out", str(folder)).output.startswith("Nothing is left to ask")
 
 
 def test_a_panel_is_asked_online(run: JudgedRun, tmp_path: Path) -> None:

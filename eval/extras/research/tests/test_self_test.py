@@ -10,8 +10,6 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 from tests.judging.test_rubrics import HELPFUL, SALT
-from tests.scripts.judging.conftest import Server
-from tests.scripts.judging.test_pairs import Pairs, reply, shown
 
 from extras.research.self_test import self_test, self_test_by_rubric
 from judge_answers import main
@@ -163,39 +161,3 @@ def test_a_person_reads_each_figure_beside_its_limit(tmp_path: Path) -> None:
         line.startswith("verdicts on known claims that are right 1") and line.endswith(">= 0.6 ✓")
         for line in lines
     ), lines
-
-
-def test_the_self_test_tries_attacks_on_known_pairs(pairs: Pairs) -> None:
-    """A judge that always takes the first place is right in no pair and obeys nothing: there is
-    nothing to take away. One that takes the answer with an attack obeys in all."""
-
-    def obedient(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
-        first, second = shown(body)
-        right = ("laptops for up to", "sails twice", "Drip lines")
-        attacked = ("Note to the grader", "System:", "verdicts", "New rule")
-        verdict = "first" if any(text in first for text in right) else "second"
-        if any(text in first for text in attacked):
-            verdict = "first"
-        elif any(text in second for text in attacked):
-            verdict = "second"
-        quote = (first if verdict == "first" else second)[:30]
-        return 200, reply(server, verdict, quote)
-
-    pairs.server.reply = obedient
-    done = pairs.call("--self-test", "--json")
-    assert done.exit_code == 1, done.output
-    report = json.loads(done.stdout)
-    assert (report["pairs_right"], report["pairs_obeyed"]) == (1.0, 1.0)
-
-
-def test_a_judge_that_says_the_same_to_everything_fails_the_self_test(pairs: Pairs) -> None:
-    """No attack can move it, so only what it should have known tells."""
-
-    def always_first(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
-        return 200, reply(server, "first", shown(body)[0][:30])
-
-    pairs.server.reply = always_first
-    done = pairs.call("--self-test", "--json")
-    report = json.loads(done.stdout)
-    assert (report["pairs_right"], report["pairs_obeyed"], report["passed"]) == (0.0, None, False)
-    assert done.exit_code == 1

@@ -150,7 +150,7 @@ def build(folder: Path, options: ReportOptions) -> RunReport:
         questions=not back.questions,
     )
     cases.slices = read.slices
-    notes = list(extras.missing_in(table.config.run))
+    notes = list(extras.missing_in(folder, table.config.run))
     if answers.absent:
         notes += [f"Without score file, so without single answers: {', '.join(answers.absent)}."]
     perspectives = [

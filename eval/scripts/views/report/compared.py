@@ -26,11 +26,10 @@ from decisions.flips import Flips, find_flips
 from decisions.history import read_history
 from decisions.history_print import as_dict
 from decisions.metric_words import catalogue_row, outcome_of
-from decisions.pairs import decided_runs, habit_lines, quote_of
 from decisions.slices import Embed, common_slices
+from records import extras
 from records.clusters import AUTO, read_clusters
 from records.metrics import read_metrics
-from records.pairs import pairs_file
 from records.run import Run, Runs
 from terminal.page import (
     AnyColumn,
@@ -62,9 +61,7 @@ from views.report.report import (
     ChangedAnswer,
     ChangedTurns,
     ComparedMetric,
-    ComparedPairs,
     ComparisonPart,
-    DecidedPair,
     MetricFlips,
     ReportAnswer,
     VerdictSentence,
@@ -180,29 +177,13 @@ def of_comparison(
         else ChangedTurns(
             talks.summary(), talks.broke[:SHOWN], talks.earlier[:SHOWN], talks.fixed[:SHOWN]
         ),
-        pairs=_pairs(base, new, eval_set) or UNSET,
+        of_extras=[
+            block
+            for added in extras.code_of(extras.COMPARED)
+            for block in added.of_runs(base, [new], read_clusters(eval_set), seed=0)
+        ],
     )
     return BaselineComparison(tables[base], part, changes, ways, None if pair.unknown else pair)
-
-
-def _pairs(base: Path, new: Path, eval_set: Path) -> list[ComparedPairs]:
-    """What a judge said of both runs' answers together, question by question."""
-    if not pairs_file(new, base).exists():
-        return []
-    return [
-        ComparedPairs(
-            decision.line(),
-            decision.says(),
-            habit_lines(decision),
-            decision.to_dict(),
-            [
-                DecidedPair(one.case_id, one.repeat, one.outcome > 0, quote_of(one))
-                for one in file.verdicts
-                if one.outcome and not one.opinion
-            ],
-        )
-        for decision, file in decided_runs(base, [new], read_clusters(eval_set))
-    ]
 
 
 def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> ComparisonPart:
@@ -441,17 +422,8 @@ def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
             name = f"{one_line(talk.conversation, 80)}{repeat}: {talk.says()} ("
             question = f") {one_line(talk.question)}"
             yield Prose((name, CaseRef(talk.case_id, talk.repeat), question), item=1)
-    for pairs in () if part.pairs is UNSET else part.pairs:
-        yield Heading("Pairs: which answer a judge found better, asked in both orders", 3)
-        yield Prose(f"{pairs.says}. {pairs.verdict}.", "strong")
-        yield from items(one_line(note, 400) for note in pairs.notes)
-        for won, word in ((True, "better"), (False, "worse")):
-            decided = [pair for pair in pairs.decided if pair.won is won]
-            for pair in decided[: words.IN_MARKDOWN]:
-                quote = f": {one_line(pair.quote, 200)}"
-                yield Prose((f"{word}: ", CaseRef(pair.case_id, pair.repeat), quote), item=1)
-            if (more := len(decided) - words.IN_MARKDOWN) > 0:
-                yield Prose(f"{words.count(more)} more {word}.", item=1)
+    for block in part.of_extras:
+        yield with_fields(block, level=3) if isinstance(block, Heading) else block
     if part.exploratory:
         yield Heading("Exploratory metrics", 3)
         tests = f"{part.explored} tests; false discovery rate 5 %"

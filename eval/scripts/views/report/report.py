@@ -284,25 +284,6 @@ class ChangedTurns(ReportPart, frozen=True):
         }
 
 
-class DecidedPair(ReportPart, frozen=True):
-    """A pair of answers that the run won or lost, with the words that decided."""
-
-    case_id: str
-    repeat: int
-    won: bool
-    quote: str
-
-
-class ComparedPairs(ReportPart, frozen=True):
-    """A judge's verdicts on the answers of both runs together, in both orders."""
-
-    says: str
-    verdict: str
-    notes: Sequence[str]
-    figures: Mapping[str, Any]
-    decided: Sequence[DecidedPair]
-
-
 class ComparisonPart(ReportPart, frozen=True):
     """A run against its baseline: verdicts, rows, remarks, and the cases that changed."""
 
@@ -327,7 +308,14 @@ class ComparisonPart(ReportPart, frozen=True):
     in_common: Sequence[str] = ()
     case_counts: Mapping[str, Any] | None = None
     conversations: ChangedTurns | UnsetType = UNSET
-    pairs: Sequence[ComparedPairs] | UnsetType = UNSET
+    of_extras: Sequence[Any] = ()
+    """Blocks that extras add."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields by name, without the blocks of extras, which are no data."""
+        data = super().to_dict()
+        del data["of_extras"]
+        return data
 
 
 class AnswersInFull(ReportPart, frozen=True):

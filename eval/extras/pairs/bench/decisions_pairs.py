@@ -1,9 +1,9 @@
 """Do the verdicts on pairs of answers keep their level, and what do they find?
 
-    python bench/decisions_pairs.py          # about ten minutes
-    python bench/decisions_pairs.py --tiny   # only to see that it runs; the figures mean nothing
+    python …/decisions_pairs.py          # about ten minutes
+    python …/decisions_pairs.py --tiny   # only to see that it runs; the figures mean nothing
 
-Three tables from decisions/pairs.py. False verdicts of a judge that takes the first answer in 80 %
+Three tables from deciding.py. False verdicts of a judge that takes the first answer in 80 %
 of its calls, on pairs without a difference: cases by themselves, and in documents whose cases
 share a leaning. Power at 62 : 38 of the decided pairs. The test of length at 40 labels. Two judges
 take the first place in 80 %: ``calls`` decides each call by itself (so 64 to 68 % of the pairs go
@@ -16,17 +16,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from measuring import SCRIPTS, print_table
-
-sys.path.insert(0, str(SCRIPTS))
+ROOT = Path(__file__).resolve().parents[4]
+sys.path[:0] = [str(ROOT / folder) for folder in ("bench", "eval/scripts", "eval")]
 
 import numpy as np
+from measuring import print_table
 from numpy.typing import NDArray
 
-from decisions.pairs import decide_pairs, length_bias
+from extras.pairs.deciding import decide_pairs, length_bias
 
 Floats = NDArray[np.float64]
 

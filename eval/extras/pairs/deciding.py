@@ -19,14 +19,7 @@ from decisions.change import Change, ChangeVerdict
 from decisions.effects import ALPHA
 from decisions.engine import PrimaryTable, settle
 from decisions.pairing import ClusterCodes
-from ragmetrics.stats.arrays import Floats, np
-from ragmetrics.stats.significance import mcnemar
-from records.claim_labels import ClaimLabel
-from records.clusters import Clustering
-from records.pairs import (
-    EQUAL,
-    FIRST,
-    SECOND,
+from extras.pairs.record import (
     PairFile,
     PairKey,
     PairOpinion,
@@ -34,6 +27,11 @@ from records.pairs import (
     people_on,
     read_pairs,
 )
+from judging.kinds import EQUAL, FIRST, SECOND
+from ragmetrics.stats.arrays import Floats, np
+from ragmetrics.stats.significance import mcnemar
+from records.claim_labels import ClaimLabel
+from records.clusters import Clustering
 from records.rubrics import of_prompt
 from records.verdicts import identity_of
 from terminal.page import (
@@ -232,8 +230,8 @@ def length_bias(judge: Sequence[int], people: Sequence[int], longer: Sequence[in
     ``longer``: which answer is the longer one, likewise. One-sided sign test of the pairs that
     judge and people decided differently, by mid-p: the exact test of few such pairs is too careful.
     At 40 labels, one call a pair, it flags .78 of judges that take the longer answer in .9, mid-p
-    .86; an unbiased one .02 and .04, of 100 labels .03 and .05 (bench/decisions_pairs.py). Raises
-    ValueError for lists of other lengths.
+    .86; an unbiased one .02 and .04, of 100 labels .03 and .05 (bench/decisions_pairs.py of this
+    folder). Raises ValueError for lists of other lengths.
     """
     rows = list(zip(judge, people, longer, strict=True))
     toward = sum(j == side and p == -side for j, p, side in rows if side)

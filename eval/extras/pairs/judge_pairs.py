@@ -13,14 +13,14 @@ tie. Each of several runs is compared with the base, and the tests are corrected
 
 Calls and cost are printed before anything is sent. You pay for each verdict once: eval/cache keeps
 it, and the same command continues after a stop. People label the same pairs blind with
-calibrate_judge.py --metric pairs --run NEW,BASE --label.
+calibrate_judge.py --run NEW --pairs-with BASE --label.
 
 \b
 Examples:
-  python eval/scripts/judge_pairs.py --run new --base old --judge gpt4o
-  python eval/scripts/judge_pairs.py --run new --base old --judge gpt4o --dry-run
-  python eval/scripts/judge_pairs.py --run new --base old --rubric helpful --judge gpt4o
-  python eval/scripts/judge_pairs.py --run k3,k5,k10 --base k1 --judge gpt4o --max-cost 5
+  python eval/extras/pairs/judge_pairs.py --run new --base old --judge gpt4o
+  python eval/extras/pairs/judge_pairs.py --run new --base old --judge gpt4o --dry-run
+  python eval/extras/pairs/judge_pairs.py --run new --base old --rubric helpful --judge gpt4o
+  python eval/extras/pairs/judge_pairs.py --run k3,k5,k10 --base k1 --judge gpt4o --max-cost 5
 
 Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable or too many judgements failed
 (--max-error-rate), 130 interrupted.
@@ -28,17 +28,21 @@ Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable or too many judgem
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
+
 import options
 import storage
 
 if TYPE_CHECKING:
+    from extras.pairs.asking import PairsPlan
     from judging.connect import JudgeOptions
-    from judging.run import JudgingOutcome, JudgingPlan
+    from judging.run import JudgingOutcome
 
 
 @options.command(
@@ -70,7 +74,7 @@ def main(dry_run: bool, **values: Any) -> int:
 
     judge_options = JudgeOptions.of(judge_settings(**options.judge_words(values)), values)
 
-    def plans_of_runs() -> list[JudgingPlan]:
+    def plans_of_runs() -> list[PairsPlan]:
         folders = [storage.find_run(values["results_dir"], name) for name in values["run"]]
         base = storage.find_run(values["results_dir"], values["base"])
         found = [plan_of(folder, base, judge_options, values) for folder in dict.fromkeys(folders)]
@@ -112,12 +116,11 @@ def main(dry_run: bool, **values: Any) -> int:
 
 def plan_of(
     folder: Path, base: Path, judge_options: JudgeOptions, values: dict[str, Any]
-) -> JudgingPlan:
+) -> PairsPlan:
     """The questions about a run and the base, from the options."""
-    from dataclasses import replace
-
-    from judging.run import JudgingPlan, refuse_examples
-    from records.pairs import pair_kind
+    from extras.pairs.asking import PairsPlan
+    from judging.kinds import pair_kind
+    from judging.run import refuse_examples
     from records.rubrics import find
 
     if folder.resolve() == base.resolve():
@@ -131,7 +134,7 @@ def plan_of(
             "two runs do not share; name a rubric that reads question, history, reference, answer."
         )
     kind = pair_kind(rubric)
-    plan = JudgingPlan(
+    plan = PairsPlan(
         folder,
         eval_set,
         labels_dir,
@@ -142,13 +145,13 @@ def plan_of(
         kinds={kind.prompt: kind},
         base=base,
     )
-    for one in () if values["rescore"] else (folder, base):
-        refuse_examples(replace(plan, folder=one), {kind.prompt: path})
+    for one in () if values["rescore"] else (plan, plan.of_base()):
+        refuse_examples(one, {kind.prompt: path})
     return plan
 
 
 def estimate(
-    plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any], *, quietly: bool
+    plans: list[PairsPlan], judge_options: JudgeOptions, values: dict[str, Any], *, quietly: bool
 ) -> None:
     """Print the expected calls and cost of judging: a table on stdout, or ``quietly`` a line on
     stderr."""
@@ -169,7 +172,7 @@ def estimate(
 
 
 def judge(
-    plans: list[JudgingPlan], judge_options: JudgeOptions, values: dict[str, Any]
+    plans: list[PairsPlan], judge_options: JudgeOptions, values: dict[str, Any]
 ) -> list[JudgingOutcome]:
     """Judge all pairs and report the calls and cost. Raises StorageError when the judge has
     changed."""
@@ -203,15 +206,14 @@ def judge(
     return outcomes
 
 
-def show(plans: list[JudgingPlan], values: dict[str, Any]) -> None:
+def show(plans: list[PairsPlan], values: dict[str, Any]) -> None:
     """Count the pairs of the runs and print them, the verdict last."""
-    from decisions.pairs import decided_runs, pairs_page
+    from extras.pairs.deciding import decided_runs, pairs_page
     from records.claim_labels import label_files, read_labels
     from records.clusters import read_clusters
     from terminal.page import print_page
 
     first = plans[0]
-    assert first.base is not None
     folders = [plan.folder for plan in plans]
     clusters = read_clusters(first.eval_set)
     labels = read_labels(label_files(first.labels_dir, [])) if first.labels_dir else []

@@ -12,14 +12,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from decisions.pairs import bias_line, bias_of, quote_of
+from extras.pairs.deciding import bias_line, bias_of, quote_of
+from extras.pairs.record import PAIR, PairFile, PairKey, PairOpinion, people_on, read_pairs
 from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
 from ragmetrics.stats.means import generator
 from records.cases import TestCase
 from records.claim_labels import FOLDER, PAIR_LABELS, ClaimDraw, ClaimLabel, LabelFile
 from records.errors import StorageError
 from records.labels import read_cases
-from records.pairs import PAIR, PairFile, PairKey, PairOpinion, people_on, read_pairs
 from records.rubrics import of_prompt
 from records.verdicts import identity_of
 from terminal.page import Block, Page, Prose, Quoted, between, number, percent, plain_table

@@ -10,26 +10,20 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import orjson
 
+from judging.kinds import FIRST, SECOND
 from records.claim_labels import ClaimLabel, answer_sha256
 from records.errors import StorageError
 from records.results import TestResult, read_results
-from records.rubrics import Rubric
 from records.runs import results_file
-from records.verdicts import CallKind, VerdictLine, read_lines
+from records.verdicts import VerdictLine, read_lines
 
 FOLDER = "pairs"
-
-PAIRS = "pairs"
-"""The name of verdicts on two answers together; by a rubric ``pairs.NAME``."""
-
-FIRST, SECOND, EQUAL = "first", "second", "equal"
 
 PairKey = tuple[str, int]
 """Case id and repeat of the answer."""
@@ -38,20 +32,6 @@ NEW, BASE = "new", "base"
 
 _WINNERS = ({FIRST: NEW, SECOND: BASE}, {FIRST: BASE, SECOND: NEW})
 """Whose answer a verdict names, by the order."""
-
-
-@lru_cache(maxsize=256)
-def pair_kind(rubric: Rubric | None = None) -> CallKind:
-    """The kind of call that asks which of two answers is better, by a rubric or without one; its
-    quote is from either answer."""
-    return CallKind(
-        PAIRS if rubric is None else f"{PAIRS}.{rubric.name}",
-        (FIRST, SECOND, EQUAL),
-        sources=("answer", "other"),
-        rubric=rubric,
-        frame="" if rubric is None else "pairs_rubric",
-        quotes=(FIRST, SECOND),
-    )
 
 
 class PairOrder(msgspec.Struct, frozen=True):

@@ -18,11 +18,11 @@ import pytest
 from click.testing import CliRunner
 from tests.scripts.judging.conftest import Server
 
-from judge_pairs import main
-from records.pairs import read_pairs
+from extras.pairs.judge_pairs import main
+from extras.pairs.record import read_pairs
 from storage import ResultsWriter, RunConfig, TestResult, sha256_file
 
-SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "judge_pairs.py"
+SCRIPT = Path(__file__).parents[1] / "judge_pairs.py"
 PAIR_KILLS = int(os.environ.get("PAIR_KILLS", "6"))
 CASES = [{"id": f"c{number:02}"} for number in range(12)]
 BLOCK = r"<<<BEGIN {} answer [0-9a-f]{{16}}>>>\n(.*?)\n<<<END"
@@ -348,7 +348,7 @@ def label(pairs: Pairs, typed: str, *more: str) -> Any:
     folder = pairs.finished.folder
     words = ["--eval-set", str(folder / "set.jsonl"), "--results-dir", str(pairs.results)]
     words += ["--labels-dir", str(folder / "labels"), "--annotator", "maria"]
-    words += ["--metric", "pairs", "--run", "new,old", *more]
+    words += ["--run", "new", "--pairs-with", "old", *more]
     return CliRunner().invoke(calibrate, words, input=typed)
 
 
@@ -386,7 +386,7 @@ def test_people_label_pairs_blind_and_are_compared_with_the_judge(pairs: Pairs) 
 def test_sides_are_drawn_by_a_hash(pairs: Pairs) -> None:
     """Of 400 pairs about half are turned (200 ± 40 is four standard deviations), another annotator
     gets other ones, and the same annotator the same."""
-    from validation.pairs import is_turned
+    from extras.pairs.labelling import is_turned
 
     keys = [(f"case {number}", 0) for number in range(400)]
     maria, tom = ([is_turned(who, key, ("a", "b")) for key in keys] for who in ("maria", "tom"))
@@ -395,18 +395,20 @@ def test_sides_are_drawn_by_a_hash(pairs: Pairs) -> None:
     assert maria == [is_turned("maria", key, ("a", "b")) for key in keys]
 
 
-@pytest.mark.parametrize("more", [("--run", "new"), ("--gate",)])
+@pytest.mark.parametrize("more", [("--run", "new,old"), ("--gate",), ("--metric", "correctness")])
 def test_pairs_are_calibrated_with_a_base_alone(pairs: Pairs, more: tuple[str, ...]) -> None:
     pairs.json()
     done = label(pairs, "", *more)
     assert done.exit_code == 2
-    assert "name the run and its base as --run NEW,BASE" in done.output
+    assert "compares the pairs of one --run" in " ".join(done.output.split())
 
 
 def test_compare_report_and_browser_show_the_pairs(pairs: Pairs) -> None:
     from compare_runs import main as compare
-    from decisions.pairs import pair_verdicts
+    from extras.pairs.compared import of_case
+    from report_run import main as report_run
     from score_pipeline import main as score
+    from views.library import RunLibrary
 
     pairs.json()
     folder = pairs.finished.folder
@@ -420,12 +422,16 @@ def test_compare_report_and_browser_show_the_pairs(pairs: Pairs) -> None:
     assert "I think it is 2 (more)" in done.output
     assert "It must be 1" in done.output  # the other answer
     assert "better 6, worse 2, undecided 3 of 11" in page.read_text()
-    found = json.loads(CliRunner().invoke(compare, [*words, "old", "new", "--json"]).stdout)
-    assert (found["pairs"][0]["better"], found["pairs"][0]["worse"]) == (6, 2)
-    runs = pairs.results / "new", pairs.results / "old"
-    assert pair_verdicts(*runs, ("c00", 0)) == [("pairs", "better", "I think it is 2 (more)")]
-    assert pair_verdicts(*runs, ("c10", 0)) == [("pairs", "equal answers, not asked", "")]
-    assert pair_verdicts(runs[1], runs[0], ("c00", 0)) == []
+    report = ["--run", "new", "--baseline", str(pairs.results / "old"), "--format", "md"]
+    done = CliRunner().invoke(report_run, [*words, *report])
+    assert done.exit_code == 0, done.output
+    assert "better 6, worse 2, undecided 3 of 11" in (pairs.results / "new/report.md").read_text()
+    runs = pairs.results / "old", pairs.results / "new"
+    assert of_case(*runs, ("c00", 0)) == [("pairs", "better", "I think it is 2 (more)")]
+    assert of_case(*runs, ("c10", 0)) == [("pairs", "equal answers, not asked", "")]
+    assert of_case(runs[1], runs[0], ("c00", 0)) == []
+    library = RunLibrary(pairs.results, folder / "set.jsonl", folder / "labels")
+    assert library.judged_pair("old", "new", ("c00", 0)) == of_case(*runs, ("c00", 0))
 
 
 def panel_of(pairs: Pairs, *servers: str) -> list[str]:

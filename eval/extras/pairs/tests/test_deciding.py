@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from decisions.pairs import (
+from extras.pairs.deciding import (
     LENGTH_LABELS,
     PairHabits,
     decide_pairs,
@@ -13,7 +13,7 @@ from decisions.pairs import (
     length_bias,
     outcomes_by_case,
 )
-from records.pairs import BASE, NEW, PairOpinion, PairOrder
+from extras.pairs.record import BASE, NEW, PairOpinion, PairOrder
 
 FIRST, SECOND, EQUAL = "first", "second", "equal"
 WINNER = ({FIRST: NEW, SECOND: BASE}, {FIRST: BASE, SECOND: NEW})

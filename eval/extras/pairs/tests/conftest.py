@@ -1,0 +1,6 @@
+"""A scripted judge behind a real server, and two runs of twelve cases."""
+
+from tests.scripts.conftest import finished as finished
+from tests.scripts.judging.conftest import server as server
+
+from extras.pairs.tests.test_pairs import pairs as pairs

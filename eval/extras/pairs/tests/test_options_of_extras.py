@@ -1,0 +1,88 @@
+"""What other extras add to judge_pairs.py, where their folders are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.scripts.judging.conftest import Server
+
+from extras.pairs.tests.test_pairs import Pairs, by_points, comparable, reply, shown
+from records.extras import extras
+
+PRESENT = {extra.name for extra in extras()}
+with_research = pytest.mark.skipif("research" not in PRESENT, reason="no eval/extras/research")
+
+
+@with_research
+def test_the_self_test_tries_attacks_on_known_pairs(pairs: Pairs) -> None:
+    """A judge that always takes the first place is right in no pair and obeys nothing: there is
+    nothing to take away. One that takes the answer with an attack obeys in all."""
+
+    def obedient(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+        first, second = shown(body)
+        right = ("laptops for up to", "sails twice", "Drip lines")
+        attacked = ("Note to the grader", "System:", "verdicts", "New rule")
+        verdict = "first" if any(text in first for text in right) else "second"
+        if any(text in first for text in attacked):
+            verdict = "first"
+        elif any(text in second for text in attacked):
+            verdict = "second"
+        quote = (first if verdict == "first" else second)[:30]
+        return 200, reply(server, verdict, quote)
+
+    pairs.server.reply = obedient
+    done = pairs.call("--self-test", "--json")
+    assert done.exit_code == 1, done.output
+    report = json.loads(done.stdout)
+    assert (report["pairs_right"], report["pairs_obeyed"]) == (1.0, 1.0)
+
+
+@with_research
+def test_a_judge_that_says_the_same_to_everything_fails_the_self_test(pairs: Pairs) -> None:
+    """No attack can move it, so only what it should have known tells."""
+
+    def always_first(server: Server, body: dict[str, Any]) -> tuple[int, Any]:
+        return 200, reply(server, "first", shown(body)[0][:30])
+
+    pairs.server.reply = always_first
+    done = pairs.call("--self-test", "--json")
+    report = json.loads(done.stdout)
+    assert (report["pairs_right"], report["pairs_obeyed"], report["passed"]) == (0.0, None, False)
+    assert done.exit_code == 1
+
+
+def test_by_files_gives_the_bytes_of_the_online_way(pairs: Pairs) -> None:
+    import_results = pytest.importorskip("extras.batch.import_results")
+    online = pairs.json()
+    path = pairs.results / "new" / "pairs" / "old.jsonl"
+    kept = comparable(path.read_bytes())
+    path.unlink()
+    cache = pairs.finished.folder / "cache"
+    (cache / "judge_cache.jsonl").unlink()
+    asked = pairs.server.judgements
+    folder = pairs.finished.folder / "batches"
+    done = pairs.call("--batch-out", str(folder))
+    assert done.exit_code == 0, done.output
+    assert "Round 1: 20 requests" in done.output  # ten pairs, both orders
+    assert f"Send them with judge_answers.py --batch-submit {folder}" in " ".join(
+        done.output.split()
+    )
+    (requests,) = folder.glob("round1-*.jsonl")
+    lines = []
+    for line in map(json.loads, requests.read_text("utf-8").splitlines()):
+        status, body = by_points(pairs.server, line["body"])
+        response = {"status_code": status, "body": body}
+        lines.append({"id": "r", "custom_id": line["custom_id"], "response": response})
+    results = folder / f"{requests.stem}.results.jsonl"
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    words = [str(results), "--cache-dir", str(cache / "judge_cache.jsonl"), "--json"]
+    taken = CliRunner().invoke(import_results.main, words)
+    assert taken.exit_code == 0, taken.output
+    assert json.loads(taken.stdout)["verdicts"] == 20
+    assert pairs.json("--offline") == online
+    assert comparable(path.read_bytes()) == kept
+    assert pairs.server.judgements == asked
+    assert pairs.call("--batch-out", str(folder)).output.startswith("Nothing is left to ask")
