@@ -27,16 +27,18 @@ sys.path.insert(0, str(SCRIPTS))
 
 import numpy as np
 
+from decisions.conditions import Conditions
 from decisions.engine import joint_p
 from decisions.gate import evaluate
-from decisions.gate_checks import GateEvidence, RunNumbers
-from decisions.gate_rules import AgainstBase, GateRules
+from decisions.gate_checks import GateEvidence
+from decisions.gate_rules import AgainstBase, GateRule, GateRules
 from decisions.primary import primary_names, read_primary
 from ragmetrics import catalogue
 from ragmetrics.stats.significance import holm
 from records import metric_lines
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS
+from records.results import RunConfig
 
 NS = (30, 90, 300)
 SWAP = 0.1
@@ -132,7 +134,7 @@ def drawn(bot: Configurations, n: int, fall: float, rng: np.random.Generator) ->
     return Pair(base, new)
 
 
-def metrics_file(path: Path, names: Sequence[str], values: Any) -> RunNumbers:
+def metrics_file(path: Path, names: Sequence[str], values: Any) -> Conditions:
     """The metrics.json of a run with these primary scores, as a scorer writes it."""
     sections: dict[str, dict[str, Any]] = {}
     for name, column in zip(names, values.T, strict=True):
@@ -159,7 +161,7 @@ def metrics_file(path: Path, names: Sequence[str], values: Any) -> RunNumbers:
     written = {name: metric_lines.written_section(table) for name, table in sections.items()}
     metrics = head | {PRIMARY_METRICS: list(names), PRIMARY: rows}
     path.write_bytes(metric_lines.metrics_bytes(metrics | {"sections": written}))
-    return RunNumbers(path.stem, sections, head, source=path)
+    return Conditions(path.stem, head | {"sections": sections}, RunConfig(path.stem), path)
 
 
 def known(name: str) -> bool:
@@ -178,10 +180,11 @@ def file_rules(names: Sequence[str], rule: AgainstBase, coverage: float | None) 
     """A gates file with one rule for every primary metric, and nothing built in for them."""
     none = dict.fromkeys(names, AgainstBase("none"))
     own = dict.fromkeys(filter(known, names), rule)
-    return GateRules(None, baseline=none | own, coverage_drop=coverage)
+    every = [GateRule("baseline", name, must) for name, must in (none | own).items()]
+    return GateRules(None, every, coverage_drop=coverage)
 
 
-def by_gate(rules: GateRules, base: RunNumbers, new: RunNumbers, targets: Path) -> bool:
+def by_gate(rules: GateRules, base: Conditions, new: Conditions, targets: Path) -> bool:
     return not evaluate(rules, GateEvidence(new, base, targets=targets)).passed
 
 

@@ -80,8 +80,9 @@ GATES_FILE = storage.own_file("gates.toml")
 @options.json_option
 @options.verbosity_options
 def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
+    from decisions.conditions import baseline_of, measured_run
     from decisions.gate import check_names, evaluate
-    from decisions.gate_checks import GateEvidence, baseline_of, side_of
+    from decisions.gate_checks import GateEvidence
     from decisions.gate_rules import GateRules, read_rules
     from ragmetrics import catalogue
     from records.gate_verdict import parse_accepts
@@ -100,7 +101,7 @@ def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
         allow_stopped=values["allow_stopped"],
     )
     accepts = parse_accepts(values["accepts"])
-    new = side_of(storage.find_run(results_dir, run))
+    new = measured_run(storage.find_run(results_dir, run))
     base = baseline_of(results_dir, values["baseline"]) if values["baseline"] else None
     check_names(rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())])
     assert new.folder is not None
@@ -121,10 +122,10 @@ def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
 
 def _init(folder: Path, gates_file: Path, force: bool) -> int:
     """Write a gates file from a run; what is there stays unless ``force`` is given."""
-    from decisions.gate_checks import side_of
+    from decisions.conditions import measured_run
     from decisions.gate_init import gates_text
 
-    text = gates_text(side_of(folder))
+    text = gates_text(measured_run(folder))
     if gates_file.exists() and not force:
         raise StorageError(
             f"{gates_file}: is there already; name another file with --gates, or replace it with "

@@ -172,7 +172,7 @@ def test_headers_from_the_environment() -> None:
     assert "abcdef" not in repr(headers)
 
 
-@pytest.mark.parametrize("value", ["", "abc", "abc\ndef", " abcdef", "abcdef\r", "schlüssel€"])
+@pytest.mark.parametrize("value", ["", "abc", "abc\ndef", " abcdef", "abcdef\r"])
 def test_values_that_are_no_header_are_refused_and_not_shown(value: str) -> None:
     _, problems = resolve_headers({"X": "${KEY}"}, {"KEY": value}, "here")
     assert len(problems) == 1

@@ -14,10 +14,10 @@ from clients.http import (
     CallError,
     CallFailed,
     RetryPolicy,
-    _retry_after_seconds,
     call_with_retries,
     finish,
 )
+from clients.policy import retry_after_seconds
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -114,4 +114,4 @@ def test_a_wait_beyond_the_budget_ends_the_call_at_once() -> None:
     ],
 )
 def test_retry_after(header: str | None, seconds: float | None) -> None:
-    assert _retry_after_seconds(header, NOW) == seconds
+    assert retry_after_seconds(header, NOW) == seconds

@@ -10,14 +10,14 @@ from tests.definitions import definition_of
 from tests.metrics_files import write_metrics
 
 from decisions.baseline import (
-    Baseline,
     caveats,
     compare,
     outcome_of,
-    read_baseline,
 )
 from decisions.change import Change, ChangeVerdict
+from decisions.conditions import Conditions, baseline_of
 from decisions.measures import measures
+from records.results import RunConfig
 from storage import StorageError
 
 
@@ -32,13 +32,17 @@ def section(mean: float | None, low: float, high: float, name: str = "mrr") -> d
     }
 
 
+def baseline_with(sections: dict[str, Any], **head: Any) -> Conditions:
+    return Conditions("b", head | {"sections": sections}, RunConfig("b"), Path("b"))
+
+
 def joint(p: float | None, verdict: ChangeVerdict) -> Change:
     """A primary metric as the joint test has it."""
     return Change("retrieval", "mrr", True, primary=True, p_worse=p, verdict=verdict)
 
 
 def change(before: dict[str, Any], now: dict[str, Any], test: Change | None = None) -> Change:
-    baseline = Baseline("b", {"retrieval": before}, None, None)
+    baseline = baseline_with({"retrieval": before})
     found = measures({"retrieval": now}, {})
     (one,) = compare(baseline, found, ["retrieval"], {"retrieval.mrr": test} if test else {})
     return one
@@ -101,11 +105,11 @@ def test_another_definition_is_not_compared() -> None:
 
 def test_a_number_that_is_gone_is_told() -> None:
     assert outcome(section(0.9, 0.8, 1), section(None, 0, 0)) == "no longer measured"
-    before = Baseline("b", {"retrieval": section(0.9, 0.8, 1)}, None, None)
+    before = baseline_with({"retrieval": section(0.9, 0.8, 1)})
     (gone,) = compare(before, {}, ["retrieval"], {}, {"retrieval": "not scored"})
     assert (outcome_of(gone), gone.reason) == ("no longer measured", "not scored")
     assert compare(before, {}, ["safety"], {}) == []
-    nothing = Baseline("b", {"retrieval": section(None, 0, 0)}, None, None)
+    nothing = baseline_with({"retrieval": section(None, 0, 0)})
     assert compare(nothing, {}, ["retrieval"], {}) == []
 
 
@@ -118,7 +122,7 @@ def test_a_number_that_applies_to_no_case_any_more_is_lost_only_when_it_decides(
 
 
 def test_what_makes_a_comparison_lame() -> None:
-    one = Baseline("b", {}, "smoke", 24)
+    one = baseline_with({}, suite="smoke", cases=24)
     assert caveats(one, "smoke", 24) == []
     assert caveats(one, "full", 90) == ["The baseline has 24 cases, this run 90."]
     assert caveats(one, "full", 24) == ["The baseline is of the smoke suite, this is full."]
@@ -127,7 +131,9 @@ def test_what_makes_a_comparison_lame() -> None:
 def test_a_run_folder_is_read_through_its_metrics(tmp_path: Path) -> None:
     data = {"sections": {"retrieval": section(0.5, 0.4, 0.6)}, "cases": 3}
     write_metrics(tmp_path / "metrics.json", data)
-    assert read_baseline(tmp_path).cases == 3
+    assert baseline_of(tmp_path, str(tmp_path)).metrics["cases"] == 3
+    file = baseline_of(tmp_path, str(tmp_path / "metrics.json"))
+    assert (file.folder, file.part("retrieval", "mean", "mrr")) == (None, 0.5)
     (tmp_path / "metrics.json").write_text('{"schema": 9, "sections": {}}')
     with pytest.raises(StorageError, match="schema"):
-        read_baseline(tmp_path)
+        baseline_of(tmp_path, str(tmp_path))

@@ -14,8 +14,9 @@ from tests.score_lines import read_lines, write_lines
 from decisions.compare import CompareOptions, compare
 from decisions.compare_page import compare_page
 from decisions.compare_words import cases_line
+from decisions.conditions import measured_run
 from decisions.gate import evaluate
-from decisions.gate_checks import GateEvidence, side_of
+from decisions.gate_checks import GateEvidence
 from decisions.gate_rules import GateRules, read_rules
 from decisions.primary import clusters_of_run
 from decisions.regressions import regressions
@@ -68,7 +69,7 @@ class Pair:
         return compare(self.base, self.new, options, clusters=clusters), notes
 
     def gated(self, rules: GateRules | None = None) -> Any:
-        sides = side_of(self.new), side_of(self.base)
+        sides = measured_run(self.new), measured_run(self.base)
         evidence = GateEvidence(*sides, self.eval_set, targets=self.targets)
         return evaluate(rules or GateRules(None), evidence)
 
@@ -140,6 +141,6 @@ def test_a_part_of_the_set_is_counted_alone(pair: Pair) -> None:
     assert found.clusters == "7 cases, each by itself, of 1 document"
     assert cases_line(found).endswith(": 7 cases in both; each by itself, of 1 document")
     evidence = GateEvidence(
-        side_of(pair.new), side_of(pair.base), pair.eval_set, targets=pair.targets
+        measured_run(pair.new), measured_run(pair.base), pair.eval_set, targets=pair.targets
     )
     assert regressions(evidence, NAMES).cases == found.clusters

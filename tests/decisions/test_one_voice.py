@@ -20,8 +20,9 @@ from decisions.alerts import compare_points
 from decisions.baseline import is_worse
 from decisions.compare import CompareOptions, compare
 from decisions.comparison import Comparison
+from decisions.conditions import baseline_of, measured_run
 from decisions.gate import evaluate
-from decisions.gate_checks import GateEvidence, baseline_of, side_of
+from decisions.gate_checks import GateEvidence
 from decisions.gate_rules import GateRules
 from decisions.history import _read_point
 from decisions.primary import clusters_of_run, read_primary
@@ -144,7 +145,7 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
         by_compare = said_by_compare(found)
 
         # gate_run and eval_suite --baseline: the run folders, then committed files alone
-        evidence = GateEvidence(side_of(new), side_of(base), eval_set, targets=targets)
+        evidence = GateEvidence(measured_run(new), measured_run(base), eval_set, targets=targets)
         result = regressions(evidence, NAMES)
         assert said_by_gate(result) == by_compare, seed
         assert (result.headline, result.says[0]) == (found.headline, found.says[0]), seed
@@ -220,7 +221,7 @@ def test_a_primary_metric_that_cannot_be_compared_fails_the_gate(
     base, new = tmp_path / "base", tmp_path / "new"
     for folder, recall in zip((base, new), recalls, strict=True):
         make_run(folder, eval_set, recall, ones, np.zeros(30, bool))
-    evidence = GateEvidence(side_of(new), side_of(base), eval_set, targets=targets)
+    evidence = GateEvidence(measured_run(new), measured_run(base), eval_set, targets=targets)
     failed = {
         check.name: check.reason for check in evaluate(GateRules(None), evidence).of("failed")
     }

@@ -16,7 +16,8 @@ import gate_run
 import score_pipeline
 import track_metrics
 from decisions.alerts import clusters_of_points
-from decisions.gate_checks import GateEvidence, side_of
+from decisions.conditions import measured_run
+from decisions.gate_checks import GateEvidence
 from decisions.history import read_history
 from decisions.regressions import regressions
 from records.asked import asked_set
@@ -70,7 +71,7 @@ def test_score_lines_name_the_clusters(results: Path) -> None:
     assert "12 cases in both; in 6 groups" in done.stdout
     assert "Note" not in done.stderr
 
-    evidence = GateEvidence(side_of(results / "new"), side_of(results / "base"))
+    evidence = GateEvidence(measured_run(results / "new"), measured_run(results / "base"))
     assert regressions(evidence, ["pipeline.pass"]).cases == "12 cases in 6 groups"
     assert "Note" not in call(gate_run, results.parent, "--run", "new", "--baseline", "base").stderr
 

@@ -188,7 +188,7 @@ INJECTIONS = [
 ]
 
 
-def outside_of_blocks(text: str) -> str:
+def outmeasured_run_blocks(text: str) -> str:
     """What a judge reads that stands in no block: it may follow that, and nothing else."""
     return re.sub(
         r"<<<BEGIN [^\n]* ([0-9a-f]{16})>>>\n.*?\n<<<END \1>>>", "", text, flags=re.DOTALL
@@ -209,7 +209,7 @@ def test_sixteen_injections_stand_in_blocks_as_in_the_toolkits_own_questions(pla
         calm = replace(material, **{place: [{"id": "c1", "text": "T"}] if value != attack else "T"})
         for name, kind in (("rubric", rubric), ("groundedness", KINDS["groundedness"])):
             texts = [
-                outside_of_blocks("\n".join(m["content"] for m in task.messages))
+                outmeasured_run_blocks("\n".join(m["content"] for m in task.messages))
                 for task in (make_task(kind, one, salt=SALT) for one in (material, calm))
             ]
             obeyed[name] += texts[0] != texts[1]

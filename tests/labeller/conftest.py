@@ -48,6 +48,13 @@ CHUNKS = (
 )
 
 
+def snapshot(session: Session) -> bytes:
+    """Everything that undo restores, as canonical bytes."""
+    changed, ids = session.ledger.pending()
+    open_needs = {c: session.ledger[c].needs for c in ids if session.ledger[c].needs is not None}
+    return repr((ids, sorted(changed.items()), sorted(open_needs.items()))).encode()
+
+
 class Clock:
     """A clock that a test moves: each reading is `step` seconds after the one before."""
 
@@ -101,7 +108,7 @@ def session(
     """Three open cases, each with five chunks in path order."""
     made = Session(cases, {}, record=events.append, now=clock, seed="7")
     for case_id in cases:
-        made.set_chunks(case_id, chunks)
+        made.pool.put(case_id, chunks)
     made.set_row_order("path")
     return made
 
@@ -138,9 +145,9 @@ class Files:
         )
         self._open.append(store)
         session = Session(store.records, store.judgements, **store.session_options())
-        for brief in session.briefs():
-            session.set_chunks(brief.id, self._chunks)
-        store.attach(session)
+        for brief in session.queue.summaries.values():
+            session.pool.put(brief.id, self._chunks)
+        store.attach(session.ledger)
         session.set_row_order("path")
         return store, session
 
@@ -160,7 +167,7 @@ class Files:
 
     def close(self) -> None:
         for store in self._open:
-            self.kill(store) if store._session is None else store.close()
+            self.kill(store) if store._ledger is None else store.close()
 
 
 @pytest.fixture

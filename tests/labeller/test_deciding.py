@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from labeller import edits, marks
 from labeller.session import Session
 from terminal.actions import ActionRefused
 
@@ -14,20 +15,20 @@ KEPT, OWNER = 2, 4
 
 
 def test_the_common_case_is_a_mark_and_enter(session: Session) -> None:
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     done = session.confirm()
     assert done.done
     assert done.next == session.current == "q-0002"
-    assert session.brief("q-0001").status == "labelled"
+    assert session.queue.summaries["q-0001"].status == "labelled"
 
 
 def test_what_was_judged_is_kept_apart_from_what_was_not_seen(session: Session) -> None:
     session.see(1)
     session.see(KEPT)
-    session.toggle(KEPT)
-    session.grade(OWNER, 3)
+    session.on_row(KEPT, marks.toggle)
+    session.on_row(OWNER, marks.grade, 3)
     session.confirm()
-    session.goto("q-0001")
+    session.queue.goto("q-0001")
     judgement = session.judgement
     assert [row["grade"] for row in judgement["rows"]] == [0, 2, None, 3, None]
     assert judgement["blind"] is True
@@ -41,79 +42,79 @@ def test_enter_without_a_decision_says_what_is_missing(session: Session) -> None
     assert "Nothing is decided" in first.message
     with pytest.raises(ActionRefused):
         session.confirm()
-    assert session.brief("q-0001").status == "open"
+    assert session.queue.summaries["q-0001"].status == "open"
 
 
 def test_answerable_without_a_mark_needs_a_second_enter(session: Session) -> None:
-    session.answerable()
+    session.do(edits.answerable)
     assert not session.confirm().done
     assert session.confirm().done
-    session.goto("q-0001")
+    session.queue.goto("q-0001")
     assert session.judgement["support_not_found"] is True
     assert session.case["answerable"] is True
 
 
 def test_the_warning_starts_again_after_a_change(session: Session) -> None:
-    session.answerable()
+    session.do(edits.answerable)
     assert not session.confirm().done
-    session.flag()
+    session.do(edits.flag)
     assert not session.confirm().done, "something happened between the two"
 
 
 def test_unanswerable_clears_marks_and_undo_brings_them_back(session: Session) -> None:
-    session.toggle(KEPT)
-    session.unanswerable()
+    session.on_row(KEPT, marks.toggle)
+    session.do(edits.unanswerable)
     assert session.case["answerable"] is False
     assert session.case["gold_supports"] == []
     session.undo()
     assert len(session.case["gold_supports"]) == 1
     session.redo()
     session.confirm()
-    assert session.brief("q-0001").status == "unanswerable"
+    assert session.queue.summaries["q-0001"].status == "unanswerable"
 
 
 def test_a_mark_makes_an_unanswerable_case_answerable_again(session: Session) -> None:
-    session.unanswerable()
-    session.toggle(KEPT)
+    session.do(edits.unanswerable)
+    session.on_row(KEPT, marks.toggle)
     assert session.case["answerable"] is True
     session.confirm()
-    assert session.brief("q-0001").status == "labelled"
+    assert session.queue.summaries["q-0001"].status == "labelled"
 
 
 def test_skipped_cases_come_back_when_none_is_open(session: Session) -> None:
     session.skip()
     assert session.current == "q-0002"
     for _ in range(2):
-        session.unanswerable()
+        session.do(edits.unanswerable)
         session.confirm()
     assert session.current == "q-0001"
-    assert session.progress().skipped == 1
-    session.unanswerable()
+    assert session.queue.progress().skipped == 1
+    session.do(edits.unanswerable)
     assert session.confirm().next is None
-    assert session.progress().done == 3
+    assert session.queue.progress().done == 3
     with pytest.raises(ActionRefused, match="No other case"):
-        session.next_open()
+        session.queue.next_open()
 
 
 def test_cannot_tell_needs_a_reason(session: Session) -> None:
     with pytest.raises(ActionRefused, match="reason"):
-        session.cannot_tell("  ")
-    session.cannot_tell("two plans are called free")
+        session.do(edits.cannot_tell, "  ")
+    session.do(edits.cannot_tell, "two plans are called free")
     session.confirm()
-    assert session.brief("q-0001").status == "cannot_tell"
-    session.goto("q-0001")
-    session.cannot_tell("")
+    assert session.queue.summaries["q-0001"].status == "cannot_tell"
+    session.queue.goto("q-0001")
+    session.do(edits.cannot_tell, "")
     assert "reason" not in session.judgement
-    assert session.brief("q-0001").status == "open"
+    assert session.queue.summaries["q-0001"].status == "open"
 
 
 def test_flag_and_note(session: Session) -> None:
-    session.flag()
-    assert session.brief("q-0001").flagged
-    session.note(" ask legal ")
+    session.do(edits.flag)
+    assert session.queue.summaries["q-0001"].flagged
+    session.do(edits.note, " ask legal ")
     assert session.judgement["note"] == "ask legal"
-    session.note("")
-    session.flag()
+    session.do(edits.note, "")
+    session.do(edits.flag)
     assert session.judgement == {}
 
 
@@ -124,32 +125,36 @@ def test_labels_that_were_in_the_set_count(clock: Callable[[], float]) -> None:
         "c": {"id": "c", "question": "?", "answerable": True, "gold_supports": []},
     }
     session = Session(cases, {}, record=lambda event: None, now=clock)
-    assert [brief.status for brief in session.briefs()] == ["labelled", "unanswerable", "open"]
+    assert [brief.status for brief in session.queue.summaries.values()] == [
+        "labelled",
+        "unanswerable",
+        "open",
+    ]
     assert session.current == "c"
 
 
 def test_progress_has_pace_and_time_left(session: Session) -> None:
-    assert session.progress().seconds_each is None
-    session.unanswerable()
+    assert session.queue.progress().seconds_each is None
+    session.do(edits.unanswerable)
     session.confirm()
-    progress = session.progress()
+    progress = session.queue.progress()
     assert progress.seconds_each is not None
     assert progress.seconds_left == 2 * progress.seconds_each
 
 
 def _unanswerable_twice(session: Session) -> None:
-    session.unanswerable()
-    session.unanswerable()
+    session.do(edits.unanswerable)
+    session.do(edits.unanswerable)
 
 
 def _answerable_twice(session: Session) -> None:
-    session.answerable()
-    session.answerable()
+    session.do(edits.answerable)
+    session.do(edits.answerable)
 
 
 def _marked_twice(session: Session) -> None:
-    session.toggle(KEPT)
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
+    session.on_row(KEPT, marks.toggle)
 
 
 @pytest.mark.parametrize("taken_back", [_unanswerable_twice, _answerable_twice, _marked_twice])
@@ -158,5 +163,5 @@ def test_what_was_taken_back_leaves_no_answer_in_the_set(
 ) -> None:
     taken_back(session)
     assert session.case.get("answerable") is None
-    assert session.brief("q-0001").status == "open"
+    assert session.queue.summaries["q-0001"].status == "open"
     assert "Nothing is decided" in session.confirm().message

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeller.store import _merge, _own_base
+from labeller.merging import _merge, _own_base
 from records.editing import Document, _encode, decode, written
 from records.judged import identify_judgement
 

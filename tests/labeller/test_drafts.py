@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.labeller.conftest import snapshot
 
+from labeller import edits, marks
 from labeller.session import Session
 from labeller.worklist import is_draft, status_of
 from terminal.actions import ActionRefused
@@ -36,18 +38,18 @@ def test_enter_accepts_a_draft_and_goes_to_the_next(
 ) -> None:
     events: list[Record] = []
     session = Session(drafts, {}, record=events.append, now=clock)
-    session.set_filter("tag:draft")
+    session.queue.set_filter("tag:draft")
     said = session.confirm()
     assert said.message == "Saved as answerable. The draft is accepted."
     assert session.current == "d2"
-    accepted = session.case_of("d1")
+    accepted = session.ledger.case_of("d1")
     assert accepted == {**drafts["d1"], "tags": ["audit"]}
     assert list(accepted) == list(drafts["d1"])
-    assert session.brief("d1").status == "labelled"
+    assert session.queue.summaries["d1"].status == "labelled"
     assert len(events) == 1
     session.undo()
-    assert session.case_of("d1") == drafts["d1"]
-    assert session.brief("d1").status == "open"
+    assert session.ledger.case_of("d1") == drafts["d1"]
+    assert session.queue.summaries["d1"].status == "open"
 
 
 def test_a_draft_can_be_put_off_or_called_unanswerable(
@@ -55,12 +57,12 @@ def test_a_draft_can_be_put_off_or_called_unanswerable(
 ) -> None:
     session = Session(drafts, {}, record=lambda event: None, now=clock)
     session.skip()
-    assert is_draft(session.case_of("d1"))
+    assert is_draft(session.ledger.case_of("d1"))
     assert session.current == "d2"
-    session.unanswerable()
+    session.do(edits.unanswerable)
     session.confirm()
-    assert session.case_of("d2")["answerable"] is False
-    assert session.case_of("d2")["tags"] == []
+    assert session.ledger.case_of("d2")["answerable"] is False
+    assert session.ledger.case_of("d2")["tags"] == []
 
 
 def test_a_session_that_only_labels_accepts_no_draft(
@@ -68,24 +70,24 @@ def test_a_session_that_only_labels_accepts_no_draft(
 ) -> None:
     bare = {k: v for k, v in drafts["d1"].items() if k not in ("answerable", "gold_supports")}
     session = Session({"d1": bare}, {}, record=lambda event: None, now=clock, fixed="Only labels.")
-    session.unanswerable()
+    session.do(edits.unanswerable)
     assert session.confirm().done
-    assert session.case_of("d1")["tags"] == ["audit", "draft"]
+    assert session.ledger.case_of("d1")["tags"] == ["audit", "draft"]
 
 
 def mark(session: Session, *rows: int) -> None:
     """Toggle rows in one step."""
-    with session.one_step():
+    with session.ledger.one_step():
         for row in rows:
-            session.toggle(row)
+            session.on_row(row, marks.toggle)
 
 
 def test_one_step_is_all_or_nothing(session: Session, events: list[Record]) -> None:
-    before = session.state()
-    with session.one_step():
-        session.toggle(1)
-        session.group(3, 2)
-        session.grade(3, 1)
+    before = snapshot(session)
+    with session.ledger.one_step():
+        session.on_row(1, marks.toggle)
+        session.on_row(3, marks.group, 2)
+        session.on_row(3, marks.grade, 1)
     (event,) = events
     assert len(session.supports()) == 2
     with pytest.raises(ActionRefused):
@@ -96,7 +98,7 @@ def test_one_step_is_all_or_nothing(session: Session, events: list[Record]) -> N
     assert len(events) == 1
     assert event["before"]["case"].get("gold_supports") is None
     session.undo()
-    assert session.state() == before
-    assert not session.can_undo
+    assert snapshot(session) == before
+    assert not session.ledger.history.done
     session.redo()
     assert len(session.supports()) == 2

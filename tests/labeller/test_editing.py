@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from labeller import edits, marks
 from labeller.session import Session
 from terminal.actions import ActionRefused
 
@@ -15,25 +16,27 @@ KEPT, OWNER = 2, 4
 
 
 def test_edit_keeps_places_and_appends_new_fields(session: Session) -> None:
-    session.edit({"question": " New? ", "forbidden_claims": ["a", " ", "b "], "difficulty": ""})
+    session.revise(
+        edits.edit, {"question": " New? ", "forbidden_claims": ["a", " ", "b "], "difficulty": ""}
+    )
     assert list(session.case)[:2] == ["id", "question"]
     assert session.case["question"] == "New?"
     assert session.case["forbidden_claims"] == ["a", "b"]
     assert "difficulty" not in session.case
     with pytest.raises(ActionRefused, match="not in the form"):
-        session.edit({"gold_supports": []})
+        session.revise(edits.edit, {"gold_supports": []})
 
 
 def test_the_record_as_text(session: Session) -> None:
-    text = session.record_text()
+    text = edits.as_text(session.case)
     assert json.loads(text) == session.case
     with pytest.raises(ActionRefused, match="not JSON"):
-        session.edit_text(text[:-5])
+        session.revise(edits.edit_text, text[:-5])
     with pytest.raises(ActionRefused, match="ids never change"):
-        session.edit_text(text.replace("q-0001", "q-0009"))
+        session.revise(edits.edit_text, text.replace("q-0001", "q-0009"))
     with pytest.raises(ActionRefused, match="one JSON object"):
-        session.edit_text("[]")
-    session.edit_text(text.replace("audit", "other"))
+        session.revise(edits.edit_text, "[]")
+    session.revise(edits.edit_text, text.replace("audit", "other"))
     assert session.case["tags"] == ["other"]
 
 
@@ -45,7 +48,7 @@ def test_a_bad_record_is_refused(
 
     session = Session(cases, {}, record=events.append, now=clock, validate=validate)
     with pytest.raises(ActionRefused, match="question: is empty"):
-        session.edit({"question": " "})
+        session.revise(edits.edit, {"question": " "})
     with pytest.raises(ActionRefused, match="question: is empty"):
         session.add_case(" ")
     assert events == []
@@ -66,7 +69,7 @@ def test_ids_are_never_given_twice(session: Session) -> None:
 
 def test_a_new_case_stands_behind_the_current_one(session: Session) -> None:
     session.add_case("What is new?", category="factual", tags=["x"])
-    assert [b.id for b in session.briefs()] == ["q-0001", "what-is-new", "q-0002", "q-0003"]
+    assert session.queue.visible == ["q-0001", "what-is-new", "q-0002", "q-0003"]
     assert session.case == {
         "id": "what-is-new",
         "question": "What is new?",
@@ -81,7 +84,7 @@ def test_a_near_duplicate_is_pointed_out(session: Session) -> None:
 
 
 def test_a_copy_has_no_labels(session: Session) -> None:
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     session.duplicate_case()
     assert session.current == "long-audit-events-kept-free"
     assert "gold_supports" not in session.case
@@ -90,16 +93,16 @@ def test_a_copy_has_no_labels(session: Session) -> None:
 
 
 def test_deleting_and_undoing(session: Session) -> None:
-    session.goto("q-0002")
-    session.toggle(KEPT)
+    session.queue.goto("q-0002")
+    session.on_row(KEPT, marks.toggle)
     case = session.case
     session.delete_case()
-    assert not session.knows("q-0002")
-    assert session.position[1] == 2
+    assert "q-0002" not in session.queue
+    assert session.queue.position_and_total[1] == 2
     session.undo()
     assert session.current == "q-0002"
     assert session.case == case
-    assert [b.id for b in session.briefs()] == ["q-0001", "q-0002", "q-0003"]
+    assert session.queue.visible == ["q-0001", "q-0002", "q-0003"]
 
 
 def test_the_last_case_can_be_deleted(clock: Callable[[], float]) -> None:
@@ -108,8 +111,8 @@ def test_the_last_case_can_be_deleted(clock: Callable[[], float]) -> None:
     assert session.current == ""
     assert session.rows() == []
     with pytest.raises(ActionRefused, match="no case"):
-        session.toggle(1)
+        session.on_row(1, marks.toggle)
     with pytest.raises(ActionRefused, match="no case"):
-        session.flag()
+        session.do(edits.flag)
     session.undo()
     assert session.current == "a"

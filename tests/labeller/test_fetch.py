@@ -12,14 +12,12 @@ import pytest
 from tests.score_lines import write_lines
 
 import storage
+from labeller.fetching import Arrival, Fetcher, FetchError, deliver, prefetch
 from labeller.passages import Chunk
-from labeller.ports import Arrival, deliver, prefetch
 from labeller.session import Session
 from labeller.sources import (
     Api,
     ApiChunks,
-    Fetcher,
-    FetchError,
     RunChunks,
     api_source,
     failures,
@@ -52,7 +50,7 @@ def test_the_next_cases_are_fetched_ahead(session: Session, gate: threading.Even
         return [Chunk("a.md", "", f"for {case_id}")]
 
     fresh = Session(
-        {brief.id: session.case_of(brief.id) for brief in session.briefs()},
+        {case_id: session.ledger.case_of(case_id) for case_id in session.queue.ids},
         {},
         record=lambda e: None,
         now=lambda: 0.0,
@@ -149,8 +147,8 @@ def test_failures_arrive_as_sentences(session: Session) -> None:
     called = threading.Event()
     source = Fetcher(ask, "broken")
     source.listen(called.set)
-    session.forget_chunks("q-0001")
-    session.forget_chunks("q-0002")
+    session.pool.forget("q-0001")
+    session.pool.forget("q-0002")
     source.request("q-0001", "?")
     source.request("q-0002", "?")
     source.request("gone", "?")
@@ -159,8 +157,18 @@ def test_failures_arrive_as_sentences(session: Session) -> None:
         called.wait()
         called.clear()
         found += deliver(session, source)
-    assert session.chunks_problem("q-0001") == "connection: nobody answers"
-    assert session.chunks_problem("q-0002") == "KeyError: 'a bug'"
+    assert (
+        session.pool.problems.get(
+            "q-0001",
+        )
+        == "connection: nobody answers"
+    )
+    assert (
+        session.pool.problems.get(
+            "q-0002",
+        )
+        == "KeyError: 'a bug'"
+    )
     source.close()
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.labeller.conftest import snapshot
 
+from labeller import edits, marks
 from records.journal import Journal
 
 if TYPE_CHECKING:
@@ -20,19 +22,19 @@ Record = dict[str, Any]
 def test_a_killed_session_is_replayed_and_says_so(files: Files) -> None:
     before = files.path.read_bytes()
     store, session = files.open()
-    session.toggle(2)
+    session.on_row(2, marks.toggle)
     session.confirm()
-    session.flag()
-    wanted = session.state()
+    session.do(edits.flag)
+    wanted = snapshot(session)
     files.kill(store)
     assert files.path.read_bytes() == before
     store, session = files.open()
     assert any("2 cases brought back" in notice for notice in store.notices)
-    assert session.state() == wanted
+    assert snapshot(session) == wanted
     assert session.current == "b", "the case last worked on, while it is open"
     session.undo()
     session.undo()
-    assert session.brief("a").status == "open", "undo survives the kill"
+    assert session.queue.summaries["a"].status == "open", "undo survives the kill"
     store.save()
     files.kill(store)
     store, session = files.open()
@@ -41,16 +43,16 @@ def test_a_killed_session_is_replayed_and_says_so(files: Files) -> None:
 
 def test_a_torn_last_line_is_left_out(files: Files) -> None:
     store, session = files.open()
-    session.toggle(2)
-    session.flag()
+    session.on_row(2, marks.toggle)
+    session.do(edits.flag)
     files.kill(store)
     data = files.journal.read_bytes()
     files.journal.write_bytes(data[:-20])
     store, session = files.open()
     assert any("incomplete" in notice for notice in store.notices)
     assert session.case["gold_supports"]
-    assert not session.brief("a").flagged
-    session.note("goes on")
+    assert not session.queue.summaries["a"].flagged
+    session.do(edits.note, "goes on")
     events = [json.loads(line) for line in files.journal.read_bytes().splitlines()]
     assert [event["action"] for event in events] == ["toggle", "note"]
 
@@ -69,7 +71,7 @@ def test_a_torn_last_line_is_left_out(files: Files) -> None:
 )
 def test_malformed_journal_lines_are_passed_over(files: Files, junk: bytes) -> None:
     store, session = files.open()
-    session.toggle(2)
+    session.on_row(2, marks.toggle)
     files.kill(store)
     with open(files.journal, "ab") as file:
         file.write(junk + b"\n")
@@ -81,7 +83,7 @@ def test_malformed_journal_lines_are_passed_over(files: Files, junk: bytes) -> N
 
 def test_events_say_who_when_and_what(files: Files) -> None:
     _, session = files.open()
-    session.toggle(2)
+    session.on_row(2, marks.toggle)
     event = json.loads(files.journal.read_bytes())
     assert event["by"] == "gold"
     assert event["at"].endswith("Z")
@@ -112,11 +114,11 @@ def test_a_read_only_set_keeps_labels_in_the_journal(files: Files) -> None:
     before = files.path.read_bytes()
     store, session = files.open()
     assert "read-only" in store.problem
-    session.edit({"tags": ["t"]})
+    session.revise(edits.edit, {"tags": ["t"]})
     assert "NOT SAVED" in store.save()
     assert files.path.read_bytes() == before
     assert session.case["tags"] == ["t"]
-    assert session.dirty
+    assert session.ledger.dirty
     files.path.chmod(0o644)
     assert store.save() == "saved"
     assert store.problem == ""
@@ -128,7 +130,7 @@ def test_a_failed_save_leaves_the_set_and_is_made_up_for(
 ) -> None:
     before = files.path.read_bytes()
     store, session = files.open()
-    session.edit({"tags": ["t"]})
+    session.revise(edits.edit, {"tags": ["t"]})
 
     def full(*args: object) -> None:
         raise OSError(28, "No space left on device")
@@ -137,7 +139,7 @@ def test_a_failed_save_leaves_the_set_and_is_made_up_for(
         patch.setattr(os, "replace", full)
         assert "No space left" in store.save()
     assert files.path.read_bytes() == before
-    assert session.dirty
+    assert session.ledger.dirty
     # Another process changes the set before the disk has room again.
     files.write(files.LINES[0], files.LINES[1].replace('"t"', '"other"'), files.LINES[2])
     assert store.save() == "saved"
@@ -149,18 +151,18 @@ def test_a_full_disk_for_the_journal_is_said_and_made_up_for(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, session = files.open()
-    session.flag()
+    session.do(edits.flag)
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        session.note("one")
-        session.note("two")
+        session.do(edits.note, "one")
+        session.do(edits.note, "two")
         assert "No space left" in store.problem
     assert len(files.journal.read_bytes().splitlines()) == 1, "no half lines"
-    session.note("three")
+    session.do(edits.note, "three")
     assert store.problem == ""
     events = [json.loads(line) for line in files.journal.read_bytes().splitlines()]
     assert [event["n"] for event in events] == [1, 2, 3, 4]
@@ -169,7 +171,7 @@ def test_a_full_disk_for_the_journal_is_said_and_made_up_for(
 @pytest.mark.parametrize("left", [None, b"", b"\n"])
 def test_a_set_that_vanished_is_no_deletion_of_its_cases(files: Files, left: bytes | None) -> None:
     store, session = files.open()
-    session.edit({"tags": ["t"]})
+    session.revise(edits.edit, {"tags": ["t"]})
     data = files.path.read_bytes()
     files.path.unlink()
     if left is not None:
@@ -179,7 +181,7 @@ def test_a_set_that_vanished_is_no_deletion_of_its_cases(files: Files, left: byt
         assert store.problem
         assert "create an empty file" not in store.problem
         assert not store.conflicts
-        assert [brief.id for brief in session.briefs()] == ["a", "b", "c"]
+        assert session.queue.visible == ["a", "b", "c"]
         assert (files.path.read_bytes() if files.path.exists() else None) == left
     (backup,) = files.path.parent.glob("*.bak")
     assert backup.name in store.problem

@@ -165,18 +165,19 @@ import os
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
+from labeller import edits
 from labeller.store import LabelStore
 from labeller.session import Session
 folder = Path(sys.argv[1])
 store = LabelStore(folder / "eval_set.jsonl", folder / "labels", now=lambda: 0.0)
 session = Session(store.records, store.judgements, **store.session_options())
-store.attach(session)
+store.attach(session.ledger)
 print("ready", flush=True)
 n = 0
 while True:
     n += 1
-    session.goto(f"q{n % 6}")
-    session.edit({"reference_answer": f"{os.getpid()}.{n} " * 20_000})
+    session.queue.goto(f"q{n % 6}")
+    session.revise(edits.edit, {"reference_answer": f"{os.getpid()}.{n} " * 20_000})
     store.save()
 """
 

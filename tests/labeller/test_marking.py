@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from labeller import edits, marks
+from labeller.needs import Needs
 from labeller.passages import Chunk
-from labeller.rows import SupportView, support_names
+from labeller.rows import CaseView, SupportView, sentences_of
 from labeller.session import Session
 from terminal.actions import ActionRefused
 
@@ -22,7 +24,7 @@ def supports(session: Session) -> list[dict[str, Any]]:
 
 
 def test_a_mark_is_an_anchor_with_the_sentence_that_carries_the_answer(session: Session) -> None:
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     (support,) = supports(session)
     assert support["rel_path"] == "guide/retention.md"
     assert support["heading_path"] == "Plans > Free"
@@ -34,24 +36,24 @@ def test_a_mark_is_an_anchor_with_the_sentence_that_carries_the_answer(session: 
 
 def test_fields_and_their_order_stay(session: Session, cases: dict[str, Any]) -> None:
     before = list(cases["q-0001"])
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     assert list(session.case)[: len(before)] == before
     assert session.case["x_owner"] == {"team": 1}
     assert "gold_supports" not in cases["q-0001"], "the caller's record was changed"
 
 
 def test_two_chunks_of_one_heading_are_one_support(session: Session) -> None:
-    session.toggle(KEPT)
-    session.toggle(LONGER)
+    session.on_row(KEPT, marks.toggle)
+    session.on_row(LONGER, marks.toggle)
     (support,) = supports(session)
     assert support["snippets"] == [
         "Audit events are kept for 30 days on the free plan.",
         "An owner may ask for a longer period.",
     ]
     assert [row.marked for row in session.rows()] == [False, True, True, False, False]
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     assert [row.marked for row in session.rows()] == [False, False, True, False, False]
-    session.toggle(LONGER)
+    session.on_row(LONGER, marks.toggle)
     assert supports(session) == []
 
 
@@ -66,90 +68,92 @@ def test_a_support_that_no_row_shows_is_named_by_its_file_and_section() -> None:
         view(3, "Plans > Free > Terms"),
         view(4, "", path="x/b.md"),
     ]
-    assert support_names(views) == [
+    names = [
         "3 a.md",
         "guide/a.md > Plans > Paid > Limits",
         "guide/a.md > Plans > Free > Limits",
         "a.md > … > Terms",
         "b.md",
     ]
+    layout = Needs(tuple((index,) for index in range(5)))
+    assert CaseView([], views, layout).needs() == " AND ".join(f"({name})" for name in names)
 
 
 def test_marks_of_one_need_are_alternatives_and_a_new_need_is_needed_as_well(
     session: Session,
 ) -> None:
     """(2 or 4) AND (5): the ways are 2 with 5, and 4 with 5; supports in the order of marking."""
-    assert session.toggle(KEPT) == "row 2 meets need 1"
-    session.toggle(OWNER)
-    assert session.needs() == "(2 retention.md or 4 roles.md)"
+    assert session.on_row(KEPT, marks.toggle) == "row 2 meets need 1"
+    session.on_row(OWNER, marks.toggle)
+    assert session.view.needs() == "(2 retention.md or 4 roles.md)"
     assert session.case["required_support_groups"] == [[0], [1]]
     assert session.open_need(None) == "marks join need 2: one of these is enough"
     with pytest.raises(ActionRefused, match="Need 2 has no passage yet"):
         session.open_need(None)
     with pytest.raises(ActionRefused, match="Need 2 has no passage yet: mark one, or ' 1 drops it"):
         session.confirm()
-    assert session.toggle(DPA) == "row 5 meets need 2"
+    assert session.on_row(DPA, marks.toggle) == "row 5 meets need 2"
     assert session.case["required_support_groups"] == [[0, 2], [1, 2]]
-    assert session.needs() == "(2 retention.md or 4 roles.md) AND (5 dpa.md)"
-    assert session.needs_words() == (
+    assert session.view.needs() == "(2 retention.md or 4 roles.md) AND (5 dpa.md)"
+    assert session.view.needs_words() == (
         "The answer needs (2 retention.md or 4 roles.md) AND (5 dpa.md)."
     )
 
 
 def test_a_passage_can_meet_two_needs_and_be_moved(session: Session) -> None:
     """1: {2}, 2: {4, 2}: need 2 is met whenever need 1 is, so that one way is enough."""
-    session.toggle(KEPT)
-    assert session.group(OWNER, 2) == "row 4 meets need 2"
+    session.on_row(KEPT, marks.toggle)
+    assert session.on_row(OWNER, marks.group, 2) == "row 4 meets need 2"
     assert session.layout.open == 1, "marks still join the first"
     assert session.case.get("required_support_groups") is None, "both are needed: the list says so"
-    assert session.share(KEPT, 2) == "row 2 meets need 1, 2"
+    assert session.on_row(KEPT, marks.share, 2) == "row 2 meets need 1, 2"
     assert session.case["required_support_groups"] == [[0]]
-    assert session.needs() == "(2 retention.md) AND (2 retention.md or 4 roles.md)"
+    assert session.view.needs() == "(2 retention.md) AND (2 retention.md or 4 roles.md)"
     message = session.confirm().message
     assert "Need 2 is always met when need 1 is; it was not saved." in message
-    assert session.goto("q-0001")
-    assert session.needs() == "2 retention.md; not required: 4 roles.md"
+    assert session.queue.goto("q-0001")
+    assert session.view.needs() == "2 retention.md; not required: 4 roles.md"
 
 
 def test_what_is_related_is_not_required(session: Session) -> None:
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     assert session.open_need(0) == "marks are related passages, not required"
-    assert session.toggle(FAQ) == "row 1 is related, not required"
+    assert session.on_row(FAQ, marks.toggle) == "row 1 is related, not required"
     assert session.case["required_support_groups"] == [[0]]
     session.open_need(1)
-    assert session.grade(OWNER, 1) == "row 4: grade 1; row 4 is related, not required"
-    assert session.needs() == "2 retention.md; not required: 1 faq.md, 4 roles.md"
-    assert session.grade(OWNER, 3) == "row 4: grade 3; row 4 meets need 1"
+    assert session.on_row(OWNER, marks.grade, 1) == "row 4: grade 1; row 4 is related, not required"
+    assert session.view.needs() == "2 retention.md; not required: 1 faq.md, 4 roles.md"
+    assert session.on_row(OWNER, marks.grade, 3) == "row 4: grade 3; row 4 meets need 1"
     assert session.case["required_support_groups"] == [[0], [2]]
 
 
 def test_a_case_with_related_passages_alone_is_not_confirmed(session: Session) -> None:
-    session.grade(FAQ, 1)
+    session.on_row(FAQ, marks.grade, 1)
     with pytest.raises(ActionRefused, match="No passage is required yet"):
         session.confirm()
 
 
 def test_the_wrong_passage_of_a_need_is_replaced_in_that_need(session: Session) -> None:
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     session.open_need(None)
-    session.toggle(OWNER)
+    session.on_row(OWNER, marks.toggle)
     session.open_need(1)
-    session.toggle(KEPT)
-    assert session.needs() == "(nothing yet) AND (4 roles.md)"
-    session.toggle(DPA)
-    assert session.needs() == "(5 dpa.md) AND (4 roles.md)"
+    session.on_row(KEPT, marks.toggle)
+    assert session.view.needs() == "(nothing yet) AND (4 roles.md)"
+    session.on_row(DPA, marks.toggle)
+    assert session.view.needs() == "(5 dpa.md) AND (4 roles.md)"
 
 
 def test_ways_are_edited_as_ways(session: Session) -> None:
     """(1 and 2) or (4 and 5): four needs of two would overlap, so that ways are shown."""
     for row in (FAQ, KEPT, OWNER, DPA):
-        session.group(row, 1)
+        session.on_row(row, marks.group, 1)
     session.turn_needs()
     assert session.layout.ways
     for row, way in ((KEPT, 1), (DPA, 2)):  # way 2 went when it was empty: 3 is 2 now
-        session.group(row, way)
+        session.on_row(row, marks.group, way)
     assert session.case["required_support_groups"] == [[0, 1], [2, 3]]
-    assert session.needs_words() == (
+    assert session.view.needs_words() == (
         "Shown as ways: (1 faq.md and 2 retention.md) or (4 roles.md and 5 dpa.md). "
         "Marks join the open way."
     )
@@ -158,7 +162,8 @@ def test_ways_are_edited_as_ways(session: Session) -> None:
 def test_groups_that_contain_another_go_when_groups_are_edited_and_this_is_told(
     session: Session,
 ) -> None:
-    session.edit_text(
+    session.revise(
+        edits.edit_text,
         json.dumps(
             {
                 "id": "q-0001",
@@ -166,16 +171,18 @@ def test_groups_that_contain_another_go_when_groups_are_edited_and_this_is_told(
                 "gold_supports": [{"rel_path": "faq.md"}, {"rel_path": "legal/dpa.md"}],
                 "required_support_groups": [[0], [0, 1]],
             }
-        )
+        ),
     )
-    session.grade(FAQ, 3)
+    session.on_row(FAQ, marks.grade, 3)
     assert session.case["required_support_groups"] == [[0], [0, 1]], "a grade edits no group"
-    assert session.group(DPA, 2) == ("row 5 meets need 2; 1 way that contains another was dropped")
+    assert session.on_row(DPA, marks.group, 2) == (
+        "row 5 meets need 2; 1 way that contains another was dropped"
+    )
     assert session.case["required_support_groups"] == [[0, 1]]
 
 
 def test_undo_names_the_row(session: Session) -> None:
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     session.open_need(None)
     assert session.undo() == "Undone: opening a need in q-0001"
     assert session.undo() == "Undone: mark on row 2 of q-0001"
@@ -183,28 +190,28 @@ def test_undo_names_the_row(session: Session) -> None:
 
 
 def test_grades(session: Session) -> None:
-    session.grade(KEPT, 3)
+    session.on_row(KEPT, marks.grade, 3)
     assert supports(session)[0]["grade"] == 3
-    session.grade_step(KEPT, -1)
+    session.on_row(KEPT, marks.grade_step, -1)
     assert supports(session)[0]["grade"] == 2
-    session.grade(KEPT, 0)
+    session.on_row(KEPT, marks.grade, 0)
     assert supports(session) == []
-    session.grade_step(FAQ, 1)
+    session.on_row(FAQ, marks.grade_step, 1)
     assert supports(session)[0]["grade"] == 1
-    session.grade_step(FAQ, -1)
+    session.on_row(FAQ, marks.grade_step, -1)
     assert supports(session) == []
     with pytest.raises(ActionRefused, match="0, 1, 2 or 3"):
-        session.grade(KEPT, 4)
+        session.on_row(KEPT, marks.grade, 4)
 
 
 def test_a_step_from_an_ungraded_mark_counts_as_two(session: Session) -> None:
-    session.toggle(KEPT)
-    session.grade_step(KEPT, 1)
+    session.on_row(KEPT, marks.toggle)
+    session.on_row(KEPT, marks.grade_step, 1)
     assert supports(session)[0]["grade"] == 3
 
 
 def test_a_range(session: Session) -> None:
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     session.toggle_range(1, 4)
     assert [row.marked for row in session.rows()] == [True, True, True, True, False]
     session.toggle_range(4, 1)
@@ -212,23 +219,23 @@ def test_a_range(session: Session) -> None:
 
 
 def test_a_heading_is_shortened_and_lengthened(session: Session) -> None:
-    session.toggle(KEPT)
-    session.shorten(KEPT)
+    session.on_row(KEPT, marks.toggle)
+    session.on_row(KEPT, marks.shorten)
     assert supports(session)[0]["heading_path"] == "Plans"
-    session.shorten(KEPT)
+    session.on_row(KEPT, marks.shorten)
     assert supports(session)[0]["heading_path"] == ""
     with pytest.raises(ActionRefused, match="whole file"):
-        session.shorten(KEPT)
-    session.lengthen(KEPT)
+        session.on_row(KEPT, marks.shorten)
+    session.on_row(KEPT, marks.lengthen)
     assert supports(session)[0]["heading_path"] == "Plans"
-    assert session.row(KEPT).marked, "the quote still finds its row"
+    assert session.view.row(KEPT).marked, "the quote still finds its row"
 
 
 def test_supports_that_become_the_same_are_joined(session: Session) -> None:
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     session.open_need(None)
-    session.add_support("guide/retention.md", "Plans")
-    session.shorten(KEPT)
+    session.do(marks.add_support, "guide/retention.md", "Plans")
+    session.on_row(KEPT, marks.shorten)
     (support,) = supports(session)
     assert support["heading_path"] == "Plans"
     assert support["snippets"] == ["Audit events are kept for 30 days on the free plan."]
@@ -237,31 +244,32 @@ def test_supports_that_become_the_same_are_joined(session: Session) -> None:
 
 
 def test_a_support_that_no_row_shows(session: Session) -> None:
-    session.add_support("./a\\b.md", "# One > ## Two")
+    session.do(marks.add_support, "./a\\b.md", "# One > ## Two")
     assert supports(session) == [{"rel_path": "a/b.md", "heading_path": "One > Two"}]
     (view,) = session.supports()
     assert (view.state, view.rows) == ("absent", ())
-    assert session.needs() == "b.md > … > Two"
+    assert session.view.needs() == "b.md > … > Two"
     with pytest.raises(ActionRefused, match="already"):
-        session.add_support("a/b.md", "One > Two")
+        session.do(marks.add_support, "a/b.md", "One > Two")
     with pytest.raises(ActionRefused, match="needs the path"):
-        session.add_support("  ")
-    session.remove_support(0)
+        session.do(marks.add_support, "  ")
+    session.do(marks.remove_support, 0)
     assert supports(session) == []
 
 
 def test_sentences_are_picked_by_hand(session: Session) -> None:
-    session.toggle(KEPT)
-    assert [s.picked for s in session.sentences(KEPT)] == [True, False, False]
-    session.pick(KEPT, 1)
+    session.on_row(KEPT, marks.toggle)
+    sentences = sentences_of(session.view.row(KEPT), session.case)
+    assert [sentence.picked for sentence in sentences] == [True, False, False]
+    session.on_row(KEPT, marks.pick, 1)
     # What was chosen by the program gives way to the person's choice.
     assert supports(session)[0]["snippets"] == ["Exports are not included."]
     assert "auto" not in supports(session)[0]["quote"]
-    session.pick(KEPT, 2)
+    session.on_row(KEPT, marks.pick, 2)
     # Neighbours are one snippet; "e.g." ends no sentence.
     text = "Exports are not included. See the table below, e.g. for paid plans."
     assert supports(session)[0]["snippets"] == [text]
-    session.pick(KEPT, 1)
+    session.on_row(KEPT, marks.pick, 1)
     assert supports(session)[0]["snippets"] == ["See the table below, e.g. for paid plans."]
     quote = supports(session)[0]["quote"]
     assert quote["exact"] == "See the table below, e.g. for paid plans."
@@ -270,40 +278,40 @@ def test_sentences_are_picked_by_hand(session: Session) -> None:
 
 
 def test_picking_marks_the_row(session: Session) -> None:
-    session.pick(OWNER, 0)
-    assert session.row(OWNER).marked
-    assert not session.row(OWNER).auto
+    session.on_row(OWNER, marks.pick, 0)
+    assert session.view.row(OWNER).marked
+    assert not session.view.row(OWNER).auto
 
 
 def test_selected_characters(session: Session) -> None:
-    text = session.row(KEPT).chunk.text
+    text = session.view.row(KEPT).chunk.text
     start = text.index("30 days")
-    session.select(KEPT, start, start + len("30 days "))
+    session.on_row(KEPT, marks.select, start, start + len("30 days "))
     assert supports(session)[0]["snippets"] == ["30 days"]
-    session.select(KEPT, start, start + len("30 days"))
+    session.on_row(KEPT, marks.select, start, start + len("30 days"))
     assert supports(session)[0].get("snippets") == []
     with pytest.raises(ActionRefused, match="Nothing is selected"):
-        session.select(KEPT, 5, 5)
+        session.on_row(KEPT, marks.select, 5, 5)
 
 
 def test_a_passage_without_the_answer_is_quoted_by_its_first_sentence(session: Session) -> None:
-    session.toggle(FAQ)
+    session.on_row(FAQ, marks.toggle)
     (support,) = supports(session)
     assert "snippets" not in support
     assert support["quote"]["exact"] == "Upgrades take effect at once."
-    assert session.row(FAQ).auto
+    assert session.view.row(FAQ).auto
 
 
 def test_cut_text_is_noted(session: Session) -> None:
-    session.set_chunks("q-0001", [Chunk("a.md", "H", "Audit events are kept for 30 da", cut=True)])
-    session.toggle(1)
+    session.pool.put("q-0001", [Chunk("a.md", "H", "Audit events are kept for 30 da", cut=True)])
+    session.on_row(1, marks.toggle)
     assert supports(session)[0]["quote"]["cut"] is True
 
 
 def test_marks_follow_their_text_to_another_heading(session: Session) -> None:
-    session.toggle(KEPT)
-    text = session.row(KEPT).chunk.text
-    session.set_chunks(
+    session.on_row(KEPT, marks.toggle)
+    text = session.view.row(KEPT).chunk.text
+    session.pool.put(
         "q-0001",
         [
             Chunk("guide/retention.md", "Plans > Free", "Other words stand here now."),
@@ -313,29 +321,29 @@ def test_marks_follow_their_text_to_another_heading(session: Session) -> None:
     rows = {row.chunk.heading_path: row for row in session.rows()}
     assert not rows["Plans > Free"].marked
     assert rows["Limits"].state == "moved"
-    session.reanchor(rows["Limits"].number)
+    session.on_row(rows["Limits"].number, marks.reanchor)
     assert supports(session)[0]["heading_path"] == "Limits"
     assert session.supports()[0].state == "shown"
 
 
 def test_nearly_the_same_words_are_found(session: Session) -> None:
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     text = "Audit events are now kept for 30 days on the free plan."
-    session.set_chunks("q-0001", [Chunk("guide/retention.md", "Plans > Free", text)])
+    session.pool.put("q-0001", [Chunk("guide/retention.md", "Plans > Free", text)])
     assert session.rows()[0].state == "fuzzy"
 
 
 def test_lost_supports_can_be_filtered(session: Session) -> None:
-    session.toggle(KEPT)
-    session.set_chunks("q-0001", [Chunk("other.md", "", "Nothing of it.")])
+    session.on_row(KEPT, marks.toggle)
+    session.pool.put("q-0001", [Chunk("other.md", "", "Nothing of it.")])
     assert session.supports()[0].state == "absent"
-    session.set_filter("anchor:lost")
-    assert session.visible == ["q-0001"]
+    session.queue.set_filter("anchor:lost")
+    assert session.queue.visible == ["q-0001"]
 
 
 def test_segments_match_as_a_whole(session: Session) -> None:
-    session.add_support("a.md", "Intro")
-    session.set_chunks(
+    session.do(marks.add_support, "a.md", "Intro")
+    session.pool.put(
         "q-0001", [Chunk("a.md", "Introduction", "x y"), Chunk("a.md", "Intro > Why", "z")]
     )
     marked = {row.chunk.heading_path: row.state for row in session.rows()}
@@ -348,21 +356,21 @@ def test_unknown_fields_of_a_support_stay(cases: dict[str, Any], session: Sessio
         "question": "?",
         "gold_supports": [{"rel_path": "faq.md", "date": "2024-01-01", "x": [1]}],
     }
-    session.edit_text(json.dumps(case))
-    session.grade(FAQ, 1)
+    session.revise(edits.edit_text, json.dumps(case))
+    session.on_row(FAQ, marks.grade, 1)
     assert supports(session) == [{"rel_path": "faq.md", "date": "2024-01-01", "x": [1], "grade": 1}]
 
 
 def test_unmarking_names_the_other_rows(session: Session) -> None:
-    session.add_support("guide/retention.md", "Plans")
-    assert session.toggle(KEPT) == "row 2 is not marked, nor is 3"
+    session.do(marks.add_support, "guide/retention.md", "Plans")
+    assert session.on_row(KEPT, marks.toggle) == "row 2 is not marked, nor is 3"
 
 
 def test_there_is_no_such_row(session: Session) -> None:
     for number in (0, 6, -1):
         with pytest.raises(ActionRefused, match="no row"):
-            session.toggle(number)
+            session.on_row(number, marks.toggle)
     with pytest.raises(ActionRefused, match="not marked"):
-        session.shorten(FAQ)
+        session.on_row(FAQ, marks.shorten)
     with pytest.raises(ActionRefused, match="There is no need 3"):
-        session.group(FAQ, 3)
+        session.on_row(FAQ, marks.group, 3)

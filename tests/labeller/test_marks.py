@@ -17,20 +17,20 @@ CASE = {"id": "a", "question": "How long?", "expected_key_facts": ["kept for 30 
 
 def rows_of(state: CaseState, chunks: tuple[Chunk, ...]) -> list[ChunkRow]:
     labelled = arranged(chunks, "rank", ())
-    return view_of(marks.supports_of(state), labelled, seen=(), blind=True).rows
+    return view_of(state, labelled, seen=(), blind=True).rows
 
 
 def test_a_mark_is_a_new_state_and_a_second_toggle_takes_it_back(
     chunks: tuple[Chunk, ...],
 ) -> None:
     state = CaseState(copy.deepcopy(CASE), {})
-    marked = marks.toggle(state, rows_of(state, chunks)[2])
+    marked = marks.toggle(state, rows_of(state, chunks)[2]).state
     assert state == CaseState(CASE, {})
     assert marked.case["answerable"] is True
     assert marked.case["gold_supports"][0]["rel_path"] == "guide/roles.md"
     row = rows_of(marked, chunks)[2]
     assert (row.marked, row.supports) == (True, (0,))
-    unmarked = marks.toggle(marked, row)
+    unmarked = marks.toggle(marked, row).state
     assert unmarked.case["gold_supports"] == []
     assert unmarked.judgement == {"confirmed": False, "decision": None}
 
@@ -44,18 +44,20 @@ def test_a_row_that_is_not_marked_has_nothing_to_reanchor(chunks: tuple[Chunk, .
 def test_a_grade_below_one_is_no_mark(chunks: tuple[Chunk, ...]) -> None:
     state = CaseState(CASE, {})
     row = rows_of(state, chunks)[0]
-    assert (marks.stepped_grade(row, 1), marks.stepped_grade(row, -1)) == (1, 0)
-    graded = marks.grade(state, row, 3)
-    assert marks.stepped_grade(rows_of(graded, chunks)[0], 1) == 3
+    assert marks.grade_step(state, row, 1).state.case["gold_supports"][0]["grade"] == 1
+    with pytest.raises(ActionRefused, match=r"Row 1 is not marked\."):
+        marks.grade_step(state, row, -1)
+    best = marks.grade(state, row, 3).state
+    assert marks.grade_step(best, rows_of(best, chunks)[0], 1).state == best
 
 
 def test_a_confirmed_draft_loses_its_tag_where_drafts_are_accepted() -> None:
     state = CaseState({**CASE, "tags": ["draft", "x"], "answerable": False}, {})
-    done, message = edits.confirmed(state, [], by="gold")
+    _, done, message, _ = edits.confirm(state, [], by="gold")
     assert done.case["tags"] == ["x"]
     assert done.judgement == {"decision": "unanswerable", "confirmed": True, "by": "gold"}
     assert message == "Saved as unanswerable. The draft is accepted."
-    unchanged, _ = edits.confirmed(state, [], accepts=False, by="maria")
+    unchanged = edits.confirm(state, [], accepts=False, by="maria").state
     assert unchanged.case["tags"] == ["draft", "x"]
 
 
@@ -73,7 +75,7 @@ def test_an_id_is_a_slug_of_the_question() -> None:
 
 
 def test_probed_rows_come_after_those_of_the_question(chunks: tuple[Chunk, ...]) -> None:
-    pool = ChunkPool()
+    pool = ChunkPool({})
     pool.put("a", chunks[:2])
     assert pool.add("a", [chunks[0], chunks[3]], "upgrade", None) == 1, "one is there already"
     labels = [(label, chunk.chunk_id) for label, chunk in arranged(pool.chunks("a"), "rank", ())]

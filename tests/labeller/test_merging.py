@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from labeller.store import _merge
+from labeller import edits, marks
+from labeller.merging import _merge
 from records.files import SetLock
 from terminal.actions import ActionRefused
 
@@ -21,7 +22,7 @@ Record = dict[str, Any]
 
 def test_changes_of_another_are_merged_by_case(files: Files) -> None:
     store, session = files.open()
-    session.toggle(2)
+    session.on_row(2, marks.toggle)
     other = [
         files.LINES[2],
         files.LINES[1].replace('"t"', '"other"'),
@@ -33,14 +34,14 @@ def test_changes_of_another_are_merged_by_case(files: Files) -> None:
     lines = files.lines()
     assert [lines[0], lines[1], lines[3]] == [other[0], other[1], other[3]]
     assert json.loads(lines[2])["gold_supports"]
-    assert session.case_of("b")["tags"] == ["other"]
-    assert session.knows("d")
+    assert session.ledger.case_of("b")["tags"] == ["other"]
+    assert "d" in session.queue
     assert store.conflicts == []
 
 
 def test_different_fields_of_one_case_are_merged(files: Files) -> None:
     store, session = files.open()
-    session.toggle(2)
+    session.on_row(2, marks.toggle)
     files.write(files.LINES[0].replace("First?", "First, better?"), *files.LINES[1:])
     store.save()
     case = files.case("a")
@@ -50,9 +51,9 @@ def test_different_fields_of_one_case_are_merged(files: Files) -> None:
 
 def test_a_conflict_is_never_overwritten(files: Files) -> None:
     store, session = files.open()
-    session.edit({"question": "Mine?"})
-    session.goto("b")
-    session.edit({"tags": ["mine"]})
+    session.revise(edits.edit, {"question": "Mine?"})
+    session.queue.goto("b")
+    session.revise(edits.edit, {"tags": ["mine"]})
     files.write(files.LINES[0].replace("First?", "Theirs?"), *files.LINES[1:])
     assert "1 in conflict" in store.save()
     (conflict,) = store.conflicts
@@ -62,14 +63,14 @@ def test_a_conflict_is_never_overwritten(files: Files) -> None:
     assert conflict.theirs == {"question": "Theirs?"}
     assert files.case("a")["question"] == "Theirs?"
     assert files.case("b")["tags"] == ["mine"], "what is not in conflict is saved"
-    assert session.case_of("a")["question"] == "Mine?", "and mine is not lost"
+    assert session.ledger.case_of("a")["question"] == "Mine?", "and mine is not lost"
 
 
 @pytest.mark.parametrize(("choice", "kept"), [("mine", "Mine?"), ("theirs", "Theirs?")])
 def test_a_conflict_is_settled_by_choice(files: Files, choice: str, kept: str) -> None:
     store, session = files.open()
-    session.edit({"question": "Mine?"})
-    session.edit({"tags": ["also mine"]})
+    session.revise(edits.edit, {"question": "Mine?"})
+    session.revise(edits.edit, {"tags": ["also mine"]})
     files.write(files.LINES[0].replace("First?", "Theirs?"), *files.LINES[1:])
     store.save()
     store.resolve(store.conflicts[0], choice)
@@ -77,25 +78,25 @@ def test_a_conflict_is_settled_by_choice(files: Files, choice: str, kept: str) -
     store.save()
     assert files.case("a")["question"] == kept
     assert files.case("a")["tags"] == ["also mine"]
-    assert session.case_of("a")["question"] == kept
+    assert session.ledger.case_of("a")["question"] == kept
 
 
 def test_a_conflict_survives_a_kill(files: Files) -> None:
     store, session = files.open()
-    session.edit({"question": "Mine?"})
+    session.revise(edits.edit, {"question": "Mine?"})
     files.write(files.LINES[0].replace("First?", "Theirs?"), *files.LINES[1:])
     store.save()
     files.kill(store)
     store, session = files.open()
     assert [conflict.case_id for conflict in store.conflicts] == ["a"]
-    assert session.case_of("a")["question"] == "Mine?"
+    assert session.ledger.case_of("a")["question"] == "Mine?"
     assert files.case("a")["question"] == "Theirs?"
 
 
 def test_a_case_deleted_elsewhere_and_changed_here(files: Files) -> None:
     store, session = files.open()
-    session.edit({"tags": ["mine"]})
-    session.goto("b")
+    session.revise(edits.edit, {"tags": ["mine"]})
+    session.queue.goto("b")
     session.delete_case()
     files.write(files.LINES[1], files.LINES[2])
     store.save()
@@ -105,7 +106,7 @@ def test_a_case_deleted_elsewhere_and_changed_here(files: Files) -> None:
     assert [json.loads(x)["id"] for x in files.lines() if x] == ["c"], "b was not changed there"
     store.resolve(conflict, "theirs")
     store.save()
-    assert not session.knows("a")
+    assert "a" not in session.queue
     assert [json.loads(x)["id"] for x in files.lines() if x] == ["c"]
 
 
@@ -121,7 +122,7 @@ def test_two_new_cases_with_one_id_are_both_kept(files: Files) -> None:
     assert theirs in files.lines()
     assert files.case("mine-2")["question"] == "Mine?"
     assert any("yours is now mine-2" in notice for notice in store.notices)
-    assert session.case_of("mine")["question"] == "Theirs?"
+    assert session.ledger.case_of("mine")["question"] == "Theirs?"
 
 
 def test_labels_are_merged_as_one(files: Files) -> None:
@@ -139,7 +140,7 @@ def test_labels_are_merged_as_one(files: Files) -> None:
 
 def test_a_replayed_journal_is_merged_with_what_came_meanwhile(files: Files) -> None:
     store, session = files.open()
-    session.toggle(2)
+    session.on_row(2, marks.toggle)
     files.kill(store)
     files.write(files.LINES[0].replace("First?", "Better?"), *files.LINES[1:])
     store, session = files.open()
@@ -153,14 +154,14 @@ def test_what_a_killed_save_had_written_is_no_change_of_others(files: Files) -> 
     # Three sessions: one is killed between writing the files and telling the journal so, the next
     # before it saves. The journal then goes from None over "one" to "two", the files hold "one".
     store, session = files.open()
-    session.note("one")
-    session.edit({"tags": ["one"]})
+    session.do(edits.note, "one")
+    session.revise(edits.edit, {"tags": ["one"]})
     store._reload()
-    store._write(session)
+    store._write(session.ledger)
     files.kill(store)
     store, session = files.open()
-    session.note("two")
-    session.edit({"tags": ["two"]})
+    session.do(edits.note, "two")
+    session.revise(edits.edit, {"tags": ["two"]})
     files.kill(store)
     store, session = files.open()
     assert store.conflicts == []
@@ -172,11 +173,11 @@ def test_the_second_session_is_read_only_and_names_the_first(files: Files) -> No
     _, first = files.open()
     store, second = files.open()
     assert f"process {os.getpid()}" in store.read_only
-    assert store.read_only in second.read_only
+    assert store.read_only in second.ledger.read_only
     with pytest.raises(ActionRefused, match="Read-only"):
-        second.flag()
+        second.do(edits.flag)
     assert "Read-only" in store.save()
-    first.flag()
+    first.do(edits.flag)
     assert len(files.journal.read_bytes().splitlines()) == 1
 
 

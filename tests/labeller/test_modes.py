@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from labeller import edits, marks
 from labeller.passages import Chunk
 from labeller.session import Session
 from terminal.actions import ActionRefused
@@ -22,15 +23,15 @@ def test_blind_mode_hides_rank_and_scores_and_is_journalled(
         session.set_row_order("rank")
     session.set_blind(False)
     assert events[-1]["action"] == "blind"
-    assert session.row(KEPT).rank == 1
+    assert session.view.row(KEPT).rank == 1
     session.set_blind(True)
-    session.toggle(KEPT)
+    session.on_row(KEPT, marks.toggle)
     session.confirm()
-    session.goto("q-0001")
+    session.queue.goto("q-0001")
     assert session.judgement["blind"] is False, "it was looked at unblinded"
     session.undo()
     session.undo()
-    assert not session.can_undo, "a look cannot be taken back"
+    assert not session.ledger.history.done, "a look cannot be taken back"
 
 
 def test_rows_are_shuffled_by_seed_annotator_and_case(
@@ -40,8 +41,8 @@ def test_rows_are_shuffled_by_seed_annotator_and_case(
         session = Session(
             cases, {}, record=lambda e: None, now=clock, seed=seed, annotator=annotator
         )
-        session.set_chunks(case_id, chunks)
-        session.goto(case_id)
+        session.pool.put(case_id, chunks)
+        session.queue.goto(case_id)
         return [row.chunk.chunk_id for row in session.rows()]
 
     first = order("7", "gold", "q-0001")
@@ -53,37 +54,37 @@ def test_rows_are_shuffled_by_seed_annotator_and_case(
 
 def test_labels_of_rows_and_probes(session: Session) -> None:
     many = [Chunk(f"f{n:02d}.md", "", f"text {n}") for n in range(23)]
-    session.set_chunks("q-0001", many)
+    session.pool.put("q-0001", many)
     assert session.add_chunks("q-0001", [many[0], Chunk("new.md", "", "new")], "other words") == 1
     labels = [row.label for row in session.rows()]
     assert labels[:11] == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"]
     assert labels[19:] == ["20", "21", "22", "23", "+1"]
-    assert session.row_by_label("0").number == 10
-    assert session.row_by_label("10").number == 10
-    assert session.row_by_label(".0").number == 20
-    assert session.row_by_label("+1").chunk.origin == "other words"
+    assert session.view.row_by_label("0").number == 10
+    assert session.view.row_by_label("10").number == 10
+    assert session.view.row_by_label(".0").number == 20
+    assert session.view.row_by_label("+1").chunk.origin == "other words"
     for bad in ("", "24x", "99", "+2", "-1"):
         with pytest.raises(ActionRefused):
-            session.row_by_label(bad)
+            session.view.row_by_label(bad)
 
 
 def test_filter_and_find(session: Session) -> None:
-    session.flag()
-    assert session.set_filter("flag") == "1 of 3 cases"
-    assert session.set_filter("status:open part") == "3 of 3 cases"
-    session.set_filter("tag:AUDIT id:0003")
-    assert session.visible == ["q-0003"]
+    session.do(edits.flag)
+    assert session.queue.set_filter("flag") == "1 of 3 cases"
+    assert session.queue.set_filter("status:open part") == "3 of 3 cases"
+    session.queue.set_filter("tag:AUDIT id:0003")
+    assert session.queue.visible == ["q-0003"]
     with pytest.raises(ActionRefused, match="unknown"):
-        session.set_filter("status:nonsense")
-    assert session.visible == ["q-0003"], "a bad filter leaves the old one"
-    session.next()
+        session.queue.set_filter("status:nonsense")
+    assert session.queue.visible == ["q-0003"], "a bad filter leaves the old one"
+    session.queue.next()
     assert session.current == "q-0003"
-    session.set_filter("")
-    assert session.find("PART 2") == "q-0002"
-    assert session.find("nowhere") is None
-    session.previous()
+    session.queue.set_filter("")
+    assert session.queue.find("PART 2") == "q-0002"
+    assert session.queue.find("nowhere") is None
+    session.queue.previous()
     assert session.current == "q-0002"
-    session.back()
+    session.queue.back()
     assert session.current == "q-0003"
 
 
@@ -92,16 +93,16 @@ def test_read_only_and_inspect_refuse_every_change(
 ) -> None:
     events: list[Any] = []
     session = Session(cases, {}, record=events.append, now=clock, inspect=True)
-    session.set_chunks("q-0001", chunks)
+    session.pool.put("q-0001", chunks)
     assert [row.rank for row in session.rows()] == [1, 2, 3, 4, 5]
     actions: list[Callable[[], object]] = [
-        lambda: session.toggle(1),
+        lambda: session.on_row(1, marks.toggle),
         session.confirm,
-        session.flag,
+        lambda: session.do(edits.flag),
         session.undo,
         session.delete_case,
         lambda: session.add_case("?"),
-        lambda: session.edit({"question": "?"}),
+        lambda: session.revise(edits.edit, {"question": "?"}),
     ]
     for action in actions:
         with pytest.raises(ActionRefused, match="Read-only"):
@@ -114,7 +115,7 @@ def test_a_session_that_only_labels_leaves_the_set_alone(
 ) -> None:
     session = Session(cases, {}, record=lambda e: None, now=clock, fixed="Only labels here.")
     actions: list[Callable[[], object]] = [
-        lambda: session.edit({"question": "?"}),
+        lambda: session.revise(edits.edit, {"question": "?"}),
         lambda: session.add_case("?"),
         session.delete_case,
         session.duplicate_case,

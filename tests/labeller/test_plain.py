@@ -7,14 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.labeller.conftest import snapshot
 
+from labeller.fetching import Arrival, Fetcher
+from labeller.last_view import View
+from labeller.merging import Conflict
 from labeller.passages import Chunk
 from labeller.plain import COMMANDS, PlainLabeller
-from labeller.ports import Arrival, Conflict
-from labeller.session import Session, View
+from labeller.session import Session
+from labeller.store import LabelStore
 
 
-class FakeSource:
+class FakeSource(Fetcher):
     """Answers at once, from a table of queries."""
 
     def __init__(self, chunks: tuple[Chunk, ...]) -> None:
@@ -25,7 +29,8 @@ class FakeSource:
     def request(self, case_id: str, question: str) -> None:
         self.waiting.append(Arrival(case_id, self.chunks, problem=self.problem))
 
-    refetch = request
+    def refetch(self, case_id: str, question: str) -> None:
+        self.request(case_id, question)
 
     def probe(self, case_id: str, query: str, k: int | None = None) -> None:
         self.waiting.append(Arrival(case_id, self.probes.get(query, ()), query))
@@ -49,11 +54,9 @@ class FakeSource:
         return "table"
 
 
-class FakeStore:
-    problem = ""
-    saved_at: float | None = None
-
+class FakeStore(LabelStore):
     def __init__(self) -> None:
+        self.problem = ""
         self.notices: list[str] = []
         self.conflicts: list[Conflict] = []
         self.settled: list[tuple[Conflict, str]] = []
@@ -101,21 +104,21 @@ def test_marks_and_enter(lines: Lines) -> None:
     assert "q-0001: needs: (2 retention.md) AND (4 roles.md); marks join need 2" in said
     assert "q-0001: Saved as answerable." in said
     assert "q-0002 (2/3, open)" in said
-    case = lines.session.case_of("q-0001")
+    case = lines.session.ledger.case_of("q-0001")
     assert len(case["gold_supports"]) == 2
     assert "required_support_groups" not in case, "both are needed: the list says so"
 
 
 def test_marks_grade_and_confirm_in_one_line(lines: Lines) -> None:
     lines.do("2=3 4'1=2 ok")
-    supports = lines.session.case_of("q-0001")["gold_supports"]
+    supports = lines.session.ledger.case_of("q-0001")["gold_supports"]
     assert [support["grade"] for support in supports] == [3, 2]
-    assert lines.session.brief("q-0001").status == "labelled"
+    assert lines.session.queue.summaries["q-0001"].status == "labelled"
 
 
 def test_decisions(lines: Lines) -> None:
     lines.do("x", "ok", "s", "c two plans", "f", "note ask", "")
-    briefs = {b.id: b for b in lines.session.briefs()}
+    briefs = {b.id: b for b in lines.session.queue.summaries.values()}
     assert briefs["q-0001"].status == "unanswerable"
     assert briefs["q-0002"].status == "skipped"
     assert briefs["q-0003"].status == "cannot_tell"
@@ -123,7 +126,7 @@ def test_decisions(lines: Lines) -> None:
 
 
 def test_refusals_are_said_and_nothing_happens(lines: Lines) -> None:
-    before = lines.session.state()
+    before = snapshot(lines.session)
     said = lines.do("99", "bogus", "2 7b", "n", "r 2", "r 2 9", "go 77", "u", "delete q-9", "e x y")
     assert "There is no row 99." in said
     assert "'bogus' is not a command; ? lists them." in said
@@ -135,16 +138,16 @@ def test_refusals_are_said_and_nothing_happens(lines: Lines) -> None:
     assert "Nothing to undo." in said
     assert "Write delete q-0001 to delete it." in said
     assert "the fields are: question" in said
-    assert lines.session.state() == before
+    assert snapshot(lines.session) == before
 
 
 def test_editing(lines: Lines) -> None:
     lines.do("e expected_key_facts one | two", "fact three", "o What is new?", "e tags a|b")
-    assert lines.session.case_of("q-0001")["expected_key_facts"] == ["one", "two", "three"]
-    assert lines.session.case_of("what-is-new")["tags"] == ["a", "b"]
+    assert lines.session.ledger.case_of("q-0001")["expected_key_facts"] == ["one", "two", "three"]
+    assert lines.session.ledger.case_of("what-is-new")["tags"] == ["a", "b"]
     said = lines.do("go what-is-new", "json", "delete what-is-new", "u")
     assert '"question": "What is new?"' in said
-    assert lines.session.knows("what-is-new")
+    assert "what-is-new" in lines.session.queue
 
 
 def test_supports_and_sentences(lines: Lines) -> None:
@@ -153,7 +156,7 @@ def test_supports_and_sentences(lines: Lines) -> None:
     assert "1 Audit events are kept for 30 days on the free plan." in said
     assert "2 [2] other.md > Part (absent: no row)" in said
     assert "The answer needs (2 retention.md) AND (other.md > Part)." in said
-    supports = lines.session.case_of("q-0001")["gold_supports"]
+    supports = lines.session.ledger.case_of("q-0001")["gold_supports"]
     assert [support["heading_path"] for support in supports] == ["Plans", "New"]
     assert supports[0]["snippets"] == ["Exports are not included."]
 
@@ -174,7 +177,7 @@ def test_a_probe_adds_rows(lines: Lines) -> None:
     said = lines.do("p other words", "+1")
     assert "1 new rows" in said
     assert "[ ]  +1 new.md: New text." in said
-    assert lines.session.case_of("q-0001")["gold_supports"][0]["rel_path"] == "new.md"
+    assert lines.session.ledger.case_of("q-0001")["gold_supports"][0]["rel_path"] == "new.md"
 
 
 def test_without_chunks_editing_goes_on(lines: Lines) -> None:
@@ -182,14 +185,14 @@ def test_without_chunks_editing_goes_on(lines: Lines) -> None:
     said = lines.do("2", "e tags x", "f")
     assert "No chunks: connection: nobody answers" in said
     assert "No passages are here." in said
-    assert lines.session.case_of("q-0001")["tags"] == ["x"]
+    assert lines.session.ledger.case_of("q-0001")["tags"] == ["x"]
 
 
 def test_chunks_that_do_not_come_do_not_hold_up_the_session(lines: Lines) -> None:
     lines.source.request = lambda case_id, question: None  # type: ignore[method-assign]
     said = lines.do("e tags x")
     assert "are not here yet" in said
-    assert lines.session.case_of("q-0001")["tags"] == ["x"]
+    assert lines.session.ledger.case_of("q-0001")["tags"] == ["x"]
 
 
 def test_coming_back_asks_a_bot_again_that_was_away(lines: Lines) -> None:
@@ -254,7 +257,7 @@ def test_hostile_text_is_shown_as_text(clock: Callable[[], float], hostile: str)
         assert bad not in said
     if "[bold]" in hostile:
         assert "[bold]x[/]" in said, "markup is shown as it is"
-    assert session.brief("a").status == "open", "no line of a text is taken for a command"
+    assert session.queue.summaries["a"].status == "open", "no line of a text is taken for a command"
     assert len(session.case["gold_supports"]) == 1
 
 
@@ -266,7 +269,7 @@ def test_a_line_is_one_step_to_undo_and_done_as_a_whole_or_not(lines: Lines) -> 
     said = lines.do("2 4'2=2 ok", "u")
     assert "Undone: saving in q-0001" in said
     assert lines.session.case.get("gold_supports") is None
-    assert not lines.session.can_undo
+    assert not lines.session.ledger.history.done
     assert "This line was ignored (99)." in lines.do("1 99")
     assert lines.session.case.get("gold_supports") is None
 

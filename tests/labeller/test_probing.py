@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from labeller import marks
 from labeller.case_state import probes_in
+from labeller.fetching import Fetcher, FetchError, deliver
 from labeller.passages import Chunk
-from labeller.ports import deliver
 from labeller.session import Session
-from labeller.sources import ApiChunks, Fetcher, FetchError
+from labeller.sources import ApiChunks
 from records.results import ErrorInfo, RetrievedChunk, TestResult
 
 Record = dict[str, Any]
@@ -41,7 +42,7 @@ def settle(session: Session, source: Fetcher, case_id: str) -> None:
         waited = source.wait(case_id, 60)
         source._done.put(waited[0]) if waited else None
         deliver(session, source)
-        if session.has_chunks(case_id) and not session.recalling():
+        if case_id in session.pool and not session.pool.recalling(session.current):
             return
     raise AssertionError("the rows did not come")
 
@@ -65,8 +66,8 @@ def test_a_probe_that_found_rows_is_journalled_once(session: Session, events: li
     (event,) = events
     assert (event["action"], event["case"]) == ("probed", "q-0001")
     assert (event["query"], event["k"]) == ("other words", None)
-    assert not session.can_undo
-    assert not session.dirty
+    assert not session.ledger.history.done
+    assert not session.ledger.dirty
 
 
 def test_rows_come_back_in_their_order(
@@ -90,13 +91,13 @@ def test_a_mark_on_a_probed_row_outlives_a_restart_without_the_bot(
     restart: Callable[..., Session],
 ) -> None:
     session.add_chunks("q-0001", FOUND, "other words")
-    session.toggle(session.row_by_label("+1").number)
+    session.on_row(session.view.row_by_label("+1").number, marks.toggle)
     cases["q-0001"] = session.case
     again = restart(history=list(events))
-    again.goto("q-0001")
+    again.queue.goto("q-0001")
     settle(again, Fetcher(Bot(own=[]), "table"), "q-0001")
     assert again.rows() == []
-    assert again.lost_probes() == [("other words", "the bot is away")]
+    assert again.pool.lost_probes(again.current) == [("other words", "the bot is away")]
     (support,) = again.supports()
     assert (support.rel_path, support.rows) == ("deep/found.md", ())
 
@@ -111,7 +112,7 @@ def test_fetching_again_tries_lost_probes_again(
     bot.known["other words"] = FOUND
     source.refetch("q-0001", "own")
     settle(again, source, "q-0001")
-    assert again.lost_probes() == []
+    assert again.pool.lost_probes(again.current) == []
     assert [row.label for row in again.rows()] == ["+1"]
 
 

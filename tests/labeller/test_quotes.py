@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from labeller.case_state import CaseState
-from labeller.marks import supports_of, toggle
+from labeller.marks import toggle
 from labeller.passages import Chunk, anchored, locate
 from labeller.rows import arranged, view_of
 from labeller.sources import _chunks_of
@@ -39,8 +39,8 @@ def marked(case: dict[str, Any], *numbers: int) -> CaseState:
     state = CaseState(case, {})
     for number in numbers:
         labelled = arranged(POOL, "rank", ())
-        rows = view_of(supports_of(state), labelled, seen=(), blind=False).rows
-        state = toggle(state, rows[number - 1])
+        rows = view_of(state, labelled, seen=(), blind=False).rows
+        state = toggle(state, rows[number - 1]).state
     return state
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from labeller import marks
 from labeller.cases import LabelTarget
+from labeller.last_view import View, ViewFile, present_view, resume
 from labeller.passages import Chunk
-from labeller.session import Session, View
-from labeller.store import LabelStore, ViewFile
+from labeller.session import Session
+from labeller.store import LabelStore
 
 Record = dict[str, Any]
 
@@ -30,14 +32,14 @@ def again(cases: dict[str, Record], clock: Callable[[], float]) -> Callable[...,
 def test_a_view_is_taken_up_again(
     session: Session, again: Callable[..., Session], chunks: tuple[Chunk, ...]
 ) -> None:
-    session.set_filter("part")
-    session.set_order("random")
-    session.goto("q-0003")
-    row = session.row(2).chunk.key
+    session.queue.set_filter("part")
+    session.queue.set_order("random")
+    session.queue.goto("q-0003")
+    row = session.view.row(2).chunk.key
     fresh = again(order="random")
-    said = fresh.resume(session.view(row))
-    assert fresh.view(row) == session.view(row)
-    assert (fresh.current, fresh.filter, fresh.order) == ("q-0003", "part", "random")
+    said = resume(fresh, present_view(session, row))
+    assert present_view(fresh, row) == present_view(session, row)
+    assert (fresh.current, fresh.queue.filter, fresh.queue.order) == ("q-0003", "part", "random")
     assert (fresh.row_order, fresh.resumed_row) == ("path", row)
     assert said == ["Still filtered by part: 3 of 3 cases."]
 
@@ -46,23 +48,23 @@ def test_a_question_that_is_done_is_opened_again(
     session: Session, again: Callable[..., Session]
 ) -> None:
     """Without a view a restart opens the next open question."""
-    session.toggle(1)
+    session.on_row(1, marks.toggle)
     session.confirm()
-    session.goto("q-0001")
-    assert session.brief("q-0001").status == "labelled"
+    session.queue.goto("q-0001")
+    assert session.queue.summaries["q-0001"].status == "labelled"
     fresh = again()
-    fresh.resume(session.view())
+    resume(fresh, present_view(session))
     assert fresh.current == "q-0001"
 
 
 def test_what_does_not_hold_any_more_is_dropped_in_words(again: Callable[..., Session]) -> None:
     fresh = again()
-    said = fresh.resume(View("gone", "k", "status:xyz", "file", "sideways"))
+    said = resume(fresh, View("gone", "k", "status:xyz", "file", "sideways"))
     assert [text.split(":")[0] for text in said] == [
         "The filter of last time is dropped",
         "The row order of last time is dropped",
     ]
-    assert (fresh.current, fresh.filter, fresh.row_order) == ("q-0001", "", "shuffled")
+    assert (fresh.current, fresh.queue.filter, fresh.row_order) == ("q-0001", "", "shuffled")
 
 
 def test_a_row_order_counts_for_a_session_as_blind_as_its_own(
@@ -70,10 +72,10 @@ def test_a_row_order_counts_for_a_session_as_blind_as_its_own(
 ) -> None:
     open_view = View(row_order="rank", blind=False)
     blind = again()
-    assert blind.resume(open_view) == []
+    assert resume(blind, open_view) == []
     assert blind.row_order == "shuffled"
     seeing = again(blind=False)
-    seeing.resume(View(row_order="path", blind=True))
+    resume(seeing, View(row_order="path", blind=True))
     assert seeing.row_order == "rank"
 
 

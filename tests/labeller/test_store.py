@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import storage
+from labeller import edits, marks
 from labeller.store import LabelStore
 from records.editing import Document
 from records.judged import identify_case
@@ -23,8 +24,8 @@ Record = dict[str, Any]
 
 def test_only_the_touched_line_changes(files: Files) -> None:
     store, session = files.open()
-    session.goto("b")
-    session.toggle(2)
+    session.queue.goto("b")
+    session.on_row(2, marks.toggle)
     assert store.save() == "saved"
     lines = files.lines()
     assert lines[0] == files.LINES[0]
@@ -45,8 +46,8 @@ def test_unknown_keys_of_a_labelled_case_are_kept_whatever_they_hold(files: File
     }
     files.write(json.dumps({"id": "a", "question": "First?"} | mine))
     store, session = files.open()
-    session.goto("a")
-    session.toggle(2)
+    session.queue.goto("a")
+    session.on_row(2, marks.toggle)
     assert store.save() == "saved"
     case = files.case("a")
     assert len(case["gold_supports"]) == 1
@@ -69,15 +70,15 @@ def test_bom_crlf_blank_and_broken_lines_stay(files: Files) -> None:
     )
     files.path.write_bytes(data)
     store, session = files.open()
-    assert [brief.id for brief in session.briefs()] == ["a", "b"]
+    assert session.queue.visible == ["a", "b"]
     assert any(":3:" in notice for notice in store.notices)
     assert any("earlier line" in notice for notice in store.notices)
-    session.goto("b")
-    session.flag()
-    session.note("n")
+    session.queue.goto("b")
+    session.do(edits.flag)
+    session.do(edits.note, "n")
     store.save()
     assert files.path.read_bytes() == data, "a flag is no field of the set"
-    session.edit({"tags": ["u"]})
+    session.revise(edits.edit, {"tags": ["u"]})
     session.add_case("New?")
     store.save()
     after = files.path.read_bytes().split(b"\r\n")
@@ -93,17 +94,17 @@ def test_undo_after_saving_gives_the_first_bytes_back(files: Files, end: bytes) 
     before = (end or b"\n").join(line.encode() for line in files.LINES) + end
     files.path.write_bytes(before)
     store, session = files.open()
-    session.goto("c")
-    session.toggle(2)
+    session.queue.goto("c")
+    session.on_row(2, marks.toggle)
     session.confirm()
-    session.goto("a")
+    session.queue.goto("a")
     session.delete_case()
-    session.goto("c")
+    session.queue.goto("c")
     session.add_case("New?")
     store.save()
     assert files.path.read_bytes() != before
     assert files.path.read_bytes().endswith(b'"New?"}' + end)
-    while session.can_undo:
+    while session.ledger.history.done:
         session.undo()
     store.save()
     assert files.path.read_bytes() == before
@@ -113,11 +114,11 @@ def test_big_numbers_and_surrogates_survive(files: Files) -> None:
     line = '{"id": "a", "question": "?", "n": 123456789012345678901234567890, "f": 0.1}'
     files.write(line)
     store, session = files.open()
-    session.edit({"tags": ["t"]})
+    session.revise(edits.edit, {"tags": ["t"]})
     store.save()
     assert files.lines()[0] == line[:-1] + ', "tags": ["t"]}'
     with pytest.raises(ActionRefused, match="surrogate"):
-        session.edit({"question": "half \ud800"})
+        session.revise(edits.edit, {"question": "half \ud800"})
 
 
 def test_the_file_mode_and_a_link_stay(files: Files, tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_the_file_mode_and_a_link_stay(files: Files, tmp_path: Path) -> None:
     files.path.symlink_to(real)
     real.chmod(0o640)
     store, session = files.open()
-    session.edit({"tags": ["t"]})
+    session.revise(edits.edit, {"tags": ["t"]})
     store.save()
     assert files.path.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o640
@@ -156,7 +157,7 @@ def test_one_backup_a_session_ten_kept(files: Files, tmp_path: Path) -> None:
         old.write_bytes(b"old")
     store, session = files.open()
     for tag in ("s", "t", "u"):
-        session.edit({"tags": [tag]})
+        session.revise(edits.edit, {"tags": [tag]})
         store.save()
     copies = sorted(tmp_path.glob("*.bak"))
     assert len(copies) == 10
@@ -166,9 +167,9 @@ def test_one_backup_a_session_ten_kept(files: Files, tmp_path: Path) -> None:
 
 def test_what_is_no_field_of_the_set_goes_to_the_judgements(files: Files) -> None:
     store, session = files.open()
-    session.flag()
+    session.do(edits.flag)
     session.see(1)
-    session.toggle(2)
+    session.on_row(2, marks.toggle)
     session.confirm()
     store.save()
     (line,) = (files.judgements / "gold.jsonl").read_text().splitlines()
@@ -179,8 +180,8 @@ def test_what_is_no_field_of_the_set_goes_to_the_judgements(files: Files) -> Non
     assert "gold_supports" not in judgement
     files.kill(store)
     _, session = files.open()
-    assert session.brief("a").flagged
-    assert session.brief("a").status == "labelled"
+    assert session.queue.summaries["a"].flagged
+    assert session.queue.summaries["a"].status == "labelled"
 
 
 def test_nothing_is_written_when_only_looking(files: Files, tmp_path: Path) -> None:

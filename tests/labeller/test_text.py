@@ -7,7 +7,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.labeller.conftest import snapshot
 
+from labeller import edits, marks
 from labeller.passages import (
     Chunk,
     _folded,
@@ -22,6 +24,7 @@ from labeller.passages import (
     under,
     without,
 )
+from labeller.rows import sentences_of
 from labeller.session import Session
 from records.judged import heading, norm_path, segments
 from terminal.actions import ActionRefused
@@ -165,13 +168,13 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_of_hostile_text_can_be_marked(session: Session, name: str) -> None:
     text = HOSTILE[name]
-    session.set_chunks("q-0001", [Chunk("a.md", "H", text), Chunk("a.md", "G", text[:50])])
-    start = session.state()
+    session.pool.put("q-0001", [Chunk("a.md", "H", text), Chunk("a.md", "G", text[:50])])
+    start = snapshot(session)
     with_row = session.rows()[0].number
     try:
-        session.toggle(with_row)
-        session.sentences(with_row)
-        session.set_chunks("q-0001", [Chunk("a.md", "H", text + "kept kept kept kept kept")])
+        session.on_row(with_row, marks.toggle)
+        sentences_of(session.view.row(with_row), session.case)
+        session.pool.put("q-0001", [Chunk("a.md", "H", text + "kept kept kept kept kept")])
         session.rows()
         json.dumps(session.case)
         snippets = session.case["gold_supports"][0].get("snippets", [])
@@ -179,9 +182,9 @@ def test_a_megabyte_of_hostile_text_can_be_marked(session: Session, name: str) -
         session.undo()
     except ActionRefused:
         pytest.fail("a row with text could not be marked")
-    assert session.state() == start
+    assert snapshot(session) == start
 
 
 def test_json_without_end_is_refused(session: Session) -> None:
     with pytest.raises(ActionRefused, match="not JSON"):
-        session.edit_text("[" * 100_000)
+        session.revise(edits.edit_text, "[" * 100_000)

@@ -12,9 +12,9 @@ from tests.labeller.test_plain import FakeSource, Lines
 from labeller import tools
 from labeller.case_state import CaseState
 from labeller.edits import copied
-from labeller.ports import Arrival, deliver
+from labeller.fetching import Arrival, Fetcher, FetchError, deliver
 from labeller.session import Session
-from labeller.sources import Fetcher, FetchError, RunChunks
+from labeller.sources import RunChunks
 from records.tool_calls import ToolCall
 from storage import RetrievedChunk, TestResult
 from terminal.actions import ActionRefused
@@ -55,19 +55,19 @@ def test_what_the_case_says_of_the_calls_and_what_was_not_called() -> None:
 def test_a_mark_and_its_way_back() -> None:
     """The last mark takes the field with it: an empty list would say that no call is expected."""
     start = state(tags=["t"])
-    expected, said = tools.expect(start, tools.tool_rows(start.case, CALLS)[0])
+    _, expected, said, _ = tools.expect(start, tools.tool_rows(start.case, CALLS)[0])
     assert expected.case["expected_tools"] == [{"name": "search", "arguments": {"query": "hat"}}]
     assert said == "search is expected with these arguments"
-    again, _ = tools.expect(expected, tools.tool_rows(expected.case, CALLS)[0])
+    again = tools.expect(expected, tools.tool_rows(expected.case, CALLS)[0]).state
     assert again.case == start.case
-    forbidden, _ = tools.forbid(expected, tools.tool_rows(expected.case, CALLS)[0])
+    forbidden = tools.forbid(expected, tools.tool_rows(expected.case, CALLS)[0]).state
     assert "expected_tools" not in forbidden.case
     assert forbidden.case["forbidden_tools"] == ["search"]
-    back, _ = tools.expect(forbidden, tools.tool_rows(forbidden.case, CALLS)[0])
+    back = tools.expect(forbidden, tools.tool_rows(forbidden.case, CALLS)[0]).state
     assert back.case == expected.case
-    none, _ = tools.expect_none(start)
+    none = tools.expect_none(start).state
     assert none.case["expected_tools"] == []
-    assert tools.expect_none(none)[0].case == start.case
+    assert tools.expect_none(none).state.case == start.case
 
 
 def test_a_copy_of_a_case_has_no_labels_of_tools() -> None:
@@ -83,7 +83,7 @@ def test_calls_come_with_the_passages(session: Session) -> None:
     deliver(session, Source())  # type: ignore[arg-type]
     assert session.pool.calls["q-0001"] == CALLS
     row = tools.tool_rows(session.case, CALLS)[0]
-    session.label_tools(lambda now: tools.expect(now, row))
+    session.revise(lambda now: tools.expect(now, row))
     assert session.case["expected_tools"][0]["name"] == "search"
     session.undo()
     assert "expected_tools" not in session.case
@@ -92,7 +92,7 @@ def test_calls_come_with_the_passages(session: Session) -> None:
 def test_a_session_that_only_labels_does_not_change_the_set(cases: Any, clock: Any) -> None:
     session = Session(cases, {}, record=lambda e: None, now=clock, fixed="Only labels here.")
     with pytest.raises(ActionRefused, match="Only labels here"):
-        session.label_tools(tools.expect_none)
+        session.revise(tools.expect_none)
 
 
 def test_the_calls_of_a_run_are_shown_also_where_no_passage_is_known(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.labeller.conftest import snapshot
 
+from labeller import edits, marks
 from labeller.needs import with_groups
 from labeller.passages import Chunk
 from labeller.session import Session
@@ -21,41 +23,41 @@ from terminal.actions import ActionRefused
 Record = dict[str, Any]
 Step = tuple[str, int, int]
 ACTIONS: dict[str, Callable[[Session, int, int], object]] = {
-    "toggle": lambda s, a, b: s.toggle(a),
+    "toggle": lambda s, a, b: s.on_row(a, marks.toggle),
     "range": lambda s, a, b: s.toggle_range(a, b + 1),
-    "grade": lambda s, a, b: s.grade(a, b),
-    "step": lambda s, a, b: s.grade_step(a, 1 if b % 2 else -1),
-    "group": lambda s, a, b: s.group(a, b),
-    "share": lambda s, a, b: s.share(a, b),
+    "grade": lambda s, a, b: s.on_row(a, marks.grade, b),
+    "step": lambda s, a, b: s.on_row(a, marks.grade_step, 1 if b % 2 else -1),
+    "group": lambda s, a, b: s.on_row(a, marks.group, b),
+    "share": lambda s, a, b: s.on_row(a, marks.share, b),
     "open_need": lambda s, a, b: s.open_need(b or None),
     "related": lambda s, a, b: s.open_need(0),
     "next_need": lambda s, a, b: s.next_need(1 if b % 2 else -1),
     "turn_needs": lambda s, a, b: s.turn_needs(),
-    "shorten": lambda s, a, b: s.shorten(a),
-    "lengthen": lambda s, a, b: s.lengthen(a),
-    "heading": lambda s, a, b: s.set_heading(a - 1, ("", "Plans", "Roles")[b % 3]),
-    "add_support": lambda s, a, b: s.add_support(f"f{a}.md", "H" * b),
-    "remove_support": lambda s, a, b: s.remove_support(a - 1),
-    "reanchor": lambda s, a, b: s.reanchor(a),
-    "pick": lambda s, a, b: s.pick(a, b),
-    "select": lambda s, a, b: s.select(a, b, b + 9),
-    "fact": lambda s, a, b: s.key_fact(f"fact {a}"),
-    "unanswerable": lambda s, a, b: s.unanswerable(),
-    "answerable": lambda s, a, b: s.answerable(),
+    "shorten": lambda s, a, b: s.on_row(a, marks.shorten),
+    "lengthen": lambda s, a, b: s.on_row(a, marks.lengthen),
+    "heading": lambda s, a, b: s.do(marks.set_heading, a - 1, ("", "Plans", "Roles")[b % 3]),
+    "add_support": lambda s, a, b: s.do(marks.add_support, f"f{a}.md", "H" * b),
+    "remove_support": lambda s, a, b: s.do(marks.remove_support, a - 1),
+    "reanchor": lambda s, a, b: s.on_row(a, marks.reanchor),
+    "pick": lambda s, a, b: s.on_row(a, marks.pick, b),
+    "select": lambda s, a, b: s.on_row(a, marks.select, b, b + 9),
+    "fact": lambda s, a, b: s.revise(edits.key_fact, f"fact {a}"),
+    "unanswerable": lambda s, a, b: s.do(edits.unanswerable),
+    "answerable": lambda s, a, b: s.do(edits.answerable),
     "skip": lambda s, a, b: s.skip(),
-    "flag": lambda s, a, b: s.flag(),
-    "cannot": lambda s, a, b: s.cannot_tell("why" if b else ""),
-    "note": lambda s, a, b: s.note("n" * b),
+    "flag": lambda s, a, b: s.do(edits.flag),
+    "cannot": lambda s, a, b: s.do(edits.cannot_tell, "why" if b else ""),
+    "note": lambda s, a, b: s.do(edits.note, "n" * b),
     "confirm": lambda s, a, b: s.confirm(),
-    "edit": lambda s, a, b: s.edit({"question": f"Question {a}?", "tags": ["t"] * b}),
+    "edit": lambda s, a, b: s.revise(edits.edit, {"question": f"Question {a}?", "tags": ["t"] * b}),
     "add": lambda s, a, b: s.add_case(f"New {a}?"),
     "copy": lambda s, a, b: s.duplicate_case(),
     "delete": lambda s, a, b: s.delete_case(),
     "undo": lambda s, a, b: s.undo(),
     "redo": lambda s, a, b: s.redo(),
-    "next": lambda s, a, b: s.next(),
-    "previous": lambda s, a, b: s.previous(),
-    "open": lambda s, a, b: s.next_open(),
+    "next": lambda s, a, b: s.queue.next(),
+    "previous": lambda s, a, b: s.queue.previous(),
+    "open": lambda s, a, b: s.queue.next_open(),
     "see": lambda s, a, b: s.see(a),
     "rows": lambda s, a, b: s.set_row_order(("shuffled", "path")[b % 2]),
     "blind": lambda s, a, b: s.set_blind(bool(b % 2)),
@@ -82,7 +84,7 @@ def start(chunks: tuple[Chunk, ...], events: list[Record]) -> Session:
     }
     session = Session(cases, {}, record=events.append, now=lambda: float(next(ticks)), seed="7")
     for case_id in ("q-1", "q-2", "q-3", "new-1", "new-2"):
-        session.set_chunks(case_id, chunks)
+        session.pool.put(case_id, chunks)
     return session
 
 
@@ -93,7 +95,9 @@ def play(session: Session, steps: list[Step]) -> None:
 
 
 def gold(session: Session) -> dict[str, Record]:
-    return {brief.id: session.case_of(brief.id) for brief in session.briefs()}
+    return {
+        brief.id: session.ledger.case_of(brief.id) for brief in session.queue.summaries.values()
+    }
 
 
 def check_labels(session: Session) -> None:
@@ -106,7 +110,7 @@ def check_labels(session: Session) -> None:
         anchors = [support.anchor for support in read_supports(case)]
         assert len(anchors) == len(set(anchors)), "two supports of one heading"
         assert all(support.get("grade") in (None, 1, 2, 3) for support in supports)
-        layout = session.entry(case["id"]).layout
+        layout = session.ledger[case["id"]].layout
         assert {i for part in layout.parts for i in part} <= set(range(len(supports)))
         assert with_groups(case, layout) == case, "the screen shows other needs than are written"
         assert 0 <= layout.open <= len(layout.parts)
@@ -121,18 +125,18 @@ def check_labels(session: Session) -> None:
 def test_undo_to_the_end_is_the_start_byte_for_byte(steps: list[Step]) -> None:
     events: list[Record] = []
     session = start(CHUNKS, events)
-    before = session.state()
+    before = snapshot(session)
     play(session, steps)
     check_labels(session)
-    after, gold_after = session.state(), gold(session)
+    after, gold_after = snapshot(session), gold(session)
     undone = 0
-    while session.can_undo:
+    while session.ledger.history.done:
         session.undo()
         undone += 1
-    assert session.state() == before
+    assert snapshot(session) == before
     for _ in range(undone):
         session.redo()
-    assert session.state() == after
+    assert snapshot(session) == after
     assert gold(session) == gold_after
 
 
@@ -149,19 +153,20 @@ def test_replaying_the_journal_gives_the_same_gold(steps: list[Step]) -> None:
             replayed[event["case"]] = event["after"]
     for case_id, entry in replayed.items():
         if entry is None:
-            assert not session.knows(case_id)
+            assert case_id not in session.queue
         else:
-            assert session.case_of(case_id) == entry["case"]
+            assert session.ledger.case_of(case_id) == entry["case"]
     again = Session(
-        {c: session.case_of(c) for c in gold(session)},
-        {c: session.entry(c).judgement for c in gold(session)},
+        {c: session.ledger.case_of(c) for c in gold(session)},
+        {c: session.ledger[c].judgement for c in gold(session)},
         record=events.append,
         now=lambda: 0.0,
         history=lines,
     )
-    assert again.can_undo == session.can_undo
-    assert again.can_redo == session.can_redo
-    if again.can_undo:
+    steps_of = [(s.ledger.history.done, s.ledger.history.undone) for s in (again, session)]
+    assert len(steps_of[0][0]) == len(steps_of[1][0])
+    assert len(steps_of[0][1]) == len(steps_of[1][1])
+    if again.ledger.history.done:
         again.undo()
         session.undo()
         assert gold(again).keys() == gold(session).keys()
@@ -170,7 +175,7 @@ def test_replaying_the_journal_gives_the_same_gold(steps: list[Step]) -> None:
 def test_a_storm_of_ten_thousand_actions() -> None:
     events: list[Record] = []
     session = start(CHUNKS, events)
-    before = session.state()
+    before = snapshot(session)
     rng = random.Random(5)
     names = sorted(set(ACTIONS) - {"copy"})
     for place in range(10_000):
@@ -180,33 +185,35 @@ def test_a_storm_of_ten_thousand_actions() -> None:
             check_labels(session)
     check_labels(session)
     assert len(events) > 3_000, "the storm did little"
-    while session.can_undo:
+    while session.ledger.history.done:
         session.undo()
-    assert session.state() == before
+    assert snapshot(session) == before
 
 
 def test_a_step_on_a_case_that_others_changed_is_left(session: Session) -> None:
-    session.toggle(2)
-    entry = session.entry("q-0001")
-    session.adopt("q-0001", type(entry)({**entry.case, "question": "Changed elsewhere?"}, {}))
+    session.on_row(2, marks.toggle)
+    entry = session.ledger["q-0001"]
+    session.ledger.adopt(
+        "q-0001", type(entry)({**entry.case, "question": "Changed elsewhere?"}, {})
+    )
     with pytest.raises(ActionRefused, match="changed elsewhere"):
         session.undo()
     assert session.case["question"] == "Changed elsewhere?"
-    assert not session.can_undo
+    assert not session.ledger.history.done
 
 
 def test_a_new_step_ends_redo(session: Session) -> None:
-    session.flag()
+    session.do(edits.flag)
     session.undo()
-    assert session.can_redo
-    session.note("n")
-    assert not session.can_redo
+    assert session.ledger.history.undone
+    session.do(edits.note, "n")
+    assert not session.ledger.history.undone
     with pytest.raises(ActionRefused, match="Nothing to redo"):
         session.redo()
 
 
 def test_undo_goes_to_the_case_that_it_touched(session: Session) -> None:
-    session.toggle(2)
-    session.goto("q-0003")
+    session.on_row(2, marks.toggle)
+    session.queue.goto("q-0003")
     assert session.undo() == "Undone: mark on row 2 of q-0001"
     assert session.current == "q-0001"

@@ -9,7 +9,8 @@ import msgspec
 import orjson
 import pytest
 
-from labeller.sources import FetchError, RunChunks
+from labeller.fetching import FetchError
+from labeller.sources import RunChunks
 from records import profiles
 from records.judgements import Verdicts
 from records.profiles import digest_without_turns, maps_passages, read_maps_passages

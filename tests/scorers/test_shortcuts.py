@@ -1,4 +1,4 @@
-"""The quick ways of the scoring path give what the plain ways give: outcomes by ids, blocks."""
+"""Blocks of results: each with its case, once, in whatever blocks the file is read."""
 
 from __future__ import annotations
 
@@ -8,105 +8,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import storage
 from records import lines as records_lines
-from records.cases import GoldSupport
 from records.run import OutOfOrderError, Run
 from scorers.contract import ScoreOutcome
 from scorers.loop import score_run
-from scorers.retrieval import RetrievalScorer, _as_listed
-from storage import Problem, Reference, RetrievedChunk, TestCase, TestResult
-
-names = st.sampled_from(["a", "b", "c", "d", "e", ""])
-grades = st.dictionaries(names, st.sampled_from([-1.0, 0.0, 1.0, 2.5, 3.0]), max_size=4)
-references = st.lists(st.builds(Reference, chunk_id=st.none() | names), max_size=3)
-ranked = st.lists(names, max_size=14).map(
-    lambda ids: [RetrievedChunk(name, rank=rank) for rank, name in enumerate(ids, 1)]
-)
-disordered = st.lists(
-    st.builds(RetrievedChunk, names, rank=st.none() | st.integers(1, 9)), max_size=5
-)
-mixed = st.lists(names | st.builds(RetrievedChunk, names), max_size=6)
-placed = st.lists(
-    st.builds(
-        RetrievedChunk,
-        names,
-        rel_path=st.just("a.md"),
-        heading_path=st.sampled_from(["", "A", "A > B", "A > B > C"]),
-        text=st.none() | st.sampled_from(["", "ten days", "The ten days off.", "Others."]),
-        text_length=st.none() | st.just(900),
-    ),
-    max_size=4,
-)
-lists = st.lists(names, max_size=14) | ranked | disordered | mixed | placed
-supports = st.builds(
-    GoldSupport,
-    rel_path=st.just("a.md"),
-    heading_path=st.sampled_from(["", "A", "A > B"]),
-    snippets=st.just([]) | st.just(["ten days"]),
-)
-cases = st.builds(
-    TestCase,
-    id=st.just("q"),
-    question=st.just("?"),
-    answerable=st.none() | st.booleans(),
-    chunk_relevance_grades=grades,
-    relevant_chunks=st.lists(names, max_size=1),
-    relevant_docs=st.lists(names, max_size=2),
-    gold_supports=st.lists(supports, max_size=2),
-)
-results = st.builds(
-    TestResult,
-    test_case_id=st.just("q"),
-    retrieved=lists,
-    references=references,
-    answer=st.none() | st.just("yes"),
-)
-
-
-def plain(outcome: ScoreOutcome) -> tuple[Any, Any]:
-    row, evidence = outcome
-    text = evidence if isinstance(evidence, bytes) else storage.json_bytes(evidence)
-    return row, json.loads(text)
-
-
-@settings(max_examples=500, deadline=None)
-@given(
-    cases,
-    results,
-    st.sampled_from(["auto", "chunk", "doc"]),
-    st.sampled_from(["linear", "exp"]),
-    st.sampled_from([(1, 3, 5, 10), (2,), (1, 20)]),
-)
-def test_an_outcome_that_is_looked_up_equals_the_one_worked_out(
-    case: TestCase, result: TestResult, match: Any, gain: Any, ks: tuple[int, ...]
-) -> None:
-    scorer = RetrievalScorer(ks, match, gain)
-    (first,), (again,) = (scorer.score_all([case], [result]) for _ in range(2))
-    assert plain(first) == plain(again) == plain(scorer.score(case, result))
-
-
-def test_what_is_looked_up_is_the_bulk_of_large_runs() -> None:
-    case = TestCase("q", "?", chunk_relevance_grades={"a": 1.0, "b": 2.0})
-    listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "a", "b"]))
-    assert listed is None  # "b" is there twice: looked at closer
-    listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "ab", "a"]))
-    assert listed == (4, 2, 1.0, 2.0, None)  # the ranks of a and b, their grades, nothing cited
-    cited = [Reference(chunk_id="x"), Reference(chunk_id="a")]
-    listed = _as_listed(case, TestResult("q", retrieved=["ab"], references=cited))
-    assert listed == (0, 0, 1.0, 2.0, True)
-    scorer = RetrievalScorer()
-    results = [TestResult("q", retrieved=["x", "a"])] * 3
-    first, *others = scorer.score_all([case] * 3, results)
-    assert all(other is first for other in others)
-    graded = msgspec.structs.replace(case, chunk_relevance_grades={"a": 0.0})
-    scorer.score_all([graded], results[:1])
-    assert len(scorer._outcomes) == 1
+from scorers.retrieval import RetrievalScorer
+from storage import Problem, TestCase, TestResult
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -217,7 +129,7 @@ def test_scores_that_cannot_be_written_are_one_sentence_with_the_folder(tmp_path
 
 def test_a_file_that_a_scorer_misses_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
     class Missing(RetrievalScorer):
-        def score_all(self, cases: Any, results: Any) -> list[ScoreOutcome]:
+        def score(self, case: TestCase, result: TestResult) -> ScoreOutcome:
             raise FileNotFoundError(2, "No such file", "model.bin")
 
     set_ = write(tmp_path / "s.jsonl", [{"id": "q", "question": "?", "relevant_chunks": ["a"]}])

@@ -17,6 +17,7 @@ import gate_run
 import score_pipeline
 import score_retrieval
 from records.metrics import load_metrics
+from records.results import RunConfig
 from storage import ErrorInfo, RetrievedChunk, TestResult
 
 N, GOOD = 90, 60
@@ -243,11 +244,13 @@ def test_failed_calls_by_the_binomial_distribution(calls: int, most: int) -> Non
     """The smallest x with P(X >= x) < .05 for X ~ B(n, .02) is 3, 5, 11: from the sum itself."""
     from math import comb
 
-    from decisions.gate_checks import GateEvidence, RunNumbers, failed_calls
+    from decisions.conditions import Conditions
+    from decisions.gate_checks import GateEvidence, failed_calls
     from decisions.gate_rules import GateRules
 
     for errors in range(most + 3):
         tail = sum(comb(calls, x) * 0.02**x * 0.98 ** (calls - x) for x in range(errors, calls + 1))
-        side = RunNumbers("r", {}, {"cases": calls, "errors": errors})
+        numbers = {"cases": calls, "errors": errors}
+        side = Conditions("r", numbers, RunConfig("r"), Path("r"))
         (check,) = failed_calls(GateRules(None), GateEvidence(side))
         assert (check.status == "failed") is (tail < 0.05) is (errors > most)

@@ -32,6 +32,7 @@ def run(
     ``own``: the values of the extra's options. ``asked``: those of the script. ``show`` prints
     figures as a table or as JSON.
     """
+    _check_names(own["annotator"], own["recheck"])
     if own["agreement"] or own["serve"]:
         _check_alone(own, asked)
     if own["agreement"]:
@@ -48,6 +49,22 @@ def run(
             raise StorageError("--disagreements-first is an order of its own; leave --order out.")
         changes["order"] = "disagreement"
     return changes
+
+
+def _check_names(annotator: str | None, recheck: int | None) -> None:
+    """Raises StorageError for a name that cannot be the name of an annotator's file."""
+    if annotator is None:
+        return
+    if recheck is not None:
+        raise StorageError("--recheck repeats the set's own labels; leave out --annotator.")
+    if not ANNOTATOR_NAME.fullmatch(annotator):
+        raise StorageError(
+            f"--annotator {annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
+        )
+    if annotator == GOLD:
+        raise StorageError(f"--annotator {GOLD}: this is the set itself; leave the option out.")
+    if annotator == RECHECK:
+        raise StorageError(f"--annotator {RECHECK}: this name belongs to --recheck PERCENT.")
 
 
 def _check_alone(own: Mapping[str, Any], asked: LabelOptions) -> None:
@@ -96,14 +113,4 @@ def _labels(annotator: str | None, recheck: int | None, asked: LabelOptions) -> 
                 f"{asked.eval_set}: no case is labelled, so there is nothing to recheck."
             )
         return OwnLabels(RECHECK, only=frozenset(cases))
-    if recheck is not None:
-        raise StorageError("--recheck repeats the set's own labels; leave out --annotator.")
-    if not ANNOTATOR_NAME.fullmatch(annotator):
-        raise StorageError(
-            f"--annotator {annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
-        )
-    if annotator == GOLD:
-        raise StorageError(f"--annotator {GOLD}: this is the set itself; leave the option out.")
-    if annotator == RECHECK:
-        raise StorageError(f"--annotator {RECHECK}: this name belongs to --recheck PERCENT.")
     return OwnLabels(annotator)

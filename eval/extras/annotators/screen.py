@@ -9,9 +9,9 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from extras.annotators.settling import Settling
-from labeller import lines
+from labeller import edits, lines
+from labeller.fetching import prefetch
 from labeller.modes import ModeScreen
-from labeller.ports import prefetch
 from terminal import frame
 from terminal.action_screen import Acts
 from terminal.actions import ActionRefused, Keymap
@@ -145,10 +145,10 @@ class AdjudicationScreen(ModeScreen):
             return "Can the question be answered from the documents?"
         if item.row:
             text = item.row.chunk.text
-        elif session.has_chunks():
+        elif session.current in session.pool:
             text = "The passage is not among the rows here."
         else:
-            text = session.chunks_problem() or "fetching…"
+            text = session.problem or "fetching…"
         return f"{lines.path_of(item.rel_path, item.heading_path)}\n\n{text}"
 
     def _item(self) -> Disagreement | None:
@@ -191,7 +191,7 @@ class AdjudicationScreen(ModeScreen):
 
     def waits_for(self) -> str:
         if self.held:
-            return lines.held_keys(self.held, self._session.chunks_problem())
+            return lines.held_keys(self.held, self._session.problem)
         return super().waits_for()
 
     def _step(self, by: int) -> None:
@@ -210,7 +210,7 @@ class AdjudicationScreen(ModeScreen):
         def closed(text: str | None) -> None:
             if text is not None:
                 try:
-                    self.say(self._session.note(text))
+                    self.say(self._session.do(edits.note, text))
                 except ActionRefused as refusal:
                     self.say(str(refusal), "warn")
                 self.redraw()
@@ -229,16 +229,16 @@ class AdjudicationScreen(ModeScreen):
         """Open the next question with something to settle; stay when there is none."""
         session = self._session
         here = session.current
-        ids = list(session.visible)
+        ids = list(session.queue.visible)
         start = ids.index(here) + 1 if here in ids else 0
         for case_id in (*ids[start:], *ids[:start]):
             labelled = any(case_id in cases for cases in self._settling.others.values())
             if case_id == here or not labelled:
                 continue
-            session.goto(case_id)
+            session.queue.goto(case_id)
             if any(not item.choice for _, item in self._differences()):
                 self._fetch()
                 return True
         if here:
-            session.goto(here)
+            session.queue.goto(here)
         return False

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from extras.annotators import adjudication
 from extras.annotators.adjudication import Disagreement
-from labeller.case_state import GOLD, CaseState, Record, timestamp
+from labeller.case_state import GOLD, CaseState, Record, StateChange, timestamp
 from labeller.worklist import OPEN, SKIPPED, status_of
 from records.errors import StorageError
 from terminal.actions import ActionRefused
 
 if TYPE_CHECKING:
     from labeller.plain import PlainLabeller
-    from labeller.ports import Store
     from labeller.session import Session
+    from labeller.store import LabelStore
 
 
 class Settling:
@@ -25,7 +25,7 @@ class Settling:
     files cannot be read.
     """
 
-    def __init__(self, session: Session, store: Store) -> None:
+    def __init__(self, session: Session, store: LabelStore) -> None:
         self._session = session
         self.others = _decided(store) if session.annotator == GOLD else {}
 
@@ -35,7 +35,7 @@ class Settling:
         A is what the set said when the first choice was taken, so that the list stands still.
         """
         session = self._session
-        theirs, state = self._labels_of(name), session.entry(session.current)
+        theirs, state = self._labels_of(name), session.ledger[session.current]
         return adjudication.disagreements(state, theirs, name, session.rows())
 
     def adjudicate(self, name: str, index: int, choice: str) -> str:
@@ -48,10 +48,11 @@ class Settling:
         theirs, item = self._labels_of(name), items[index]
         message = f"{item.text}: {adjudication.choice_words(item, choice)}"
 
-        def settled(state: CaseState) -> tuple[CaseState, str]:
-            return adjudication.settled(state, theirs, name, item, choice), message
+        def settled(state: CaseState) -> StateChange:
+            after = adjudication.settled(state, theirs, name, item, choice)
+            return StateChange("adjudicate", after, message)
 
-        return self._session.change("adjudicate", settled)
+        return self._session.do(settled)
 
     def adjudicated(self, name: str) -> str:
         """Confirm the case as it was settled. Refuses while something was not chosen."""
@@ -62,10 +63,10 @@ class Settling:
         by, at = session.annotator, timestamp(session.now())
         message = f"{session.current} is settled with {name}"
 
-        def confirmed(state: CaseState) -> tuple[CaseState, str]:
-            return adjudication.confirmed(state, by=by, at=at), message
+        def confirmed(state: CaseState) -> StateChange:
+            return StateChange("adjudicated", adjudication.confirmed(state, by=by, at=at), message)
 
-        return session.change("adjudicated", confirmed)
+        return session.do(confirmed)
 
     def _labels_of(self, name: str) -> Record:
         if name not in self.others:
@@ -76,7 +77,7 @@ class Settling:
         return theirs
 
 
-def _decided(store: Store) -> dict[str, Mapping[str, Record]]:
+def _decided(store: LabelStore) -> dict[str, Mapping[str, Record]]:
     try:
         judgements = store.others
     except StorageError as error:

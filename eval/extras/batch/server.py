@@ -20,7 +20,7 @@ import orjson
 
 from clients.http import CallFailed, Reply, RetryPolicy, call_with_retries, finish
 from clients.secrets import without_login
-from clients.transport import HttpTransport
+from clients.single import SingleTransport
 from extras.batch.request_files import PROVIDERS, BatchFolder, locked_folder, write_folder
 from judging.identity import JudgeError, JudgeUnreachable, addresses
 from judging.server import key_headers
@@ -48,7 +48,7 @@ class BatchServer:
         self._base = addresses(bare)[1]
         self._headers = {"User-Agent": "rag-eval-toolkit", **login, **headers.values}
         self._policy = policy
-        self._transport = HttpTransport(
+        self._transport = SingleTransport(
             self._base, max_bytes=MAX_BYTES, timeout=policy.timeout, redactor=redactor
         )
 

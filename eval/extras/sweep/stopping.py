@@ -11,8 +11,8 @@ import msgspec
 
 from clients.run_plan import Ending, Job, Jobs
 from decisions.change import is_skewed, measure, range_of
+from decisions.conditions import read_run
 from decisions.effects import compact
-from decisions.invariants import read_run
 from decisions.pairing import ClusterCodes
 from decisions.stopping import DECIDED, PLANNED, Decided, look_at, verdict_at
 from extras.sweep.order import portions, random_order
@@ -126,7 +126,7 @@ class StopWhenDecided:
         return ClusterCodes(read_clusters(self._job.eval_set, AUTO, declared_documents()))
 
     def _base_scores(self, ids: Ints) -> Floats:
-        return scores_by_case(self._base.folder, self._section, self._metric, ids)
+        return scores_by_case(self._base.source, self._section, self._metric, ids)
 
     def _find(self, metric: str) -> tuple[str, str]:
         """Section and name of the metric, among those that the finished run has."""

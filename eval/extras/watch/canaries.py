@@ -11,8 +11,9 @@ from pathlib import Path
 
 from decisions.alerts import AlertRule, make_lines
 from decisions.baseline import is_worse
+from decisions.conditions import measured_run
 from decisions.gate import evaluate
-from decisions.gate_checks import GateEvidence, side_of
+from decisions.gate_checks import GateEvidence
 from decisions.gate_rules import GateRules
 from decisions.history import read_history
 from decisions.primary import primary_names
@@ -57,7 +58,9 @@ def look_at_canaries(folder: Path) -> CanaryLook:
     history.points = [p for p in history.points if p.eval_set == newest.eval_set]
     path, names = history.folder_of(newest), primary_names()
     first = history.folder_of(history.points[0]) if len(history.points) > 1 else None
-    evidence = GateEvidence(side_of(path), side_of(first) if first else None, asked_set(path))
+    evidence = GateEvidence(
+        measured_run(path), measured_run(first) if first else None, asked_set(path)
+    )
     verdict = evaluate(GateRules(None), evidence)
     failed = verdict.of("failed")
     certain = [check for check in failed if check.rule != WORSE]
@@ -95,7 +98,7 @@ def _sure(evidence: GateEvidence, names: Collection[str]) -> dict[str, str]:
     if evidence.base is None:
         return {}
     return {
-        change.name: f"{change.name} is worse than in {evidence.base.label}: {change.new:.3f} now, "
+        change.name: f"{change.name} is worse than in {evidence.base.id}: {change.new:.3f} now, "
         f"{change.base:.3f} then. Chance does this on at most 1 of 2,000 quiet days."
         for change in regressions(evidence, names).tested
         if is_worse(change) and (change.p_worse or 0.0) <= SURE

@@ -1,13 +1,11 @@
 """HTTP calls: what can go wrong with one, its retries, and the loop in which many are under way.
 
-``Transport`` is the whole interface to the network. The one that sends (``clients.transport``) asks
-the functions here what a redirect, a status or a size means.
+``Transport`` is the whole interface to the network; ``clients.policy`` has the rules of sending.
 """
 
 from __future__ import annotations
 
 import asyncio
-import codecs
 import random
 import threading
 import time
@@ -23,13 +21,9 @@ from collections.abc import (
 )
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Protocol, TypeVar
-from urllib.parse import urljoin, urlsplit
 
 from clients.limits import CallLimits, Stopped
-from clients.secrets import Redactor
 from records.results import EARLIER_TURN_FAILED
 
 KINDS = {
@@ -130,90 +124,6 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Release the unused connections."""
-
-
-CHUNK = 65_536
-
-
-MAX_REDIRECTS = 5
-
-
-KEEPS_METHOD = frozenset({307, 308})
-
-
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-
-MOST_SHOWN = 200
-"""Characters of an error page that a message shows."""
-
-
-def redirect_target(status: int, headers: Mapping[str, str], method: str, url: str) -> str:
-    """Where a redirect leads, if it keeps host and method. Raises CallError otherwise."""
-    location = headers.get("Location")
-    if not location:
-        raise CallError("redirect", f"HTTP {status} without a Location")
-    old = urlsplit(url)
-    try:
-        target = urljoin(url, location)
-        new = urlsplit(target)
-        upgrade = (old.scheme, old.port, new.scheme, new.port) == ("http", None, "https", None)
-    except ValueError:  # half an IPv6 address, a port that is none
-        raise CallError("redirect", f"HTTP {status} to an invalid address") from None
-    same = (old.scheme, old.port) == (new.scheme, new.port) or upgrade
-    if new.hostname != old.hostname or not same:
-        host = new.hostname or "nowhere"
-        raise CallError("redirect", f"HTTP {status} to another host ({host}); not followed")
-    if status not in KEEPS_METHOD and method != "GET":
-        raise CallError(
-            "redirect", f"HTTP {status} to {new.path} would turn {method} into GET; not followed"
-        )
-    return target
-
-
-def check_announced_size(headers: Mapping[str, str], limit: int) -> None:
-    """Raises CallError when a success announces a larger body than ``limit`` bytes."""
-    announced = headers.get("Content-Length", "")
-    if announced.isascii() and announced.isdigit():
-        size = int(announced[:19])  # int() refuses thousands of digits
-        if size > limit:
-            raise _too_large(limit, f"the server announced {size:,} bytes")
-
-
-def too_large(limit: int, size: int) -> CallError:
-    """The error for a body of more than ``limit`` bytes."""
-    return _too_large(limit, f"reading stopped after {size:,} bytes")
-
-
-def _too_large(limit: int, detail: str) -> CallError:
-    return CallError("too_large", f"the body is larger than {limit:,} bytes; {detail}")
-
-
-def status_error(
-    status: int,
-    headers: Mapping[str, str],
-    body: bytes,
-    retried: frozenset[int],
-    redactor: Redactor,
-) -> CallError:
-    """The error that a status makes which is no success. ``body``: the page, or its beginning."""
-    # a character that the end of the piece cuts in two is left out
-    text = codecs.getincrementaldecoder("utf-8")("replace").decode(body)
-    excerpt = redactor.excerpt(text, MOST_SHOWN)
-    message = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
-    if status == 429:
-        kind = "rate_limited"
-    elif status >= 500:
-        kind = "server_error"
-    else:
-        kind = "client_error"
-    retryable = status in retried
-    wait = _retry_after_seconds(headers.get("Retry-After")) if retryable else None
-    error = CallError(
-        kind, message, retryable=retryable, retry_after=wait, status=status, body=body
-    )
-    error.headers = headers
-    return error
 
 
 Answer = TypeVar("Answer")
@@ -324,25 +234,6 @@ async def _limited(
     finally:
         if not done:
             limits.failed(status, wait)
-
-
-def _retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:
-    """A Retry-After header in seconds from now: whole seconds or an HTTP date; None if neither.
-
-    A date in the past is 0. Source: RFC 9110, section 10.2.3.
-    """
-    if value is None:
-        return None
-    text = value.strip()
-    if text.isascii() and text.isdigit():
-        return float(text) if len(text) < 16 else float("inf")
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
 
 
 _LONGEST_END = 1.0

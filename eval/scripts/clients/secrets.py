@@ -138,17 +138,9 @@ def _fault(secret: str) -> str | None:
             f"has fewer than {MIN_LENGTH} characters, too few to be removed from the results; if "
             "the value is no secret, write it into the profile itself"
         )
-    if secret != secret.strip() or not secret.isprintable() or not _is_latin(secret):
+    if secret != secret.strip() or not secret.isprintable():
         return "contains characters that a header must not have (line ends, spaces at the ends)"
     return None
-
-
-def _is_latin(text: str) -> bool:
-    try:
-        text.encode("latin-1")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 MASK = "[secret]"
@@ -226,9 +218,11 @@ class Redactor:
 def _parts(secret: str) -> set[str]:
     """A value and, for ``Bearer abc``, the part behind the scheme; also as JSON and URLs write it.
 
-    An error page is shown unchanged, so it may contain the value in one of these forms."""
+    An error page is shown unchanged, so it may contain the value in one of these forms. Many a
+    server reads the bytes of a header as Latin-1."""
     words = secret.split()
     plain = {secret, secret.strip(), words[1] if len(words) == 2 else ""}
+    plain |= {text.encode().decode("latin-1") for text in plain}
     written = {json.dumps(text)[1:-1] for text in plain} | {quote(text, safe="") for text in plain}
     written |= {quote_plus(text) for text in plain}
     slashes = {text.replace("/", "\\/") for text in written}

@@ -7,48 +7,21 @@ of a primary metric with the result of the joint test (decisions/regressions.py)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 from decisions.change import Change
+from decisions.conditions import Conditions
 from decisions.effects import ALPHA
 from decisions.measures import Measure
-from records.errors import StorageError
-from records.metrics import ComparedSection, read_sections
-from records.runs import METRICS
 
 FAILING = ("regression", "no longer measured")
 """Outcomes that fail a suite."""
 
 EPSILON = 1e-6
 
-REMEDY = "give a report of eval_suite.py or a metrics.json, unchanged"
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """The sections of an earlier report, and how much was measured."""
-
-    path: str
-    sections: Mapping[str, Mapping[str, Any]]
-    suite: str | None
-    cases: int | None
-
-
-def read_baseline(path: Path, whole: type[ComparedSection] = ComparedSection) -> Baseline:
-    """A report or metrics.json. Raises StorageError when it is neither, or has a faulty part."""
-    if path.is_dir():
-        path = path / METRICS
-    raw = read_sections(path, whole, REMEDY)
-    sections = raw.get("sections")
-    if sections is None or not all("mean" in section for section in sections.values()):
-        raise StorageError(f"{path}: is no baseline; {REMEDY}.")
-    return Baseline(str(path), sections, raw.get("suite"), raw.get("cases"))
-
 
 def compare(
-    baseline: Baseline,
+    baseline: Conditions,
     measures: Mapping[tuple[str, str], Measure],
     sections: Iterable[str],
     primary: Mapping[str, Change],
@@ -124,11 +97,11 @@ def outcome_of(change: Change, max_drop: float | None = None) -> str:
     return untested if change.verdict == "not tested" else change.verdict
 
 
-def caveats(baseline: Baseline, suite: str, cases: int) -> list[str]:
+def caveats(baseline: Conditions, suite: str, cases: int) -> list[str]:
     """The weaknesses of the comparison, in sentences; the gate reports anything that forbids it."""
-    notes = []
-    if baseline.cases is not None and baseline.cases != cases:
-        notes.append(f"The baseline has {baseline.cases} cases, this run {cases}.")
-    elif (baseline.suite or "full") != suite:
-        notes.append(f"The baseline is of the {baseline.suite or 'full'} suite, this is {suite}.")
-    return notes
+    before, of_suite = baseline.metrics.get("cases"), baseline.metrics.get("suite") or "full"
+    if before is not None and before != cases:
+        return [f"The baseline has {before} cases, this run {cases}."]
+    if of_suite != suite:
+        return [f"The baseline is of the {of_suite} suite, this is {suite}."]
+    return []

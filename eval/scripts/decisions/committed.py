@@ -10,9 +10,10 @@ from typing import Any
 from decisions.change import Change, ChangeVerdict, change_of, direction, one_sided, remeasured
 from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.comparison import Comparison, half_measured
+from decisions.conditions import read_run
 from decisions.engine import Decision, decide, decided
 from decisions.headline import bot_noise, with_headline
-from decisions.invariants import comparable_sections, controls, read_run, remarks, varied
+from decisions.invariants import comparable_sections, controls, remarks, varied
 from decisions.primary import (
     PrimaryScores,
     lead_of,
@@ -52,7 +53,7 @@ def compare_committed(
     shared = set(old.metrics.get("sections", {})) & set(now.metrics.get("sections", {}))
     names = primary_names(options.targets)
     for run in (old, now):
-        names = usable_names(run.folder, run.metrics, names)
+        names = usable_names(run.source, run.metrics, names)
     problems, left_out = controls(old, now, sorted(shared)), dict[str, str]()
     if problems and not options.ignore_invariants:
         left_out = comparable_sections(old, now, sorted(shared), names, override=options.override)

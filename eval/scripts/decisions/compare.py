@@ -12,6 +12,7 @@ from typing import Any
 
 from decisions.change import Change, direction, explored, one_sided, remeasured, tested
 from decisions.comparison import Comparison, Difference, half_measured
+from decisions.conditions import Conditions, read_run
 from decisions.effects import compact
 from decisions.engine import (
     Decision,
@@ -23,11 +24,9 @@ from decisions.engine import (
 )
 from decisions.headline import bot_noise, with_headline
 from decisions.invariants import (
-    Conditions,
     IncomparableError,
     comparable_sections,
     controls,
-    read_run,
     remarks,
     shared_sections,
     varied,
@@ -257,17 +256,17 @@ def compare_many(
     shared = [_prepared(draft, options, primary) for draft in drafts]
     asked = {id(run): _asked(run, options.eval_set) for run in (old, *(d.new for d in drafts))}
     for section in dict.fromkeys(name for sections in shared for name in sections):
-        scores = tables[old.folder].section(section)
+        scores = tables[old.source].section(section)
         for draft, sections in zip(drafts, shared, strict=True):
             if section in sections:
-                own = tables[draft.new.folder].section(section)
+                own = tables[draft.new.source].section(section)
                 pairs = _matched(scores, own, asked[id(old)], asked[id(draft.new)])
                 _take_section(draft, pairs, primary, options, codes, members)
                 if not keep:
-                    tables[draft.new.folder].forget(section)
+                    tables[draft.new.source].forget(section)
                 del own, pairs
         if not keep:
-            tables[old.folder].forget(section)
+            tables[old.source].forget(section)
     return _settled(drafts, primary, options, codes, tables)
 
 
@@ -357,7 +356,7 @@ def _settled(
         rest = decided_on([t.without(lost) for t, lost in zip(scores, missing, strict=True)])
     for draft, decision, table in zip(drafts, decisions, scores, strict=True):
         draft.notes[:0] = cluster_notes(decision, table, ids, codes)
-        folders = draft.base.folder, draft.new.folder
+        folders = draft.base.source, draft.new.source
         draft.reasons = {
             row.name: usual_reason(row, table, ids, folders, tables) for row in decision.rows
         }
@@ -505,7 +504,7 @@ def _primary_of(options: CompareOptions, drafts: Sequence[_Draft]) -> tuple[str,
             return tuple(of_looks)
         names = primary_names(options.targets)
         for run in runs:
-            names = usable_names(run.folder, run.metrics, names)
+            names = usable_names(run.source, run.metrics, names)
         return names
     measured = {
         f"{section}.{metric}"

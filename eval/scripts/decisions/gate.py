@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
+from decisions.conditions import refuse_enriched
 from decisions.gate_baseline import baseline_checks, broken_cases, gate_sentences
 from decisions.gate_checks import (
     GateEvidence,
     complete,
-    every_metric,
     failed_calls,
     finished,
     floors,
     folded,
-    judged_by,
+    head_of,
     limits,
+    metrics_of,
     must_pass,
     nothing,
     shares,
     unreadable_answers,
 )
 from decisions.gate_rules import Calibrated, GateRules
-from decisions.invariants import config_of, refuse_enriched
+from decisions.invariants import judge_of
 from decisions.judge_calibration import (
     Calibration,
     attacked,
@@ -37,7 +37,6 @@ from records import calibration
 from records.errors import StorageError
 from records.files import sha256_file
 from records.gate_verdict import ORDER, Accept, Check, Verdict, with_accepts
-from records.results import RunConfig
 from records.targets import GATES, Target
 from terminal.page import number
 from terminal.tables import counted
@@ -86,15 +85,15 @@ def evaluate(
     judged, accepted = with_accepts(checks, accepts)
     judged.sort(key=lambda check: ORDER.index(check.status))
     return Verdict(
-        run_id=evidence.new.label,
+        run_id=evidence.new.id,
         gates=rules.name,
         checks=judged,
-        baseline=evidence.base.label if evidence.base else None,
+        baseline=evidence.base.id if evidence.base else None,
         accepts=accepted,
         caveats=[*_caveats(rules, evidence, accepted), *notes],
         says=says,
         doubt=doubt,
-        header=dict(evidence.new.header)
+        header=head_of(evidence.new)
         | {
             "gates_sha256": None if rules_file is None else sha256_file(rules_file),
             "seed": evidence.seed,
@@ -134,7 +133,7 @@ def _refuse_same(evidence: GateEvidence) -> None:
 def _of_this_set(rules: GateRules, evidence: GateEvidence) -> tuple[GateRules, list[Check]]:
     """The rules; of a file for another set only the built-in ones, and a check that says so."""
     folder = evidence.new.folder
-    config = config_of(folder) if folder else RunConfig("")
+    config = evidence.new.config
     if folder:
         refuse_enriched(folder, config)
     asked = config.dataset.get("path")
@@ -151,7 +150,8 @@ def _of_this_set(rules: GateRules, evidence: GateEvidence) -> tuple[GateRules, l
 
 def _skipped(rules: GateRules) -> Check:
     """The rules on a baseline when none was given; a failure where the file demands one."""
-    must = f"no worse, {counted(len(rules.baseline), 'rule')}" if rules.baseline else "no worse"
+    own = len(rules.on("baseline"))
+    must = f"no worse, {counted(own, 'rule')}" if own else "no worse"
     reason = "no --baseline was given, so this rule was not checked"
     status: Any = "failed" if rules.require_baseline else "skipped"
     line = rules.lines.get((GATES, "baseline"))
@@ -167,29 +167,23 @@ def calibrated(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     A calibration is looked for in the run folder, then in the files that the rules name; the first
     of the same judge, prompt and parameters counts. Raises StorageError for a file that is none.
     """
-    if not rules.calibration:
+    named = rules.on("calibration")
+    if not named:
         return
     calibrations = [
         *stored_calibrations(evidence.new.folder),
         *map(calibration.read, rules.calibrations),
     ]
-    for glob, rule in rules.calibration.items():
-        line = rules.lines.get((GATES, RULE, glob))
-        names = [
-            (section, metric)
-            for section, metric in every_metric(evidence.new)
-            if calls_behind(section, metric) and fnmatchcase(f"{section}.{metric}", glob)
-        ]
+    for rule in named:
+        names = [name for name in metrics_of(rule, evidence.new) if calls_behind(*name)]
         if not names:
-            yield nothing(RULE, glob, rule, line)
+            yield nothing(rule)
+        assert isinstance(rule.must, Calibrated)
         checks = [
-            replace(
-                _check(section, metric, rule, judged_by(evidence.new, section), calibrations),
-                line=line,
-            )
-            for section, metric in names
+            _check(*name, rule.must, judge_of(evidence.new, name[0]), calibrations)
+            for name in names
         ]
-        yield from folded(checks, glob)
+        yield from folded([replace(check, line=rule.line) for check in checks], rule.name)
 
 
 def _check(

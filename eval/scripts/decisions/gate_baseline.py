@@ -11,17 +11,17 @@ from decisions.baseline import EPSILON, is_worse
 from decisions.case_changes import read_pair
 from decisions.case_rules import read_case_rules
 from decisions.change import Change, range_of
+from decisions.conditions import Conditions
 from decisions.effects import ALPHA
 from decisions.gate_checks import (
     GateEvidence,
-    RunNumbers,
     left_out_of,
     missing_cases,
     run_number,
     unlabelled,
     unlike,
 )
-from decisions.gate_rules import AgainstBase, GateRules
+from decisions.gate_rules import AgainstBase, GateRule, GateRules
 from decisions.measures import known_metrics
 from decisions.metric_words import points
 from decisions.primary import primary_names
@@ -51,19 +51,18 @@ def baseline_checks(
     compared = {
         name: section for name, section in base.sections.items() if not sections or name in sections
     }
-    base = replace(base, sections=compared)
+    base = replace(base, metrics={**base.metrics, "sections": compared})
     evidence = replace(evidence, base=base)
     named = [
-        (section, metric, glob, rule)
-        for section, metric in base.metrics()
-        if (match := rules.of_baseline(f"{section}.{metric}")) and match[1].kind != "none"
-        for glob, rule in [match]
+        (section, metric, rule)
+        for section, metric in base.measured()
+        if (rule := rules.of_baseline(f"{section}.{metric}")) and rule.fall.kind != "none"
     ]
     primary = primary_tested(rules, evidence, sections)
     looked_at = {section for section, *_ in named} | {name.partition(".")[0] for name in primary}
     differing = left_out_of(evidence, looked_at & compared.keys())
     named = [row for row in named if row[0] not in differing]
-    intervals = any(rule.kind in ("margin", "regression") for *_, rule in named)
+    intervals = any(rule.fall.kind in ("margin", "regression") for *_, rule in named)
     sections_used = {section for section, *_ in named}
     result = regressions(evidence, primary, sections_used if intervals else ())
     sections_used |= {change.section for change in result.changes} | differing.keys()
@@ -78,9 +77,7 @@ def baseline_checks(
         comparable(evidence, sections_used),
         *_coverage(rules, evidence, base, [(section, metric) for section, metric, *_ in named]),
     ]
-    for section, metric, glob, rule in named:
-        line = rules.lines.get((GATES, "baseline", glob))
-        checks.append(_metric(evidence, section, metric, rule, result, line))
+    checks += [_metric(evidence, section, metric, rule, result) for section, metric, rule in named]
     checks += [*_run_numbers(rules, evidence, base), *_unused(rules, evidence, base)]
     return checks, result
 
@@ -91,7 +88,7 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     if base is None or not tested:
         return list(result.says[:1])
     most = max(tested, key=lambda row: row.n)
-    runs = f"Compared: {plain(evidence.new.label)} with {plain(base.label)}"
+    runs = f"Compared: {plain(evidence.new.id)} with {plain(base.id)}"
     text = f"{runs}, {counted(len(tested), 'primary metric')} on {counted(most.n, 'case')}."
     shares = [row.least_fall for row in tested if range_of(row.name) == 1 and row.least_fall]
     if shares:
@@ -114,12 +111,11 @@ def broken_cases(evidence: GateEvidence, result: Regressions) -> tuple[str, list
     fixed, by more than chance if each counted alone, and no primary metric is proven worse."""
     base, new = evidence.base, evidence.new
     tested = result.tested
-    before = (base.folder or base.source) if base else None
-    if before is None or new.folder is None or not max((r.n for r in tested), default=0) > 0:
+    if base is None or new.folder is None or not max((r.n for r in tested), default=0) > 0:
         return "", []
     if max(row.n for row in tested) > MOST_BROKEN:
         return "", []
-    pair = read_pair(before, new.folder, read_case_rules(evidence.targets), evidence.tables)
+    pair = read_pair(base.source, new.folder, read_case_rules(evidence.targets), evidence.tables)
     broke, fixed, *rest = pair.counts().values() if pair and not pair.unknown else (0, 0)
     if broke <= fixed or mcnemar(fixed, broke)[1] > 2 * ALPHA:
         return "", []
@@ -217,7 +213,7 @@ def _cases(rules: GateRules, evidence: GateEvidence) -> Check:
     assert base is not None
     must = f"at most {allowed} cases missing" if allowed else "no case missing"
     gone = missing_cases(evidence, not_asked=rules.allow_stopped)
-    old, now = base.header.get("cases"), evidence.new.header.get("cases")
+    old, now = base.metrics.get("cases"), evidence.new.metrics.get("cases")
     reason = ""
     if gone is None:
         if isinstance(old, int) and isinstance(now, int) and now + allowed < old:
@@ -236,7 +232,7 @@ def _cases(rules: GateRules, evidence: GateEvidence) -> Check:
 def _measured(
     rules: GateRules,
     evidence: GateEvidence,
-    base: RunNumbers,
+    base: Conditions,
     decided: set[str],
     excused: set[str],
 ) -> Iterator[Check]:
@@ -253,8 +249,8 @@ def _measured(
             script = row.script if row else "eval_suite.py"
             reason = f"the run has no such section; score it with {script}, as the baseline was"
             yield Check("measured", name, "*", "failed", "measured as before", reason=reason)
-    floors = {f"{section}.{metric}" for section, table in rules.floors.items() for metric in table}
-    for section, metric in base.metrics():
+    floors = {rule.name for rule in rules.on("floor")}
+    for section, metric in base.measured():
         if section not in new.sections or new.part(section, "mean", metric) is not None:
             continue
         if f"{section}.{metric}" in excused:
@@ -271,7 +267,7 @@ def _measured(
         must = "measured as before"
         yield Check.of("measured", section, metric, must, reason, baseline=was)
     if not lost:
-        must = f"no metric lost ({len(list(base.metrics()))})"
+        must = f"no metric lost ({len(list(base.measured()))})"
         yield Check("measured", "run", "metrics", "passed", must)
 
 
@@ -292,12 +288,12 @@ def comparable(evidence: GateEvidence, sections: set[str]) -> Check:
 
 
 def _coverage(
-    rules: GateRules, evidence: GateEvidence, base: RunNumbers, named: list[tuple[str, str]]
+    rules: GateRules, evidence: GateEvidence, base: Conditions, named: list[tuple[str, str]]
 ) -> Iterator[Check]:
     """How far the share of scored cases may fall, where the file says so, for metrics of a rule."""
     if rules.coverage_drop is None:
         return
-    floors = [(section, metric) for section, table in rules.floors.items() for metric in table]
+    floors = [(rule.section, rule.name.partition(".")[2]) for rule in rules.on("floor")]
     line = rules.lines.get((GATES, "coverage_drop"))
     fallen = looked_at = 0
     for section, metric in dict.fromkeys([*named, *floors]):
@@ -322,15 +318,15 @@ def _metric(
     evidence: GateEvidence,
     section: str,
     metric: str,
-    rule: AgainstBase,
+    rule: GateRule,
     result: Regressions,
-    line: int | None,
 ) -> Check:
     """One metric under one rule. What cannot be compared fails."""
     new, base = evidence.new, evidence.base
     assert base is not None
     old, now = base.part(section, "mean", metric), new.part(section, "mean", metric)
-    check = Check(rule.kind, section, metric, "failed", str(rule), now, old, line=line)
+    fall, must = rule.fall, str(rule.must)
+    check = Check(fall.kind, section, metric, "failed", must, now, old, line=rule.line)
     if now is None:
         return replace(check, rule="measured", reason=f"was {number(old)}, is not measured")
     definitions = [side.part(section, "definitions", metric) for side in (base, new)]
@@ -341,16 +337,16 @@ def _metric(
     if row is None:
         change_text = "no catalogue row says which direction is the good one; give its --plugin"
         return replace(check, rule="measured", reason=change_text)
-    change, basis = _moved(base, new, section, metric, result, row.higher_is_better, rule)
-    reason = _explain(rule, change, basis or "")
+    change, basis = _moved(base, new, section, metric, result, row.higher_is_better, fall)
+    reason = _explain(fall, change, basis or "")
     compared = (change.delta, change.interval, basis, change.n, reason)
     status: Status = "failed" if reason else "passed"
-    return Check(rule.kind, section, metric, status, str(rule), now, old, *compared, line=line)
+    return Check(fall.kind, section, metric, status, must, now, old, *compared, line=rule.line)
 
 
 def _moved(
-    base: RunNumbers,
-    new: RunNumbers,
+    base: Conditions,
+    new: Conditions,
     section: str,
     metric: str,
     result: Regressions,
@@ -375,7 +371,7 @@ def _moved(
     return replace(change, interval=_of_means(base, new, change)), "independent intervals"
 
 
-def _of_means(base: RunNumbers, new: RunNumbers, change: Change) -> tuple[float, float] | None:
+def _of_means(base: Conditions, new: Conditions, change: Change) -> tuple[float, float] | None:
     """The 95 % interval of a difference of two independent means; None when one has no interval."""
     intervals = [side.part(change.section, "ci95", change.metric) for side in (base, new)]
     if change.delta is None or not all(intervals):
@@ -384,39 +380,36 @@ def _of_means(base: RunNumbers, new: RunNumbers, change: Change) -> tuple[float,
     return change.delta - half, change.delta + half
 
 
-def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
+def _run_numbers(rules: GateRules, evidence: GateEvidence, base: Conditions) -> Iterator[Check]:
     """Cost, tokens and times against those of the baseline; all are better when low."""
-    for glob, rule in rules.baseline.items():
-        if not glob.startswith("run.") or rule.kind == "none":
+    for rule in rules.on("baseline"):
+        if rule.section != "run" or rule.fall.kind == "none":
             continue
-        name, line = glob.removeprefix("run."), rules.lines.get((GATES, "baseline", glob))
+        name, must = rule.name.removeprefix("run."), str(rule.must)
         old, now = run_number(base, name), run_number(evidence.new, name)
-        numbers = {"value": now, "baseline": old, "line": line}
+        numbers = {"value": now, "baseline": old, "line": rule.line}
         if old is None or now is None:
             reason = f"{'the baseline' if old is None else 'the run'} does not report it"
-            yield Check.of("measured", "run", name, str(rule), reason, **numbers)
+            yield Check.of("measured", "run", name, must, reason, **numbers)
             continue
         change = Change("run", name, False, base_mean=old, new_mean=now, delta=now - old)
-        reason = _explain(rule, change)
-        yield Check.of(rule.kind, "run", name, str(rule), reason, delta=now - old, **numbers)
+        reason = _explain(rule.fall, change)
+        yield Check.of(rule.fall.kind, "run", name, must, reason, delta=now - old, **numbers)
 
 
-def _unused(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
+def _unused(rules: GateRules, evidence: GateEvidence, base: Conditions) -> Iterator[Check]:
     """A rule that fits no metric of the baseline checks nothing, which is a failure."""
-    names = {f"{section}.{metric}" for section, metric in base.metrics()}
-    for glob, rule in rules.baseline.items():
-        if glob.startswith("run.") or any(fnmatchcase(name, glob) for name in names):
+    names = {f"{section}.{metric}" for section, metric in base.measured()}
+    for rule in rules.on("baseline"):
+        if rule.section == "run" or any(fnmatchcase(name, rule.name) for name in names):
             continue
-        section, _, metric = glob.partition(".")
-        reason = f"the baseline has no metric {glob}, so the rule checks nothing"
-        line = rules.lines.get((GATES, "baseline", glob))
-        check = Check(
-            "measured", section, metric or "*", "failed", str(rule), reason=reason, line=line
-        )
+        section, _, metric = rule.name.partition(".")
+        reason = f"the baseline has no metric {rule.name}, so the rule checks nothing"
+        check = Check("measured", section, metric or "*", "failed", str(rule.must), reason=reason)
         if rules.skip_unlabelled and unlabelled(evidence, section, metric):
             reason = "no case of the set has the labels that it needs"
-            check = replace(check, rule=rule.kind, status="skipped", reason=reason)
-        yield check
+            check = replace(check, rule=rule.fall.kind, status="skipped", reason=reason)
+        yield replace(check, line=rule.line)
 
 
 def _explain(rule: AgainstBase, change: Change, basis: str = "") -> str:

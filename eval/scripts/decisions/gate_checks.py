@@ -9,20 +9,13 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from decisions.baseline import read_baseline
 from decisions.case_changes import failing_answer, lines_of, reasons_in_words
 from decisions.case_rules import read_case_rules
 from decisions.case_verdict import read_verdicts
+from decisions.conditions import Conditions
 from decisions.effects import ALPHA
-from decisions.gate_rules import OF_RUN, GateRules, MustPass
-from decisions.invariants import (
-    Conditions,
-    config_of,
-    judge_of,
-    left_out,
-    run_controls,
-    scored_otherwise,
-)
+from decisions.gate_rules import OF_RUN, GateRule, GateRules, MustPass
+from decisions.invariants import left_out, run_controls, scored_otherwise
 from decisions.measures import Measure, known_metrics, measures
 from decisions.primary import read_primary
 from ragmetrics.catalogue import SECTIONS
@@ -33,10 +26,9 @@ from records.errors import StorageError
 from records.files import sha256_file
 from records.gate_verdict import Check
 from records.labels import labelled_texts, read_cases
-from records.metrics import MeasuredSection, load_metrics
-from records.results import UNREADABLE, RunConfig
+from records.results import UNREADABLE
 from records.run import Runs
-from records.runs import METRICS, SCORES, find_run, scored_sections
+from records.runs import SCORES, scored_sections
 from records.scores import ALL_BUT_EVIDENCE
 from records.targets import GATES, TARGETS, Target
 from terminal.page import number
@@ -65,41 +57,11 @@ FREE = ("definitions",)
 
 
 @dataclass(frozen=True)
-class RunNumbers:
-    """One run. ``folder`` is None when there is only a metrics.json or a report of it, which is
-    ``source`` then."""
-
-    label: str
-    sections: Mapping[str, Section]
-    header: Mapping[str, Any]
-    folder: Path | None = None
-    source: Path | None = None
-
-    def part(self, section: str, part: str, metric: str) -> Any:
-        """One entry of a section, such as its mean of a metric; None when it is not there."""
-        return self.sections.get(section, {}).get(part, {}).get(metric)
-
-    def metrics(self) -> Iterator[tuple[str, str]]:
-        """Section and name of each metric that has a mean."""
-        for name, section in self.sections.items():
-            for metric, mean in section.get("mean", {}).items():
-                if mean is not None:
-                    yield name, metric
-
-    def counts(self, section: str, metric: str) -> tuple[int, int, int]:
-        """Cases scored, not applicable, failed."""
-        scored, missing, failed = (
-            self.part(section, part, metric) or 0 for part in ("n", "not_applicable", "failed")
-        )
-        return scored, missing, failed
-
-
-@dataclass(frozen=True)
 class GateEvidence:
     """A run, its baseline, and where its cases are described."""
 
-    new: RunNumbers
-    base: RunNumbers | None = None
+    new: Conditions
+    base: Conditions | None = None
     eval_set: Path | None = None
     labels_dir: Path | None = None
     custom: Sequence[Metric] = field(default=())
@@ -110,40 +72,15 @@ class GateEvidence:
     """The tables read from the runs."""
 
 
-def side_of(folder: Path) -> RunNumbers:
-    """A scored run. Raises StorageError when it holds no metrics.json, or one with faults."""
-    if not (folder / METRICS).exists():
-        raise StorageError(
-            f"{folder}: is not scored; run eval_suite.py or score_retrieval.py --run {folder.name}."
-        )
-    read = read_baseline(folder, MeasuredSection)
-    return RunNumbers(folder.resolve().name, read.sections, _header(folder / METRICS), folder)
-
-
-def baseline_of(results_dir: Path, baseline: str) -> RunNumbers:
-    """A baseline: a run (id or folder), a metrics.json, or a report of eval_suite.py.
-
-    With its run folder behind it, cases can be paired; else only means and intervals are there.
-    """
-    path = Path(baseline)
-    if not path.is_file():
-        return side_of(find_run(results_dir, baseline))
-    if path.name == METRICS and (path.parent / SCORES).is_dir():
-        return side_of(path.parent)
-    read = read_baseline(path)
-    header = _header(path)
-    return RunNumbers(str(header.get("run_id") or path), read.sections, header, source=path)
-
-
-def _header(path: Path) -> dict[str, Any]:
-    raw = load_metrics(path)
-    return {name: raw[name] for name in HEAD if name in raw}
+def head_of(run: Conditions) -> dict[str, Any]:
+    """The numbers in metrics.json about the run itself."""
+    return {name: run.metrics[name] for name in HEAD if name in run.metrics}
 
 
 def unlike(evidence: GateEvidence, sections: set[str]) -> list[str]:
     """Differences that make the two runs incomparable in all of these sections, a phrase each."""
     assert evidence.base is not None
-    differences = run_controls(_run(evidence.base), _run(evidence.new), sorted(sections))
+    differences = run_controls(evidence.base, evidence.new, sorted(sections))
     return [
         str(difference)
         for difference in differences
@@ -157,21 +94,8 @@ def left_out_of(evidence: GateEvidence, sections: Collection[str]) -> dict[str, 
     both = [
         n for n in sorted(sections) if n in evidence.base.sections and n in evidence.new.sections
     ]
-    differing = scored_otherwise(_run(evidence.base), _run(evidence.new), both)
+    differing = scored_otherwise(evidence.base, evidence.new, both)
     return {name: left_out(name, found) for name, found in differing.items()}
-
-
-def judged_by(side: RunNumbers, section: str) -> Section:
-    """Who judged a run and how, as the scores of a section say, else its config.json; {} when
-    no judge did."""
-    return judge_of(_run(side), section)
-
-
-def _run(side: RunNumbers) -> Conditions:
-    """The run behind a side; of a metrics.json alone, what that tells."""
-    config = config_of(side.folder) if side.folder else RunConfig(side.label)
-    metrics = {**side.header, "sections": side.sections}
-    return Conditions(side.folder or Path(side.label), config, metrics)
 
 
 def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[str] | None:
@@ -186,7 +110,7 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
     sections = scored_sections(new.folder)
     gone: dict[str, None] = {}
     if base.folder is None:
-        scores = None if base.source is None else read_primary(base.source)
+        scores = read_primary(base.source)
         if scores is None or not sections:
             return None
         then = scores.case_ids
@@ -202,7 +126,7 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
             if not np.array_equal(before.ids, now.ids):
                 lost = np.flatnonzero(~np.isin(before.ids, now.ids))
                 gone |= dict.fromkeys(before.case_ids(lost.tolist()).values())
-    asked = asked_ids(config_of(new.folder), evidence.eval_set) if not_asked else None
+    asked = asked_ids(new.config, evidence.eval_set) if not_asked else None
     return [case_id for case_id in gone if asked is None or case_id in asked]
 
 
@@ -214,7 +138,7 @@ def _tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]
     path = evidence.eval_set
     if path is None or not path.exists():
         raise StorageError(f"{path}: no such file; must_pass by tags needs the run's --eval-set.")
-    scored_with = evidence.new.header.get("eval_set_sha256")
+    scored_with = evidence.new.metrics.get("eval_set_sha256")
     if scored_with and sha256_file(path) != scored_with:
         raise StorageError(
             f"{path}: is not the set that the run was scored with; give that one with --eval-set, "
@@ -231,15 +155,18 @@ NOTHING: dict[str, Any] = {
 
 def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """A check for every floor; it fails for a metric without a number, or with too few texts."""
-    sections = {**dict.fromkeys(rules.floors, NOTHING), **evidence.new.sections}
-    numbers = measures(sections, rules.floors, evidence.custom)
-    for section, table in rules.floors.items():
-        for metric in table:
-            check = _floor(numbers[section, metric], rules.lines.get((section, metric)))
-            if rules.skip_unlabelled and unlabelled(evidence, section, metric):
-                reason = "no case of the set has the labels that it needs"
-                check = replace(check, rule="floor", status="skipped", reason=reason)
-            yield check
+    tables: dict[str, dict[str, Target]] = {}
+    for rule in rules.on("floor"):
+        tables.setdefault(rule.section, {})[rule.name.partition(".")[2]] = rule.target
+    sections = {**dict.fromkeys(tables, NOTHING), **evidence.new.sections}
+    numbers = measures(sections, tables, evidence.custom)
+    for rule in rules.on("floor"):
+        section, _, metric = rule.name.partition(".")
+        check = _floor(numbers[section, metric], rule.line)
+        if rules.skip_unlabelled and unlabelled(evidence, section, metric):
+            reason = "no case of the set has the labels that it needs"
+            check = replace(check, rule="floor", status="skipped", reason=reason)
+        yield check
 
 
 def unlabelled(evidence: GateEvidence, section: str, metric: str) -> bool:
@@ -287,16 +214,11 @@ def shares(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 
     A pattern that all its metrics keep is one check; each metric that breaks it is one of its own.
     """
-    for rule, bounds in (("coverage", rules.coverage), ("failed", rules.failed)):
-        for glob, target in bounds.items():
-            line = rules.lines.get((GATES, rule, glob))
-            names = [
-                name for name in every_metric(evidence.new) if fnmatchcase(".".join(name), glob)
-            ]
-            if not names:
-                yield nothing(rule, glob, target, line)
-            checks = [_share(rule, evidence.new, *name, target, line) for name in names]
-            yield from folded(checks, glob)
+    for rule in rules.on("coverage", "failed"):
+        names = metrics_of(rule, evidence.new)
+        if not names:
+            yield nothing(rule)
+        yield from folded([_share(rule, evidence.new, *name) for name in names], rule.name)
 
 
 def folded(checks: Sequence[Check], glob: str) -> Sequence[Check]:
@@ -309,7 +231,7 @@ def folded(checks: Sequence[Check], glob: str) -> Sequence[Check]:
     return [Check(first.rule, "run", glob, "passed", must, line=first.line)]
 
 
-def every_metric(side: RunNumbers) -> list[tuple[str, str]]:
+def every_metric(side: Conditions) -> list[tuple[str, str]]:
     """Every metric that a pattern can mean, those without a mean too: not those by document."""
     return [
         (name, metric)
@@ -319,18 +241,23 @@ def every_metric(side: RunNumbers) -> list[tuple[str, str]]:
     ]
 
 
-def nothing(rule: str, glob: str, target: object, line: int | None) -> Check:
+def metrics_of(rule: GateRule, side: Conditions) -> list[tuple[str, str]]:
+    """The metrics of a run that a rule is on."""
+    return [name for name in every_metric(side) if fnmatchcase(".".join(name), rule.name)]
+
+
+def nothing(rule: GateRule) -> Check:
     """A rule that fits no metric checks nothing, which is a failure."""
-    section, _, metric = glob.partition(".")
-    reason = f"no metric of the run matches {glob}, so the rule checks nothing"
-    return Check(rule, section, metric or "*", "failed", str(target), reason=reason, line=line)
+    section, _, metric = rule.name.partition(".")
+    reason = f"no metric of the run matches {rule.name}, so the rule checks nothing"
+    must = str(rule.must)
+    return Check(rule.basis, section, metric or "*", "failed", must, reason=reason, line=rule.line)
 
 
-def _share(
-    rule: str, side: RunNumbers, section: str, metric: str, target: Target, line: int | None
-) -> Check:
+def _share(rule: GateRule, side: Conditions, section: str, metric: str) -> Check:
     scored, missing, failed = side.counts(section, metric)
-    if rule == "coverage":
+    target, basis = rule.target, rule.basis
+    if basis == "coverage":
         part, whole = scored, scored + missing + failed
         what = f"{part} of {whole} cases are scored"
     else:
@@ -338,16 +265,17 @@ def _share(
         what = f"{part} of {whole} cases failed"
     value = part / whole if whole else None
     reason = ""
-    if value is None and rule == "coverage":
+    if value is None and basis == "coverage":
         reason = f"no case at all, must be {target}"
     elif value is not None and not target.passed(value):
         reason = f"{what} ({number(value)}), must be {target}"
-    return Check.of(rule, section, metric, str(target), reason, value=value, n=whole, line=line)
+    numbers = {"value": value, "n": whole, "line": rule.line}
+    return Check.of(basis, section, metric, str(target), reason, **numbers)
 
 
 def complete(rules: GateRules, evidence: GateEvidence) -> Check:
     """No asked case may lack its result, but for as many as are allowed. Not known: skipped."""
-    header, allowed = evidence.new.header, rules.allow_missing
+    header, allowed = evidence.new.metrics, rules.allow_missing
     must = f"at most {allowed} without a result" if allowed else "every asked case has a result"
     asked, missing = header.get("asked"), _number(header.get("missing"))
     if missing is None:
@@ -368,7 +296,7 @@ def complete(rules: GateRules, evidence: GateEvidence) -> Check:
 def finished(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """A run that was stopped says nothing of the cases that were never asked."""
     folder = evidence.new.folder
-    if folder is None or not (reason := stopped(folder, config_of(folder))):
+    if folder is None or not (reason := stopped(folder, evidence.new.config)):
         return
     if not rules.allow_stopped:
         reason += "; finish it with run_eval.py --resume, or allow it with --allow-stopped"
@@ -379,16 +307,17 @@ def finished(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Built in: more failed calls than ``FAILED_SHARE`` of them explains. A file's own limit of
     errors, or of what may fail everywhere, stands for it."""
-    if {"errors", "error_share"} & rules.run.keys() or "*" in rules.failed:
+    own = {rule.name for rule in rules.on("run")}
+    if {"errors", "error_share"} & own or any(rule.name == "*" for rule in rules.on("failed")):
         return
-    header, folder = evidence.new.header, evidence.new.folder
+    header = evidence.new.metrics
     cases, errors = _number(header.get("cases")), _number(header.get("errors"))
     must = f"no more than chance at {100 * FAILED_SHARE:g} %"
     if cases is None or errors is None:
         reason = "metrics.json does not say how many calls failed; score the run again"
         yield Check("failed calls", "run", "failed_calls", "skipped", must, reason=reason)
         return
-    calls = _calls(cases, folder)
+    calls = _calls(cases, evidence.new)
     chance = 1.0
     if errors:
         from scipy.special import bdtrc
@@ -407,11 +336,12 @@ def failed_calls(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 def unreadable_answers(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Built in: answers that could not be read are in no score. They fail a gate when they are more
     than half of all, for then the scores are not those of the run; else they are said."""
-    header, folder = evidence.new.header, evidence.new.folder
+    header = evidence.new.metrics
     unreadable, cases = header.get(UNREADABLE) or 0, _number(header.get("cases"))
-    if not unreadable or cases is None or UNREADABLE in rules.run:
+    own = {rule.name for rule in rules.on("run")}
+    if not unreadable or cases is None or UNREADABLE in own:
         return
-    calls = _calls(cases, folder)
+    calls = _calls(cases, evidence.new)
     status: Any = "failed" if 2 * unreadable > calls else "skipped"
     yield Check(
         "unreadable",
@@ -425,23 +355,24 @@ def unreadable_answers(rules: GateRules, evidence: GateEvidence) -> Iterator[Che
     )
 
 
-def _calls(cases: float, folder: Path | None) -> int:
+def _calls(cases: float, run: Conditions) -> int:
     """How often the bot was asked."""
-    asked = asked_of(config_of(folder)) if folder else None
+    asked = asked_of(run.config)
     return int(cases) * (asked.repeats if asked else 1)
 
 
 def limits(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Numbers of the whole run: cases, errors, cost, tokens, times. Unknown ones fail."""
-    for name, target in rules.run.items():
+    for limit in rules.on("run"):
+        name, target = limit.name, limit.target
         value = run_number(evidence.new, name)
         reason = ""
         if value is None:
             reason = f"not measured ({_remedy(name)}), must be {target}"
         elif not target.passed(value):
             reason = f"{amount(value)}, must be {target}"
-        rule, line = "measured" if value is None else "limit", rules.lines.get((GATES, "run", name))
-        yield Check.of(rule, "run", name, str(target), reason, value=value, line=line)
+        rule = "measured" if value is None else "limit"
+        yield Check.of(rule, "run", name, str(target), reason, value=value, line=limit.line)
 
 
 def amount(value: float) -> str:
@@ -455,9 +386,9 @@ def _remedy(name: str) -> str:
     return "run score_pipeline.py; the bot must send it"
 
 
-def run_number(side: RunNumbers, name: str) -> float | None:
+def run_number(side: Conditions, name: str) -> float | None:
     """A number of the whole run by the name that [gates.run] has for it; None when unknown."""
-    cases, errors = _number(side.header.get("cases")), _number(side.header.get("errors"))
+    cases, errors = _number(side.metrics.get("cases")), _number(side.metrics.get("errors"))
     pipeline = side.sections.get("pipeline", {})
     cost = _number(pipeline.get("cost_usd"))
     tokens = _tokens(pipeline.get("usage"))
@@ -470,7 +401,7 @@ def run_number(side: RunNumbers, name: str) -> float | None:
         "cases": cases,
         "errors": errors,
         "error_share": errors / cases if cases and errors is not None else None,
-        UNREADABLE: None if cases is None else float(side.header.get(UNREADABLE) or 0),
+        UNREADABLE: None if cases is None else float(side.metrics.get(UNREADABLE) or 0),
         "cost_usd": cost,
         "cost_per_case_usd": cost / cases if cases and cost is not None else None,
         "tokens": tokens,

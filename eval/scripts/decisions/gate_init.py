@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from math import ceil, floor
 from pathlib import Path
 
-from decisions.gate_checks import RunNumbers, run_number
+from decisions.conditions import Conditions
+from decisions.gate_checks import run_number
 from decisions.primary import primary_names
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
@@ -56,9 +57,9 @@ TAIL = """
 """
 
 
-def gates_text(side: RunNumbers, targets: Path = TARGETS) -> str:
+def gates_text(side: Conditions, targets: Path = TARGETS) -> str:
     """The gates file for the set of a run, as TOML with comments."""
-    parts = [HEAD.format(run=side.label), *_limits(side)]
+    parts = [HEAD.format(run=side.id), *_limits(side)]
     left_out = []
     for name, section in catalogue.SECTIONS.items():
         rules, missing = _floors(side, name, targets)
@@ -73,12 +74,12 @@ def gates_text(side: RunNumbers, targets: Path = TARGETS) -> str:
         if missing and not ("verdicts" in section.needs and name not in side.sections):
             left_out.append(f"# [{name}] {', '.join(missing)}\n")
     if left_out:
-        parts.append(f"\n# Not measured in {side.label} (no labels for it, or not scored):\n")
+        parts.append(f"\n# Not measured in {side.id} (no labels for it, or not scored):\n")
         parts += left_out
     return "".join((*parts, TAIL))
 
 
-def _floors(side: RunNumbers, section: str, targets: Path) -> tuple[list[str], list[str]]:
+def _floors(side: Conditions, section: str, targets: Path) -> tuple[list[str], list[str]]:
     """A line for each metric that decides or has a target; the names that were not measured."""
     row = catalogue.SECTIONS[section]
     names = (name.partition(".") for name in primary_names(targets))
@@ -98,7 +99,7 @@ def _floors(side: RunNumbers, section: str, targets: Path) -> tuple[list[str], l
     return rules, missing
 
 
-def _bound(side: RunNumbers, section: str, name: str, metric: Metric) -> str:
+def _bound(side: Conditions, section: str, name: str, metric: Metric) -> str:
     """A bound at the bad end of the interval, two decimals, or ``ROOM`` off where it has none."""
     mean, interval = side.part(section, "mean", name), side.part(section, "ci95", name)
     if interval and interval[0] == interval[1]:
@@ -113,14 +114,14 @@ def _bound(side: RunNumbers, section: str, name: str, metric: Metric) -> str:
     return f"<= {ceil(100 * high) / 100:g}"
 
 
-def _measured(side: RunNumbers, section: str, name: str) -> str:
+def _measured(side: Conditions, section: str, name: str) -> str:
     mean, interval = side.part(section, "mean", name), side.part(section, "ci95", name)
     n = side.counts(section, name)[0]
     reach = f", 95 % {number(interval[0])} to {number(interval[1])}" if interval else ""
     return f"measured {number(mean)}{reach}, n = {n}"
 
 
-def _limits(side: RunNumbers) -> Iterator[str]:
+def _limits(side: Conditions) -> Iterator[str]:
     """Time and cost of the whole run, where the bot reports them."""
     lines = []
     for name, times in SLACK.items():

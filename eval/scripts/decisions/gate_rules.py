@@ -16,7 +16,7 @@ A table a section holds floors, as in targets.toml. The table [gates] holds the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -68,6 +68,39 @@ BUILT_IN_RULES = "built-in rules"
 """The name of the rules that need no file."""
 
 
+Basis = Literal["floor", "run", "coverage", "failed", "calibration", "baseline"]
+"""A rule is on a mean, a number of the run, the share of scored or of failed cases, the calibration
+of a judge, or the change from the baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateRule:
+    """One rule of a gates file. ``name``: of a metric, ``section.metric`` or a pattern of such, or
+    of a number of the run. ``must``: operator and bound. ``line``: of the file."""
+
+    basis: Basis
+    name: str
+    must: Target | AgainstBase | Calibrated
+    line: int | None = None
+
+    @property
+    def section(self) -> str:
+        """The section that it names, or a pattern of such."""
+        return self.name.partition(".")[0]
+
+    @property
+    def target(self) -> Target:
+        """Operator and bound of a rule on a number."""
+        assert isinstance(self.must, Target)
+        return self.must
+
+    @property
+    def fall(self) -> AgainstBase:
+        """Operator and bound of a rule on the change from the baseline."""
+        assert isinstance(self.must, AgainstBase)
+        return self.must
+
+
 @dataclass(frozen=True)
 class GateRules:
     """All gates of a file; ``lines``: where each stands. ``calibrations``: files that hold one.
@@ -76,13 +109,8 @@ class GateRules:
     """
 
     path: Path | None
-    floors: Mapping[str, Mapping[str, Target]] = field(default_factory=dict)
-    run: Mapping[str, Target] = field(default_factory=dict)
-    coverage: Mapping[str, Target] = field(default_factory=dict)
-    failed: Mapping[str, Target] = field(default_factory=dict)
-    calibration: Mapping[str, Calibrated] = field(default_factory=dict)
+    rules: Sequence[GateRule] = ()
     calibrations: Sequence[Path] = ()
-    baseline: Mapping[str, AgainstBase] = field(default_factory=dict)
     must_pass: Sequence[MustPass] = ()
     coverage_drop: float | None = None
     """How much lower the share of scored cases may be; None: a change of what is not applicable is
@@ -108,49 +136,40 @@ class GateRules:
 
     @property
     def empty(self) -> bool:
-        parts = (self.floors, self.run, self.coverage, self.failed, self.calibration)
-        return not any((*parts, self.baseline, self.must_pass))
+        return not (self.rules or self.must_pass)
 
-    def of_baseline(self, name: str) -> tuple[str, AgainstBase] | None:
-        """The rule for ``section.metric`` and its key: the name itself, else the longest glob, of
-        metrics by document none."""
-        if name in self.baseline:
-            return name, self.baseline[name]
-        if name.endswith(BY_DOCUMENT):
-            return None
-        fits = [glob for glob in self.baseline if fnmatchcase(name, glob)]
-        best = max(fits, key=len, default=None)
-        return None if best is None else (best, self.baseline[best])
+    def on(self, *bases: Basis) -> list[GateRule]:
+        """The rules on some bases, in the order of the file."""
+        return [rule for basis in bases for rule in self.rules if rule.basis == basis]
+
+    def of_baseline(self, name: str) -> GateRule | None:
+        """The rule on the change of ``section.metric``: of the name itself, else of the longest
+        pattern, of metrics by document none."""
+        rules = {rule.name: rule for rule in self.on("baseline")}
+        if name in rules or name.endswith(BY_DOCUMENT):
+            return rules.get(name)
+        fits = [glob for glob in rules if fnmatchcase(name, glob)]
+        return rules[max(fits, key=len)] if fits else None
 
     def within(self, sections: set[str]) -> GateRules:
         """The rules that some sections can answer; times and cost come from the pipeline's."""
 
-        def fits(glob: str) -> bool:
-            section = glob.partition(".")[0]
+        def fits(section: str) -> bool:
             return section in {*sections, "run"} or bool(set(section) & WILD)
 
-        return replace(
-            self,
-            floors={name: table for name, table in self.floors.items() if name in sections},
-            run={
-                name: target
-                for name, target in self.run.items()
-                if name in OF_RUN or fits("pipeline")
-            },
-            coverage={glob: target for glob, target in self.coverage.items() if fits(glob)},
-            failed={glob: target for glob, target in self.failed.items() if fits(glob)},
-            calibration={glob: rule for glob, rule in self.calibration.items() if fits(glob)},
-            baseline={glob: rule for glob, rule in self.baseline.items() if fits(glob)},
-            must_pass=[r for r in self.must_pass if not r.metric or fits(r.metric)],
-        )
+        def answered(rule: GateRule) -> bool:
+            if rule.basis == "run":
+                return rule.name in OF_RUN or fits("pipeline")
+            return rule.section in sections if rule.basis == "floor" else fits(rule.section)
+
+        must_pass = [r for r in self.must_pass if not r.metric or fits(r.metric.partition(".")[0])]
+        return replace(self, rules=list(filter(answered, self.rules)), must_pass=must_pass)
 
     def named(self) -> Iterator[str]:
         """The sections that rules name outright."""
-        yield from self.floors
-        for glob in (*self.coverage, *self.failed, *self.calibration, *self.baseline):
-            section = glob.partition(".")[0]
-            if not set(section) & WILD:
-                yield section
+        for rule in self.on("floor", "coverage", "failed", "calibration", "baseline"):
+            if rule.basis == "floor" or not set(rule.section) & WILD:
+                yield rule.section
         yield from (rule.metric.partition(".")[0] for rule in self.must_pass if rule.metric)
 
 
@@ -206,15 +225,17 @@ class _RulesReader:
     ) -> GateRules:
         for name in (name for name in table if name not in PARTS):
             self.wrong((GATES, name), f"is unknown; the parts are: {', '.join(PARTS)}")
+        rules = [
+            GateRule("floor", f"{section}.{name}", target, self.lines.get((section, name)))
+            for section, own in floors.items()
+            for name, target in own.items()
+        ]
+        for basis in _FORMS:
+            rules += self._rules(table, basis)
         return GateRules(
             path=self.path,
-            floors=floors,
-            run=self._bounds(table, "run"),
-            coverage=self._bounds(table, "coverage"),
-            failed=self._bounds(table, "failed"),
-            calibration=self._calibration(table),
+            rules=rules,
             calibrations=self._files(table),
-            baseline=self._baseline(table),
             must_pass=list(self._must_pass(table.get("must_pass", []))),
             coverage_drop=self._share(table, "coverage_drop"),
             require_baseline=self._flag(table, "require_baseline"),
@@ -231,30 +252,19 @@ class _RulesReader:
         self.wrong((GATES, part), f"is no table; write [gates.{part}] and rules under it")
         return {}
 
-    def _bounds(self, table: Mapping[str, Any], part: str) -> dict[str, Target]:
-        bounds = {}
-        for name, text in self._table(table, part).items():
-            target = parse_target(text)
-            if target is None:
-                self.wrong((GATES, part, name), f"{text!r} is no bound; {TARGET_FORM}")
-            elif part == "run" and not RUN.fullmatch(name):
-                self.wrong((GATES, part, name), f"is unknown; there are: {RUN_NAMES}")
-            else:
-                bounds[name] = target
-        return bounds
-
-    def _calibration(self, table: Mapping[str, Any]) -> dict[str, Calibrated]:
-        rules = {}
-        for name, text in self._table(table, "calibration").items():
-            rule = _parse_calibrated(text)
-            if name == FILES:
+    def _rules(self, table: Mapping[str, Any], basis: Basis) -> Iterator[GateRule]:
+        """The rules of one table."""
+        parse, fault = _FORMS[basis]
+        for name, text in self._table(table, basis).items():
+            must, key_path = parse(text), (GATES, basis, name)
+            if basis == "calibration" and name == FILES:
                 continue
-            if rule is None:
-                key_path = (GATES, "calibration", name)
-                self.wrong(key_path, f"{text!r} is no rule; write {CALIBRATED_FORM}")
+            if must is None:
+                self.wrong(key_path, f"{text!r} is {fault}")
+            elif basis == "run" and not RUN.fullmatch(name):
+                self.wrong(key_path, f"is unknown; there are: {RUN_NAMES}")
             else:
-                rules[name] = rule
-        return rules
+                yield GateRule(basis, name, must, self.lines.get(key_path))
 
     def _files(self, table: Mapping[str, Any]) -> list[Path]:
         """Paths as the gates file means them: from its own folder."""
@@ -264,16 +274,6 @@ class _RulesReader:
         message = f'{named!r}: write a list of files, such as ["calibration.json"]'
         self.wrong((GATES, "calibration", FILES), message)
         return []
-
-    def _baseline(self, table: Mapping[str, Any]) -> dict[str, AgainstBase]:
-        rules = {}
-        for name, text in self._table(table, "baseline").items():
-            rule = _parse_against(text)
-            if rule is None:
-                self.wrong((GATES, "baseline", name), f"{text!r} is no rule; write {DROP_FORM}")
-            else:
-                rules[name] = rule
-        return rules
 
     def _must_pass(self, tables: object) -> Iterator[MustPass]:
         key_path = (GATES, "must_pass")
@@ -430,3 +430,13 @@ def _parse_calibrated(text: object) -> Calibrated | None:
             return None
         bounds.append((match[1], target))
     return Calibrated(tuple(bounds))
+
+
+_FORMS: dict[Basis, tuple[Callable[[object], Target | AgainstBase | Calibrated | None], str]] = {
+    "run": (parse_target, f"no bound; {TARGET_FORM}"),
+    "coverage": (parse_target, f"no bound; {TARGET_FORM}"),
+    "failed": (parse_target, f"no bound; {TARGET_FORM}"),
+    "calibration": (_parse_calibrated, f"no rule; write {CALIBRATED_FORM}"),
+    "baseline": (_parse_against, f"no rule; write {DROP_FORM}"),
+}
+"""By table of [gates]: how a rule is read, and what is said of what is none."""

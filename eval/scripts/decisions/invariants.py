@@ -8,27 +8,16 @@ the comparison is about.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from decisions.comparison import Difference
+from decisions.conditions import Conditions
 from records.asked import ASKED, missing_remark
 from records.errors import StorageError
-from records.metrics import SectionJudge, read_metrics
 from records.results import UNREADABLE, RunConfig
-from records.runs import (
-    CONFIG,
-    ENRICHED,
-    METRICS,
-    SAMPLE,
-    known_config,
-    scored_sections,
-    scores_file,
-)
+from records.runs import scored_sections, scores_file
 from records.section_table import SectionTable
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
@@ -73,62 +62,6 @@ class IncomparableError(StorageError):
         more = f"; {override} compares them anyway" if override else ""
         lines.append(f"{remedy}{more}.")
         super().__init__("\n".join(lines))
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """A scored run: its folder, configuration and metrics.json."""
-
-    folder: Path
-    config: RunConfig
-    metrics: Mapping[str, Any]
-
-    @property
-    def id(self) -> str:
-        return self.folder.resolve().name
-
-    def section(self, name: str) -> Mapping[str, Any]:
-        """A section of metrics.json; {} when it is not there."""
-        section: Mapping[str, Any] = self.metrics.get("sections", {}).get(name, {})
-        return section
-
-
-def read_run(folder: Path) -> Conditions:
-    """A run folder. Raises StorageError when it holds no metrics, with what to do."""
-    if not (folder / METRICS).exists():
-        raise StorageError(
-            f"{folder}: is not scored; run score_retrieval.py --run {folder.name} (and other "
-            "score_* scripts), or eval_suite.py."
-        )
-    config = config_of(folder)
-    refuse_enriched(folder, config)
-    return Conditions(folder, config, read_metrics(folder))
-
-
-def refuse_enriched(folder: Path, config: RunConfig) -> None:
-    """Raises StorageError for a run of cases that were drawn because they were bad."""
-    sample = config.run.get(SAMPLE)
-    if isinstance(sample, dict) and sample.get("kind") == ENRICHED:
-        raise StorageError(
-            f"{folder}: holds cases that were chosen because something was wrong with them "
-            "(sample: enriched), so its means cannot be compared; compare runs of a uniform sample."
-        )
-
-
-class _Api(msgspec.Struct):
-    fields_seen: list[str] | None = None
-
-
-def config_of(folder: Path) -> RunConfig:
-    """config.json where there is one, the parts that are looked into checked."""
-    path = folder / CONFIG
-    config = known_config(folder)
-    try:
-        msgspec.convert(config.judge, SectionJudge)
-        msgspec.convert(config.api, _Api)
-    except msgspec.ValidationError as error:
-        raise StorageError(f"{path}: judge or api: {error}; take the file from a backup.") from None
-    return config
 
 
 def controls(base: Conditions, new: Conditions, sections: Iterable[str]) -> list[Difference]:
@@ -375,7 +308,7 @@ def _coarseness_note(base: Conditions, new: Conditions) -> str:
 
     NDCG, precision and MAP count chunks, so between such runs they tell of the chunking too.
     """
-    old, now = (_supports_per_chunk(run.folder) for run in (base, new))
+    old, now = (_supports_per_chunk(run.source) for run in (base, new))
     if not old or not now or max(old, now) < COARSER * min(old, now):
         return ""
     return (
@@ -466,18 +399,18 @@ def shared_sections(
 
     Raises StorageError when nothing is left, or a section that was asked for is not there.
     """
-    old, now = scored_sections(base.folder), scored_sections(new.folder)
+    old, now = scored_sections(base.source), scored_sections(new.source)
     notes = []
     for section in sorted({*asked} or {*old, *now}):
         for run, scored in ((base, old), (new, now)):
             if section not in scored:
                 lack = f"has no scores of {section}; {_remedy(section, run.id)}"
                 if asked:
-                    raise StorageError(f"{run.folder}: {lack}")
+                    raise StorageError(f"{run.source}: {lack}")
                 notes.append(f"{run.id} {lack}")
     shared = [section for section in old if section in now and (not asked or section in asked)]
     if not shared:
-        lines = "\n".join(notes) or f"{base.folder} and {new.folder}: hold no score lines."
+        lines = "\n".join(notes) or f"{base.source} and {new.source}: hold no score lines."
         raise StorageError(
             f"{lines}\nCases cannot be compared: metrics.json alone has no score lines."
         )

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from decisions.change import FEWEST_CLUSTERS, Change, change_of
 from decisions.committed import comparison_of
 from decisions.compare import CompareOptions, compare
 from decisions.comparison import Comparison
+from decisions.conditions import Conditions
 from decisions.engine import decide
-from decisions.gate_checks import GateEvidence, RunNumbers, left_out_of
+from decisions.gate_checks import GateEvidence, left_out_of
 from decisions.headline import repeat_advice, with_headline
 from decisions.metric_words import no_verdict_words
 from decisions.primary import (
@@ -123,16 +123,15 @@ def regressions(
             for side in (0, 1)
         ]
     else:
-        sources = (side.folder or side.source for side in (base, new))
-        old, now = (read_primary(path, declared) if path else None for path in sources)
+        old, now = (read_primary(side.source, declared) for side in (base, new))
         if old is None or now is None:
             missing = base if old is None else new
             return _without_scores(base, new, missing, [n for n in declared if n in names])
         lead, margin = lead_of(declared, evidence.targets), declared_matters(evidence.targets)
         table = paired_table(old, now, labels)
         decision = decide(table, margin=margin, seed=evidence.seed, lead=lead)
-        heads = _head(base), _head(new)
-        ids = base.label, new.label
+        heads = base.metrics, new.metrics
+        ids = base.id, new.id
         comparison = comparison_of(ids, decision, (old, now), heads, evidence.targets)
         scope = clustering.scope if clustering else ""
         comparison = replace(comparison, scope=scope, margin=margin)
@@ -163,10 +162,6 @@ def regressions(
     )
 
 
-def _head(side: RunNumbers) -> dict[str, Any]:
-    return {**side.header, "sections": side.sections}
-
-
 _UNITS = {AUTO: "document", DOCUMENT: "document", SECTION: "section"}
 """What cases are counted together by, in a word."""
 
@@ -184,7 +179,7 @@ def _why_untested(change: Change, unit: str) -> str:
     return f"no verdict: {units}; at least {FEWEST_CLUSTERS} are needed"
 
 
-def _shared_sections(base: RunNumbers, new: RunNumbers, sections: Collection[str]) -> set[str]:
+def _shared_sections(base: Conditions, new: Conditions, sections: Collection[str]) -> set[str]:
     """Those of some sections of which both runs have score lines that metrics.json describes."""
     shared = {*sections}
     for side in (base, new):
@@ -195,7 +190,7 @@ def _shared_sections(base: RunNumbers, new: RunNumbers, sections: Collection[str
 
 
 def _redefined(
-    base: RunNumbers, new: RunNumbers, names: Iterable[str]
+    base: Conditions, new: Conditions, names: Iterable[str]
 ) -> dict[str, tuple[str, str]]:
     """Both definitions of the metrics that the runs mean otherwise."""
     changed = {}
@@ -215,7 +210,7 @@ def _scored(scores: PrimaryScores) -> set[str]:
 
 def _clusters(evidence: GateEvidence) -> tuple[Clustering | None, list[str]]:
     """Which cases are counted together, see ``primary.clusters_of_run``."""
-    header, label = evidence.new.header, evidence.new.label
+    header, label = evidence.new.metrics, evidence.new.id
     folders = [side.folder for side in (evidence.new, evidence.base) if side and side.folder]
     scored_with = header.get("eval_set_sha256")
     return clusters_of_run(
@@ -229,17 +224,17 @@ def _clusters(evidence: GateEvidence) -> tuple[Clustering | None, list[str]]:
 
 
 def _without_scores(
-    base: RunNumbers, new: RunNumbers, missing: RunNumbers, names: Sequence[str]
+    base: Conditions, new: Conditions, missing: Conditions, names: Sequence[str]
 ) -> Regressions:
     """The metrics of two files, untested, since ``missing`` has no scores of its cases."""
-    known = [{*map(".".join, side.metrics())} for side in (base, new)]
+    known = [{*map(".".join, side.measured())} for side in (base, new)]
     both = [name for name in names if name in known[0] & known[1]]
     redefined = _redefined(base, new, both)
     remedy = "score it again"
     if missing is base:
         remedy += f" or give its run folder with {SCORES}/"
     reason = (
-        f"no verdict: {missing.label} has no scores of its cases in {METRICS} (more than "
+        f"no verdict: {missing.id} has no scores of its cases in {METRICS} (more than "
         f"{MOST_CASES:,} cases, or an older version), so they cannot be paired; {remedy}"
     )
     changes = [

@@ -30,7 +30,9 @@ from clients.http import (
     finish,
 )
 from clients.limits import CallLimits
+from clients.policy import PolicyTransport
 from clients.secrets import Headers, resolve_headers, without_login
+from clients.single import SingleTransport
 from clients.transport import HttpTransport
 from judging.cache import key_parameters, verdict_key
 from judging.cost import CostLimit, TaskCost, add_usage
@@ -102,27 +104,24 @@ class HttpJudge:
         limits: CallLimits | None = None,
         stop: threading.Event | None = None,
     ) -> None:
-        self._sampling = sampling or Sampling()
         self._wanted_mode = mode
         self._thinking = thinking
         self._hints: list[str] = []
         self._pin = pin or JudgePin()
-        self.budget = budget or CostLimit()
         self.stop = stop or threading.Event()
         self._server: JudgeServer | None = None
         self._identity: JudgeIdentity | None = None
-        self._capabilities: ServerCapabilities | None = None
         self._to_probe = False
         self._probing = asyncio.Lock()
         self._names = ReplyNames()
-        self._fingerprints: set[str] = set()
-        self._schemas = SchemaChecker()
         self._channel = _ServerChannel(
             url, headers or Headers(), policy or RetryPolicy(), self.stop, limits
         )
         self._endpoint = self._channel.endpoint
         self._asked_model = model or self._endpoint.model
-        self._model = self._asked_model or ""
+        self._exchange = _ModelExchange(
+            self._channel, self._asked_model or "", sampling or Sampling(), budget or CostLimit()
+        )
 
     def identify(self) -> JudgeIdentity:
         """Ask the server which model it has. Costs nothing.
@@ -132,7 +131,7 @@ class HttpJudge:
         """
         self._server = self._look()
         self._identity = self._server.identity
-        self._model = self._server.model
+        self._exchange.model = self._server.model
         return self._identity
 
     def probe(self, hint: ServerCapabilities | None = None) -> ServerCapabilities:
@@ -145,8 +144,8 @@ class HttpJudge:
 
     async def _find_way(self, hint: ServerCapabilities | None) -> ServerCapabilities:
         form, room = self._endpoint.form, CANARY.max_tokens + self._thinking
-        self._capabilities, answer = await find_way(
-            self._try_mode, form, self._wanted_mode, hint, room
+        self._exchange.capabilities, answer = await find_way(
+            self._exchange.attempt, form, self._wanted_mode, hint, room
         )
         self._note_thoughts(answer, room)
         answered = file_name(answer.model) if answer.model else None
@@ -160,7 +159,7 @@ class HttpJudge:
         if self.named_by_probe:
             # what an accepted name stands for today belongs to the identity
             self._identity = replace(self.identity, revision=naming.revision)
-        return self._capabilities
+        return self.capabilities
 
     def _note_thoughts(self, answer: ServerAnswer, room: int) -> None:
         """Say what a reader must know of a model that thinks, when no room was set for it."""
@@ -187,7 +186,7 @@ class HttpJudge:
         ``probe_first``: they are tried again before the judge is asked for the first time, which
         then may raise what ``probe`` raises.
         """
-        self._capabilities = capabilities
+        self._exchange.capabilities = capabilities
         self._to_probe = probe_first
 
     async def _probe_once(self) -> None:
@@ -206,13 +205,15 @@ class HttpJudge:
 
     @property
     def capabilities(self) -> ServerCapabilities:
-        if self._capabilities is None:
-            raise RuntimeError("probe() has not been called")
-        return self._capabilities
+        return self._exchange.capabilities
+
+    @property
+    def budget(self) -> CostLimit:
+        return self._exchange.budget
 
     def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
         """The request fields for this task beside messages and schema, and the mode."""
-        return key_parameters(self._sampling, self.capabilities, task)
+        return key_parameters(self._exchange.sampling, self.capabilities, task)
 
     def prefix(self, task: JudgeTask) -> str:
         """The part of a task's prompt that the server may have cached, in its own order."""
@@ -239,7 +240,9 @@ class HttpJudge:
     @property
     def notes(self) -> Sequence[str]:
         """Remarks on names, thoughts and refused settings for a reader of the verdicts."""
-        refused = [name for name in self._sampling.extra if name in self.capabilities.dropped]
+        refused = [
+            name for name in self._exchange.sampling.extra if name in self.capabilities.dropped
+        ]
         left = [f"The server refuses {name}: all requests leave it out." for name in refused]
         return (*self._names.notes, *self._hints, *left)
 
@@ -248,12 +251,12 @@ class HttpJudge:
         capabilities = self.capabilities
         return {
             "identity": self.identity.to_dict(),
-            "parameters": self._sampling.described(capabilities.dropped),
+            "parameters": self._exchange.sampling.described(capabilities.dropped),
             "mode": capabilities.mode,
             "dropped_params": list(capabilities.dropped),
             "facts": dict(self._server.facts) if self._server else {},
             "answered_as": sorted(self._names.accepted),
-            "fingerprints": sorted(self._fingerprints),
+            "fingerprints": sorted(self._exchange.fingerprints),
         }
 
     def close(self) -> None:
@@ -280,12 +283,12 @@ class HttpJudge:
 
         for asks_left in reversed(range(MOST_ASKS)):
             try:
-                answer = await self._exchange(messages, task, spent)
+                answer = await self._exchange.answer(messages, task, spent)
                 raw = answer.text or answer.refusal or ""
                 naming = self._names.take(self.identity, spent.answered_as)
                 if naming.fault is not None:
                     return self._failed(task, spent, "other_model", naming.fault, raw)
-                reply = self._read(answer, task, spent)
+                reply = self._exchange.read(answer, task, spent)
             except CallFailed as call:
                 return failed(failure_of(call.error), call.error.message)
             except CallError as error:
@@ -305,20 +308,70 @@ class HttpJudge:
             messages = ask_again(task.messages, raw, problem.message.splitlines())
         return failed(problem.kind, problem.message)
 
-    def _read(self, answer: ServerAnswer, task: JudgeTask, spent: TaskCost) -> CheckedReply:
-        if spent.cut is not None:
-            raise BadReply("prompt_truncated", spent.cut)
-        return check_answer(answer, task, self.capabilities.mode, self._schemas)
+    def _look(self) -> JudgeServer:
+        end = self._endpoint
+        return identify(self._channel.fetch, end.host, self._asked_model, self._pin, end.provider)
 
-    async def _exchange(
+    def _verdict(self, task: JudgeTask, spent: TaskCost, reply: CheckedReply) -> JudgeVerdict:
+        return self._new_verdict(task, spent, reply.raw, data=reply.data, repaired=reply.repaired)
+
+    def _failed(
+        self, task: JudgeTask, spent: TaskCost, kind: str, message: str, raw: str
+    ) -> JudgeVerdict:
+        return self._new_verdict(task, spent, raw, data=None, failure=kind, message=message)
+
+    def _new_verdict(self, task: JudgeTask, spent: TaskCost, raw: str, **more: Any) -> JudgeVerdict:
+        capabilities = spent.capabilities or self.capabilities
+        sent = key_parameters(self._exchange.sampling, capabilities, task)
+        return JudgeVerdict(
+            key=verdict_key(task, self.identity, sent),
+            raw=raw,
+            mode=capabilities.mode,
+            sent=sent,
+            attempts=spent.attempts,
+            asks=spent.asks,
+            usage=spent.usage,
+            cost_usd=spent.cost,
+            seconds=round(spent.seconds, 6) if spent.asks else None,
+            answered_as=spent.answered_as,
+            **more,
+        )
+
+
+class _ModelExchange:
+    """Prompts and replies of one model: how it is asked for JSON, and what each answer costs."""
+
+    def __init__(
+        self, channel: _ServerChannel, model: str, sampling: Sampling, budget: CostLimit
+    ) -> None:
+        self._channel = channel
+        self.model = model
+        self.sampling = sampling
+        self.budget = budget
+        self._capabilities: ServerCapabilities | None = None
+        self.fingerprints: set[str] = set()
+        self._schemas = SchemaChecker()
+
+    @property
+    def capabilities(self) -> ServerCapabilities:
+        """The ways of the server. Raises RuntimeError before they are known."""
+        if self._capabilities is None:
+            raise RuntimeError("probe() has not been called")
+        return self._capabilities
+
+    @capabilities.setter
+    def capabilities(self, capabilities: ServerCapabilities) -> None:
+        self._capabilities = capabilities
+
+    async def answer(
         self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: TaskCost
     ) -> ServerAnswer:
         """One answer, counted in ``spent``. A parameter that the server refuses is left out."""
         while True:
             capabilities = spent.capabilities = self.capabilities
-            sent = sent_parameters(self._sampling, capabilities, task.max_tokens, task.repeat)
-            make = self._endpoint.form.body
-            body = make(self._model, messages, task.schema, capabilities.mode, sent)
+            sent = sent_parameters(self.sampling, capabilities, task.max_tokens, task.repeat)
+            make = self._channel.endpoint.form.body
+            body = make(self.model, messages, task.schema, capabilities.mode, sent)
             try:
                 reply, attempts = await self._channel.complete(body)
             except CallFailed as failed:
@@ -334,7 +387,7 @@ class HttpJudge:
         self, reply: Reply, messages: Sequence[Mapping[str, str]], spent: TaskCost
     ) -> ServerAnswer:
         spent.seconds += reply.seconds
-        answer = self._endpoint.form.read(self._channel.parse(reply))
+        answer = self._channel.endpoint.form.read(self._channel.parse(reply))
         spent.asks += 1
         length = sum(len(message["content"]) for message in messages)
         usage = answer.usage
@@ -345,18 +398,23 @@ class HttpJudge:
         spent.cut = cut_prompt(usage, messages)
         spent.answered_as = file_name(answer.model) if answer.model else None
         if answer.fingerprint:
-            self._fingerprints.add(answer.fingerprint)
+            self.fingerprints.add(answer.fingerprint)
         return answer
 
-    async def _try_mode(
+    def read(self, answer: ServerAnswer, task: JudgeTask, spent: TaskCost) -> CheckedReply:
+        if spent.cut is not None:
+            raise BadReply("prompt_truncated", spent.cut)
+        return check_answer(answer, task, self.capabilities.mode, self._schemas)
+
+    async def attempt(
         self, task: JudgeTask, capabilities: ServerCapabilities
     ) -> tuple[ServerAnswer, ServerCapabilities]:
         """One small request in a given way: what came, and what had to be left out."""
-        self._capabilities = capabilities
+        self.capabilities = capabilities
         spent = TaskCost()
-        answer = await self._exchange(task.messages, task, spent)
+        answer = await self.answer(task.messages, task, spent)
         try:
-            self._read(answer, task, spent)
+            self.read(answer, task, spent)
         except BadReply as bad:
             if bad.kind == "truncated" and (answer.usage.reasoning_tokens or is_thought(answer)):
                 raise BadReply(bad.kind, f"{bad.message}, {THINKING}") from None
@@ -369,37 +427,8 @@ class HttpJudge:
             return False
         if name not in self.capabilities.dropped:
             dropped = (*self.capabilities.dropped, name)
-            self._capabilities = replace(self.capabilities, dropped=dropped)
+            self.capabilities = replace(self.capabilities, dropped=dropped)
         return True
-
-    def _look(self) -> JudgeServer:
-        end = self._endpoint
-        return identify(self._channel.fetch, end.host, self._asked_model, self._pin, end.provider)
-
-    def _verdict(self, task: JudgeTask, spent: TaskCost, reply: CheckedReply) -> JudgeVerdict:
-        return self._new_verdict(task, spent, reply.raw, data=reply.data, repaired=reply.repaired)
-
-    def _failed(
-        self, task: JudgeTask, spent: TaskCost, kind: str, message: str, raw: str
-    ) -> JudgeVerdict:
-        return self._new_verdict(task, spent, raw, data=None, failure=kind, message=message)
-
-    def _new_verdict(self, task: JudgeTask, spent: TaskCost, raw: str, **more: Any) -> JudgeVerdict:
-        capabilities = spent.capabilities or self.capabilities
-        sent = key_parameters(self._sampling, capabilities, task)
-        return JudgeVerdict(
-            key=verdict_key(task, self.identity, sent),
-            raw=raw,
-            mode=capabilities.mode,
-            sent=sent,
-            attempts=spent.attempts,
-            asks=spent.asks,
-            usage=spent.usage,
-            cost_usd=spent.cost,
-            seconds=round(spent.seconds, 6) if spent.asks else None,
-            answered_as=spent.answered_as,
-            **more,
-        )
 
 
 MAX_BYTES = 8 * 2**20
@@ -437,17 +466,21 @@ class _ServerChannel:
         }
         self._policy = policy
         self._stop = stop
-        self._transport = HttpTransport(
-            self.endpoint.base,
-            max_bytes=MAX_BYTES,
-            timeout=policy.timeout,
-            retried=RETRIED,
-            redactor=self._redactor,
+        self._many, self._single = (
+            library(
+                self.endpoint.base,
+                max_bytes=MAX_BYTES,
+                timeout=policy.timeout,
+                retried=RETRIED,
+                redactor=self._redactor,
+            )
+            for library in (HttpTransport, SingleTransport)
         )
 
     async def complete(self, body: Any) -> tuple[Reply, int]:
         """A reply and the number of tries. Raises CallFailed and Interrupted."""
-        return await self._request("POST", self.endpoint.url, body, self._stop, self.limits)
+        end = self.endpoint.url
+        return await self._request(self._many, "POST", end, body, self._stop, self.limits)
 
     def fetch(self, path: str, body: Any = None) -> Any:
         """The JSON at a path below the root (POST with a body, else GET); None without any there.
@@ -459,8 +492,8 @@ class _ServerChannel:
         """
         try:
             method = "GET" if body is None else "POST"
-            request = self._request(method, self.endpoint.root + path, body, threading.Event())
-            reply, _ = finish(request)
+            end = self.endpoint.root + path
+            reply, _ = finish(self._request(self._single, method, end, body, threading.Event()))
             return self.parse(reply)
         except CallFailed as failed:
             if failed.error.status == 403:
@@ -483,10 +516,12 @@ class _ServerChannel:
 
     def close(self) -> None:
         """Close idle connections."""
-        self._transport.close()
+        self._many.close()
+        self._single.close()
 
     async def _request(
         self,
+        transport: PolicyTransport,
         method: str,
         url: str,
         body: Any,
@@ -496,7 +531,7 @@ class _ServerChannel:
         data = None if body is None else orjson.dumps(body)
 
         async def once(timeout: float) -> Reply:
-            reply = await self._transport.send(method, url, self._headers, data, timeout)
+            reply = await transport.send(method, url, self._headers, data, timeout)
             if b'"error"' in reply.body and method == "POST":
                 with suppress(orjson.JSONDecodeError):
                     error = error_within(orjson.loads(reply.body))

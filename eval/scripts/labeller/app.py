@@ -21,8 +21,8 @@ from textual.message import Message
 from labeller import commands
 from labeller.actions import actions_of, keymap_problems
 from labeller.added import added_actions
+from labeller.fetching import deliver, prefetch
 from labeller.modes import ModeScreen
-from labeller.ports import deliver, prefetch
 from labeller.screen import MainScreen
 from labeller.window_commands import show_conflicts
 from labeller.worklist import queue_orders
@@ -34,8 +34,9 @@ from terminal.safe_text import one_line
 from terminal.tables import counted
 
 if TYPE_CHECKING:
-    from labeller.ports import Source, Store
+    from labeller.fetching import Fetcher
     from labeller.session import Session
+    from labeller.store import LabelStore
 
 
 AUTOSAVE_SECONDS = 60.0
@@ -78,8 +79,8 @@ class _LabelCommands(ActionCommands):
         if not isinstance(screen, MainScreen):
             return
         name = query.strip().lstrip(":")
-        if name and (name.isdecimal() or screen.session.find(name) is not None):
-            score = 1000.0 if name.isdecimal() or screen.session.knows(name) else 0.1
+        if name and (name.isdecimal() or screen.session.queue.find(name) is not None):
+            score = 1000.0 if name.isdecimal() or name in screen.session.queue else 0.1
             question = one_line(f"go to question {name}")
             yield Hit(score, Content(question), partial(self._go, screen, name))
         async for hit in super().search(query):
@@ -114,8 +115,8 @@ class LabelApp(TerminalApp, inherit_bindings=False):
     def __init__(
         self,
         session: Session,
-        store: Store,
-        source: Source,
+        store: LabelStore,
+        source: Fetcher,
         *,
         look: Look | None = None,
         theme: str | None = None,
@@ -157,7 +158,9 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         screen = self._deciding
         if screen is None or not screen.needs_passages(key, character):
             return False
-        return self.session.fetching or (screen.held > 0 and not self.session.has_chunks())
+        return self.session.fetching or (
+            screen.held > 0 and self.session.current not in self.session.pool
+        )
 
     @property
     def _deciding(self) -> MainScreen | ModeScreen | None:
@@ -251,7 +254,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
     def _autosave(self) -> None:
         # Not under an open window: what is typed there may reach the session at any moment.
         quiet = self.screen is self.main
-        if quiet and self.session.dirty and not self.session.read_only:
+        if quiet and self.session.ledger.dirty and not self.session.ledger.read_only:
             self.save()
 
     async def on_label_app_saved(self, event: Saved) -> None:
@@ -267,8 +270,8 @@ class LabelApp(TerminalApp, inherit_bindings=False):
 
 def run(
     session: Session,
-    store: Store,
-    source: Source,
+    store: LabelStore,
+    source: Fetcher,
     *,
     ascii: bool = False,  # noqa: A002 - the option's name
     mouse: bool = True,

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from labeller.needs import Needs, needs_of
 from terminal.actions import UndoSteps
@@ -60,6 +60,18 @@ class CaseState:
         """The judgement with `fields` set; a value of None takes a field away."""
         merged = {**self.judgement, **fields}
         return {k: v for k, v in merged.items() if v is not None or k not in fields}
+
+
+class StateChange(NamedTuple):
+    """The result of an action on a case: its name in the journal, the state after it, the message.
+
+    `row`: the key of the passage that it was done to, to name it when it is undone.
+    """
+
+    name: str
+    state: CaseState
+    message: str
+    row: str = ""
 
 
 def encoded(value: Any) -> str:

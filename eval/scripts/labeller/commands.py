@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from labeller import edits, marks
 from labeller import window_commands as windows
 from labeller.lines import holds
 from labeller.rows import ROW_ORDERS
@@ -48,7 +49,7 @@ def mark(screen: MainScreen) -> None:
     """Mark or unmark the row under the cursor, or the open range."""
     row = screen.need_row()
     if screen.range_start is None:
-        screen.say(screen.session.toggle(row.number))
+        screen.say(screen.session.on_row(row.number, marks.toggle))
         return
     start, screen.range_start = min(screen.range_start, len(screen.rows) - 1), None
     low, high = sorted((start, screen.chunks.cursor))
@@ -62,7 +63,7 @@ def mark_row(screen: MainScreen, label: str) -> None:
     if screen.digits_look and index != screen.chunks.cursor:
         _to_row(screen, index)
     else:
-        screen.say(screen.session.toggle(screen.rows[index].number))
+        screen.say(screen.session.on_row(screen.rows[index].number, marks.toggle))
 
 
 def _index_of(screen: MainScreen, label: str) -> int:
@@ -90,7 +91,7 @@ def share(screen: MainScreen, key: str) -> None:
     """Let the row meet a need as well; &: the one that marks join."""
     session = screen.session
     number = session.layout.open if key == "&" else int(key)
-    screen.say(session.share(screen.need_row().number, number))
+    screen.say(session.on_row(screen.need_row().number, marks.share, number))
 
 
 def digits_look(screen: MainScreen) -> None:
@@ -259,12 +260,12 @@ def _is_shown(screen: MainScreen, name: str) -> bool:
 def go_to(screen: MainScreen, name: str) -> None:
     """Open a question by its number or id (from the command palette)."""
     if name.isdecimal():
-        screen.session.goto_number(int(name))
+        screen.session.queue.goto_number(int(name))
     else:
-        case_id = screen.session.find(name)
+        case_id = screen.session.queue.find(name)
         if case_id is None:
             raise ActionRefused(f"no question {name}")
-        screen.session.goto(case_id)
+        screen.session.queue.goto(case_id)
 
 
 # -- finding and what is shown
@@ -291,16 +292,16 @@ def clear(screen: MainScreen) -> None:
         screen.rating = False
     elif screen.zoomed:
         zoom(screen)
-    elif screen.pane == "questions" and screen.session.filter:
-        screen.session.set_filter("")
+    elif screen.pane == "questions" and screen.session.queue.filter:
+        screen.session.queue.set_filter("")
         screen.list_questions()
     elif screen.words:
         screen.words = ""
     elif any(pane.words for pane in screen.texts.values()):
         for pane in screen.texts.values():
             pane.search("")
-    elif screen.session.filter:
-        screen.session.set_filter("")
+    elif screen.session.queue.filter:
+        screen.session.queue.set_filter("")
         screen.list_questions()
     else:
         screen.show_pane("chunks")
@@ -364,7 +365,7 @@ def row_order(screen: MainScreen) -> None:
 
 def queue_order(screen: MainScreen, name: str) -> None:
     """Put the questions in another order (from the command palette)."""
-    screen.session.set_order(name)
+    screen.session.queue.set_order(name)
     screen.list_questions()
     screen.say(f"questions in {name} order")
 
@@ -429,24 +430,24 @@ COMMANDS: Final[dict[str, Command]] = {
     "next-need": _case(lambda session: session.next_need(1)),
     "previous-need": _case(lambda session: session.next_need(-1)),
     "share": share,
-    "group": _row_key(lambda session, row, key: session.group(row, int(key))),
+    "group": _row_key(lambda session, row, key: session.on_row(row, marks.group, int(key))),
     "next-in-group": next_in_group,
     "turn-needs": _case(lambda session: session.turn_needs()),
-    "grade-up": _row(lambda session, row: session.grade_step(row, 1)),
-    "grade-down": _row(lambda session, row: session.grade_step(row, -1)),
-    "grade": _row_key(lambda session, row, key: session.grade(row, int(key))),
+    "grade-up": _row(lambda session, row: session.on_row(row, marks.grade_step, 1)),
+    "grade-down": _row(lambda session, row: session.on_row(row, marks.grade_step, -1)),
+    "grade": _row_key(lambda session, row, key: session.on_row(row, marks.grade, int(key))),
     "rate-mode": rate_mode,
-    "shorten": _row(lambda session, row: session.shorten(row)),
-    "lengthen": _row(lambda session, row: session.lengthen(row)),
-    "reanchor": _row(lambda session, row: session.reanchor(row)),
+    "shorten": _row(lambda session, row: session.on_row(row, marks.shorten)),
+    "lengthen": _row(lambda session, row: session.on_row(row, marks.lengthen)),
+    "reanchor": _row(lambda session, row: session.on_row(row, marks.reanchor)),
     "supports": windows.supports,
     "snippets": windows.snippets,
     "tools": windows.tools,
     "confirm": confirm,
-    "unanswerable": _case(lambda session: session.unanswerable()),
-    "answerable": _case(lambda session: session.answerable()),
+    "unanswerable": _case(lambda session: session.do(edits.unanswerable)),
+    "answerable": _case(lambda session: session.do(edits.answerable)),
     "skip": _case(lambda session: session.skip()),
-    "flag": _case(lambda session: session.flag()),
+    "flag": _case(lambda session: session.do(edits.flag)),
     "note": windows.note,
     "undo": undo,
     "redo": redo,
@@ -462,9 +463,9 @@ COMMANDS: Final[dict[str, Command]] = {
     "page-up": lambda screen: _page(screen, -1),
     "line-down": lambda screen: screen.texts["text"].scroll_by(1),
     "line-up": lambda screen: screen.texts["text"].scroll_by(-1),
-    "next-question": lambda screen: screen.session.next(),
-    "previous-question": lambda screen: screen.session.previous(),
-    "back": lambda screen: screen.session.back(),
+    "next-question": lambda screen: screen.session.queue.next(),
+    "previous-question": lambda screen: screen.session.queue.previous(),
+    "back": lambda screen: screen.session.queue.back(),
     "next-marked": lambda screen: _seek_marked(screen, 1),
     "previous-marked": lambda screen: _seek_marked(screen, -1),
     "next-pane": lambda screen: _turn_pane(screen, 1),

@@ -1,7 +1,6 @@
 """Deciding and editing a case as pure functions: its state goes in, the changed state comes out.
 
-Beside the state stands the sentence that tells what was done. Raises ActionRefused, with one
-sentence, for what cannot be done.
+Raises ActionRefused, with one sentence, for what cannot be done.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from labeller.case_state import LABEL_FIELDS, CaseState, Record, undecided
+from labeller.case_state import LABEL_FIELDS, CaseState, Record, StateChange, undecided
 from labeller.needs import NOTHING, always_met, empty_parts
 from labeller.passages import content_words
 from labeller.supports import write_supports
@@ -51,69 +50,65 @@ TOOL_LABELS: Final = ("expected_tools", "forbidden_tools", "max_tool_calls", "to
 _SLUG_WORDS, _SLUG_LENGTH = 5, 40
 
 
-@dataclass(frozen=True)
-class Confirmed:
-    """The result of Enter: `done` False says what is missing; asking again stores it unchanged."""
-
-    done: bool
-    message: str
-    next: str | None = None
-
-
 # -- decisions -------------------------------------------------------------------------------------
 
 
-def unanswerable(state: CaseState) -> tuple[CaseState, str]:
+def unanswerable(state: CaseState) -> StateChange:
     """Call the case unanswerable, which takes its marks away; or take that back."""
     case, judgement = state.case, state.judgement
     if judgement.get("decision") == UNANSWERABLE or (
         case.get("answerable") is False and "decision" not in judgement
     ):
-        return _decided(state, None, undecided(case)), "unanswerable is taken back"
-    bare = write_supports(case, [], NOTHING)
-    bare["answerable"] = False
-    decided = _decided(replace(state, needs=None), UNANSWERABLE, bare)
-    return decided, "unanswerable; Enter confirms"
+        after, message = _decided(state, None, undecided(case)), "unanswerable is taken back"
+    else:
+        bare = write_supports(case, [], NOTHING) | {"answerable": False}
+        after = _decided(replace(state, needs=None), UNANSWERABLE, bare)
+        message = "unanswerable; Enter confirms"
+    return StateChange("unanswerable", after, message)
 
 
-def answerable(state: CaseState) -> tuple[CaseState, str]:
+def answerable(state: CaseState) -> StateChange:
     """Call the case answerable, or leave that open again."""
     case = state.case
     if state.judgement.get("decision") == ANSWERABLE and not case.get("gold_supports"):
-        return _decided(state, None, undecided(case)), "answerable is taken back"
-    return _decided(state, ANSWERABLE, {**case, "answerable": True}), "answerable"
+        after, message = _decided(state, None, undecided(case)), "answerable is taken back"
+    else:
+        after, message = _decided(state, ANSWERABLE, {**case, "answerable": True}), "answerable"
+    return StateChange("answerable", after, message)
 
 
-def skipped(state: CaseState, case_id: str) -> tuple[CaseState, str]:
+def skip(state: CaseState) -> StateChange:
     """Judge the case later, or take that back."""
+    case_id = state.case["id"]
     if state.judgement.get("decision") == SKIPPED:
-        return _decided(state, None, state.case), f"{case_id} is open again"
-    return _decided(state, SKIPPED, state.case), f"{case_id} comes back later"
+        return StateChange("skip", _decided(state, None, state.case), f"{case_id} is open again")
+    return StateChange("skip", _decided(state, SKIPPED, state.case), f"{case_id} comes back later")
 
 
-def cannot_tell(state: CaseState, reason: str) -> tuple[CaseState, str]:
+def cannot_tell(state: CaseState, reason: str) -> StateChange:
     """Say that the case cannot be judged, and why; an empty reason takes that back."""
     why = reason.strip()
     if why:
-        decided = _decided(state, CANNOT_TELL, state.case, reason=why)
-        return decided, "cannot tell; Enter confirms"
+        after = _decided(state, CANNOT_TELL, state.case, reason=why)
+        return StateChange("cannot_tell", after, "cannot tell; Enter confirms")
     if state.judgement.get("decision") != CANNOT_TELL:
         raise ActionRefused("Give the reason why it cannot be told.")
-    return _decided(state, None, state.case, reason=None), "cannot tell is taken back"
+    after = _decided(state, None, state.case, reason=None)
+    return StateChange("cannot_tell", after, "cannot tell is taken back")
 
 
-def flagged(state: CaseState) -> tuple[CaseState, str]:
+def flag(state: CaseState) -> StateChange:
     """Flag the case, or take the flag off."""
-    flag = not state.judgement.get("flag")
-    judgement = state.judged(flag=True if flag else None)
-    return replace(state, judgement=judgement), "flagged" if flag else "not flagged"
+    flagged = None if state.judgement.get("flag") else True
+    after = replace(state, judgement=state.judged(flag=flagged))
+    return StateChange("flag", after, "flagged" if flagged else "not flagged")
 
 
-def noted(state: CaseState, text: str) -> tuple[CaseState, str]:
+def note(state: CaseState, text: str) -> StateChange:
     """Keep a note with the case; an empty text takes it away."""
-    note = text.strip()
-    judgement = state.judged(note=note or None)
-    return replace(state, judgement=judgement), "note kept" if note else "note removed"
+    words = text.strip() or None
+    after = replace(state, judgement=state.judged(note=words))
+    return StateChange("note", after, "note kept" if words else "note removed")
 
 
 def decision_of(state: CaseState) -> str | None:
@@ -136,9 +131,9 @@ def missing_of(state: CaseState) -> str:
     return ""
 
 
-def confirmed(
-    state: CaseState, rows: list[Record], *, accepts: bool = True, **circumstances: Any
-) -> tuple[CaseState, str]:
+def confirm(
+    state: CaseState, /, rows: list[Record], *, accepts: bool = True, **circumstances: Any
+) -> StateChange:
     """The case in its present state, confirmed. A draft is accepted by it if it `accepts` drafts.
 
     `rows` are the rows as judged.
@@ -168,7 +163,7 @@ def confirmed(
         noun = state.layout.noun.capitalize()
         text += f" {noun} {number} is always met when {noun.lower()} {other} is; it was not saved."
     text += " The draft is accepted." if accepted else ""
-    return CaseState(case, fields), text
+    return StateChange("confirm", CaseState(case, fields), text)
 
 
 def _refuse_empty(state: CaseState) -> None:
@@ -193,23 +188,24 @@ def _decided(state: CaseState, decision: str | None, case: Record, **more: Any) 
 # -- the case itself -------------------------------------------------------------------------------
 
 
-def edited(state: CaseState, fields: Record) -> CaseState:
+def edit(state: CaseState, fields: Record) -> StateChange:
     """Fields of the case set in place; an empty value takes an absent field nowhere."""
     unknown = [name for name in fields if name not in {name for name, *_ in EDITABLE}]
     if unknown:
         raise ActionRefused(f"{unknown[0]} is not in the form; E edits the whole record.")
-    return replace(state, case=with_fields(state.case, fields))
+    after = replace(state, case=with_fields(state.case, fields))
+    return StateChange("edit", after, f"{state.case['id']}: {', '.join(fields)} changed")
 
 
-def key_facts_with(case: Record, text: str) -> list[str]:
-    """The expected key facts with one more."""
+def key_fact(state: CaseState, text: str) -> StateChange:
+    """Add a text as an expected key fact."""
     fact = " ".join(text.split())
     if not fact:
         raise ActionRefused("Nothing is selected.")
-    facts = list(case.get("expected_key_facts") or ())
+    facts = list(state.case.get("expected_key_facts") or ())
     if fact in facts:
         raise ActionRefused("That is a key fact already.")
-    return [*facts, fact]
+    return edit(state, {"expected_key_facts": [*facts, fact]})
 
 
 def as_text(case: Record) -> str:
@@ -217,8 +213,9 @@ def as_text(case: Record) -> str:
     return json.dumps(case, ensure_ascii=False, indent=2) + "\n"
 
 
-def edited_text(state: CaseState, case_id: str, text: str) -> CaseState:
+def edit_text(state: CaseState, text: str) -> StateChange:
     """Take a record as it was edited as text. Refuses, with the reason, what is none."""
+    case_id = state.case["id"]
     try:
         case = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -227,7 +224,7 @@ def edited_text(state: CaseState, case_id: str, text: str) -> CaseState:
         raise ActionRefused("A case is one JSON object.")
     if case.get("id") != case_id:
         raise ActionRefused(f"The id stays {case_id}: ids never change. O copies a case.")
-    return replace(state, case=case, needs=None)
+    return StateChange("edit_text", replace(state, case=case, needs=None), f"{case_id} changed")
 
 
 def copied(case: Record) -> Record:

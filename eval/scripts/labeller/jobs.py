@@ -23,8 +23,10 @@ from labeller.cases import (
     foreign_words,
     read_judgements,
 )
-from labeller.session import Session, View
-from labeller.sources import Fetcher, RunChunks, failures, uncertainty, without_api
+from labeller.fetching import Fetcher, without_api
+from labeller.last_view import View, resume
+from labeller.session import Session
+from labeller.sources import RunChunks, failures, uncertainty
 from labeller.store import LabelStore
 from labeller.worklist import queue_orders
 from records import extras
@@ -242,8 +244,8 @@ def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
     if message:
         talk(message)
     if not options.inspect:
-        talk(f"{session.progress().says()}.\nNext: {_next_command(options)}")
-    lost = session.turned_away
+        talk(f"{session.queue.progress().says()}.\nNext: {_next_command(options)}")
+    lost = 0 if options.inspect else session.ledger.turned_away
     changes = "1 change was" if lost == 1 else f"{lost} changes were"
     refused = f"NOT SAVED: {changes} refused: {store.read_only}." if lost else ""
     return LabelOutcome(code, saved=not store.problem and not lost, refused=refused)
@@ -303,13 +305,13 @@ def _open_session(options: LabelOptions, store: LabelStore) -> Session:
         inspect=options.inspect,
         **store.session_options(),
     )
-    store.attach(session)
+    store.attach(session.ledger)
     if view is not None:
-        store.notices += session.resume(view)
+        store.notices += resume(session, view)
     if options.case is not None:
-        if not session.knows(options.case):
+        if options.case not in session.queue:
             raise StorageError(_no_such_case(options, options.case))
-        session.resume(View(case=options.case, row_order=session.row_order, blind=session.blind))
+        resume(session, View(case=options.case, row_order=session.row_order, blind=session.blind))
     return session
 
 

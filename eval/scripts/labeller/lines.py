@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Collection
 
-from labeller.rows import ChunkRow, file_and_section
+from labeller.rows import ChunkRow, file_and_section, sentences_of
 from labeller.session import Session
 from labeller.worklist import CaseSummary, Progress, is_draft
 from terminal.frame import Look, cut, rule
@@ -60,20 +60,20 @@ def header(
     session: Session, progress: Progress, look: Look, width: int, saved: Span, *, waiting: bool
 ) -> Line:
     """Place, counts, progress, mode, annotator and whether all is saved."""
-    position, total = session.position
+    position, total = session.queue.position_and_total
     name = one_line(session.current or "no question", 40)
     if width < 100 and cells(name) > 16:
         name = fit_middle(name, 16)
     spans: list[Span] = [("term", display(f" Q {position}/{total} {name}"))]
-    if session.filter:
-        spans.append(("warn", one_line(f" /{session.filter}", 18)))
+    if session.queue.filter:
+        spans.append(("warn", one_line(f" /{session.queue.filter}", 18)))
     spans.append(("row", display(f" | open {progress.open}")))
     more = f" flag {progress.flagged} skip {progress.skipped}"
     spans.append(("row", display(more)))
     bar = _bar(progress, 20 if width >= 100 else 10, look)
     spans += bar
     mode = "INSPECT" if session.inspect else "BLIND" if session.blind else "open view"
-    if session.read_only and not session.inspect:
+    if session.ledger.read_only and not session.inspect:
         spans.append(("warn", display(" READ-ONLY")))
     spans.append(("key", display(f" {mode}")))
     spans.append(("row", display(" | ")))
@@ -125,7 +125,7 @@ def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
 
     Foreign text is made harmless piece by piece, so that the marks stay where they are.
     """
-    case, brief = session.case, session.brief(session.current)
+    case, brief = session.case, session.summary
     answerable = case.get("answerable")
     if brief.status == "open":
         word = "OPEN" if answerable is None else STATES[bool(answerable)]
@@ -144,7 +144,7 @@ def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
     add(word, "good" if brief.status in ("labelled", "unanswerable") else "key")
     add(" FLAG" if brief.flagged else "", "warn")
     add(" DRAFT" if is_draft(case) else "", "warn")
-    layout, pieces = session.layout, session.needs_pieces()
+    layout, pieces = session.layout, session.view.needs_pieces()
     if pieces or brief.status != "unanswerable":
         add("  ways: " if layout.ways else "  needs: ")
     for piece, is_open in pieces:
@@ -289,7 +289,7 @@ def chunks_rule(
     seen = sum(row.seen for row in rows)
     probed = sum(bool(row.chunk.origin) for row in rows)
     more = f" + {probed} found" if probed else ""
-    lost = len(session.lost_probes())
+    lost = len(session.pool.lost_probes(session.current))
     more += f", {lost} search{'es' if lost > 1 else ''} lost (w)" if lost else ""
     order = session.row_order
     if order == "shuffled":
@@ -306,7 +306,7 @@ def marks_in(session: Session, row: ChunkRow, text: DisplayText, terms: Terms) -
     if terms is not None:
         marks = [(m.start(), m.end(), "term") for m in terms.finditer(text)]
     if row.snippets and not row.auto:
-        picked = [s for s in session.sentences(row.number) if s.picked]
+        picked = [s for s in sentences_of(row, session.case) if s.picked]
         marks += [(s.start, s.end, "marked") for s in picked]
     return marks
 
@@ -343,10 +343,10 @@ def why_no_chunks(session: Session, words: str, source: str) -> str:
         return "No question to show: Esc drops the filter, o adds a question."
     if words:
         return "No passage holds these words. Esc drops the filter."
-    problem = session.chunks_problem()
+    problem = session.problem
     if problem:
         return f"{problem}\nF5 tries again; P adds a support by path; e edits the question."
-    if session.has_chunks():
+    if session.current in session.pool:
         return "Nothing was found for this question. p searches with other words."
     return f"Fetching passages from {source} …"
 

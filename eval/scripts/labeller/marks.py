@@ -1,4 +1,4 @@
-"""Marking as pure functions: a case's state and a row go in, the state after the mark comes out.
+"""Marking as pure functions: a case's state and a row go in, the change comes out.
 
 A mark is a gold support that points at the row's passage: which needs it meets, with what grade and
 which snippets. Raises ActionRefused, with one sentence, for what cannot be marked so.
@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from labeller.case_state import CaseState, undecided
-from labeller.needs import Needs, new_part, opened, tidied, turned, with_groups
-from labeller.passages import Span, joined, without
-from labeller.rows import ChunkRow, SupportView
+from labeller.case_state import CaseState, StateChange, undecided
+from labeller.needs import (
+    Needs,
+    lost_groups,
+    membership,
+    new_part,
+    open_words,
+    opened,
+    tidied,
+    turned,
+    with_groups,
+)
+from labeller.passages import Span, joined, locate, trimmed, without
+from labeller.rows import ChunkRow, sentences_of
 from labeller.supports import (
     USUAL_GRADE,
     Support,
@@ -28,6 +38,7 @@ from labeller.supports import (
 )
 from records.judged import heading, norm_path, segments
 from terminal.actions import ActionRefused
+from terminal.tables import counted
 
 
 def _with_supports(
@@ -53,18 +64,26 @@ def supports_of(state: CaseState) -> list[Support]:
     return read_supports(state.case, state.layout)
 
 
-def toggle(state: CaseState, row: ChunkRow) -> CaseState:
+def toggle(state: CaseState, row: ChunkRow) -> StateChange:
     """Mark a row, or take its mark away."""
     supports = supports_of(state)
     if row.marked:
-        return _with_supports(state, _unmarked(state, row, supports))
-    marked = _marked(state, row, supports)
-    if marked == supports:
-        raise ActionRefused(f"Row {row.label} has no text of its own; its heading is a support.")
-    return _with_supports(state, marked)
+        others = _unmarked_with(row, supports)
+        nor = f", nor is {', '.join(others)}" if others else ""
+        after = _with_supports(state, _unmarked(state, row, supports))
+        words = f"row {row.label} is not marked{nor}"
+    else:
+        marked = _marked(state, row, supports)
+        if marked == supports:
+            raise ActionRefused(
+                f"Row {row.label} has no text of its own; its heading is a support."
+            )
+        after = _with_supports(state, marked)
+        words = _counting(after, row)
+    return _changed("toggle", state, after, words, row)
 
 
-def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> CaseState:
+def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> StateChange:
     """Mark all rows; when all are marked, take the marks away."""
     supports = supports_of(state)
     all_marked = all(row.marked for row in rows)
@@ -73,11 +92,18 @@ def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> CaseState:
             supports = _unmarked(state, row, supports)
         elif not row.marked:
             supports = _marked(state, row, supports)
-    return _with_supports(state, supports)
+    done = "not marked" if all_marked else "marked"
+    words = f"rows {rows[0].label} to {rows[-1].label} are {done}"
+    return _changed("toggle_range", state, _with_supports(state, supports), words)
 
 
-def grade(state: CaseState, row: ChunkRow, value: int) -> CaseState:
-    """Grade a row 1 to 3, marking it if need be. Grade 1, related, is not required."""
+def grade(state: CaseState, row: ChunkRow, value: int) -> StateChange:
+    """Grade a row 1 to 3, marking it if need be; grade 1, related, is not required. 0 unmarks."""
+    if not 0 <= value <= 3:
+        raise ActionRefused("A grade is 0, 1, 2 or 3.")
+    if value == 0:
+        _need_mark(row)
+        return toggle(state, row)
     supports, indices = _marking(state, row)
     for index in indices:
         support = supports[index]
@@ -85,33 +111,39 @@ def grade(state: CaseState, row: ChunkRow, value: int) -> CaseState:
         if value > 1 and not parts and support.data.get("grade") == 1:
             parts = _open(state)
         supports[index] = replace(support.having(grade=value), parts=parts)
-    return _with_supports(state, supports)
+    after = _with_supports(state, supports)
+    words = f"row {row.label}: grade {value}"
+    if value == 1 or _parts(after, row) != row.parts:
+        words += f"; {_counting(after, row)}"
+    return _changed("grade", state, after, words, row)
 
 
-def stepped_grade(row: ChunkRow, step: int) -> int:
-    """The grade of a row one up or down; 0 below 1, which is no mark."""
+def grade_step(state: CaseState, row: ChunkRow, step: int) -> StateChange:
+    """Grade a row one up or down; below 1 the mark goes."""
     now = 0 if not row.marked else USUAL_GRADE if row.grade is None else int(row.grade)
-    return max(0, min(3, now + step))
+    return grade(state, row, max(0, min(3, now + step)))
 
 
-def group(state: CaseState, row: ChunkRow, number: int) -> CaseState:
+def group(state: CaseState, row: ChunkRow, number: int) -> StateChange:
     """Let a row meet one need and no other, marking it if need be; 0: it is not required."""
     layout = _with_part(state.layout, number)
     supports, indices = _marking(state, row)
     for index in indices:
         supports[index] = replace(supports[index], parts=frozenset({number} - {0}))
-    return _with_supports(state, supports, layout)
+    after = _with_supports(state, supports, layout)
+    return _changed("group", state, after, _counting(after, row), row)
 
 
-def share(state: CaseState, row: ChunkRow, number: int) -> CaseState:
+def share(state: CaseState, row: ChunkRow, number: int) -> StateChange:
     """Let a marked row meet one more need, or that need no longer; 0: it is not required."""
-    need_mark(row)
+    _need_mark(row)
     layout = _with_part(state.layout, number)
     supports = supports_of(state)
     for index in row.supports:
         parts = supports[index].parts ^ {number} if number else frozenset[int]()
         supports[index] = replace(supports[index], parts=parts)
-    return _with_supports(state, supports, layout)
+    after = _with_supports(state, supports, layout)
+    return _changed("share", state, after, _counting(after, row), row)
 
 
 def _with_part(layout: Needs, number: int) -> Needs:
@@ -121,15 +153,15 @@ def _with_part(layout: Needs, number: int) -> Needs:
     return replace(opened(layout, number), open=layout.open)
 
 
-def open_need(state: CaseState, number: int | None) -> CaseState:
+def open_need(state: CaseState, number: int | None) -> StateChange:
     """Let marks join a need; 0: they are not required; None: a new need."""
     layout = new_part(state.layout) if number is None else opened(state.layout, number)
-    return state.laid_out(layout)
+    return StateChange("open_need", state.laid_out(layout), open_words(layout))
 
 
-def turn(state: CaseState) -> CaseState:
+def turn_needs(state: CaseState) -> StateChange:
     """Show needs as ways, or ways as needs."""
-    return state.laid_out(turned(tidied(state.layout)))
+    return StateChange("turn_needs", state.laid_out(turned(tidied(state.layout))), "")
 
 
 def _open(state: CaseState) -> frozenset[int]:
@@ -137,46 +169,41 @@ def _open(state: CaseState) -> frozenset[int]:
     return frozenset({state.layout.open} - {0})
 
 
-def shortened(state: CaseState, row: ChunkRow) -> tuple[int, str]:
-    """The row's support, by index, and its heading without the last segment."""
-    need_mark(row)
+def shorten(state: CaseState, row: ChunkRow) -> StateChange:
+    """Shorten the heading of a row's support by its last segment; without one: the whole file."""
+    _need_mark(row)
     index = row.supports[0]
     parts = segments(supports_of(state)[index].data.get("heading_path"))
     if not parts:
         raise ActionRefused("The support is the whole file already.")
-    return index, heading(parts[:-1])
+    return set_heading(state, index, heading(parts[:-1]))
 
 
-def lengthened(state: CaseState, row: ChunkRow) -> tuple[int, str]:
-    """The row's support, by index, and its heading with one more segment of the row's own."""
-    need_mark(row)
+def lengthen(state: CaseState, row: ChunkRow) -> StateChange:
+    """Lengthen the heading of a row's support by the next segment of the row's own heading."""
+    _need_mark(row)
     index = row.supports[0]
     own = segments(row.chunk.heading_path)
     parts = segments(supports_of(state)[index].data.get("heading_path"))
     if own[: len(parts)] != parts or len(own) == len(parts):
         raise ActionRefused("The support has the row's whole heading already.")
-    return index, heading(own[: len(parts) + 1])
+    return set_heading(state, index, heading(own[: len(parts) + 1]))
 
 
-def set_heading(state: CaseState, index: int, heading_path: str) -> tuple[CaseState, str]:
-    """Give a support another heading; supports that become the same are joined. Also its name."""
-    return _moved(state, index, heading_path=heading(heading_path))
+def set_heading(state: CaseState, index: int, heading_path: str) -> StateChange:
+    """Give a support another heading; supports that become the same are joined."""
+    return _moved("set_heading", state, index, heading_path=heading(heading_path))
 
 
-def reanchor(state: CaseState, row: ChunkRow) -> tuple[CaseState, str]:
+def reanchor(state: CaseState, row: ChunkRow) -> StateChange:
     """Give the support of a row that was found elsewhere the row's own path and heading."""
-    need_mark(row)
-    chunk = row.chunk
-    return _moved(
-        state,
-        row.supports[0],
-        rel_path=chunk.rel_path,
-        heading_path=heading(chunk.heading_path),
-    )
+    _need_mark(row)
+    anchor = {"rel_path": row.chunk.rel_path, "heading_path": heading(row.chunk.heading_path)}
+    return _moved("reanchor", state, row.supports[0], **anchor)
 
 
-def add_support(state: CaseState, rel_path: str, heading_path: str) -> tuple[CaseState, str]:
-    """Add a support by path and heading, for a passage that no query finds. Also its name."""
+def add_support(state: CaseState, rel_path: str, heading_path: str = "") -> StateChange:
+    """Add a support by path and heading, for a passage that no query finds."""
     if not rel_path.strip():
         raise ActionRefused("A support needs the path of its file.")
     anchor = {"rel_path": norm_path(rel_path), "heading_path": heading(heading_path)}
@@ -184,43 +211,79 @@ def add_support(state: CaseState, rel_path: str, heading_path: str) -> tuple[Cas
     supports = supports_of(state)
     if any(support.identity == new.identity for support in supports):
         raise ActionRefused(f"{short_name(new)} is a support already.")
-    return _with_supports(state, [*supports, new]), short_name(new)
+    after = _with_supports(state, [*supports, new])
+    return _changed("add_support", state, after, f"support added: {short_name(new)}")
 
 
-def remove_support(state: CaseState, index: int) -> tuple[CaseState, str]:
-    """Take a support away, whether a row shows it or not. Also its name."""
+def remove_support(state: CaseState, index: int) -> StateChange:
+    """Take a support away, whether a row shows it or not."""
     supports = supports_of(state)
     gone = _support_at(supports, index)
-    return _with_supports(state, [s for s in supports if s is not gone]), short_name(gone)
+    after = _with_supports(state, [s for s in supports if s is not gone])
+    return _changed("remove_support", state, after, f"support removed: {short_name(gone)}")
 
 
-def pick(state: CaseState, row: ChunkRow, span: Span) -> tuple[CaseState, int]:
-    """Pick characters of a row as a snippet, or drop them. Also the number of snippets then.
+def pick(state: CaseState, row: ChunkRow, sentence_index: int) -> StateChange:
+    """Pick a sentence of a row as a snippet, or drop it."""
+    sentences = sentences_of(row, state.case)
+    if not 0 <= sentence_index < len(sentences):
+        raise ActionRefused(f"There is no sentence {sentence_index + 1}.")
+    sentence = sentences[sentence_index]
+    return _picked("pick", state, row, (sentence.start, sentence.end))
 
-    Automatic snippets give way.
-    """
+
+def select(state: CaseState, row: ChunkRow, start: int, end: int) -> StateChange:
+    """Pick the characters ``text[start:end]`` of a row as a snippet, or drop them."""
+    span = trimmed(row.chunk.text, (max(0, start), max(0, end)))
+    if span is None:
+        raise ActionRefused("Nothing is selected.")
+    return _picked("select", state, row, span)
+
+
+def _picked(action: str, state: CaseState, row: ChunkRow, span: Span) -> StateChange:
+    """The state with a span picked, or dropped. Automatic snippets give way."""
     supports, indices = _marking(state, row)
     support, text = supports[indices[0]], row.chunk.text
     spans = [] if support.auto or not row.marked else spans_in(support, text)
     covered = any(a <= span[0] and span[1] <= b for a, b in joined(text, spans))
     spans = without(spans, span) if covered else [*spans, span]
     picked = supports[indices[0]] = with_spans(support, row.chunk, spans)
-    return _with_supports(state, supports), len(spans_in(picked, text))
+    unique = text.casefold().count(text[span[0] : span[1]].casefold()) == 1
+    words = f"row {row.label}: {counted(len(spans_in(picked, text)), 'snippet')}"
+    words += "" if unique else "; not unique here"
+    return StateChange(action, _with_supports(state, supports), words)
 
 
-def unmarked_with(state: CaseState, row: ChunkRow, views: Sequence[SupportView]) -> list[str]:
+def _changed(
+    action: str, before: CaseState, after: CaseState, words: str, row: ChunkRow | None = None
+) -> StateChange:
+    """The result of an action on marks, with a word about groups that went with it."""
+    lost = lost_groups(before.case, after.case)
+    words += f"; {lost} dropped" if lost else ""
+    return StateChange(action, after, words, row.chunk.key if row else "")
+
+
+def _parts(state: CaseState, row: ChunkRow) -> tuple[int, ...]:
+    """The needs that a row meets whose marks are in the state."""
+    here = row.number - 1
+    marking = [s for s in supports_of(state) if here in locate(s.data, row.pool)[0]]
+    return tuple(sorted(set().union(*(support.parts for support in marking))))
+
+
+def _counting(state: CaseState, row: ChunkRow) -> str:
+    """What a marked row counts for, in words."""
+    return f"row {row.label} {membership(state.layout, _parts(state, row))}"
+
+
+def _unmarked_with(row: ChunkRow, supports: Sequence[Support]) -> list[str]:
     """Labels of the other rows that lose their mark when `row` does."""
-    supports = supports_of(state)
     marking = [supports[index] for index in row.supports]
-    gone = {s.identity for s in marking if without_chunk(s, row.chunk) is None}
-    labels: list[str] = []
-    for view, support in zip(views, supports, strict=True):
-        if support.identity in gone:
-            labels += [label for label in view.rows if label != row.label]
-    return labels
+    gone = [s for s in marking if without_chunk(s, row.chunk) is None]
+    positions = [position for s in gone for position in locate(s.data, row.pool)[0]]
+    return [row.labels[position] for position in positions if position != row.number - 1]
 
 
-def need_mark(row: ChunkRow) -> None:
+def _need_mark(row: ChunkRow) -> None:
     """Raises ActionRefused for a row that is not marked."""
     if not row.marked:
         raise ActionRefused(f"Row {row.label} is not marked.")
@@ -259,10 +322,11 @@ def _unmarked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> l
     return left
 
 
-def _moved(state: CaseState, index: int, **anchor: str) -> tuple[CaseState, str]:
+def _moved(action: str, state: CaseState, index: int, **anchor: str) -> StateChange:
     supports = supports_of(state)
     moved = supports[index] = _support_at(supports, index).having(**anchor)
-    return _with_supports(state, merged(supports)), short_name(moved)
+    after = _with_supports(state, merged(supports))
+    return StateChange(action, after, f"support: {short_name(moved)}")
 
 
 def _support_at(supports: Sequence[Support], index: int) -> Support:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from labeller import lines
+from labeller import edits, lines, marks
 from labeller.actions import actions_of, hint_parts, hints_of
+from labeller.rows import sentences_of
 from terminal import frame
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import Keymap
@@ -86,8 +87,8 @@ class SnippetScreen(ModeScreen):
 
     def show(self) -> None:
         """Draw the sentences: the cursor's stands out, picked ones are marked."""
-        row = self._session.row(self._number)
-        self._sentences = self._session.sentences(self._number)
+        row = self._session.view.row(self._number)
+        self._sentences = sentences_of(row, self._session.case)
         count = len(self._sentences)
         path = lines.path_of(row.chunk.rel_path, row.chunk.heading_path)
         left = f"snippets of row {row.label} {self.look.rule * 2} {path}"
@@ -150,10 +151,10 @@ class SnippetScreen(ModeScreen):
     def _pick(self) -> None:
         if self._inside is not None:
             start, end = self._inside
-            message = self._session.select(self._number, start, end)
+            message = self._session.on_row(self._number, marks.select, start, end)
             self._inside = None
         else:
-            message = self._session.pick(self._number, self._index)
+            message = self._session.on_row(self._number, marks.pick, self._index)
         self._steps += 1
         self.say(message)
 
@@ -168,7 +169,7 @@ class SnippetScreen(ModeScreen):
             self._inside = (start, word.end() if word else min(start + 1, end))
 
     def _text(self) -> str:
-        return self._session.row(self._number).chunk.text
+        return self._session.view.row(self._number).chunk.text
 
     def _stretch(self, end: int) -> None:
         if self._inside is None:
@@ -210,11 +211,11 @@ class SnippetScreen(ModeScreen):
     def _make_fact(self) -> None:
         here = self._here()
         if here is not None:
-            self.say(self._session.key_fact(self._text()[here[0] : here[1]]))
+            self.say(self._session.revise(edits.key_fact, self._text()[here[0] : here[1]]))
             self._steps += 1
 
     def _keep(self) -> None:
-        row = self._session.row(self._number)
+        row = self._session.view.row(self._number)
         self.dismiss(f"{counted(row.snippets, 'snippet')} in row {row.label}")
 
     def _take_back(self) -> None:

@@ -12,13 +12,17 @@ import threading
 from collections.abc import Callable
 from typing import Final, TextIO
 
-from labeller import tools
+from labeller import edits, marks, tools
 from labeller.added import LineCommand, added_actions
-from labeller.conversation import conversation_text, messages_before
-from labeller.edits import EDITABLE
-from labeller.ports import Source, Store, deliver, prefetch
-from labeller.rows import ChunkRow
+from labeller.case_state import CaseState, StateChange
+from labeller.conversation import conversation_text
+from labeller.fetching import Fetcher, deliver, prefetch
+from labeller.last_view import present_view
+from labeller.needs import open_words
+from labeller.rows import ChunkRow, sentences_of
 from labeller.session import Session
+from labeller.store import LabelStore
+from labeller.worklist import WorkQueue
 from terminal.actions import ActionRefused
 from terminal.line_mode import LineTerminal
 
@@ -33,15 +37,11 @@ _NEED = re.compile(r"'(\d+|')")
 class PlainLabeller:
     """One line session. `prompt` says whether a person sits at the other end."""
 
-    session: Session
-    store: Store
-    source: Source
-
     def __init__(
         self,
         session: Session,
-        store: Store,
-        source: Source,
+        store: LabelStore,
+        source: Fetcher,
         stdin: TextIO,
         stdout: TextIO,
         *,
@@ -81,7 +81,7 @@ class PlainLabeller:
             self.say(self.store.problem)
         if self.session.current != before:
             self.show_case()
-        self.store.remember(self.session.view())
+        self.store.remember(present_view(self.session))
 
     def say(self, text: str) -> None:
         """Print foreign or own text, made safe, at once."""
@@ -96,11 +96,10 @@ class PlainLabeller:
             self.say("There is no case; o QUESTION adds one.")
             return
         self.await_chunks()
-        position, total = session.position
-        brief = session.brief(session.current)
+        position, total = session.queue.position_and_total
+        brief = session.summary
         flag = ", flagged" if brief.flagged else ""
-        messages = messages_before(session.case, session.queue.ids, session.case_of)
-        for line in conversation_text(messages)[0].splitlines():
+        for line in conversation_text(session.messages_before())[0].splitlines():
             self.say(line)
         self.say(f"{brief.id} ({position}/{total}, {brief.status}{flag}) {brief.question}")
         self.show_rows()
@@ -108,17 +107,16 @@ class PlainLabeller:
     def show_rows(self) -> None:
         """Print a line a chunk, and the needs of the case."""
         session = self.session
-        problem = session.chunks_problem()
-        if problem:
-            self.say(f"No chunks: {problem}")
-        elif not session.has_chunks():
+        if session.problem:
+            self.say(f"No chunks: {session.problem}")
+        elif session.current not in session.pool:
             self.say("The chunks are not here yet; ; looks again.")
         for row in session.rows():
             self.say(self._row_line(row))
-        for query, why in session.lost_probes():
+        for query, why in session.pool.lost_probes(session.current):
             self.say(f'The rows of the search "{query}" are not here: {why}')
-        if session.needs():
-            self.say(f"needs: {session.needs()}")
+        if session.view.needs():
+            self.say(f"needs: {session.view.needs()}")
 
     def _row_line(self, row: ChunkRow) -> str:
         text = " ".join(row.chunk.text.split())
@@ -136,46 +134,41 @@ class PlainLabeller:
 
     def await_chunks(self) -> None:
         """Wait until the current question's chunks, or why there are none, have come."""
-        prefetch(self.session, self.source)
         session = self.session
-        self._until(
-            lambda: (
-                (session.has_chunks() and not session.recalling()) or bool(session.chunks_problem())
-            )
-        )
+        prefetch(session, self.source)
+
+        def ready() -> bool:
+            deliver(session, self.source)
+            here = session.current in session.pool and not session.pool.recalling(session.current)
+            return here or bool(session.problem)
+
+        self._until(ready)
 
     def await_probe(self, query: str) -> str:
         """Wait for the chunks of a probe; says how many are new."""
         case_id, had = self.session.current, len(self.session.rows())
         problems: list[str] = []
-        done = threading.Event()
 
-        def arrived() -> bool:
-            return done.is_set()
-
-        def take() -> None:
+        def ready() -> bool:
             for arrival in deliver(self.session, self.source):
                 if arrival.case_id == case_id and arrival.query == query:
                     problems.append(arrival.problem)
-                    done.set()
+            return bool(problems)
 
-        self._until(arrived, take)
-        if not done.is_set():
+        self._until(ready)
+        if not problems:
             return "nothing is here yet"
         if problems[0]:
             return problems[0]
         self.show_rows()
         return f"{len(self.session.rows()) - had} new rows"
 
-    def _until(self, ready: Callable[[], bool], take: Callable[[], object] | None = None) -> None:
-        take = take or (lambda: deliver(self.session, self.source))
-        take()
-        while not ready():
+    def _until(self, ready: Callable[[], bool]) -> None:
+        """Wait until it is ready; give up when nothing comes for a while."""
+        self._came.clear()
+        while not ready() and self._came.wait(self._wait):
             self._came.clear()
-            take()
-            if ready() or not self._came.wait(self._wait):
-                break
-        take()
+        ready()
 
     # -- what is done --------------------------------------------------------------------------
 
@@ -194,17 +187,17 @@ class PlainLabeller:
                 old = re.fullmatch(r"[.,+]?\d+[a-zA-Z](=[0-3])?", word)
                 hint = "Needs have numbers: 7'2 puts row 7 into need 2." if old else "? lists them."
                 raise ActionRefused(f"{word!r} is not a command; {hint}")
-        with self.session.one_step():
+        with self.session.ledger.one_step():
             for word in words:
                 try:
                     self._mark(word)
                 except ActionRefused as refusal:
                     more = f" This line was ignored ({word})." if len(words) > 1 else ""
                     raise ActionRefused(f"{refusal}{more}") from None
-            needs = self.session.needs()
+            needs = self.session.view.needs()
             answer = f"needs: {needs}" if needs else "nothing is marked"
             if self.session.layout.open != 1:
-                answer += f"; {self.session.open_words()}"
+                answer += f"; {open_words(self.session.layout)}"
             if line.split()[-1] == "ok":
                 answer += f". {self.session.confirm().message}"
         return answer
@@ -218,18 +211,22 @@ class PlainLabeller:
         mark = _MARK.fullmatch(word)
         assert mark is not None
         label, how, number, grade = mark.groups()
-        row = self.session.row_by_label(label).number
+        row = self.session.view.row_by_label(label).number
         if how == "'":
-            self.session.group(row, int(number))
+            self.session.on_row(row, marks.group, int(number))
         elif how == "&":
-            self.session.share(row, int(number))
+            self.session.on_row(row, marks.share, int(number))
         if grade:
-            self.session.grade(row, int(grade))
+            self.session.on_row(row, marks.grade, int(grade))
         if not how and not grade:
-            self.session.toggle(row)
+            self.session.on_row(row, marks.toggle)
 
 
 # -- the commands ----------------------------------------------------------------------------------
+
+
+Do = Callable[[PlainLabeller, str], str]
+"""Does a command with what follows it; the answer."""
 
 
 def number_in(text: str, noun: str) -> int:
@@ -242,19 +239,39 @@ def number_in(text: str, noun: str) -> int:
 def _row(plain: PlainLabeller, text: str) -> int:
     if not text:
         raise ActionRefused("Write the row's number.")
-    return plain.session.row_by_label(text).number
+    return plain.session.view.row_by_label(text).number
 
 
-def _on_row(
-    usage: str, noun: str, change: Callable[[Session, int, int], str]
-) -> Callable[[PlainLabeller, str], str]:
-    """What is done with a row and a number: a need, a grade, a sentence."""
+def _on_case(change: Callable[[CaseState], StateChange]) -> Do:
+    """A command that changes the case."""
+    return lambda plain, rest: plain.session.do(change)
+
+
+def _with_text(change: Callable[[CaseState, str], StateChange]) -> Do:
+    """A command that changes the case by what follows."""
+    return lambda plain, rest: plain.session.do(change, rest)
+
+
+def _on_row(change: Callable[[CaseState, ChunkRow], StateChange]) -> Do:
+    """A command that changes the row that follows."""
+    return lambda plain, rest: plain.session.on_row(_row(plain, rest), change)
+
+
+def _on_row_by(
+    usage: str,
+    noun: str,
+    change: Callable[[CaseState, ChunkRow, int], StateChange],
+    *,
+    first: int = 0,
+) -> Do:
+    """A command on a row and a number: a need, a grade, or a sentence, counted from `first`."""
 
     def do(plain: PlainLabeller, rest: str) -> str:
-        row, _, number = rest.partition(" ")
-        if not row or not number.strip():
+        row, _, text = rest.partition(" ")
+        if not row or not text.strip():
             raise ActionRefused(f"Write {usage}.")
-        return change(plain.session, _row(plain, row), number_in(number.strip(), noun))
+        number = number_in(text.strip(), noun) - first
+        return plain.session.on_row(_row(plain, row), change, number)
 
     return do
 
@@ -263,7 +280,7 @@ def _show(plain: PlainLabeller, rest: str) -> str:
     if not rest:
         plain.show_case()
         return ""
-    row = plain.session.row(_row(plain, rest))
+    row = plain.session.view.row(_row(plain, rest))
     plain.session.see(row.number)
     plain.say(f"row {row.label}: {row.chunk.rel_path} > {row.chunk.heading_path}")
     plain.say(row.chunk.text)
@@ -271,9 +288,9 @@ def _show(plain: PlainLabeller, rest: str) -> str:
 
 
 def _sentences(plain: PlainLabeller, rest: str) -> str:
-    number = _row(plain, rest)
-    plain.session.see(number)
-    for sentence in plain.session.sentences(number):
+    row = plain.session.view.row(_row(plain, rest))
+    plain.session.see(row.number)
+    for sentence in sentences_of(row, plain.session.case):
         plain.say(f"{'*' if sentence.picked else ' '} {sentence.index + 1} {sentence.text}")
     return ""
 
@@ -293,7 +310,7 @@ def _supports(plain: PlainLabeller, rest: str) -> str:
         plain.say(f"{view.index + 1} [{needs}] {location} ({view.state}: {rows})")
         for snippet in view.snippets:
             plain.say(f"    {snippet}")
-    return plain.session.needs_words()
+    return plain.session.view.needs_words()
 
 
 def _tools(plain: PlainLabeller, rest: str) -> str:
@@ -306,31 +323,30 @@ def _tools(plain: PlainLabeller, rest: str) -> str:
             plain.say(f"{place} [{row.label or ' '}] {row.text()}")
         return "" if rows else "The bot reports no call of a tool."
     if number == "0":
-        return session.label_tools(tools.expect_none)
+        return session.revise(tools.expect_none)
     place = number_in(number, "call")
     if not 1 <= place <= len(rows):
         raise ActionRefused(f"There is no call {place}.")
-    change = tools.CHANGES["forbid" if sign.strip() == "x" else "expect"]
-    return session.label_tools(lambda state: change(state, rows[place - 1]))
+    return session.revise(tools.forbid if sign.strip() == "x" else tools.expect, rows[place - 1])
 
 
 def _add(plain: PlainLabeller, rest: str) -> str:
     path, _, headings = rest.partition(" > ")
-    return plain.session.add_support(path, headings)
+    return plain.session.do(marks.add_support, path, headings)
 
 
 def _head(plain: PlainLabeller, rest: str) -> str:
     number, _, headings = rest.partition(" ")
-    return plain.session.set_heading(number_in(number, "support") - 1, headings)
+    return plain.session.do(marks.set_heading, number_in(number, "support") - 1, headings)
 
 
 def _edit(plain: PlainLabeller, rest: str) -> str:
     name, _, text = rest.partition(" ")
-    kinds = {field: kind for field, kind, _ in EDITABLE}
+    kinds = {field: kind for field, kind, _ in edits.EDITABLE}
     if name not in kinds:
         raise ActionRefused(f"Write edit FIELD TEXT; the fields are: {', '.join(kinds)}.")
     value = text.split("|") if kinds[name] == "lines" else text
-    return plain.session.edit({name: value})
+    return plain.session.revise(edits.edit, {name: value})
 
 
 def _probe(plain: PlainLabeller, rest: str) -> str:
@@ -346,7 +362,7 @@ def _probe(plain: PlainLabeller, rest: str) -> str:
 
 def _fetch(plain: PlainLabeller, rest: str) -> str:
     case_id = plain.session.current
-    plain.session.forget_chunks(case_id)
+    plain.session.pool.forget(case_id)
     plain.source.refetch(case_id, str(plain.session.case.get("question") or ""))
     plain.await_chunks()
     plain.show_rows()
@@ -354,32 +370,35 @@ def _fetch(plain: PlainLabeller, rest: str) -> str:
 
 
 def _go(plain: PlainLabeller, rest: str) -> str:
-    if plain.session.knows(rest):
-        plain.session.goto(rest)
+    queue = plain.session.queue
+    if rest in queue:
+        queue.goto(rest)
     else:
-        plain.session.goto_number(number_in(rest, "question"))
+        queue.goto_number(number_in(rest, "question"))
     return ""
 
 
-def _silently(move: Callable[[PlainLabeller], object]) -> Callable[[PlainLabeller, str], str]:
+def _move(move: Callable[[WorkQueue], object]) -> Do:
+    """A command that opens another question, which is then shown."""
+
     def do(plain: PlainLabeller, rest: str) -> str:
-        move(plain)
+        move(plain.session.queue)
         return ""
 
     return do
 
 
 def _filter(plain: PlainLabeller, rest: str) -> str:
-    answer = plain.session.set_filter(rest)
-    for brief in plain.session.briefs()[:20]:
-        plain.say(
-            f"{brief.id} {brief.status}{' flagged' if brief.flagged else ''} {brief.question}"
-        )
+    queue = plain.session.queue
+    answer = queue.set_filter(rest)
+    for case_id in queue.visible[:20]:
+        brief = queue.summaries[case_id]
+        plain.say(f"{case_id} {brief.status}{' flagged' if brief.flagged else ''} {brief.question}")
     return answer
 
 
 def _progress(plain: PlainLabeller, rest: str) -> str:
-    p = plain.session.progress()
+    p = plain.session.queue.progress()
     answer = p.says()
     if p.seconds_each is not None and p.seconds_left is not None:
         answer += f"; {p.seconds_each:.0f} s each, {p.seconds_left / 60:.0f} min left"
@@ -431,35 +450,31 @@ COMMANDS: Final[dict[str, LineCommand[PlainLabeller]]] = {
     "ok": LineCommand(
         "", "Confirm, as an empty line does.", lambda p, r: p.session.confirm().message
     ),
-    "x": LineCommand("", "Unanswerable, or not after all.", lambda p, r: p.session.unanswerable()),
-    "a": LineCommand("", "Answerable, or open again.", lambda p, r: p.session.answerable()),
+    "x": LineCommand("", "Unanswerable, or not after all.", _on_case(edits.unanswerable)),
+    "a": LineCommand("", "Answerable, or open again.", _on_case(edits.answerable)),
     "s": LineCommand("", "Judge later.", lambda p, r: p.session.skip()),
-    "f": LineCommand("", "Flag, or remove the flag.", lambda p, r: p.session.flag()),
-    "c": LineCommand("REASON", "Cannot tell, and why.", lambda p, r: p.session.cannot_tell(r)),
-    "note": LineCommand(
-        "TEXT", "Write a note; without a text, remove it.", lambda p, r: p.session.note(r)
-    ),
+    "f": LineCommand("", "Flag, or remove the flag.", _on_case(edits.flag)),
+    "c": LineCommand("REASON", "Cannot tell, and why.", _with_text(edits.cannot_tell)),
+    "note": LineCommand("TEXT", "Write a note; without a text, remove it.", _with_text(edits.note)),
     "u": LineCommand("", "Undo.", lambda p, r: p.session.undo()),
     "U": LineCommand("", "Redo.", lambda p, r: p.session.redo()),
     ";": LineCommand("[ROW]", "Print the whole text of a row, or the question again.", _show),
     ".": LineCommand("", "Print the next unread row.", _read_on),
-    "r": LineCommand("ROW 0-3", "Grade a row.", _on_row("r ROW 0-3", "grade", Session.grade)),
+    "r": LineCommand("ROW 0-3", "Grade a row.", _on_row_by("r ROW 0-3", "grade", marks.grade)),
     "m": LineCommand(
         "ROW NEED",
         "Let a row meet only one need.",
-        _on_row("m ROW NEED", "need", Session.group),
+        _on_row_by("m ROW NEED", "need", marks.group),
     ),
     "&": LineCommand(
         "ROW NEED",
         "Let a row count for one more need, or no longer.",
-        _on_row("& ROW NEED", "need", Session.share),
+        _on_row_by("& ROW NEED", "need", marks.share),
     ),
     "M": LineCommand("", "Marks join a new need.", lambda p, r: p.session.open_need(None)),
-    "<": LineCommand("ROW", "Shorten its heading.", lambda p, r: p.session.shorten(_row(p, r))),
-    ">": LineCommand("ROW", "Lengthen its heading.", lambda p, r: p.session.lengthen(_row(p, r))),
-    "@": LineCommand(
-        "ROW", "Anchor its support here.", lambda p, r: p.session.reanchor(_row(p, r))
-    ),
+    "<": LineCommand("ROW", "Shorten its heading.", _on_row(marks.shorten)),
+    ">": LineCommand("ROW", "Lengthen its heading.", _on_row(marks.lengthen)),
+    "@": LineCommand("ROW", "Anchor its support here.", _on_row(marks.reanchor)),
     "w": LineCommand("", "List the supports and the needs.", _supports),
     "T": LineCommand(
         "[CALL [x]]", "List tool calls; expect one, x: forbid it; 0: expect none.", _tools
@@ -469,33 +484,35 @@ COMMANDS: Final[dict[str, LineCommand[PlainLabeller]]] = {
     "drop": LineCommand(
         "SUPPORT",
         "Remove a support.",
-        lambda p, r: p.session.remove_support(number_in(r, "support") - 1),
+        lambda p, r: p.session.do(marks.remove_support, number_in(r, "support") - 1),
     ),
     "t": LineCommand("ROW", "List the sentences of a row.", _sentences),
     "pick": LineCommand(
         "ROW SENTENCE",
         "Pick a sentence as a snippet, or drop it.",
-        _on_row(
-            "pick ROW SENTENCE",
-            "sentence",
-            lambda session, row, number: session.pick(row, number - 1),
-        ),
+        _on_row_by("pick ROW SENTENCE", "sentence", marks.pick, first=1),
     ),
-    "fact": LineCommand("TEXT", "Add an expected key fact.", lambda p, r: p.session.key_fact(r)),
+    "fact": LineCommand(
+        "TEXT", "Add an expected key fact.", lambda p, r: p.session.revise(edits.key_fact, r)
+    ),
     "p": LineCommand("[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe),
     "fetch": LineCommand("", "Fetch the rows again.", _fetch),
     "e": LineCommand("FIELD TEXT", "Set a field; | separates the items of a list.", _edit),
-    "json": LineCommand("", "Print the record.", lambda p, r: p.session.record_text()),
+    "json": LineCommand(
+        "", "Print the record.", lambda p, r: edits.as_text(p.session.ledger.open.case)
+    ),
     "o": LineCommand("QUESTION", "Add a case.", lambda p, r: p.session.add_case(r)),
     "O": LineCommand("", "Add a copy of this case.", lambda p, r: p.session.duplicate_case()),
     "delete": LineCommand("ID", "Delete this case; u brings it back.", _delete),
-    "l": LineCommand("", "Next question.", _silently(lambda p: p.session.next())),
-    "h": LineCommand("", "Previous question.", _silently(lambda p: p.session.previous())),
-    "open": LineCommand("", "Next open question.", _silently(lambda p: p.session.next_open())),
-    "back": LineCommand("", "The question before.", _silently(lambda p: p.session.back())),
+    "l": LineCommand("", "Next question.", _move(WorkQueue.next)),
+    "h": LineCommand("", "Previous question.", _move(WorkQueue.previous)),
+    "open": LineCommand("", "Next open question.", _move(WorkQueue.next_open)),
+    "back": LineCommand("", "The question before.", _move(WorkQueue.back)),
     "go": LineCommand("ID or NUMBER", "Go to a question.", _go),
     "/": LineCommand("WORDS", "status:open flag tag:x category:x; empty shows all.", _filter),
-    "order": LineCommand("NAME", "Order of the questions.", lambda p, r: p.session.set_order(r)),
+    "order": LineCommand(
+        "NAME", "Order of the questions.", lambda p, r: p.session.queue.set_order(r)
+    ),
     "S": LineCommand("ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)),
     "B": LineCommand("on|off", "Hide or show ranks.", _blind),
     "conflicts": LineCommand("[N mine|theirs]", "Conflicts with the file.", _conflicts),

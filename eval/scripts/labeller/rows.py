@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from labeller.case_state import Probe, Record
+from labeller.case_state import CaseState, Probe, Record
+from labeller.needs import Needs, formula, sentence
 from labeller.passages import Chunk, Sentence, locate, sentence_spans
 from labeller.supports import USUAL_GRADE, Support, read_supports, spans_in
 from labeller.worklist import shuffle_key
 from records.judged import heading, norm_path, segments
 from records.tool_calls import ToolCall
+from terminal.actions import ActionRefused
 
 ROW_ORDERS: Final = ("shuffled", "rank", "path")
 ASKED, SHOWN = "asked", "shown"
@@ -32,7 +34,8 @@ class ChunkRow:
     `parts` are the numbers of the needs (or ways) that it meets; `state` says how its support was
     found: ``shown``, ``moved``, ``fuzzy`` or ``heading`` (see `passages.locate`), ``""`` for an
     unmarked row.
-    `supports` are the indices of the supports that mark it; `pool` holds the passages of all rows.
+    `supports` are the indices of the supports that mark it; `pool` and `labels` have the passages
+    of all rows, and their labels.
     """
 
     number: int
@@ -50,6 +53,7 @@ class ChunkRow:
     score_final: float | None
     supports: tuple[int, ...] = ()
     pool: Sequence[Chunk] = field(default=(), repr=False, compare=False)
+    labels: Sequence[str] = field(default=(), repr=False, compare=False)
 
     @property
     def marked(self) -> bool:
@@ -90,20 +94,57 @@ def file_and_section(rel_path: str, heading_path: str) -> str:
     return f"{name}{middle}{last}" if last else name
 
 
-def support_names(views: Sequence[SupportView]) -> list[str]:
-    """The name of each support in the line of needs; whole where a short name is not unique."""
-    names = [view.name for view in views]
-    return [
-        view.full_name if names.count(name) > 1 and not view.rows else name
-        for view, name in zip(views, names, strict=True)
-    ]
-
-
 class CaseView(NamedTuple):
     """A case as the screen shows it."""
 
     rows: list[ChunkRow]
     supports: list[SupportView]
+    layout: Needs
+
+    def row(self, number: int) -> ChunkRow:
+        """A row by its number on screen, from 1."""
+        if not 1 <= number <= len(self.rows):
+            raise self._no_row(number)
+        return self.rows[number - 1]
+
+    def row_by_label(self, label: str) -> ChunkRow:
+        """A row by its number, ``3`` or ``+1``, or by its keys: ``0`` is row 10, ``,5`` row 15."""
+        key = label.strip()
+        for row in self.rows:
+            if row.label == key:
+                return row
+        if key.isascii() and key[1:].isdigit() and key[0] in ",." and len(key) == 2:
+            return self.row(10 + (int(key[1]) or 10))
+        if key == "0":
+            return self.row(10)
+        raise self._no_row(key)
+
+    def _no_row(self, name: int | str) -> ActionRefused:
+        return ActionRefused(f"There is no row {name}." if self.rows else "No passages are here.")
+
+    def needs(self) -> str:
+        """The needs of the answer: ``(1 try.md or 4 with.md) AND (2 with.md)``; ``""`` without."""
+        return "".join(piece for piece, _ in self.needs_pieces())
+
+    def needs_pieces(self) -> list[tuple[str, bool]]:
+        """The same in pieces, each with whether it is the need that marks join."""
+        names = self._names()
+        if not names and len(self.layout.parts) == 1 and self.layout.open == 1:
+            return []
+        return formula(self.layout, len(names), names.__getitem__)
+
+    def needs_words(self) -> str:
+        """The same as a sentence."""
+        names = self._names()
+        return sentence(self.layout, len(names), names.__getitem__)
+
+    def _names(self) -> list[str]:
+        """The name of each support; whole where a short name is not unique."""
+        names = [view.name for view in self.supports]
+        return [
+            view.full_name if names.count(name) > 1 and not view.rows else name
+            for view, name in zip(self.supports, names, strict=True)
+        ]
 
 
 def _grade_of(support: Support) -> float | None:
@@ -127,14 +168,15 @@ def arranged(
 
 
 def view_of(
-    supports: Sequence[Support],
+    state: CaseState,
     labelled: Sequence[tuple[str, Chunk]],
     *,
     seen: Collection[str],
     blind: bool,
 ) -> CaseView:
     """Rows and supports of a case; `seen` contains the keys of the chunks whose end was shown."""
-    chunks = [chunk for _, chunk in labelled]
+    supports = read_supports(state.case, state.layout)
+    labels, chunks = [label for label, _ in labelled], [chunk for _, chunk in labelled]
     located = [locate(support.data, chunks) for support in supports]
     rows = []
     for position, (label, chunk) in enumerate(labelled):
@@ -158,6 +200,7 @@ def view_of(
                 score_final=None if blind else chunk.score_final,
                 supports=tuple(marks),
                 pool=chunks,
+                labels=labels,
             )
         )
     views = [
@@ -172,7 +215,7 @@ def view_of(
         )
         for index, (support, (positions, state)) in enumerate(zip(supports, located, strict=True))
     ]
-    return CaseView(rows, views)
+    return CaseView(rows, views, state.layout)
 
 
 def sentences_of(row: ChunkRow, case: Record) -> list[Sentence]:
@@ -217,12 +260,11 @@ def _distinct(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> list[Chunk]:
 class ChunkPool:
     """The chunks that came for each case, from its own question and from probes (other queries).
 
-    A probe can be repeated, so that its rows are there after a restart. The state of a probe is
-    ``asked``, ``shown``, or why its rows are not there. `version` counts the changes that a screen
-    shows.
+    A probe can be repeated, so that its rows are there after a restart: `probed` are those of the
+    journal, by case. `version` counts the changes that a screen shows.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, probed: dict[str, list[Probe]]) -> None:
         self.version = 0
         self.problems: dict[str, str] = {}
         """Why a case has no chunks."""
@@ -231,10 +273,16 @@ class ChunkPool:
         self._chunks: dict[str, list[Chunk]] = {}
         self._waiting: dict[str, list[Chunk]] = {}
         self._seen: dict[str, set[str]] = {}
-        self._probes: dict[str, dict[Probe, str]] = {}
+        self.probed = probed
+        self._recalls: dict[str, dict[Probe, str]] = {}
+        """The state of each repeated probe: ``asked``, ``shown``, or why its rows are not there."""
 
     def __contains__(self, case_id: str) -> bool:
         return case_id in self._chunks
+
+    def waits(self, case_id: str) -> bool:
+        """Are the chunks of a case on their way, with nothing said against it yet?"""
+        return case_id not in self and case_id not in self.problems
 
     def chunks(self, case_id: str) -> list[Chunk]:
         """The arrived chunks of a case."""
@@ -259,11 +307,11 @@ class ChunkPool:
         self._chunks[case_id] = fresh + _distinct(probed, fresh)
         self.problems.pop(case_id, None)
         self.version += 1
-        states = self._probes.get(case_id, {})
-        self._probes[case_id] = {p: s for p, s in states.items() if s in (ASKED, SHOWN)}
+        states = self._recalls.get(case_id, {})
+        self._recalls[case_id] = {p: s for p, s in states.items() if s in (ASKED, SHOWN)}
 
     def put_problem(self, case_id: str, text: str) -> None:
-        """The chunks of a case could not be fetched."""
+        """The chunks of a case could not be fetched; it stays open and can be edited."""
         self.problems[case_id] = text
         self.version += 1
 
@@ -283,12 +331,23 @@ class ChunkPool:
         self.problems.pop(case_id, None)
         self.version += 1
         if query:
-            self._probes.setdefault(case_id, {})[(query, k)] = SHOWN
+            self._recalls.setdefault(case_id, {})[(query, k)] = SHOWN
         return len(new)
+
+    def probes(self, case_id: str, judged: Iterable[Any]) -> list[Probe]:
+        """The probes that found rows of a case: by the journal, else by its rows as `judged`."""
+        probes = list(self.probed.get(case_id, ()))
+        queries = {query for query, _ in probes} | {GENERIC}
+        for row in judged:
+            origin = row.get("origin") if isinstance(row, dict) else None
+            if isinstance(origin, str) and origin and origin not in queries:
+                queries.add(origin)
+                probes.append((origin, None))
+        return probes
 
     def next_recall(self, case_id: str, probes: Iterable[Probe]) -> Probe | None:
         """The first of `probes` that was not repeated yet, now asked for; one at a time."""
-        states = self._probes.setdefault(case_id, {})
+        states = self._recalls.setdefault(case_id, {})
         if ASKED in states.values():
             return None
         for probe in probes:
@@ -298,22 +357,22 @@ class ChunkPool:
         return None
 
     def fail_probe(self, case_id: str, probe: Probe, why: str) -> None:
-        """Record that the rows of a probe are no longer available."""
-        self._probes.setdefault(case_id, {})[probe] = why
+        """Record that the rows of a probe are no longer available, until F5 fetches again."""
+        self._recalls.setdefault(case_id, {})[probe] = why
         self.version += 1
 
     def recalling(self, case_id: str) -> bool:
         """Are rows of earlier probes of a case still on their way?"""
-        return ASKED in self._probes.get(case_id, {}).values()
+        return ASKED in self._recalls.get(case_id, {}).values()
 
     def lost_probes(self, case_id: str) -> list[tuple[str, str]]:
         """Probes of a case whose results could not be restored, and why."""
-        states = self._probes.get(case_id, {})
+        states = self._recalls.get(case_id, {})
         return [(query, why) for (query, _), why in states.items() if why not in (ASKED, SHOWN)]
 
-    def lacks_support(self, case_id: str, case: Record) -> bool:
+    def lacks_support(self, case: Record) -> bool:
         """Has a case whose chunks have come a support that none of them shows?"""
-        if case_id not in self:
+        if case["id"] not in self:
             return False
-        chunks = self.chunks(case_id)
+        chunks = self.chunks(case["id"])
         return any(locate(support.data, chunks)[1] == "absent" for support in read_supports(case))

@@ -17,9 +17,10 @@ from textual.widget import Widget
 
 from labeller import lines
 from labeller.actions import actions_of, hint_parts, hints_of, needs_passages
-from labeller.conversation import conversation_text, messages_before
+from labeller.conversation import conversation_text
+from labeller.fetching import prefetch
+from labeller.last_view import present_view
 from labeller.lines import Terms, holds, marks_in, why_no_chunks
-from labeller.ports import prefetch
 from terminal import frame
 from terminal.action_screen import ActionScreen
 from terminal.actions import ActionRefused, Keymap
@@ -28,9 +29,10 @@ from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, one_lin
 from terminal.text_pane import Mark, TextPane
 
 if TYPE_CHECKING:
-    from labeller.ports import Source, Store
+    from labeller.fetching import Fetcher
     from labeller.rows import ChunkRow
     from labeller.session import Session
+    from labeller.store import LabelStore
 
 WHOLE = 1 << 30
 
@@ -75,8 +77,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def __init__(
         self,
         session: Session,
-        store: Store,
-        source: Source,
+        store: LabelStore,
+        source: Fetcher,
         *,
         look: frame.Look,
         keymap: Keymap,
@@ -104,7 +106,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self._shown_case: str | None = None
         self._shown_brief: object = None
         self._shown_text: object = None
-        self._progress = session.progress()
+        self._progress = session.queue.progress()
         self._visible: list[str] = []
         self._longest = self._id_width = 0
         self._texts_need = (0, 0)
@@ -195,12 +197,12 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         if self._note_read():
             self._show_rows(self._read_rows())
             self._show_chunks_rule()
-        brief = session.brief(session.current) if session.current else None
+        brief = session.summary if session.current else None
         changed = brief != self._shown_brief
         if changed:
             # Progress counts all questions: too slow for every key, and unchanged by most.
             self._shown_brief = brief
-            self._progress = session.progress()
+            self._progress = session.queue.progress()
             self._show_side()
         self._show_header()
         self.show_end()
@@ -209,7 +211,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def _remember(self) -> None:
         """Have what is looked at kept, if that is another than before."""
         row = self.row
-        view = self.session.view(row.chunk.key if row else self.resumed_row)
+        view = present_view(self.session, row.chunk.key if row else self.resumed_row)
         if view != self._view:
             self._view = view
             self.store.remember(view)
@@ -231,7 +233,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         """Show what was said before the question; no line where nothing was."""
         session, text, marks = self.session, DisplayText(""), list[Mark]()
         if session.current:
-            said_before = messages_before(session.case, session.queue.ids, session.case_of)
+            said_before = session.messages_before()
             text, marks = conversation_text(said_before)
         self.talk.show(text, marks)
         self.talk_ends = self.talk.display = bool(text)
@@ -352,7 +354,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         if width <= 0:
             return
         session = self.session
-        saved = lines.saved_span(self.store.problem, self.store.saved_at, session.dirty)
+        saved = lines.saved_span(self.store.problem, self.store.saved_at, session.ledger.dirty)
         waiting = session.fetching
         header = lines.header(session, self._progress, self.look, width, saved, waiting=waiting)
         self.bars["top"].show([header])
@@ -409,10 +411,9 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             if self.pane != "questions":
                 self.questions.move_to(index)
             self.questions.refresh_rows([index])
-        session = self.session
-        width = self.questions.size.width
-        words = f"filter: {one_line(session.filter, 20)}" if session.filter else "/ filter"
-        title, focused = f"questions, {session.order} order", self.pane == "questions"
+        queue, width = self.session.queue, self.questions.size.width
+        words = f"filter: {one_line(queue.filter, 20)}" if queue.filter else "/ filter"
+        title, focused = f"questions, {queue.order} order", self.pane == "questions"
         head = frame.rule(self.look, width, title, words, focused=focused)
         self.bars["side-top"].show([head])
         legend = one_line(lines.LEGEND)
@@ -422,7 +423,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def list_questions(self) -> None:
         """Read the list of questions again, after its order, filter or members changed."""
-        self._visible = list(self.session.visible)
+        self._visible = list(self.session.queue.visible)
         self._id_width = max(map(len, self._visible), default=0)
         current = self.session.current
         cursor = self._visible.index(current) if current in self._visible else 0
@@ -450,7 +451,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         sign = "*" if case_id == self._shown_case else " "
         if index == self.questions.cursor:
             sign = ">"
-        brief = self.session.brief(case_id)
+        brief = self.session.queue.summaries[case_id]
         return lines.question_row(brief, width, self._id_width, sign=sign)
 
     def show_pane(self, name: str) -> None:
@@ -554,7 +555,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def open_question(self, index: int) -> None:
         """Open the question on row `index` of the question list, and look at its chunks."""
         if index < len(self._visible):
-            self.session.goto(self._visible[index])
+            self.session.queue.goto(self._visible[index])
             self.remove_class("-side-on")
             self.show_pane("chunks")
 
@@ -576,7 +577,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def waits_for(self) -> str:
         if self.held:
-            return lines.held_keys(self.held, self.session.chunks_problem())
+            return lines.held_keys(self.held, self.session.problem)
         if self.pending is not None:
             return f"{self.key_name(self.pending)}_ ({_choices(self.pending.then)}, Esc)"
         if self.rating:

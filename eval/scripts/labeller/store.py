@@ -2,7 +2,7 @@
 
     store = LabelStore(path, judgements_dir, now=time.time)
     session = Session(store.records, store.judgements, **store.session_options())
-    store.attach(session)          # brings back what a killed session had not saved
+    store.attach(session.ledger)   # brings back what a killed session had not saved
     …
     store.save(); store.close()
 
@@ -12,16 +12,12 @@ No method but the constructor raises: what is wrong is in `problem`, and the ses
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, Event, Record, state_from, timestamp
+from labeller.case_state import GOLD, CaseState, Event, Record, timestamp
 from labeller.cases import (
     SET_LABELS,
     Judgements,
@@ -30,8 +26,16 @@ from labeller.cases import (
     read_judgements,
     validate,
 )
-from labeller.ports import Conflict
-from labeller.session import Session, View
+from labeller.last_view import View, ViewFile
+from labeller.ledger import CaseLedger
+from labeller.merging import (
+    Conflict,
+    UnsavedChange,
+    changes_of,
+    is_twin,
+    reconciled,
+    taking_theirs,
+)
 from records.editing import (
     STAMP,
     Document,
@@ -40,7 +44,6 @@ from records.editing import (
     read_bytes,
     read_or_empty,
     replace,
-    written,
 )
 from records.errors import StorageError
 from records.files import SetLock, clear_leftovers
@@ -48,155 +51,13 @@ from records.journal import Journal
 from records.judged import identify_case, identify_judgement
 from terminal.tables import counted
 
-JUDGED = "judgement"
 
-
-@dataclass(frozen=True)
-class UnsavedChange:
-    """A case as last saved and as edited here, and its position when it is new.
-
-    `path` holds what it was in between: a session that was killed while saving may have written any
-    of that, and what was written here is no change by others."""
-
-    base: CaseState | None
-    mine: CaseState | None
-    position: int | None = None
-    path: tuple[CaseState | None, ...] = ()
-
-
-def _changes_of(events: Iterable[Record]) -> dict[str, UnsavedChange]:
-    """What unsaved events did, a change a case."""
-    changes: dict[str, UnsavedChange] = {}
-    for event in events:
-        if "before" not in event:
-            continue
-        change = changes.get(event["case"])
-        before, after = state_from(event["before"]), state_from(event["after"])
-        if change is None:
-            change = UnsavedChange(before, after)
-        position = event.get("place", change.position)
-        changes[event["case"]] = UnsavedChange(
-            change.base, after, position, (*change.path, before, after)
-        )
-    return changes
-
-
-def _reconciled(
-    case_id: str, change: UnsavedChange, theirs: CaseState | None
-) -> tuple[CaseState | None, Conflict | None]:
-    """Both changes in one entry. Fields in conflict stay as they are here."""
-    on_disk = _flat(theirs)
-    base = _own_base(_flat(change.base), on_disk, [_flat(entry) for entry in change.path])
-    sides = (base, _flat(change.mine), on_disk)
-    result, fields = _merge(*sides)
-    conflict = None
-    if fields:
-        parts = [None if s is None else {k: s[k] for k in fields if k in s} for s in sides]
-        conflict = Conflict(case_id, fields, *parts)
-    return _entry_of(result, change.mine), conflict
-
-
-def _is_twin(change: UnsavedChange, theirs: CaseState | None) -> bool:
-    """Was the case added here, and another one with the same id elsewhere?"""
-    if change.base is not None or change.mine is None or theirs is None:
-        return False
-    path = [_flat(entry) for entry in (*change.path, change.mine)]
-    return _own_base(None, _flat(theirs), path) is None
-
-
-def _taking_theirs(
-    mine: CaseState | None, conflict: Conflict, theirs: CaseState | None
-) -> CaseState | None:
-    """The entry with the fields in conflict as the file has them; other changes stay."""
-    ours = _flat(mine)
-    if ours is None or conflict.theirs is None:
-        return theirs
-    agreed = {k: v for k, v in ours.items() if k not in conflict.fields}
-    return _entry_of(agreed | conflict.theirs, None)
-
-
-def _flat(entry: CaseState | None) -> Record | None:
-    """Case and judgement as one record, so that both merge by the same rules."""
-    if entry is None:
-        return None
-    return entry.case | ({JUDGED: entry.judgement} if entry.judgement else {})
-
-
-def _entry_of(record: Record | None, mine: CaseState | None) -> CaseState | None:
-    """The entry that `flat` was made of; with the needs of `mine` while it has the same labels."""
-    if record is None:
-        return None
-    case = {k: v for k, v in record.items() if k != JUDGED}
-    labels_stay = mine is not None and all(case.get(f) == mine.case.get(f) for f in LABEL_FIELDS)
-    return CaseState(case, record.get(JUDGED, {}), mine.needs if mine and labels_stay else None)
-
-
-def _merge(
-    base: Record | None, mine: Record | None, theirs: Record | None
-) -> tuple[Record | None, tuple[str, ...]]:
-    """The merged record and the fields in conflict; those hold `mine` in the result.
-
-    A case deleted on one side and changed on the other conflicts in every field that was changed.
-    """
-    if written(mine) == written(theirs) or written(base) == written(theirs):
-        return mine, ()
-    if written(base) == written(mine):
-        return theirs, ()
-    if mine is None or theirs is None:
-        changed = mine if theirs is None else theirs
-        return mine, _differing(base or {}, changed or {})
-    merged: Record = {}
-    conflicts: list[str] = []
-    for group in _groups(theirs, mine):
-        was, here, there = (_part(side, group) for side in (base or {}, mine, theirs))
-        if written(here) == written(there) or written(was) == written(here):
-            chosen = there
-        else:
-            chosen = here
-            if written(was) != written(there):
-                conflicts += [k for k in group if written(here.get(k)) != written(there.get(k))]
-        merged |= chosen
-    order = [*theirs, *(k for k in mine if k not in theirs)]
-    return {k: merged[k] for k in order if k in merged}, tuple(conflicts)
-
-
-def _own_base(
-    base: Record | None, theirs: Record | None, path: list[Record | None]
-) -> Record | None:
-    """`base`, brought forward to what this side itself had written: `path` is what it held since.
-
-    A field (or the labels, as one) whose value on disk stood on the path was not changed by others.
-    """
-    if theirs is None or base is None:
-        return theirs if any(written(theirs) == written(step) for step in path) else base
-    steps = [step for step in path if step is not None]
-    out: Record = {}
-    for group in _groups(base, theirs):
-        there = _part(theirs, group)
-        ours = any(written(_part(step, group)) == written(there) for step in steps)
-        out |= there if ours else _part(base, group)
-    return out
-
-
-def _part(record: Record, group: tuple[str, ...]) -> Record:
-    return {name: record[name] for name in group if name in record}
-
-
-def _groups(*records: Record) -> list[tuple[str, ...]]:
-    names = dict.fromkeys(name for record in records for name in record)
-    return [LABEL_FIELDS, *((name,) for name in names if name not in LABEL_FIELDS)]
-
-
-def _differing(first: Record, other: Record) -> tuple[str, ...]:
-    names = dict.fromkeys([*first, *other])
-    return tuple(name for name in names if written(first.get(name)) != written(other.get(name)))
-
-
-class _LabelFiles:
+class LabelStore:
     """The files of one person's work on one set. Raises StorageError when the set is unreadable.
 
-    `labels`: whose labels these are, and where they go. Not `resuming`, what is looked at is
-    neither kept nor taken up again.
+    It saves the changes of the session, and merges the changes of others. `labels`: whose labels
+    these are, and where they go. Not `resuming`, what is looked at is neither kept nor taken up
+    again.
     """
 
     def __init__(
@@ -217,7 +78,7 @@ class _LabelFiles:
         self.conflicts: list[Conflict] = []
         self.read_only = "" if writing else "nothing is written"
         self._now = now
-        self._session: Session | None = None
+        self._ledger: CaseLedger | None = None
         self._unwritten: list[Event] = []
         self._backed_up = False
         self._rescued: Path | None = None
@@ -332,34 +193,30 @@ class _LabelFiles:
         if self.problem.startswith(name):
             self.problem = ""
 
+    # -- saving --------------------------------------------------------------------------------
 
-class LabelStore(_LabelFiles):
-    """Saves the changes of the session, and merges the changes of others."""
-
-    def attach(self, session: Session) -> None:
+    def attach(self, ledger: CaseLedger) -> None:
         """Give the session the changes that only the journal has, merged with the files."""
-        self._session = session
+        self._ledger = ledger
         back = 0
-        for case_id, change in _changes_of(self._unsaved).items():
-            back += session.restore(case_id, self._merged(case_id, change), change.position)
+        for case_id, change in changes_of(self._unsaved).items():
+            back += ledger.restore(case_id, self._merged(case_id, change), change.position)
         if back:
             noun = "case" if back == 1 else "cases"
             self.notices.append(
                 f"The last session ended unsaved: {back} {noun} brought back from the journal."
             )
         self._say_conflicts()
-        session.reopen()
-
-    # -- saving --------------------------------------------------------------------------------
+        ledger.reopen()
 
     def save(self) -> str:
         """Write the changes, merged with the changes of others on disk."""
-        session = self._session
-        if session is None or self.read_only:
+        ledger = self._ledger
+        if ledger is None or self.read_only:
             return f"Read-only: {self.read_only}." if self.read_only else "Nothing to save."
         try:
             reread = self._reload()
-            count = self._write(session)
+            count = self._write(ledger)
         except StorageError as error:
             self.cases.reload(self._set_bytes)
             self._judged.reload(self._judged_bytes)
@@ -373,13 +230,13 @@ class LabelStore(_LabelFiles):
                 {"action": "saved", "at": timestamp(self._now()), "by": self.labels.annotator}
             )
         self.saved_at = self._now()
-        session.refresh(reread=reread)
+        ledger.refresh(reread=reread)
         if self.conflicts:
             return f"saved; {len(self.conflicts)} in conflict with the file wait for a choice"
         return "saved" if count else "saved already"
 
-    def _write(self, session: Session) -> int:
-        pending, order = session.pending()
+    def _write(self, ledger: CaseLedger) -> int:
+        pending, order = ledger.pending()
         waiting = {conflict.case_id for conflict in self.conflicts}
         ready = {case_id: entry for case_id, entry in pending.items() if case_id not in waiting}
         if not self.labels.fixed:
@@ -410,9 +267,9 @@ class LabelStore(_LabelFiles):
         set_bytes, judged_bytes = self._read_set(), read_or_empty(self.judgements_path)
         if set_bytes == self._set_bytes and judged_bytes == self._judged_bytes:
             return False
-        session = self._session
-        assert session is not None
-        pending, _ = session.pending()
+        ledger = self._ledger
+        assert ledger is not None
+        pending, _ = ledger.pending()
         bases = {case_id: self._on_disk(case_id) for case_id in pending}
         if set_bytes != self._set_bytes:
             self.cases.reload(set_bytes)
@@ -421,8 +278,8 @@ class LabelStore(_LabelFiles):
             self._judged.reload(judged_bytes)
             self._judged_bytes = judged_bytes
         for case_id, mine in pending.items():
-            session.adopt(case_id, self._merged(case_id, UnsavedChange(bases[case_id], mine)))
-        session.refresh()
+            ledger.adopt(case_id, self._merged(case_id, UnsavedChange(bases[case_id], mine)))
+        ledger.refresh()
         self._say_conflicts()
         return True
 
@@ -450,10 +307,10 @@ class LabelStore(_LabelFiles):
     def _merged(self, case_id: str, change: UnsavedChange) -> CaseState | None:
         """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
         theirs = self._on_disk(case_id)
-        if _is_twin(change, theirs):
+        if is_twin(change, theirs):
             self._move_twin(case_id, change)
             return theirs
-        entry, conflict = _reconciled(case_id, change, theirs)
+        entry, conflict = reconciled(case_id, change, theirs)
         self.conflicts = [other for other in self.conflicts if other.case_id != case_id]
         if conflict is not None:
             self.conflicts.append(conflict)
@@ -461,11 +318,11 @@ class LabelStore(_LabelFiles):
 
     def _move_twin(self, case_id: str, change: UnsavedChange) -> None:
         """Two people gave the same id to new cases: both stay, mine under another id."""
-        session, mine = self._session, change.mine
-        assert session is not None
+        ledger, mine = self._ledger, change.mine
+        assert ledger is not None
         assert mine is not None
-        new_id = session.new_id(str(mine.case.get("question") or ""))
-        session.adopt(new_id, CaseState({**mine.case, "id": new_id}, mine.judgement, mine.needs))
+        new_id = ledger.new_id(str(mine.case.get("question") or ""))
+        ledger.adopt(new_id, CaseState({**mine.case, "id": new_id}, mine.judgement, mine.needs))
         self.notices.append(f"{case_id} was also added elsewhere; yours is now {new_id}.")
 
     def _say_conflicts(self) -> None:
@@ -476,51 +333,21 @@ class LabelStore(_LabelFiles):
 
     def resolve(self, conflict: Conflict, choice: str) -> str:
         """Settle a conflict: ``mine`` overwrites the file's fields, ``theirs`` takes them."""
-        session = self._session
-        if session is None or conflict not in self.conflicts or choice not in ("mine", "theirs"):
+        ledger = self._ledger
+        if ledger is None or conflict not in self.conflicts or choice not in ("mine", "theirs"):
             return "There is no such conflict."
         if choice == "theirs":
             case_id = conflict.case_id
-            mine = session.entry(case_id) if session.knows(case_id) else None
-            session.adopt(case_id, _taking_theirs(mine, conflict, self._on_disk(case_id)))
+            mine = ledger.now_of(case_id)
+            ledger.adopt(case_id, taking_theirs(mine, conflict, self._on_disk(case_id)))
         self.conflicts.remove(conflict)
-        session.refresh()
+        ledger.refresh()
         return f"{conflict.case_id}: {choice} is taken"
 
     def close(self) -> str:
         """Save, close the journal, let go of the lock."""
-        message = self.save() if self._session is not None and self._session.dirty else self.problem
+        message = self.save() if self._ledger is not None and self._ledger.dirty else self.problem
         with contextlib.suppress(OSError):
             self._journal.close()
         self._lock.release()
         return message
-
-
-class ViewFile:
-    """The file of one annotator's last view of one set."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def read(self) -> tuple[View | None, str]:
-        """The view, or None and, when there is a file that cannot be used, a word about it."""
-        try:
-            return msgspec.json.decode(self.path.read_bytes(), type=View), ""
-        except FileNotFoundError:
-            return None, ""
-        except OSError as error:
-            why = error.strerror or type(error).__name__
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            why = "damaged"
-        return None, f"{self.path.name}: cannot be read ({why}); starting with the default view."
-
-    def write(self, view: View) -> None:
-        """Keep a view. A disk that refuses is passed over: no label is in it.
-
-        The file is replaced in one step, for a kill must not halve it; it is not forced onto the
-        disk, for this happens at every move of the cursor.
-        """
-        passing = self.path.with_name(f".{self.path.name}.new")
-        with contextlib.suppress(OSError, UnicodeEncodeError):
-            passing.write_bytes(msgspec.json.encode(view))
-            os.replace(passing, self.path)

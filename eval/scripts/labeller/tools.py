@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from labeller.case_state import CaseState, Record
+from labeller.case_state import CaseState, Record, StateChange
 from ragmetrics.tools import fits
 from records.tool_calls import AnyTool, ExpectedTool, ToolCall, call_words, expected_tool
 
@@ -63,34 +63,37 @@ def _tools(case: Record, name: str) -> list[ExpectedTool]:
     return [expected_tool(msgspec.convert(tool, AnyTool)) for tool in case.get(name) or ()]
 
 
-def expect(state: CaseState, row: ToolRow) -> tuple[CaseState, str]:
+def expect(state: CaseState, row: ToolRow) -> StateChange:
     """Expect a call with these arguments, or no longer."""
     stated: Record = {"name": row.name}
     if row.arguments:
         stated["arguments"] = row.arguments
     if row.label == "expected":
-        return _without(state, EXPECTED, row), f"{row.name} is not expected"
+        return _changed(_without(state, EXPECTED, row), f"{row.name} is not expected")
     state = _without(state, FORBIDDEN, row) if row.label == "forbidden" else state
-    return _with(state, EXPECTED, stated), f"{row.name} is expected with these arguments"
+    after = _with(state, EXPECTED, stated)
+    return _changed(after, f"{row.name} is expected with these arguments")
 
 
-def forbid(state: CaseState, row: ToolRow) -> tuple[CaseState, str]:
+def forbid(state: CaseState, row: ToolRow) -> StateChange:
     """Forbid a tool, with any arguments, or no longer."""
     if row.label == "forbidden":
-        return _without(state, FORBIDDEN, row), f"{row.name} is not forbidden"
+        return _changed(_without(state, FORBIDDEN, row), f"{row.name} is not forbidden")
     state = _without(state, EXPECTED, row) if row.label == "expected" else state
-    return _with(state, FORBIDDEN, row.name), f"{row.name} is forbidden"
+    return _changed(_with(state, FORBIDDEN, row.name), f"{row.name} is forbidden")
 
 
-CHANGES = {"expect": expect, "forbid": forbid}
-"""The possible changes of a row, by name."""
-
-
-def expect_none(state: CaseState) -> tuple[CaseState, str]:
+def expect_none(state: CaseState) -> StateChange:
     """Say that the question needs no tool, or take that back."""
     if state.case.get(EXPECTED) == []:
-        return replace(state, case=_set(state.case, EXPECTED, None)), "tools are not labelled"
-    return replace(state, case=_set(state.case, EXPECTED, [])), "no tool call is expected"
+        after, words = _set(state.case, EXPECTED, None), "tools are not labelled"
+    else:
+        after, words = _set(state.case, EXPECTED, []), "no tool call is expected"
+    return _changed(replace(state, case=after), words)
+
+
+def _changed(after: CaseState, message: str) -> StateChange:
+    return StateChange("label_tools", after, message)
 
 
 def _with(state: CaseState, name: str, tool: Any) -> CaseState:

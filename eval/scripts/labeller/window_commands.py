@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SuspendNotSupported
 
+from labeller import edits, marks
 from labeller.conversation import AS_FOLLOW_UP
-from labeller.ports import prefetch
+from labeller.fetching import prefetch
 from terminal.actions import ActionRefused
 from terminal.safe_text import one_line
 from terminal.tables import counted
@@ -44,7 +45,7 @@ def filter_pane(screen: MainScreen) -> None:
     before = {
         "chunks": screen.words,
         **{name: text.words for name, text in screen.texts.items()},
-        "questions": screen.session.filter,
+        "questions": screen.session.queue.filter,
     }[pane]
 
     def live(text: str) -> str:
@@ -61,7 +62,7 @@ def filter_pane(screen: MainScreen) -> None:
 
 def _apply_filter(screen: MainScreen, pane: str, text: str) -> str:
     if pane == "questions":
-        message = screen.session.set_filter(text)
+        message = screen.session.queue.set_filter(text)
         screen.list_questions()
         screen.sync()
         return message
@@ -84,10 +85,10 @@ def note(screen: MainScreen) -> None:
 
     def set_note(text: str, cannot_tell: bool) -> str:
         if cannot_tell and (not could_not_tell or text != before):
-            return screen.session.cannot_tell(text.strip() or "no reason given")
+            return screen.session.do(edits.cannot_tell, text.strip() or "no reason given")
         if could_not_tell and not cannot_tell:
-            return screen.session.cannot_tell("")
-        return screen.session.note(text) if text != before else "nothing was changed"
+            return screen.session.do(edits.cannot_tell, "")
+        return screen.session.do(edits.note, text) if text != before else "nothing was changed"
 
     def closed(result: tuple[str, bool] | None) -> None:
         if result is not None:
@@ -108,7 +109,7 @@ def probe(screen: MainScreen) -> None:
     def closed(query: str | None) -> None:
         if query and query.strip():
             words, k = _query_and_k(query)
-            question = str(session.case_of(case_id).get("question", ""))
+            question = str(session.ledger.case_of(case_id).get("question", ""))
             screen.source.probe(case_id, words or question, k)
             screen.say(f"searching for {words or 'the question'} …")
 
@@ -135,7 +136,7 @@ def add_path(screen: MainScreen) -> None:
 
     def closed(anchor: tuple[str, str] | None) -> None:
         if anchor is not None:
-            screen.attempt(lambda: screen.session.add_support(*anchor))
+            screen.attempt(lambda: screen.session.do(marks.add_support, *anchor))
 
     screen.app.push_screen(PickAnchor(anchors), closed)
 
@@ -176,7 +177,12 @@ def edit(screen: MainScreen) -> None:
     session = screen.session
     if not session.current:
         raise ActionRefused("no question to edit; o adds one")
-    _open_form(screen, f"Edit {session.current}", session.case, session.edit)
+    _open_form(
+        screen,
+        f"Edit {session.current}",
+        session.case,
+        lambda fields: session.revise(edits.edit, fields),
+    )
 
 
 def new(screen: MainScreen) -> None:
@@ -215,7 +221,7 @@ def _open_form(
 
     question, *others = EDITABLE
     fields = (question, ("id", "choice", ()), *others) if new else EDITABLE
-    name = screen.session.new_id if new else None
+    name = screen.session.ledger.new_id if new else None
     screen.app.push_screen(CaseForm(title, fields, values, submit, name), closed)
 
 
@@ -240,17 +246,17 @@ def edit_text(screen: MainScreen) -> None:
     """Edit the whole record in the user's editor."""
     if not screen.session.current:
         raise ActionRefused("no question to edit; o adds one")
-    _edit_as_text(screen, screen.session.record_text())
+    _edit_as_text(screen, edits.as_text(screen.session.case))
 
 
 def _edit_as_text(screen: MainScreen, text: str) -> None:
 
     edited = _edit_outside(screen.app, text)
-    if edited == screen.session.record_text():
+    if edited == edits.as_text(screen.session.case):
         screen.say("nothing was changed")
         return
     try:
-        screen.say(screen.session.edit_text(edited))
+        screen.say(screen.session.revise(edits.edit_text, edited))
     except ActionRefused as refusal:
         _offer_again(screen, edited, str(refusal))
     screen.list_questions()

@@ -16,7 +16,7 @@ from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
-from labeller import tools
+from labeller import marks, tools
 from labeller.actions import actions_of
 from labeller.lines import path_of
 from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
@@ -28,8 +28,9 @@ from terminal.text_pane import Mark, TextWindow
 from terminal.windows import Ask, Window, shown
 
 if TYPE_CHECKING:
-    from labeller.ports import Conflict, Store
+    from labeller.merging import Conflict
     from labeller.session import Session
+    from labeller.store import LabelStore
 
 
 Anchor = tuple[str, str]
@@ -201,8 +202,9 @@ class SupportsScreen(_LabelList):
     KEYS = "d take out   < wider section   u in the main screen undoes   Esc leave"
 
     def _read(self) -> None:
-        words = [self._session.needs_words() or "No support is marked yet."]
-        for query, why in self._session.lost_probes():
+        session = self._session
+        words = [session.view.needs_words() or "No support is marked yet."]
+        for query, why in session.pool.lost_probes(session.current):
             words.append(f'Not here (F5 tries again): rows of "{one_line(query, 30)}": {why}')
         self._say("\n".join(words))
         self._views = self._session.supports()
@@ -221,12 +223,12 @@ class SupportsScreen(_LabelList):
         return (("row" if view.rows else "warn", one_line(text)),)
 
     def action_remove(self) -> None:
-        self._change(lambda index: self._session.remove_support(index))
+        self._change(lambda index: self._session.do(marks.remove_support, index))
 
     def action_heading(self, by: int) -> None:
         def wider(index: int) -> str:
             heading = self._views[index].heading_path.rpartition(" > ")[0]
-            return self._session.set_heading(index, heading)
+            return self._session.do(marks.set_heading, index, heading)
 
         self._change(wider)
 
@@ -261,11 +263,12 @@ class ToolsScreen(_LabelList):
 
     def action_label(self, name: str) -> None:
         if self._rows:
-            change, row = tools.CHANGES[name], self._rows[self._list.cursor]
-            self._do(lambda: self._session.label_tools(lambda state: change(state, row)))
+            change = tools.expect if name == "expect" else tools.forbid
+            row = self._rows[self._list.cursor]
+            self._do(lambda: self._session.revise(change, row))
 
     def action_expect_none(self) -> None:
-        self._do(lambda: self._session.label_tools(tools.expect_none))
+        self._do(lambda: self._session.revise(tools.expect_none))
 
 
 LIMIT = 1 << 20
@@ -501,7 +504,7 @@ class ConflictScreen(TextWindow):
         Binding("2", "take('theirs')", "theirs", show=False),
     ]
 
-    def __init__(self, store: Store, say: Callable[[str], None]) -> None:
+    def __init__(self, store: LabelStore, say: Callable[[str], None]) -> None:
         super().__init__("1 keep mine   2 keep what the file has   j k scroll   Esc decide later")
         self._store = store
         self._say = say

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from labeller.case_state import Record
 from records import extras
 from records.cases import DRAFT
+from terminal.actions import ActionRefused
+from terminal.tables import counted
 
 OPEN, LABELLED, UNANSWERABLE = "open", "labelled", "unanswerable"
 SKIPPED, CANNOT_TELL = "skipped", "cannot_tell"
@@ -144,10 +146,11 @@ def _ordered(
 
     ``random`` is by a hash of seed and id, so a new case does not move the others. The orders that
     teach most first (``failing``, ``uncertain``, those of extras) go by `priority`, highest first,
-    then as in the file; cases without a priority come last. Raises ValueError for another name.
+    then as in the file; cases without a priority come last. Refuses another name.
     """
     if order not in queue_orders():
-        raise ValueError(f"order {order!r} is unknown; use one of: {', '.join(queue_orders())}")
+        orders = ", ".join(queue_orders())
+        raise ActionRefused(f"order {order!r} is unknown; use one of: {orders}.")
     if order == "file":
         return list(ids)
     if order == "random":
@@ -160,7 +163,7 @@ def _parse_filter(text: str, lost: Callable[[str], bool]) -> Callable[[CaseSumma
 
     ``status:open``, ``flag``, ``tag:x``, ``category:x``, ``anchor:lost``, ``id:x``; any other word
     must stand in the id or the question. `lost` tells whether a case has a support that none of
-    its chunks shows. Raises ValueError for an unknown status.
+    its chunks shows. Refuses an unknown status.
     """
     tests = [_test(word, lost) for word in text.casefold().split()]
     return lambda summary: all(test(summary) for test in tests)
@@ -175,7 +178,8 @@ def _test(word: str, lost: Callable[[str], bool]) -> Callable[[CaseSummary], boo
     if colon and name == "status":
         statuses = [status for status in STATUSES if value and status.startswith(value)]
         if not statuses:
-            raise ValueError(f"status {value!r} is unknown; use one of: {', '.join(STATUSES)}")
+            names = ", ".join(STATUSES)
+            raise ActionRefused(f"status {value!r} is unknown; use one of: {names}.")
         return lambda summary: summary.status in statuses
     if colon and name == "tag":
         return lambda summary: value in map(str.casefold, summary.tags)
@@ -186,25 +190,12 @@ def _test(word: str, lost: Callable[[str], bool]) -> Callable[[CaseSummary], boo
     return lambda summary: word in summary.folded
 
 
-def next_open(
-    order: Sequence[str], summaries: Mapping[str, CaseSummary], current: str
-) -> str | None:
-    """The next open case after `current`, round the end; a skipped one only when none is open."""
-    if not order:
-        return None
-    start = order.index(current) + 1 if current in order else 0
-    turned = [*order[start:], *order[:start]]
-    for status in (OPEN, SKIPPED):
-        for case_id in turned:
-            if case_id != current and summaries[case_id].status == status:
-                return case_id
-    return None
-
-
 class WorkQueue:
-    """The cases of a set in the order that they come up, and the filtered part of them.
+    """The cases of a set in the order that they come up, the filtered part of them, and the open
+    one.
 
-    `lost` tells whether a case has a support that none of its chunks shows.
+    `lost` tells whether a case has a support that none of its chunks shows. `opened` is called with
+    each case that is opened.
     """
 
     def __init__(
@@ -214,8 +205,9 @@ class WorkQueue:
         seed: str,
         priority: Mapping[str, float],
         lost: Callable[[str], bool],
+        opened: Callable[[str], None],
     ) -> None:
-        self.order, self.filter = order, ""
+        self.order, self.filter, self.current = order, "", ""
         self.ids: list[str] = []
         """All cases in the order of the set."""
         self.summaries: dict[str, CaseSummary] = {}
@@ -223,17 +215,26 @@ class WorkQueue:
         """All cases in the order of the queue."""
         self.visible: list[str] = []
         """Those that the filter lets through."""
-        self._seed, self._priority, self._lost = seed, priority, lost
+        self.trail: list[str] = []
+        """The cases that were open before, the last one last."""
+        self._seed, self._priority, self._lost, self._opened = seed, priority, lost, opened
         self._positions: dict[str, int] = {}
         self._counts: Counter[str] = Counter()
         self._seconds: list[float] = []
         self._progress: Progress | None = None
+
+    def __contains__(self, case_id: object) -> bool:
+        return case_id in self.summaries
+
+    # -- the cases -----------------------------------------------------------------------------
 
     def load(self, summaries: dict[str, CaseSummary]) -> None:
         """Take all cases anew, in the order of the set."""
         self.ids, self.summaries = [*summaries], summaries
         self._counts, self._progress = tally(summaries.values()), None
         self._arrange()
+        if self.current and self.current not in self:
+            self.open_first()
 
     def put(self, case_id: str, summary: CaseSummary, position: int | None) -> None:
         """Take the present state of a case; a new one comes at `position` of the set, None at its
@@ -248,10 +249,14 @@ class WorkQueue:
             self._arrange()
 
     def remove(self, case_id: str) -> None:
-        """Take a case out."""
+        """Take a case out, if it is there; another one opens if it was open."""
+        if case_id not in self:
+            return
         self._count(self.summaries.pop(case_id), -1)
         self.ids.remove(case_id)
         self._arrange()
+        if self.current == case_id:
+            self.open_first()
 
     def _count(self, summary: CaseSummary, by: int) -> None:
         self._counts[summary.status] += by
@@ -269,66 +274,131 @@ class WorkQueue:
         self._seconds.append(seconds)
         self._progress = None
 
-    def set_order(self, order: str) -> None:
-        """Put the queue in another order of `ORDERS`. Raises ValueError, nothing changed."""
-        previous, self.order = self.order, order
-        try:
-            self._arrange()
-        except ValueError:
-            self.order = previous
-            raise
+    # -- order and filter ----------------------------------------------------------------------
 
-    def set_filter(self, text: str) -> None:
-        """Show the cases that `parse_filter` accepts. Raises ValueError, nothing changed."""
-        previous, self.filter = self.filter, text
-        try:
-            self._refilter()
-        except ValueError:
-            self.filter = previous
-            raise
+    def set_order(self, order: str) -> str:
+        """Put the queue in another order: one of `queue_orders`."""
+        sequence = _ordered(self.ids, order, seed=self._seed, priority=self._priority)
+        self.order = order
+        self._take(sequence)
+        return f"order: {order}"
+
+    def set_filter(self, text: str) -> str:
+        """Show only the cases that `text` asks for, see `_parse_filter`."""
+        test = _parse_filter(text.strip(), self._lost)
+        self.filter = text.strip()
+        self.visible = [c for c in self.sequence if test(self.summaries[c])]
+        return f"{len(self.visible)} of {counted(len(self.sequence), 'case')}"
 
     def _arrange(self) -> None:
-        self.sequence = _ordered(self.ids, self.order, seed=self._seed, priority=self._priority)
-        self._positions = {case_id: position for position, case_id in enumerate(self.sequence)}
-        self._refilter()
+        self._take(_ordered(self.ids, self.order, seed=self._seed, priority=self._priority))
 
-    def _refilter(self) -> None:
-        test = _parse_filter(self.filter, self._lost) if self.filter else None
-        self.visible = self.sequence
-        if test is not None:
-            self.visible = [c for c in self.sequence if test(self.summaries[c])]
+    def _take(self, sequence: list[str]) -> None:
+        self.sequence = self.visible = sequence
+        self._positions = {case_id: position for position, case_id in enumerate(sequence)}
+        if self.filter:
+            self.set_filter(self.filter)
 
     def position(self, case_id: str) -> int:
         """The position of a case in the queue, from 0; -1 when it is not in it."""
         return self._positions.get(case_id, -1)
 
-    def neighbour(self, case_id: str, step: int) -> str | None:
-        """The visible case after (`step` 1) or before (-1) a case that may be hidden itself."""
-        here, at = self.position(case_id), self._positions.__getitem__
-        if step > 0:
-            index = bisect_right(self.visible, here, key=at)
-        else:
-            index = bisect_left(self.visible, here, key=at) - 1
-        return self.visible[index] if 0 <= index < len(self.visible) else None
+    @property
+    def position_and_total(self) -> tuple[int, int]:
+        """The open case's place in the queue from 1, and the number of cases."""
+        return self.position(self.current) + 1, len(self.sequence)
 
-    def next_open(self, case_id: str) -> str | None:
-        """The next visible open case; the skipped ones come when no other is open."""
-        return next_open(self.visible, self.summaries, case_id)
+    # -- going from case to case ---------------------------------------------------------------
 
-    def upcoming(self, case_id: str, ahead: int) -> list[str]:
-        """A case and the next `ahead` open ones."""
+    def goto(self, case_id: str) -> str:
+        """Open a case by its id."""
+        if case_id not in self:
+            raise ActionRefused(f"There is no case {case_id}.")
+        if case_id != self.current:
+            if self.current:
+                self.trail.append(self.current)
+            self.current = case_id
+            self._opened(case_id)
+        return case_id
+
+    def goto_number(self, number: int) -> str:
+        """Open the n-th case of the queue, from 1."""
+        count = len(self.sequence)
+        if not 1 <= number <= count:
+            raise ActionRefused(f"There is no question {number}; there are {count}.")
+        return self.goto(self.sequence[number - 1])
+
+    def next(self) -> str:
+        """Open the next visible case; the current one may be hidden itself."""
+        here = self.position(self.current)
+        index = bisect_right(self.visible, here, key=self._positions.__getitem__)
+        if index == len(self.visible):
+            raise ActionRefused("This is the last one.")
+        return self.goto(self.visible[index])
+
+    def previous(self) -> str:
+        """Open the visible case before."""
+        here = self.position(self.current)
+        index = bisect_left(self.visible, here, key=self._positions.__getitem__) - 1
+        if index < 0:
+            raise ActionRefused("This is the first one.")
+        return self.goto(self.visible[index])
+
+    def next_open(self) -> str:
+        """Open the next open case; the skipped ones come when no other is open."""
+        case_id = self.onward()
+        if case_id is None:
+            raise ActionRefused("No other case is open.")
+        return case_id
+
+    def onward(self) -> str | None:
+        """The same, or stay and return None when no other is open."""
+        case_id = self._open_after(self.current, self.visible)
+        return None if case_id is None else self.goto(case_id)
+
+    def back(self) -> str:
+        """Open the case that was looked at before this one."""
+        while self.trail:
+            case_id = self.trail.pop()
+            if case_id in self and case_id != self.current:
+                self.current = case_id
+                self._opened(case_id)
+                return case_id
+        raise ActionRefused("There is no earlier case.")
+
+    def open_first(self, last: str = "") -> None:
+        """Open the case `last` while it is open, else the first open one."""
+        if last in self and self.summaries[last].status == OPEN:
+            self.goto(last)
+            return
+        self.current = ""
+        first = self._open_after("", self.sequence) or next(iter(self.sequence), "")
+        if first:
+            self.goto(first)
+
+    def _open_after(self, case_id: str, cases: Sequence[str]) -> str | None:
+        """The open one of `cases` after a case, round the end; a skipped one when none is open."""
+        start = cases.index(case_id) + 1 if case_id in cases else 0
+        turned = [*cases[start:], *cases[:start]]
+        for status in (OPEN, SKIPPED):
+            for other in turned:
+                if other != case_id and self.summaries[other].status == status:
+                    return other
+        return None
+
+    def upcoming(self, ahead: int) -> list[str]:
+        """The open case and the next `ahead` ones to decide."""
         cases: list[str] = []
-        for _ in range(ahead + 1):
-            if not case_id or case_id in cases:
-                break
+        case_id: str | None = self.current
+        while case_id and case_id not in cases and len(cases) <= ahead:
             cases.append(case_id)
-            case_id = self.next_open(case_id) or ""
+            case_id = self._open_after(case_id, self.visible)
         return cases
 
-    def find(self, text: str, after: str) -> str | None:
-        """The next case after `after` with `text` in its id or question, round the end."""
+    def find(self, text: str) -> str | None:
+        """The next case with `text` in its id or question, round the end."""
         folded = text.casefold()
-        start = self.position(after) + 1
+        start = self.position(self.current) + 1
         for case_id in [*self.sequence[start:], *self.sequence[:start]]:
             if folded in self.summaries[case_id].folded:
                 return case_id

@@ -496,12 +496,12 @@ def encode_lines(
     repeats: Iterable[int],
     clusters: Iterable[str | None],
     middles: Iterable[bytes],
-    evidence: Iterable[Mapping[str, Any] | bytes],
+    evidence: Iterable[Mapping[str, Any]],
     head: bytes = b"",
 ) -> bytes:
     """The score lines of a block of results, one after the other; ``middles``: `encode_scores`.
 
-    Evidence that is bytes is encoded already. ``head``: `encode_head` for the first block of all.
+    ``head``: `encode_head` for the first block of all.
     """
     pieces = zip(
         repeat(b'{"case_id":'),
@@ -568,11 +568,8 @@ def _written(
     return written, tuple(pair for pair in reasons if pair not in left_out)
 
 
-def _encode_evidence(evidence: Mapping[str, Any] | bytes) -> bytes:
-    if not evidence:
-        return b"}\n"
-    text = evidence if isinstance(evidence, bytes) else orjson.dumps(evidence)
-    return b',"evidence":' + text + b"}\n"
+def _encode_evidence(evidence: Mapping[str, Any]) -> bytes:
+    return b',"evidence":' + orjson.dumps(evidence) + b"}\n" if evidence else b"}\n"
 
 
 _decode_bare = msgspec.json.Decoder(line_type("", ALL_BUT_EVIDENCE)).decode

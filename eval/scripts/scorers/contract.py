@@ -126,16 +126,6 @@ class Aggregator(Protocol):
         each with the number of its case's cluster (0: none)."""
 
 
-@runtime_checkable
-class BlockScorer(Protocol):
-    """A scorer that is quicker with many results at once."""
-
-    def score_all(
-        self, cases: Sequence[TestCase], results: Sequence[TestResult]
-    ) -> list[ScoreOutcome]:
-        """Return the outcome of ``score`` for each result; none of them is an error."""
-
-
 Earlier = tuple[TestCase, TestResult]
 """An earlier turn, with its answer in the same repeat."""
 
@@ -186,8 +176,8 @@ class ScoreRow(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     status: Literal["", "failed", "unreadable"] = ""
 
 
-Evidence = Mapping[str, Any] | bytes
-"""The evidence for the scores of one result, as JSON; bytes are JSON that is encoded already."""
+Evidence = Mapping[str, Any]
+"""The evidence for the scores of one result, as JSON."""
 
 NOTHING: Mapping[str, Any] = {}
 

@@ -9,7 +9,7 @@ import signal
 import threading
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import compress, groupby
 from operator import attrgetter
@@ -19,16 +19,16 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from decisions.case_lines import update_case_lines
-from ragmetrics.stats.arrays import np
+from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.tally import (
     FAILED,
-    Facets,
     Slices,
-    Tally,
     Value,
     average,
     facets_of,
+    shared_clusters,
     slices_of,
+    summary,
 )
 from records.asked import asked_cases, asked_counts, is_missing
 from records.cases import TestCase
@@ -60,7 +60,6 @@ from records.scores import (
 from scorers.contract import (
     NOTHING,
     Aggregator,
-    BlockScorer,
     Earlier,
     FailureScorer,
     ScoreOutcome,
@@ -78,9 +77,6 @@ if TYPE_CHECKING:
 _SCRATCH = ".scores."
 
 _NOT_READ = "the answer could not be read"
-
-_MOST_ROWS = 4096
-"""Distinct rows that wait before they are handed over to the tally."""
 
 _CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
 _CONVERSATION = attrgetter("conversation")
@@ -146,9 +142,9 @@ def score_run(
 class _ScoredRun:
     """What is known of a run beside its score lines, which are in a temporary file."""
 
-    def __init__(self, path: Path, width: int) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.tally = Tally(width)
+        self.scores = _CaseScores()
         self.cases: list[TestCase] = []
         """The case of each line."""
         self.results: Counter[int] = Counter()
@@ -185,7 +181,7 @@ def _score_in_order(run: Run, scorer: Scorer, set_sha256: str, path: Path, jobs:
         asked = asked_cases(run.config, set_sha256, run.cases.values)
         absent = asked.absent if asked else None
     for answers in (run.answers, run.sorted_answers):
-        scored = _ScoredRun(path, len(scorer.metrics))
+        scored = _ScoredRun(path)
         with contextlib.suppress(OutOfOrderError):
             _score(answers(scored.problems.append, absent), run, scorer, scored, jobs)
             break
@@ -197,7 +193,7 @@ def _score(
 ) -> None:
     """Score each answer to a line of the file, and count it."""
     score_all = _way_of(scorer, unmapped=not maps_passages(run.config))
-    encoder = _ScoreLineEncoder(scorer, scored.tally)
+    encoder = _ScoreLineEncoder(scorer, scored.scores)
     try:
         file = open(scored.path, "wb")  # noqa: SIM115 - a scorer's own OSError is not caught
     except OSError as error:
@@ -206,7 +202,6 @@ def _score(
         for cases, results, outcomes in _scored_by(score_all, joined, jobs):
             scored.take(run.results, cases, results)
             lines.write(encoder.enter(cases, results, outcomes, list(map(label_of, cases))))
-        encoder.close()
 
 
 class _Lines:
@@ -235,9 +230,8 @@ def _cannot_write(run: Run, error: OSError) -> StorageError:
 
 
 def _section(scored: _ScoredRun, scorer: Scorer, seed: int) -> dict[str, Any]:
-    tally = scored.tally
-    section = {"options": scorer.options | {"seed": seed}} | tally.summary(scorer.metrics)
-    section["clustered_by"] = clustered_by(tally.shared_clusters())
+    section = {"options": scorer.options | {"seed": seed}} | scored.scores.summary(scorer.metrics)
+    section["clustered_by"] = clustered_by(shared_clusters(scored.scores.clusters))
     if any(map(_CONVERSATION, scored.cases)):
         section["turn_loss"] = turn_loss(scored.lines(), scorer.metrics)
     if isinstance(scorer, Aggregator):
@@ -266,9 +260,7 @@ def _way_of(scorer: Scorer, *, unmapped: bool) -> _ScoreAll:
     """Scores a block of answers. ``unmapped``: no passages were ever read from an answer, so that
     an empty list says nothing."""
     way: _ScoreAll = partial(_one_by_one, scorer)
-    if isinstance(scorer, BlockScorer):
-        way = scorer.score_all
-    elif isinstance(scorer, TurnScorer):
+    if isinstance(scorer, TurnScorer):
         way = _TurnByTurn(scorer)
     if unmapped:
         way = partial(_without_lists, way)
@@ -340,21 +332,44 @@ def _score_block(cases: Sequence[TestCase], results: Sequence[TestResult]) -> li
     return _way(cases, results)
 
 
-class _ScoreLineEncoder:
-    """Takes the outcomes of blocks of results, in order."""
+class _CaseScores:
+    """The scores of each case, where of equal rows one is kept."""
 
-    def __init__(self, scorer: Scorer, tally: Tally) -> None:
+    def __init__(self) -> None:
+        self.rows: dict[ScoreRow, int] = {}
+        """Each distinct row, numbered as they come."""
+        self.row_of_case, self.clusters = array("i"), array("q")
+        self.slices: list[Slices] = []
+
+    def add(
+        self,
+        cases: Iterable[TestCase],
+        numbers: Iterable[int],
+        rows: Iterable[ScoreRow],
+        clusters: Iterable[str | None],
+    ) -> None:
+        """Count cases; ``numbers``: those of their rows."""
+        self.row_of_case.extend(numbers)
+        self.clusters.extend(map(passing_number, clusters))
+        slices = map(slices_of, map(facets_of, cases))
+        self.slices += [own + row.slices for own, row in zip(slices, rows, strict=True)]
+
+    def summary(self, metrics: Sequence[Metric]) -> dict[str, Any]:
+        """Means, intervals and counts, of all cases and by slice."""
+        rows = [row.values for row in self.rows]
+        return summary(metrics, rows, self.row_of_case, self.slices, self.clusters)
+
+
+class _ScoreLineEncoder:
+    """Makes score lines of the outcomes of blocks of results, in order, and counts their cases."""
+
+    def __init__(self, scorer: Scorer, scores: _CaseScores) -> None:
         self._names = tuple(metric.name for metric in scorer.metrics)
         self._usual = scorer.usual_reasons if isinstance(scorer, SparseScorer) else ()
         self._head = encode_head(self._names, self._usual)
-        self._tally = tally
-        self._rows: list[ScoreRow] = []
+        self._scores = scores
         self._texts: list[bytes] = []
         """The middle of a score line for each row."""
-        self._number_of: dict[ScoreRow, int] = {}
-        self._facets: dict[Facets, int] = {}
-        self._row_of_case, self._facets_of_case = array("i"), array("i")
-        self._clusters = array("q")
 
     def enter(
         self,
@@ -367,83 +382,53 @@ class _ScoreLineEncoder:
 
         ``status``: scored when any metric has a score, failed when the bot's call failed,
         unreadable when its answer could not be read, else not_applicable. A score that is null is
-        explained in ``reasons``. Repeats of a case stand together and have the same case object; it
-        is counted once, with the mean of each metric.
+        explained in ``reasons``. Repeats of a case stand together; it is counted once, with the
+        mean of each metric.
         """
-        number_of = self._number_of
-        for row, _ in outcomes:
-            if row not in number_of:
-                self._take(row)
-        numbers = [number_of[row] for row, _ in outcomes]
-        texts = self._texts
+        numbers = [self._number(row) for row, _ in outcomes]
         text = encode_lines(
             map(_CASE_ID, cases),
             map(_REPEAT, results),
             clusters,
-            [texts[number] for number in numbers],
+            [self._texts[number] for number in numbers],
             [evidence for _, evidence in outcomes],
             self._head,
         )
         self._head = b""
+        rows = [row for row, _ in outcomes]
         if len(set(map(_CASE_ID, cases))) < len(cases):
-            cases, numbers = self._averages(cases, [outcome[0] for outcome in outcomes])
-            clusters = list(map(label_of, cases))
-        self._row_of_case.extend(numbers)
-        self._clusters.extend(map(passing_number, clusters))
-        known = self._facets
-        self._facets_of_case.extend(
-            [known.setdefault(f, len(known)) for f in map(facets_of, cases)]
-        )
-        if len(self._rows) >= _MOST_ROWS:
-            self.close()
+            cases, rows, clusters = _averages(cases, rows, clusters)
+            numbers = list(map(self._number, rows))
+        self._scores.add(cases, numbers, rows, clusters)
         return text
 
-    def _take(self, row: ScoreRow) -> int:
-        """The number of a new row."""
-        self._number_of[row] = number = len(self._rows)
-        self._rows.append(row)
-        self._texts.append(_encode(row, self._names, self._usual))
+    def _number(self, row: ScoreRow) -> int:
+        rows = self._scores.rows
+        number = rows.get(row)
+        if number is None:
+            number = rows[row] = len(rows)
+            self._texts.append(_encode(row, self._names, self._usual))
         return number
 
-    def _averages(
-        self, cases: Sequence[TestCase], rows: Sequence[ScoreRow]
-    ) -> tuple[list[TestCase], list[int]]:
-        """Each case once, with the number of the mean of its repeats."""
-        once, numbers = [], []
-        for _, group in groupby(zip(cases, rows, strict=True), key=lambda pair: pair[0].id):
-            pairs = list(group)
-            case, row = pairs[0]
-            if len(pairs) > 1:
-                values = average([repeat.values for _, repeat in pairs])
-                row = msgspec.structs.replace(row, values=values)
-            number = self._number_of.get(row)
-            once.append(case)
-            numbers.append(self._take(row) if number is None else number)
-        return once, numbers
 
-    def close(self) -> None:
-        """Hand the cases that wait over to the tally."""
-        more: dict[Slices, int] = {}
-        slices_of_row = np.array(
-            [more.setdefault(row.slices, len(more)) for row in self._rows], int
-        )
-        row_of_case = np.array(self._row_of_case)
-        facets_of_case = np.array(self._facets_of_case, int)
-        kinds, kind_of_case = np.unique(
-            facets_of_case * len(more) + slices_of_row[row_of_case], return_inverse=True
-        )
-        facets, added = list(self._facets), list(more)
-        self._tally.add(
-            [row.values for row in self._rows],
-            row_of_case,
-            [slices_of(facets[kind // len(more)]) + added[kind % len(more)] for kind in kinds],
-            kind_of_case,
-            np.array(self._clusters),
-        )
-        for waiting in (self._rows, self._texts, self._number_of, self._facets):
-            waiting.clear()
-        for column in (self._row_of_case, self._facets_of_case, self._clusters):
-            del column[:]
+def _averages(
+    cases: Sequence[TestCase],
+    rows: Sequence[ScoreRow],
+    clusters: Sequence[str | None],
+) -> tuple[list[TestCase], list[ScoreRow], list[str | None]]:
+    """Each case once, with its cluster and the mean of its repeats."""
+    once, means, labels = [], [], []
+    triples = zip(cases, rows, clusters, strict=True)
+    for _, group in groupby(triples, key=lambda triple: triple[0].id):
+        repeats = list(group)
+        case, row, cluster = repeats[0]
+        if len(repeats) > 1:
+            values = average([repeat.values for _, repeat, _ in repeats])
+            row = msgspec.structs.replace(row, values=values)
+        once.append(case)
+        means.append(row)
+        labels.append(cluster)
+    return once, means, labels
 
 
 class _WithoutAnswer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import fsum
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-import orjson
 
 from ragmetrics import catalogue, matching
 from ragmetrics import retrieval as ragmetrics_retrieval
@@ -44,7 +43,6 @@ from records.scores import Reasons, ScoreLine
 from scorers.common import (
     BY_DOCUMENT,
     NOT_BY_DOCUMENT,
-    are_in_order,
     has_whole_files,
     in_rank_order,
     resolve,
@@ -80,9 +78,6 @@ _SEVERAL_SLICE = ("searches", "several")
 
 FEW_FOUND = 0.8
 """Recall below which the file names of bot and labels are compared."""
-
-MOST_KNOWN = 1 << 15
-"""Distinct outcomes by ids that are kept for look-ups."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +130,10 @@ class RetrievalScorer:
         value, why = without_passages(result)
         if why:
             return self._nothing(why, value), {}
+        if gold.mode == "chunk" and (ids := _only_ids(case, result)):
+            found = matching.match_ids(gold.keys, ids, len(gold.grades))
+            outcome = tuple(found.first), tuple(found.hits), tuple(gold.grades)
+            return _outcome_by_ids(*outcome, self.ks, self.gain, self.documents)
         lists = result.rankings() if result.seen else [in_rank_order(result)]
         if len(lists) > 1:
             return self._score_searches(case, result, gold, lists)
@@ -233,33 +232,6 @@ class RetrievalScorer:
             more["path_mismatch"] = unseen
         return section | more
 
-    def score_all(
-        self, cases: Sequence[TestCase], results: Sequence[TestResult]
-    ) -> list[ScoreOutcome]:
-        """Score each result as ``score`` does. Where gold and lists are ids, outcomes recur: an
-        equal one is looked up."""
-        if self.match not in ("auto", "chunk"):
-            return list(map(self.score, cases, results))
-        outcomes = self._outcomes
-        return [
-            (listed and outcomes.get(listed)) or self._work_out(listed, case, result)
-            for listed, case, result in zip(
-                map(_as_listed, cases, results), cases, results, strict=True
-            )
-        ]
-
-    @cached_property
-    def _outcomes(self) -> dict[Listed, ScoreOutcome]:
-        return {}
-
-    def _work_out(self, listed: Listed | None, case: TestCase, result: TestResult) -> ScoreOutcome:
-        if listed is None or min(case.chunk_relevance_grades.values()) <= 0:
-            return self.score(case, result)
-        if len(self._outcomes) >= MOST_KNOWN:
-            self._outcomes.clear()
-        outcome = self._outcomes[listed] = _score_listed(listed, self.ks, self.gain, self.documents)
-        return outcome
-
     def _nothing(self, reason: str, value: Value = None) -> ScoreRow:
         return _empty_row(len(self.metrics), reason, value)
 
@@ -336,21 +308,32 @@ def _best_ranks(lists: Sequence[Sequence[int | None]]) -> list[int | None]:
     return [min((rank for rank in own if rank), default=None) for own in zip(*lists, strict=True)]
 
 
-def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain, documents: bool) -> ScoreOutcome:
-    """What ``RetrievalScorer.score`` gives for a result by ids; see ``Listed``."""
-    supports = len(listed) // 2
-    ranks, grades, cited = listed[:supports], listed[supports:-1], listed[-1]
-    matches = Matches([rank or None for rank in ranks], sorted(filter(None, ranks)))
-    ranking = ragmetrics_retrieval.ranking(matches, grades, None, ks[-1])
-    attribution = None if cited is None else float(cited)
-    extra = (None, attribution, *[None] * (3 * len(ks) + 1), None)
-    no_attribution = NO_REFERENCES if cited is None else ""
-    judged = (NO_JUDGEMENTS, NO_JUDGEMENTS)
-    missing = (NO_SELECTION, no_attribution, NO_SNIPPETS, *judged, NO_RULE)
-    row = _row(ranking, extra, missing, "chunk", ks, gain, 0, documents)
-    evidence = {"match": "chunk", "found": matches.first, "hits": matches.hits}
-    # A copy: the bytes that orjson returns lie in a large buffer, which keeping them would pin.
-    return row, bytes(memoryview(orjson.dumps(evidence)))
+def _only_ids(case: TestCase, result: TestResult) -> list[Any] | None:
+    """The retrieved ids, where the scores depend on nothing else; None when they may."""
+    more = case.gold_supports or case.recency_conflict_rule or result.folder_selection
+    if more or result.references or result.seen or not result.retrieved:
+        return None
+    ids: list[Any] = result.retrieved
+    judged_wrong = min(case.chunk_relevance_grades.values(), default=1.0) <= 0
+    return ids if not judged_wrong and any(ids) and set(map(type, ids)) == {str} else None
+
+
+@lru_cache(maxsize=1 << 13)
+def _outcome_by_ids(
+    first: tuple[int | None, ...],
+    hits: tuple[int, ...],
+    grades: tuple[float, ...],
+    ks: tuple[int, ...],
+    gain: Gain,
+    documents: bool,
+) -> ScoreOutcome:
+    """The outcome of a list of ids, by the ranks of the gold; the same one for the same ranks."""
+    ranking = ragmetrics_retrieval.ranking(Matches([*first], [*hits]), grades, None, ks[-1])
+    no_extra = (None,) * (3 * len(ks) + 4)
+    nothing_judged = (NO_JUDGEMENTS, NO_JUDGEMENTS)
+    missing = (NO_SELECTION, NO_REFERENCES, NO_SNIPPETS, *nothing_judged, NO_RULE)
+    row = _row(ranking, no_extra, missing, "chunk", ks, gain, 0, documents)
+    return row, {"match": "chunk", "found": first, "hits": hits}
 
 
 @lru_cache(maxsize=1 << 13)
@@ -500,64 +483,6 @@ def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tu
     states_all = bool(facts) and all(fact in answer for fact in facts)
     dates = [support.date for support in case.gold_supports]
     return ragmetrics_retrieval.recency_rule_ok(rule, places, dates, states_all), ""
-
-
-MOST_GOLD = 16
-"""Gold chunks up to which a search for each is quicker than a look-up of each id."""
-
-Listed = tuple[Any, ...]
-"""A result by ids: the rank of each gold chunk (0: not there), the grade of each, and whether the
-references name any (None: there are none); flat, since it is hashed for every result."""
-
-
-def _as_listed(case: TestCase, result: TestResult) -> Listed | None:
-    """All that the scores depend on when gold and lists are ids; None when it is more than that."""
-    grades = case.chunk_relevance_grades
-    if (
-        case.answerable is False
-        or case.relevant_chunks
-        or case.gold_supports
-        or case.recency_conflict_rule
-        or result.folder_selection
-        or result.seen
-        or not 0 < len(grades) <= MOST_GOLD
-    ):
-        return None
-    if result.retrieved is None:
-        return None
-    ids: Sequence[Any] = result.retrieved
-    if ids and type(ids[0]) is not str:
-        if not are_in_order(ids):
-            return None
-        ids = [chunk.chunk_id for chunk in ids]
-    ranks = _ranks(grades, ids)
-    if ranks is None or (ids and not ids[0] and not any(ids)):
-        return None
-    cited = None
-    if result.references:
-        cited = any((reference.chunk_id or "") in grades for reference in result.references)
-    return *ranks, *grades.values(), cited
-
-
-def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
-    """The rank of each name among the ids, 0 where it is none of them.
-
-    None when a name is there twice or an item is not a string. Most names are in none of the ids:
-    one search through all their text is quicker than a comparison with each or a hash of each.
-    """
-    try:
-        text = "\n".join(ids)
-    except TypeError:
-        return None
-    ranks = []
-    for name in names:
-        rank = 0
-        if name in text and name in ids:
-            rank = ids.index(name) + 1
-            if name in ids[rank:]:
-                return None
-        ranks.append(rank)
-    return ranks
 
 
 LEAST_MISPLACED, MISPLACED_SHARE = 5, 0.2

@@ -18,20 +18,19 @@ import msgspec
 import orjson
 
 from decisions.baseline import (
-    Baseline,
     caveats,
     compare,
-    read_baseline,
 )
 from decisions.case_changes import changes_of, read_pair
 from decisions.case_lines import update_case_lines
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Ruling, read_verdicts
 from decisions.change import change_of
+from decisions.conditions import Conditions, baseline_of, config_of
 from decisions.diagnosis import diagnose
 from decisions.gate import check_names, evaluate
 from decisions.gate_baseline import comparable
-from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of, left_out_of
+from decisions.gate_checks import HEAD, GateEvidence, left_out_of
 from decisions.gate_rules import GateRules, read_rules
 from decisions.measures import measures
 from decisions.primary import primary_names
@@ -239,7 +238,6 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
     if plan.baseline is not None and not plan.baseline.is_file():
         base_folder = find_run(plan.results_dir, str(plan.baseline))
         plan = replace(plan, baseline=base_folder / METRICS)
-    baseline = read_baseline(plan.baseline) if plan.baseline else None
     base = baseline_of(plan.results_dir, str(plan.baseline)) if plan.baseline else None
     ids = _smoke_ids(read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
     if plan.api_url:
@@ -279,7 +277,8 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
             primary={name: head[name] for name in (PRIMARY, PRIMARY_METRICS) if name in head},
         )
-        new = RunNumbers(report.run_id, report.sections(), report.header, folder)
+        figures = {**report.header, "sections": report.sections()}
+        new = Conditions(report.run_id, figures, config_of(folder), folder, folder)
         evidence = GateEvidence(
             new,
             base,
@@ -298,12 +297,11 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         report.verdicts = run.counts() if run.cases else None
         where = (plan.eval_set, plan.labels_dir, plan.embed)
         report.in_common.append(common_slices(run, *where))
-        if base is not None and (source := base.folder or base.source) is not None:
-            pair = read_pair(source, folder, case_rules, tables)
+        if base is not None:
+            pair = read_pair(base.source, folder, case_rules, tables)
             report.cases = changes_of(pair, MOST_CHANGED)
             report.in_common.append(common_slices(pair, *where))
-        if baseline is not None:
-            _compare(plan, report, baseline, evidence)
+            _compare(plan, report, base, evidence)
         name = SUITE if plan.suite == "full" else f"{SUITE}-{plan.suite}"
         stem = plan.output or real / name
         path = stem.with_name(f"{stem.name}.json")
@@ -349,7 +347,7 @@ def _write_case_lines(job: ScoringJob, outcomes: Sequence[SectionOutcome]) -> No
 
 
 def _compare(
-    plan: SuiteOptions, report: SuiteReport, baseline: Baseline, evidence: GateEvidence
+    plan: SuiteOptions, report: SuiteReport, baseline: Conditions, evidence: GateEvidence
 ) -> None:
     """Into the report: what became of the baseline's numbers, and why not to compare them."""
     scored = _compared(plan, report.outcomes, baseline)
@@ -381,7 +379,7 @@ def _compare(
 
 
 def _compared(
-    plan: SuiteOptions, outcomes: Sequence[SectionOutcome], baseline: Baseline
+    plan: SuiteOptions, outcomes: Sequence[SectionOutcome], baseline: Conditions
 ) -> list[str]:
     """What to compare: all that was asked for and, when that is all, what the baseline has more.
 
@@ -426,7 +424,7 @@ def _check_gates(rules: GateRules | None, scored: Iterable[str]) -> None:
 
 def _gates(rules: GateRules, evidence: GateEvidence, asked: set[str] | None) -> list[Check]:
     """The gates that fail. A gated section that has no numbers misses all of its gates."""
-    if not (rules.baseline or rules.require_baseline):
+    if not (rules.on("baseline") or rules.require_baseline):
         evidence = replace(evidence, base=None)
     failed = evaluate(rules, evidence, sections=asked).of("failed")
     return [check for check in failed if check.rule != WORSE]  # told as regressions

@@ -13,8 +13,9 @@ from tests.score_lines import read_lines, write_lines
 
 from decisions.case_changes import changes_of, read_pair
 from decisions.compare import CompareOptions, compare
+from decisions.conditions import measured_run
 from decisions.gate import evaluate
-from decisions.gate_checks import GateEvidence, side_of
+from decisions.gate_checks import GateEvidence
 from decisions.gate_rules import GateRules
 from decisions.headline import failures
 from decisions.slices import common_slices
@@ -77,7 +78,7 @@ class LosingRuns:
         return run
 
     def gated(self, base: Path, new: Path, **options: Any) -> Any:
-        evidence = GateEvidence(side_of(new), side_of(base), self.eval_set, **options)
+        evidence = GateEvidence(measured_run(new), measured_run(base), self.eval_set, **options)
         return evaluate(GateRules(None), evidence)
 
 

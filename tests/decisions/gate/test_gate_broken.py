@@ -13,8 +13,9 @@ from tests.definitions import definition_of
 from tests.metrics_files import write_metrics
 from tests.score_lines import read_lines, write_lines
 
+from decisions.conditions import measured_run
 from decisions.gate import evaluate
-from decisions.gate_checks import GateEvidence, side_of
+from decisions.gate_checks import GateEvidence
 from decisions.gate_print import gate_page, junit, workflow_commands
 from decisions.gate_rules import GateRules, read_rules
 from records.gate_verdict import Verdict
@@ -62,7 +63,7 @@ class Pair:
         for name, own in zip(("base", "new"), passed, strict=True):
             make_run(self.folder / name, self.eval_set, own, own, none)
             self.add_mrr(self.folder / name)
-        sides = side_of(self.folder / "new"), side_of(self.folder / "base")
+        sides = measured_run(self.folder / "new"), measured_run(self.folder / "base")
         evidence = GateEvidence(*sides, self.eval_set, targets=self.targets)
         (self.folder / "g.toml").write_text(rules or "[gates]\n")
         return evaluate(read_rules(self.folder / "g.toml") if rules else GateRules(None), evidence)

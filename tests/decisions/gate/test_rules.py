@@ -69,15 +69,17 @@ score = "> 0.5"
 
 def test_a_whole_file(tmp_path: Path) -> None:
     rules = rules_of(tmp_path, WHOLE)
-    assert rules.floors == {"retrieval": {"recall@5": Target(">=", 0.7)}}
-    assert rules.run["cost_usd"] == Target("<=", 1.0)
+    assert [(r.name, r.target) for r in rules.on("floor")] == [
+        ("retrieval.recall@5", Target(">=", 0.7))
+    ]
+    assert [rule.target for rule in rules.on("run")] == [Target("<=", 1.0), Target("<=", 3000.0)]
     assert (rules.coverage_drop, rules.require_baseline) == (0.02, True)
     assert [one.metric for one in rules.must_pass] == ["", "retrieval.mrr"]
     assert rules.must_pass[1].target == Target(">", 0.5)
-    assert rules.lines["gates", "baseline", "retrieval.*"] == 27
-    assert str(rules.calibration["judged.*"]) == "kappa >= 0.4, auroc > 0.8"
+    assert [rule.line for rule in rules.on("baseline")] == [26, 27, 28, 29]
+    assert [str(rule.must) for rule in rules.on("calibration")] == ["kappa >= 0.4, auroc > 0.8"]
     assert rules.calibrations == [tmp_path / "stored.json"]
-    assert rules.lines["retrieval", "recall@5"] == 2
+    assert rules.on("floor")[0].line == 2
 
 
 def test_the_rule_nearest_to_the_name_holds(tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_the_rule_nearest_to_the_name_holds(tmp_path: Path) -> None:
             "context.x",
         )
     }
-    assert {name: str(one[1]) for name, one in found.items() if one} == {
+    assert {name: str(rule.must) for name, rule in found.items() if rule} == {
         "retrieval.recall@5": "margin 0.05",
         "retrieval.mrr": "regression",
         "safety.auc": "drop 10 %",
@@ -231,7 +233,7 @@ def test_an_advisory_bound_is_read_apart_and_is_no_gate(tmp_path: Path) -> None:
 
 def test_the_house_file_is_sound() -> None:
     rules = read_rules(storage.ROOT / "eval" / "gates.toml")
-    assert rules.floors
+    assert rules.on("floor")
     assert rules.made_for == "eval_set.jsonl", "it says that it is the demo's"
 
 

@@ -9,14 +9,17 @@ import pytest
 from textual.geometry import Size
 
 from labeller.app import LabelApp
+from labeller.fetching import Arrival, Fetcher
+from labeller.last_view import View
+from labeller.merging import Conflict
 from labeller.passages import Chunk
-from labeller.ports import Arrival, Conflict
 from labeller.screen import MainScreen
-from labeller.session import Session, View
+from labeller.session import Session
+from labeller.store import LabelStore
 from terminal.frame import Look
 
 
-class FakeStore:
+class FakeStore(LabelStore):
     """A store that keeps nothing: what the screen asked of it is in `asked`."""
 
     def __init__(self) -> None:
@@ -44,7 +47,7 @@ class FakeStore:
         return self.save()
 
 
-class FakeSource:
+class FakeSource(Fetcher):
     """A source that answers at once from `known`, and to a probe with `probed`."""
 
     def __init__(self, known: dict[str, list[Chunk]], probed: list[Chunk]) -> None:

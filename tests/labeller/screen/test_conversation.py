@@ -152,18 +152,18 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
 def test_a_conversation_stays_in_one_piece() -> None:
     cases = talk()
     session = Session(cases, {}, record=lambda event: None, now=time.time)
-    session.goto("t2")
+    session.queue.goto("t2")
     session.add_case("What of backups?", id="new")
     assert session.queue.ids == ["a", "t1", "t2", "t3", "t4", "new", "z"]
-    session.goto("t2")
+    session.queue.goto("t2")
     session.duplicate_case()
     copy = session.case
     assert session.queue.ids[5] == copy["id"]
     assert not {"conversation", "turn"} & copy.keys()
-    session.goto("t2")
+    session.queue.goto("t2")
     with pytest.raises(ActionRefused, match="t2 has later turns; delete the last turn of talk"):
         session.delete_case()
-    session.goto("t4")
+    session.queue.goto("t4")
     session.delete_case()
     assert session.queue.ids[:4] == ["a", "t1", "t2", "t3"]
 
@@ -172,16 +172,16 @@ def test_the_words_of_the_whole_question_are_marked() -> None:
     cases = talk()
     cases["t2"]["question_alone"] = "Who can extend the retention?"
     session = Session(cases, {}, record=lambda event: None, now=time.time)
-    session.goto("t2")
+    session.queue.goto("t2")
     assert "retention" in session.terms()
-    session.goto("t1")
+    session.queue.goto("t1")
     assert {"long", "log"} <= session.terms()
 
 
 def test_line_mode_prints_what_was_said_before(tmp_path: Path) -> None:
     out = io.StringIO()
     session = Session(talk(), {}, record=lambda event: None, now=time.time)
-    session.goto("t2")
+    session.queue.goto("t2")
     plain = PlainLabeller(
         session, FakeStore(), FakeSource(()), io.StringIO("q\n"), out, prompt=False
     )

@@ -33,7 +33,7 @@ async def test_form_keeps_what_cannot_be_kept(bench: Any) -> None:
         await pilot.press("o", "ctrl+s")
         await pilot.pause()
         assert b.app.screen is b.main, "nothing typed: nothing added"
-        b.session._validate = lambda case: ["category: no such category"]
+        b.session.ledger._validate = lambda case: ["category: no such category"]
         await pilot.press("o", *"Why?", "ctrl+s")
         await pilot.pause()
         assert "category: no such category" in b.shown()
@@ -43,7 +43,7 @@ async def test_form_keeps_what_cannot_be_kept(bench: Any) -> None:
         await pilot.press("escape", "d")
         await pilot.pause()
         assert b.app.screen is b.main
-    assert len(b.session.visible) == 4
+    assert len(b.session.queue.visible) == 4
 
 
 async def test_undo_and_redo_of_lines_that_need_a_scroll_bar(bench: Any) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from labeller.merging import Conflict
 from labeller.passages import Chunk
-from labeller.ports import Conflict
 from labeller.window_commands import show_conflicts
 from terminal.safe_text import display
 
@@ -47,7 +47,7 @@ async def test_every_field_shows_hostile_text_as_it_is(
     b = bench(cases=cases, chunks=chunks, notices=list(texts), annotator=texts[0])
     async with b.app.run_test(size=(160, 48), notifications=True, tooltips=True) as pilot:
         for number, text in enumerate(texts):
-            b.session.goto(f"q{number}{text}")
+            b.session.queue.goto(f"q{number}{text}")
             b.main.sync()
             b.main.say(text)
             await pilot.pause()

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from tests.labeller.conftest import snapshot
 
 from labeller.actions import ACTIONS, all_actions, keymap_problems
 from labeller.app import run
@@ -32,10 +33,10 @@ async def test_keys_wait_for_a_save_and_are_not_lost(bench: Any) -> None:
 
     def save() -> str:
         # As the real store: it reads and refreshes the session, in another thread.
-        looked.append(b.session.state())
+        looked.append(snapshot(b.session))
         assert go_on.wait(60)
-        looked.append(b.session.state())
-        b.session.refresh()
+        looked.append(snapshot(b.session))
+        b.session.ledger.refresh()
         return "saved"
 
     b.store.save = save

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.labeller.conftest import snapshot
 
 from labeller.actions import actions_of
+from labeller.merging import Conflict
 from labeller.passages import Chunk
-from labeller.ports import Conflict
 
 TEXT = "First things first. Audit events are kept for 30 days. The owner can extend it."
 SNIPPET_KEYS = {action.id for action in actions_of("snippet")}
@@ -64,11 +65,11 @@ async def test_key_fact(one_chunk: Any) -> None:
 
 async def test_leaving_takes_the_picks_back(one_chunk: Any) -> None:
     b = one_chunk
-    start = b.session.state()
+    start = snapshot(b.session)
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.press("t", "space", "j", "space", "F", "escape")
         assert b.app.screen is b.main
-    assert b.session.state() == start
+    assert snapshot(b.session) == start
 
 
 async def test_help_of_a_mode_shows_its_keys(one_chunk: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from labeller.lines import chunks_rule
 from labeller.passages import Chunk
+from labeller.session import Session
 from terminal.frame import Look
 
 
@@ -22,7 +23,7 @@ async def test_a_long_passage_is_read_in_part_until_its_end_is_shown(bench: Any)
         assert [row.seen for row in b.session.rows()] == [False, True, True]
         await pilot.press("x", "enter")
         assert b.status == "Saved as unanswerable. 1 of 3 passages was never shown."
-        rows = b.session.entry("q-01").judgement["rows"]
+        rows = b.session.ledger["q-01"].judgement["rows"]
         assert [(row["grade"], row.get("part")) for row in rows] == [
             (None, None),
             (0, None),
@@ -72,7 +73,7 @@ async def test_reading_on_turns_full_pages_and_takes_the_lists_lines_for_a_long_
 
 @pytest.mark.parametrize("auto", [True, False])
 def test_the_sign_of_an_automatic_snippet_is_explained_where_it_is_shown(auto: bool) -> None:
-    session: Any = SimpleNamespace(lost_probes=lambda: [], row_order="rank", seed="")
+    session = Session({}, {}, record=lambda event: None, now=lambda: 0.0, blind=False)
     row: Any = SimpleNamespace(seen=True, chunk=SimpleNamespace(origin=""), auto=auto)
     line = chunks_rule(session, [row], Look(), 80, "", focused=False)
     text = "".join(part for _, part in line)

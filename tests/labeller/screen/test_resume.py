@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from labeller.last_view import resume
 from labeller.passages import Chunk
 
 SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "label_eval.py"
@@ -122,7 +123,7 @@ async def test_the_cursor_stands_on_the_chunk_of_last_time(bench: Any) -> None:
         await pilot.press("j", "j", "j", "j")
         view = b.store.views[-1]
     again = bench()
-    again.session.resume(view)
+    resume(again.session, view)
     again.main.resumed_row = again.session.resumed_row
     async with again.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
@@ -188,7 +189,7 @@ async def test_enter_accepts_a_draft(bench: Any) -> None:
         await pilot.press("enter")
         assert "The draft is accepted" in b.shown()
         assert b.session.current == "q-02"
-        assert b.session.case_of("q-01")["tags"] == []
+        assert b.session.ledger.case_of("q-01")["tags"] == []
         await pilot.press("u")
-        assert b.session.case_of("q-01")["tags"] == ["draft"]
+        assert b.session.ledger.case_of("q-01")["tags"] == ["draft"]
         assert b.session.current == "q-01"

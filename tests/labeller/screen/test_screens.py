@@ -11,8 +11,8 @@ from tests.contrasts import unreadable_on
 
 from labeller import windows
 from labeller.app import LabelApp, run
+from labeller.fetching import Arrival
 from labeller.passages import Chunk
-from labeller.ports import Arrival
 from terminal.frame import Look, cut
 from terminal.safe_text import display
 
@@ -81,7 +81,7 @@ async def test_small_window_says_so_and_keys_work(bench: Any) -> None:
         await pilot.pause()
         assert "case 1" in b.shown()
         await pilot.press("2", "enter")
-        assert b.session.brief("q-01").status == "labelled"
+        assert b.session.queue.summaries["q-01"].status == "labelled"
 
 
 async def test_80x24_shows_what_the_plan_says(bench: Any) -> None:
@@ -176,7 +176,7 @@ async def test_messages_in_place(bench: Any) -> None:
         await pilot.press("2")
         assert "no passage here; p searches" in b.shown()
         await pilot.press("x", "enter")
-        assert b.session.brief("q-01").status == "unanswerable", "labelling goes on"
+        assert b.session.queue.summaries["q-01"].status == "unanswerable", "labelling goes on"
 
 
 async def test_a_missing_api_says_what_can_be_done(bench: Any) -> None:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from labeller import marks
 from labeller.needs import needs_of, turned, ways_of
 from labeller.passages import Chunk
 from labeller.session import Session
@@ -82,19 +83,19 @@ def press(session: Session, keys: list[str]) -> None:
             number = next(left)
             session.open_need(None if number == "apostrophe" else int(number))
         elif key == "comma":
-            session.toggle(session.row_by_label(f",{next(left)}").number)
+            session.on_row(session.view.row_by_label(f",{next(left)}").number, marks.toggle)
         elif key == "semicolon":
             label = ""
             while (digit := next(left)) != "enter":
                 label += digit
-            row = session.row_by_label(label).number
+            row = session.view.row_by_label(label).number
         elif key == "ampersand":
             assert next(left) == "ampersand"
-            session.share(row, session.layout.open)
+            session.on_row(row, marks.share, session.layout.open)
         elif key == "enter":
             assert session.confirm().done
         else:
-            session.toggle(session.row_by_label(key).number)
+            session.on_row(session.view.row_by_label(key).number, marks.toggle)
 
 
 def test_all_shipped_cases_with_several_groups_are_built_with_keys(tmp_path: Path) -> None:
@@ -106,25 +107,25 @@ def test_all_shipped_cases_with_several_groups_are_built_with_keys(tmp_path: Pat
     def opened() -> tuple[LabelStore, Session]:
         store = LabelStore(path, tmp_path / "judgements", now=time.time)
         session = Session(store.records, store.judgements, **store.session_options(), blind=False)
-        store.attach(session)
+        store.attach(session.ledger)
         return store, session
 
     store, session = opened()
     for case in cases:
-        session.goto(case["id"])
-        session.set_chunks(case["id"], passages(case))
+        session.queue.goto(case["id"])
+        session.pool.put(case["id"], passages(case))
         press(session, keys_of(case))
     store.close()
     store, session = opened()
     shown_as_ways = 0
     for case in cases:
-        again = session.case_of(case["id"])
+        again = session.ledger.case_of(case["id"])
         assert ways(again) == ways(case), case["id"]
         anchors = {support.anchor for support in read_supports(again)}
         assert anchors == {support.anchor for support in read_supports(case)}
-        session.goto(case["id"])
-        session.set_chunks(case["id"], passages(case))
-        shown_as_ways += session.needs_words().startswith("Shown as ways")
+        session.queue.goto(case["id"])
+        session.pool.put(case["id"], passages(case))
+        shown_as_ways += session.view.needs_words().startswith("Shown as ways")
     store.close()
     assert shown_as_ways == sum(needs_of(case).ways for case in cases)
 
@@ -143,10 +144,10 @@ async def test_a_few_of_them_in_the_real_screen(bench: Any) -> None:
     )
     async with b.app.run_test(size=(120, 40)) as pilot:
         for name, case in chosen.items():
-            b.session.goto(name)
+            b.session.queue.goto(name)
             b.main.sync()
             await pilot.pause()
             await pilot.press(*keys_of(case))
             await pilot.pause()
-            assert ways(b.session.case_of(name)) == ways(case), (name, b.status)
-            assert b.session.brief(name).status == "labelled"
+            assert ways(b.session.ledger.case_of(name)) == ways(case), (name, b.status)
+            assert b.session.queue.summaries[name].status == "labelled"

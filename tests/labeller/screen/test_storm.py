@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.key_names import textual_name
+from tests.labeller.conftest import snapshot
 
 from labeller.actions import ACTIONS
 from terminal.actions import ActionRefused
@@ -45,8 +46,8 @@ def valid(case: dict[str, Any]) -> list[str]:
 
 async def storm(b: Any, keys: list[str]) -> bytes:
     """Press the keys as fast as they come; a window is given a moment now and then."""
-    start: bytes = b.session.state()
-    cases = copy.deepcopy(b.session._records)
+    start: bytes = snapshot(b.session)
+    cases = copy.deepcopy(b.session.ledger._records)
     async with b.app.run_test(size=(80, 24), notifications=True, tooltips=True) as pilot:
         for number, key in enumerate(keys):
             if b.app._exit:
@@ -57,15 +58,15 @@ async def storm(b: Any, keys: list[str]) -> bytes:
                 await pilot.pause()
         await pilot.pause()
         assert b.app._exception is None
-    for case_id in b.session.visible:
-        assert valid(b.session.case_of(case_id)) == []
-    while b.session.can_undo:
+    for case_id in b.session.queue.visible:
+        assert valid(b.session.ledger.case_of(case_id)) == []
+    while b.session.ledger.history.done:
         try:
             b.session.undo()
         except ActionRefused as refusal:
             raise AssertionError(str(refusal)) from refusal
-    assert b.session.state() == start
-    assert b.session._records == cases
+    assert snapshot(b.session) == start
+    assert b.session.ledger._records == cases
     return start
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.labeller.screen.conftest import plain_chunks
 
-from labeller.ports import Arrival
+from labeller.fetching import Arrival
 
 
 class Slow:
@@ -31,13 +31,13 @@ async def test_no_key_decides_a_case_that_shows_nothing(bench: Any) -> None:
         assert b.events == []
         assert "2 keys wait for the passages, Esc drops them" in b.shown()
         await slow.bring(pilot, "q-01")
-        assert b.session.brief("q-01").status == "unanswerable"
+        assert b.session.queue.summaries["q-01"].status == "unanswerable"
         assert b.session.current == "q-02"
         assert "wait" not in b.shown()
         await pilot.press("x", "enter", "escape")
         assert b.status == "2 keys dropped"
         await slow.bring(pilot, "q-02")
-        assert b.session.brief("q-02").status == "open"
+        assert b.session.queue.summaries["q-02"].status == "open"
         await pilot.press("2")
         assert b.marks == ["2"]
 
@@ -71,7 +71,9 @@ async def test_passages_that_cannot_be_had_let_keys_wait_for_a_person(bench: Any
         assert "3 keys wait: F5 tries again, Esc drops them" in b.shown()
         await pilot.press("f5")
         await pilot.pause()
-        assert b.session.brief("q-01").status == "unanswerable", "2 marked, x took it back"
+        assert b.session.queue.summaries["q-01"].status == "unanswerable", (
+            "2 marked, x took it back"
+        )
 
 
 async def test_a_person_who_knows_that_there_are_no_passages_decides(bench: Any) -> None:
@@ -80,7 +82,7 @@ async def test_a_person_who_knows_that_there_are_no_passages_decides(bench: Any)
     async with b.app.run_test(size=(80, 24)) as pilot:
         await slow.bring(pilot, "q-01", problem="the API does not answer")
         await pilot.press("x", "enter")
-        assert b.session.brief("q-01").status == "unanswerable"
+        assert b.session.queue.summaries["q-01"].status == "unanswerable"
 
 
 async def test_a_key_that_waited_and_opens_a_window_is_no_more_waited_for(bench: Any) -> None:

@@ -94,6 +94,7 @@ def test_a_recheck_asks_a_share_of_the_decided_cases_again(tool: Tool) -> None:
         (("--agreement", "--serve"), "choose one of --agreement and --serve."),
         (("--agreement", "--case", "a"), "--case is for labelling"),
         (("--plain", "--annotator", "../x"), "up to 64 letters"),
+        (("--serve", "--annotator", "x/../y"), "up to 64 letters"),
         (("--plain", "--annotator", "gold"), "leave the option out"),
         (("--plain", "--annotator", "recheck"), "belongs to --recheck"),
         (("--plain", "--annotator", "maria", "--recheck", "5"), "leave out --annotator"),

@@ -8,22 +8,23 @@ from typing import Any
 from tests.labeller.conftest import Files
 
 from extras.annotators.labels import OwnLabels, sample
+from labeller import marks
 
 Record = dict[str, Any]
 
 
 def test_a_second_annotator_is_kept_apart(files: Files) -> None:
     store, session = files.open()
-    session.toggle(2)
+    session.on_row(2, marks.toggle)
     session.confirm()
     store.close()
     before = files.path.read_bytes()
     store, session = files.open(OwnLabels("maria"))
-    assert session.brief("a").status == "open", "the first labels do not show"
-    assert "gold_supports" not in session.case_of("a")
-    assert "answerable" not in session.case_of("a")
-    session.goto("a")
-    session.toggle(4)
+    assert session.queue.summaries["a"].status == "open", "the first labels do not show"
+    assert "gold_supports" not in session.ledger.case_of("a")
+    assert "answerable" not in session.ledger.case_of("a")
+    session.queue.goto("a")
+    session.on_row(4, marks.toggle)
     session.confirm()
     store.save()
     assert files.path.read_bytes() == before
@@ -33,8 +34,8 @@ def test_a_second_annotator_is_kept_apart(files: Files) -> None:
     assert (files.path.parent / "eval_set.jsonl.maria.journal").exists()
     store.close()
     _, session = files.open(OwnLabels("maria"))
-    assert session.case_of("a")["gold_supports"][0]["rel_path"] == "guide/roles.md"
-    assert session.brief("a").status == "labelled"
+    assert session.ledger.case_of("a")["gold_supports"][0]["rel_path"] == "guide/roles.md"
+    assert session.queue.summaries["a"].status == "labelled"
 
 
 def test_two_annotators_can_work_at_once(files: Files) -> None:

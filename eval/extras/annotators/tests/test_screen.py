@@ -13,6 +13,7 @@ from tests.labeller.screen.test_hostile import hostile_case
 from tests.labeller.screen.test_storm import WEIGHTED, storm, valid
 from tests.labeller.screen.test_waiting import Slow
 
+from labeller import marks
 from labeller.actions import actions_of, keymap_problems
 from labeller.passages import Chunk
 from labeller.windows import help_screen
@@ -36,7 +37,7 @@ async def test_adjudicate_every_choice(bench: Any) -> None:
     async with b.app.run_test(size=(80, 24)) as pilot:
         # A marks part 5 (whatever row it is on), B marked part 3: two differences.
         row = next(r for r in b.session.rows() if r.chunk.rel_path == "guide/part05.md")
-        b.session.toggle(row.number)
+        b.session.on_row(row.number, marks.toggle)
         await pilot.press("D")
         assert "2 differences, 2 to settle" in b.shown()
         assert "maria" not in b.shown(), "A and B are shown without names"
@@ -59,11 +60,11 @@ async def test_adjudicate_every_choice(bench: Any) -> None:
         await pilot.pause()
         assert b.session.judgement["note"] == "why"
         await pilot.press("enter")
-        assert b.session.brief("q-01").status == "labelled"
+        assert b.session.queue.summaries["q-01"].status == "labelled"
         assert b.session.current == "q-02"
         await pilot.press("2", "enter", "?", "escape", "q")
         assert b.app.screen is b.main
-    assert b.session.brief("q-02").status == "unanswerable"
+    assert b.session.queue.summaries["q-02"].status == "unanswerable"
     tried = {"take-a", "take-b", "take-both", "take-none", "note", "next", "undo", "help"}
     assert {"down", "up", "close", *tried} == ADJUDICATE_KEYS
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.labeller.test_plain import Lines
+from tests.labeller.test_plain import FakeStore, Lines
 from tests.labeller.test_plain import lines as lines
 
 from extras.annotators.settling import Settling
+from labeller import marks
 from labeller.session import Session
 from records.errors import StorageError
 from terminal.actions import ActionRefused
@@ -19,12 +19,14 @@ OURS, OWNER = 2, 4
 
 def settling_of(session: Session, theirs: dict[str, Any]) -> Settling:
     """The session beside the labels of b."""
-    return Settling(session, SimpleNamespace(others={"b": theirs}))
+    store = FakeStore()
+    store.others = {"b": theirs}
+    return Settling(session, store)
 
 
 def test_adjudication(session: Session) -> None:
-    session.toggle(OURS)
-    session.grade(OURS, 3)
+    session.on_row(OURS, marks.toggle)
+    session.on_row(OURS, marks.grade, 3)
     theirs = {
         "answerable": True,
         "gold_supports": [
@@ -50,14 +52,14 @@ def test_adjudication(session: Session) -> None:
     settling.adjudicate("b", 1, "neither")
     assert len(session.case["gold_supports"]) == 1
     settling.adjudicated("b")
-    assert session.brief("q-0001").status == "labelled"
-    session.goto("q-0002")
+    assert session.queue.summaries["q-0001"].status == "labelled"
+    session.queue.goto("q-0002")
     with pytest.raises(ActionRefused, match="has not labelled"):
         settling.disagreements("b")
 
 
 def test_adjudicating_the_state(session: Session) -> None:
-    session.toggle(OURS)
+    session.on_row(OURS, marks.toggle)
     settling = settling_of(session, {"q-0001": {"answerable": False, "gold_supports": []}})
     state = settling.disagreements("b")[0]
     assert (state.kind, state.a, state.b) == ("state", "answerable", "unanswerable")
@@ -74,7 +76,7 @@ def test_line_mode_lists_chooses_and_confirms(lines: Lines) -> None:
     assert "Write the number of the disagreement." in said
     assert "q-0001 is settled with b" in said
     assert "There are no labels of c here." in said
-    assert lines.session.case_of("q-0001")["gold_supports"] == [{"rel_path": "faq.md"}]
+    assert lines.session.ledger.case_of("q-0001")["gold_supports"] == [{"rel_path": "faq.md"}]
     assert "D NAME [N CHOICE|done]" in lines.do("?")
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.formats.secrets_in_words import planted
 from tests.processes import call_script
 
-from decisions.invariants import read_run
+from decisions.conditions import read_run
 from extras.watch.tests.conftest import DAY, NOW, REFUSAL, START, call, otlp, span, trace
 from records.errors import StorageError
 

@@ -139,51 +139,28 @@ def means_of_groups(
     new_unit[1:] |= clusters[1:] != clusters[:-1]
     first = np.flatnonzero(new_unit)
     single = own[first]
-    units = Units(
-        groups[first],
-        np.where(single, 1, np.add.reduceat(times, first)),
-        np.where(single, inside[first], sums(inside, times, first)),
-        np.where(single, times[first], 1),
-    )
-    return means_of_units(values, times, groups, units, scale)
-
-
-class Units(NamedTuple):
-    """Clusters of cases, and cases by themselves, sorted by group: how many cases each has, the sum
-    of their values on a scale, and how often such a one recurs."""
-
-    groups: Ints
-    sizes: Ints
-    totals: Floats
-    repeats: Ints
-
-
-def means_of_units(
-    values: Floats, times: Ints, groups: Ints, units: Units, scale: Scale
-) -> list[MeanOfGroup]:
-    """Mean and interval of each group of cases, in the order of the groups.
-
-    ``values[i]`` occurred ``times[i]`` times in group ``groups[i]``, sorted by group; ``units``:
-    the same cases put together.
-    """
+    # Units: clusters of cases, and cases by themselves. How many cases each has, the sum of their
+    # values on the scale, and how often such a one recurs.
+    unit_groups = groups[first]
+    sizes = np.where(single, 1, np.add.reduceat(times, first))
+    totals = np.where(single, inside[first], _sums(inside, times, first))
+    repeats = np.where(single, times[first], 1)
     starts = _changes(groups)
     n = np.add.reduceat(times, starts)
     means = _exact_means(values, times, starts, n)
     position = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(groups)))
-    inside = scale.shrink(values)
     centre = scale.shrink(np.array(means))
     deviations = inside - centre[position]
-    within = sums(deviations * deviations, times, starts)
+    within = _sums(deviations * deviations, times, starts)
     lowest = np.add.reduceat(np.where(inside == 0.0, times, 0), starts)
 
-    unit_starts = _changes(units.groups)
-    unit_position = np.searchsorted(groups[starts], units.groups)
-    sizes, repeats = units.sizes, units.repeats
-    residuals = units.totals - sizes * centre[unit_position]
-    squares = sums(residuals * residuals, repeats, unit_starts)
+    unit_starts = _changes(unit_groups)
+    unit_position = np.searchsorted(groups[starts], unit_groups)
+    residuals = totals - sizes * centre[unit_position]
+    squares = _sums(residuals * residuals, repeats, unit_starts)
     cubes = squares * 0.0  # a score interval is not skewed
     if scale.high is None:
-        cubes = sums(residuals * residuals * residuals, repeats, unit_starts)
+        cubes = _sums(residuals * residuals * residuals, repeats, unit_starts)
     number = np.add.reduceat(repeats, unit_starts)
     effective_units = n * n / np.add.reduceat(sizes * sizes * repeats, unit_starts)
 
@@ -339,11 +316,11 @@ def _exact_means(values: Floats, times: Ints, starts: Ints, n: Ints) -> list[flo
     return [exact.rounded(total, size) for total, size in zip(totals, n.tolist(), strict=True)]
 
 
-def sums(values: Floats, times: Ints, starts: Ints) -> Floats:
+def _sums(values: Floats, times: Ints, starts: Ints) -> Floats:
     """The sum of each stretch of values: the same bits whatever the order within a stretch."""
-    sums = np.zeros(len(starts))
+    totals = np.zeros(len(starts))
     for shift, limb in exact.limbs(values, int(times.sum())):
-        sums += np.ldexp(
+        totals += np.ldexp(
             np.add.reduceat(limb * times, starts).astype(float), shift - exact.UNIT_BITS
         )
-    return sums
+    return totals

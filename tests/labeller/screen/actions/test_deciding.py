@@ -10,7 +10,7 @@ async def test_confirm(action: Any) -> None:
         await pilot.press(key)
         assert "Nothing is decided" in b.status
         await pilot.press("2", key)
-        assert b.session.brief("q-01").status == "labelled"
+        assert b.session.queue.summaries["q-01"].status == "labelled"
         assert b.session.current == "q-02"
 
 
@@ -30,14 +30,14 @@ async def test_answerable(action: Any) -> None:
 async def test_skip(action: Any) -> None:
     async with action("skip") as (b, pilot, key):
         await pilot.press(key)
-        assert b.session.brief("q-01").status == "skipped"
+        assert b.session.queue.summaries["q-01"].status == "skipped"
         assert b.session.current == "q-02"
 
 
 async def test_flag(action: Any) -> None:
     async with action("flag") as (b, pilot, key):
         await pilot.press(key)
-        assert b.session.brief("q-01").flagged
+        assert b.session.queue.summaries["q-01"].flagged
         assert "FLAG" in b.shown()
 
 

@@ -69,19 +69,19 @@ async def test_rate_mode(action: Any) -> None:
 async def test_group(action: Any) -> None:
     async with action("group") as (b, pilot, key):
         await pilot.press("1", "2", key, "2")
-        assert b.session.needs() == "(2 part07.md) AND (1 part03.md)"
+        assert b.session.view.needs() == "(2 part07.md) AND (1 part03.md)"
         await pilot.press(key, "0")
-        assert b.session.needs() == "2 part07.md; not required: 1 part03.md"
+        assert b.session.view.needs() == "2 part07.md; not required: 1 part03.md"
 
 
 async def test_need(action: Any) -> None:
     async with action("need") as (b, pilot, key):
         await pilot.press("1", key, "'", "2", key, "1", "3")
-        assert b.session.needs() == "(1 part03.md or 3 part02.md) AND (2 part07.md)"
+        assert b.session.view.needs() == "(1 part03.md or 3 part02.md) AND (2 part07.md)"
         shown = " ".join(b.shown().split())
         assert "needs: (1 part03.md or 3 part02.md) AND (2 part07.md) marks join need 1" in shown
         await pilot.press(key, "0", "4")
-        assert "; not required: 4 part" in b.session.needs()
+        assert "; not required: 4 part" in b.session.view.needs()
         await pilot.press(key, "7")
         assert "There is no need 7" in b.status
         await pilot.press(key)
@@ -152,7 +152,7 @@ async def test_supports(action: Any) -> None:
 async def test_next_group(action: Any) -> None:
     async with action("next-group") as (b, pilot, key):
         await pilot.press("1", key, "2")
-        assert b.session.needs() == "(1 part03.md) AND (2 part07.md)"
+        assert b.session.view.needs() == "(1 part03.md) AND (2 part07.md)"
 
 
 async def test_snippets(action: Any) -> None:
