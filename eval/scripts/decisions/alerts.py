@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from decisions.committed import comparison_of
+from decisions.committed import compare_scores
 from decisions.comparison import Comparison
-from decisions.engine import decide
-from decisions.headline import with_headline
 from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
-from decisions.primary import PrimaryScores, paired_table
+from decisions.primary import PrimaryScores
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import np
 from ragmetrics.stats.control import (
@@ -35,7 +33,7 @@ from ragmetrics.stats.control import (
     relative_drop,
 )
 from records.asked import asked_set, unreadable_remark
-from records.clusters import AUTO, ClusterLabels, LabelsById, read_clusters
+from records.clusters import AUTO, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import read_metrics
@@ -321,15 +319,11 @@ def compare_points(
     """
     labels = clusters.get(now.eval_set or "")
     a, b = _scores(before, names), _scores(now, names)
-    table = paired_table(a, b, labels)
     other_set = None not in (before.eval_set, now.eval_set) and before.eval_set != now.eval_set
-    if other_set or not (table.names and table.case_ids):
+    comparison = None if other_set else compare_scores(a, b, labels, lead=lead, margin=margin)
+    if comparison is None or not any(row.base_cases for row in comparison.rows):
         return None
-    decision = decide(table, margin=margin, lead=lead)
-    heads = tuple({"missing": point.missing, "asked": point.asked} for point in (before, now))
-    comparison = comparison_of((before.label, now.label), decision, (a, b), (heads[0], heads[1]))
-    scope = labels.scope if isinstance(labels, ClusterLabels) else ""
-    return with_headline(replace(comparison, scope=scope, margin=margin), {})
+    return comparison if comparison.cases else None
 
 
 def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:
@@ -347,6 +341,7 @@ def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:
             for (section, metric), value in point.values.items()
             if f"{section}.{metric}" in chosen
         },
+        {"missing": point.missing, "asked": point.asked},
     )
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from decisions.change import Change, ChangeVerdict, change_of, direction, one_sided, remeasured
 from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.comparison import Comparison, half_measured
 from decisions.conditions import read_run
-from decisions.engine import Decision, decide, decided
+from decisions.engine import decide, decided
 from decisions.headline import bot_noise, with_headline
 from decisions.invariants import comparable_sections, controls, remarks, varied
 from decisions.primary import (
@@ -23,11 +21,11 @@ from decisions.primary import (
     usable_names,
 )
 from records.asked import asked_set
-from records.clusters import AUTO, Clustering
+from records.clusters import AUTO, Clustering, ClusterLabels, LabelsById
 from records.errors import StorageError
 from records.run import Runs
 from records.runs import METRICS, scored_sections
-from records.targets import TARGETS, declared_matters, read_targets
+from records.targets import TARGETS, Targets, declared_matters, read_targets
 
 
 def is_committed_alone(folder: Path) -> bool:
@@ -47,7 +45,7 @@ def compare_committed(
     ``tables``: what was read of the runs. The same joint test as ``compare.compare``, and so the
     same verdicts on these metrics; there is nothing to say of others. Raises IncomparableError for
     runs that were not measured alike, and StorageError where a metrics.json holds no scores of its
-    cases (more than 2,000, or old).
+    cases (more than 5,000, or old).
     """
     old, now = read_run(base), read_run(new)
     shared = set(old.metrics.get("sections", {})) & set(now.metrics.get("sections", {}))
@@ -67,24 +65,25 @@ def compare_committed(
             f"{bare / METRICS}: has no scores of its cases, and score lines are missing; score "
             "the run again, or give one that is on disk."
         )
-    labels = clusters.labels if clusters else None
-    table = paired_table(a, b, labels)
-    lead = lead_of(names, options.targets)
-    margin = declared_matters(options.targets) if options.margin is None else options.margin
-    decision = decide(table, margin=margin, seed=options.seed, lead=lead)
-    clustered = (clusters.sentence, clusters.scope) if clusters else ("", "")
-    heads = old.metrics, now.metrics
-    comparison = comparison_of((old.id, now.id), decision, (a, b), heads, options.targets)
+    comparison = compare_scores(
+        a,
+        b,
+        clusters.labels if clusters else None,
+        lead=lead_of(names, options.targets),
+        margin=declared_matters(options.targets) if options.margin is None else options.margin,
+        seed=options.seed,
+        targets=options.targets,
+        aims=read_targets(options.targets),
+    )
     changes = varied(old.config, now.config)
     few = [
         f"{row.name}: too few to tell ({row.units})."
         for row in comparison.rows
         if row.verdict == "too few"
     ]
-    comparison = replace(
+    return replace(
         comparison,
-        clusters=clustered[0],
-        scope=clustered[1],
+        clusters=clusters.sentence if clusters else "",
         varied=tuple(changes),
         controls=tuple(problems),
         left_out=tuple(left_out.values()),
@@ -95,12 +94,7 @@ def compare_committed(
             "case, and its answers cannot be shown.",
             *remarks(old, now, changes, options.varied),
         ),
-        cases=len(table.case_ids),
-        only_base=len(a.case_ids) - len(table.case_ids),
-        only_new=len(b.case_ids) - len(table.case_ids),
-        margin=margin,
     )
-    return with_headline(comparison, read_targets(options.targets))
 
 
 def compare_pair(
@@ -124,56 +118,70 @@ def first_lines(base: Path, new: Path) -> tuple[str, ...]:
     return compare_pair(base, new, options, clusters, tables).says
 
 
-Heads = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""The heads of two metrics.json, base first."""
-
-
-def comparison_of(
-    ids: tuple[str, str],
-    decision: Decision,
-    scores: tuple[PrimaryScores, PrimaryScores],
-    heads: Heads,
+def compare_scores(
+    base: PrimaryScores,
+    new: PrimaryScores,
+    labels: LabelsById | None,
+    *,
+    lead: str,
+    margin: float | None,
+    seed: int = 0,
     targets: Path = TARGETS,
+    aims: Targets | None = None,
 ) -> Comparison:
-    """The decision on two metrics.json, without its first line (``with_headline``): a row for each
-    primary metric, those that one run alone has too."""
-    rows, cases = [], [len(own.case_ids) for own in scores]
-    for joint in decision.rows:
-        old, now = (head.get("sections", {}).get(joint.section, {}) for head in heads)
-        change = Change(
-            joint.section,
-            joint.metric,
-            direction(joint.name),
-            primary=True,
-            base_mean=old.get("mean", {}).get(joint.metric),
-            new_mean=now.get("mean", {}).get(joint.metric),
-            base_n=joint.base_n,
-            new_n=joint.new_n,
-            base_cases=cases[0],
-            new_cases=cases[1],
-            noise=bot_noise(old, now, joint.metric),
-        )
-        if joint.n:
-            change = remeasured(change, joint)
-        elif bool(change.base_n) != bool(change.new_n):
-            change = one_sided(change)
-        coverage = joint.coverage
-        rows.append(decided(change, joint) if coverage and coverage.cases else change)
-    for name in sorted({*scores[0].names} ^ {*scores[1].names}):
-        in_base = name in scores[0].names
-        verdict: ChangeVerdict = "only in base" if in_base else "only in new"
+    """The primary metrics of two runs, by the scores of their cases alone.
+
+    ``labels``: the cluster of each case. ``aims``: targets whose loss is told. A metric that one
+    run alone has is there, too.
+    """
+    table = paired_table(base, new, labels)
+    decision = decide(table, margin=margin, seed=seed, lead=lead)
+    rows = [_row(joint, base, new) for joint in decision.rows]
+    for name in sorted({*base.names} ^ {*new.names}):
+        verdict: ChangeVerdict = "only in base" if name in base.names else "only in new"
         rows.append(replace(change_of(name, primary=True), verdict=verdict))
-    whole = not any(head.get("missing") for head in heads)
-    missing, asked = ([head.get(name) or 0 for head in heads] for name in ("missing", "asked"))
-    return Comparison(
-        *ids,
+    missing, asked = (
+        (base.head.get(name) or 0, new.head.get(name) or 0) for name in ("missing", "asked")
+    )
+    comparison = Comparison(
+        base.label,
+        new.label,
         tuple(rows),
         decision.headline,
+        scope=labels.scope if isinstance(labels, ClusterLabels) else "",
         tested=decision.tested,
-        missing=(missing[0], missing[1]),
-        asked=(asked[0], asked[1]),
-        rest=decision.headline if whole else None,
+        cases=len(table.case_ids),
+        only_base=len(base.case_ids) - len(table.case_ids),
+        only_new=len(new.case_ids) - len(table.case_ids),
+        missing=missing,
+        asked=asked,
+        rest=None if any(missing) else decision.headline,
         rest_mde=decision.largest_mde,
         lead=decision.lead,
         half=half_measured(rows, [row.name for row in rows], targets),
+        margin=margin,
     )
+    return with_headline(comparison, aims or {})
+
+
+def _row(joint: Change, base: PrimaryScores, new: PrimaryScores) -> Change:
+    """A metric of the joint test, with what both metrics.json say of it."""
+    old, now = (side.head.get("sections", {}).get(joint.section, {}) for side in (base, new))
+    change = Change(
+        joint.section,
+        joint.metric,
+        direction(joint.name),
+        primary=True,
+        base_mean=old.get("mean", {}).get(joint.metric),
+        new_mean=now.get("mean", {}).get(joint.metric),
+        base_n=joint.base_n,
+        new_n=joint.new_n,
+        base_cases=len(base.case_ids),
+        new_cases=len(new.case_ids),
+        noise=bot_noise(old, now, joint.metric),
+    )
+    if joint.n:
+        change = remeasured(change, joint)
+    elif bool(change.base_n) != bool(change.new_n):
+        change = one_sided(change)
+    return decided(change, joint) if joint.coverage and joint.coverage.cases else change

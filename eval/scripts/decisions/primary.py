@@ -58,6 +58,7 @@ class PrimaryScores:
 
     ``values`` are rounded as metrics.json rounds them and are not a number where a case has no
     score; repeats of a case are averaged. ``definitions``: of each metric that was scored.
+    ``head``: of metrics.json, with the sections.
     """
 
     label: str
@@ -65,6 +66,7 @@ class PrimaryScores:
     case_ids: tuple[str, ...]
     values: Floats
     definitions: Mapping[str, str] = field(default_factory=dict)
+    head: Mapping[str, Any] = field(default_factory=dict)
 
 
 def primary_names(targets: Path = TARGETS) -> tuple[str, ...]:
@@ -112,7 +114,8 @@ def read_primary(
             ids = asked if asked is not None else list(metrics.get(PRIMARY) or ())
             names = usable_names(folder, metrics, names)
             return _of_lines(table or Run(folder), names, metrics, sections, ids)
-    return _of_member(path, names, metrics)
+    label = source.resolve().name if source.is_dir() else str(metrics.get("run_id") or path)
+    return _of_member(label, path, names, metrics)
 
 
 def usable_names(folder: Path, metrics: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
@@ -144,7 +147,7 @@ def as_stored(values: Floats) -> Floats:
 
 
 def _of_member(
-    path: Path, names: Sequence[str], metrics: Mapping[str, Any]
+    label: str, path: Path, names: Sequence[str], metrics: Mapping[str, Any]
 ) -> PrimaryScores | None:
     """What the ``primary`` member of a metrics.json holds; None for a file without it."""
     rows, columns = metrics.get(PRIMARY), metrics.get(PRIMARY_METRICS)
@@ -159,11 +162,12 @@ def _of_member(
     whole = np.array(list(rows.values()), dtype=float).reshape(len(rows), len(columns))
     values = whole[:, [columns.index(name) for name in chosen]]
     return PrimaryScores(
-        str(metrics.get("run_id") or path),
+        label,
         tuple(chosen),
         tuple(rows),
         values,
         _definitions(metrics, chosen),
+        metrics,
     )
 
 
@@ -196,9 +200,8 @@ def _of_lines(
         values[columns[name][0], at] = columns[name][1]
     values = as_stored(values)
     label = table.folder.resolve().name
-    return PrimaryScores(
-        label, tuple(chosen), tuple(row_by_id), values, _definitions(metrics, chosen)
-    )
+    meant = _definitions(metrics, chosen)
+    return PrimaryScores(label, tuple(chosen), tuple(row_by_id), values, meant, metrics)
 
 
 def _definitions(metrics: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:

@@ -11,20 +11,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from decisions.change import FEWEST_CLUSTERS, Change, change_of
-from decisions.committed import comparison_of
+from decisions.committed import compare_scores
 from decisions.compare import CompareOptions, compare
 from decisions.comparison import Comparison
 from decisions.conditions import Conditions
-from decisions.engine import decide
 from decisions.gate_checks import GateEvidence, left_out_of
-from decisions.headline import repeat_advice, with_headline
+from decisions.headline import repeat_advice
 from decisions.metric_words import no_verdict_words
 from decisions.primary import (
     MOST_CASES,
     PrimaryScores,
     clusters_of_run,
     lead_of,
-    paired_table,
     primary_names,
     read_primary,
 )
@@ -99,7 +97,6 @@ def regressions(
     if not names and not sections:
         return Regressions()
     clustering, notes = _clusters(evidence)
-    labels = clustering.labels if clustering else None
     declared = primary_names(evidence.targets)
     differing = left_out_of(evidence, base.sections)
     names = [name for name in names if name.partition(".")[0] not in differing]
@@ -127,15 +124,15 @@ def regressions(
         if old is None or now is None:
             missing = base if old is None else new
             return _without_scores(base, new, missing, [n for n in declared if n in names])
-        lead, margin = lead_of(declared, evidence.targets), declared_matters(evidence.targets)
-        table = paired_table(old, now, labels)
-        decision = decide(table, margin=margin, seed=evidence.seed, lead=lead)
-        heads = base.metrics, new.metrics
-        ids = base.id, new.id
-        comparison = comparison_of(ids, decision, (old, now), heads, evidence.targets)
-        scope = clustering.scope if clustering else ""
-        comparison = replace(comparison, scope=scope, margin=margin)
-        comparison = with_headline(comparison, {})
+        comparison = compare_scores(
+            old,
+            now,
+            clustering.labels if clustering else None,
+            lead=lead_of(declared, evidence.targets),
+            margin=declared_matters(evidence.targets),
+            seed=evidence.seed,
+            targets=evidence.targets,
+        )
         scored = [_scored(old), _scored(now)]
     excused = {row.name for row in comparison.rows if row.left_out}
     redefined = _redefined(base, new, [name for name in names if name in scored[0] & scored[1]])
