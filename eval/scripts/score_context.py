@@ -21,11 +21,15 @@ from options import scoring
 
 
 @scoring.score_command("context", help=__doc__)
-def main(**values: Any) -> None:
+def main(**values: Any) -> int:
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    score_and_show("context", values, options.Streams(values), print_worst)
+    outcome = options.run_extras(values)
+    if isinstance(outcome, int):
+        return outcome
+    score_and_show("context", outcome, options.Streams(values), print_worst)
+    return options.Exit.DONE
 
 
 if __name__ == "__main__":

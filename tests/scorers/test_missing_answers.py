@@ -4,6 +4,8 @@ pass; what was not asked counts nowhere."""
 from __future__ import annotations
 
 import json
+import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ from tests.score_lines import read_lines
 
 from records.files import sha256_file
 from records.metrics import load_metrics
+from records.run import Joined
 from scorers.abstention import AbstentionScorer
-from scorers.loop import score_run
+from scorers.loop import ScoreAll, Scored, score_run
 from scorers.pipeline import PipelineScorer
 
 CASES = [{"id": f"q{n}", "question": "?", "category": "factual"} for n in range(6)]
@@ -73,11 +76,20 @@ def test_failed_and_missing_calls_are_no_pass(tmp_path: Path) -> None:
 def test_ranges_give_the_same_bytes(tmp_path: Path) -> None:
     results = [error("q1"), ok("q2"), ok("q4"), ok("q5")]
     folder, eval_set = folder_of(tmp_path, results, selected=6)
+    sent: list[bytes] = []
+
+    def elsewhere(score_all: ScoreAll, joined: Iterator[Joined]) -> Iterator[Scored]:
+        """As another machine does: with what can be sent there."""
+        sent.append(pickle.dumps(score_all))
+        for cases, answers in joined:
+            yield cases, answers, pickle.loads(sent[-1])(cases, answers)
+
     files = []
-    for jobs in (1, 3):
-        score_run(folder, eval_set, PipelineScorer(), jobs=jobs)
+    for jobs, block_map in ((1, None), (3, None), (1, elsewhere)):
+        score_run(folder, eval_set, PipelineScorer(), jobs=jobs, block_map=block_map)
         files.append([(folder / n).read_bytes() for n in ("metrics.json", "scores/pipeline.jsonl")])
-    assert files[0] == files[1]
+    assert files[0] == files[1] == files[2]
+    assert len(sent) == 1
 
 
 @pytest.mark.parametrize(

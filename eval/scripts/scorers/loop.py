@@ -84,9 +84,13 @@ _CONVERSATION = attrgetter("conversation")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What only writing can fail with."""
 
-_ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[ScoreOutcome]]
+ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[ScoreOutcome]]
+"""Scores a block of answers; it can be sent to another process."""
 
-_Scored = tuple[list[TestCase], list[TestResult], list[ScoreOutcome]]
+Scored = tuple[list[TestCase], list[TestResult], list[ScoreOutcome]]
+
+BlockMap = Callable[[ScoreAll, Iterator[Joined]], Iterator[Scored]]
+"""Applies a function to blocks of answers, wherever that is done; the blocks stay in order."""
 
 
 def results_of(folder: Path) -> Path:
@@ -105,21 +109,25 @@ def score_run(
     labels_dir: Path | None = None,
     seed: int = 0,
     jobs: int = 1,
+    block_map: BlockMap | None = None,
     case_lines: bool = True,
 ) -> dict[str, Any]:
     """Score every result of a run; write scores/<section>.jsonl and the section of metrics.json.
 
-    ``jobs``: processes that score, with the same bytes. ``case_lines``: as of a ScoringJob. Returns
-    the section. Raises StorageError, with nothing written, when the run is incomplete or any line
-    of the set, the labels or the results has a problem.
+    ``jobs``: processes that score, or ``block_map`` in their place, with the same bytes.
+    ``case_lines``: as of a ScoringJob. Returns the section. Raises StorageError, with nothing
+    written, when the run is incomplete or any line of the set, the labels or the results has a
+    problem.
     """
     results_of(folder)
-    jobs = 1 if isinstance(scorer, TurnScorer) else jobs
+    if isinstance(scorer, TurnScorer):
+        jobs, block_map = 1, None
+    block_map = block_map or partial(_scored_by, jobs=jobs)
     run = Run(folder, eval_set, labels_dir, lean=jobs == 1)
     set_sha256, labels_hash = sha256_file(eval_set), labels_sha256(labels_dir, eval_set)
     cases = run.cases
     with scratch_folder(folder, _SCRATCH) as temporary:
-        scored = _score_in_order(run, scorer, set_sha256, temporary / "lines.jsonl", jobs)
+        scored = _score_in_order(run, scorer, set_sha256, temporary / "lines.jsonl", block_map)
         if problems := run.problems + scored.problems:
             raise StorageError.from_problems(problems)
         section = _section(scored, scorer, seed)
@@ -175,7 +183,9 @@ class _ScoredRun:
             yield line
 
 
-def _score_in_order(run: Run, scorer: Scorer, set_sha256: str, path: Path, jobs: int) -> _ScoredRun:
+def _score_in_order(
+    run: Run, scorer: Scorer, set_sha256: str, path: Path, block_map: BlockMap
+) -> _ScoredRun:
     absent: Absent | None = None
     if isinstance(scorer, FailureScorer):
         asked = asked_cases(run.config, set_sha256, run.cases.values)
@@ -183,13 +193,13 @@ def _score_in_order(run: Run, scorer: Scorer, set_sha256: str, path: Path, jobs:
     for answers in (run.answers, run.sorted_answers):
         scored = _ScoredRun(path)
         with contextlib.suppress(OutOfOrderError):
-            _score(answers(scored.problems.append, absent), run, scorer, scored, jobs)
+            _score(answers(scored.problems.append, absent), run, scorer, scored, block_map)
             break
     return scored
 
 
 def _score(
-    joined: Iterator[Joined], run: Run, scorer: Scorer, scored: _ScoredRun, jobs: int
+    joined: Iterator[Joined], run: Run, scorer: Scorer, scored: _ScoredRun, block_map: BlockMap
 ) -> None:
     """Score each answer to a line of the file, and count it."""
     score_all = _way_of(scorer, unmapped=not maps_passages(run.config))
@@ -199,7 +209,7 @@ def _score(
     except OSError as error:
         raise _cannot_write(run, error) from None
     with contextlib.closing(_Lines(file, run)) as lines:
-        for cases, results, outcomes in _scored_by(score_all, joined, jobs):
+        for cases, results, outcomes in block_map(score_all, joined):
             scored.take(run.results, cases, results)
             lines.write(encoder.enter(cases, results, outcomes, list(map(label_of, cases))))
 
@@ -256,10 +266,10 @@ def _header(
     }
 
 
-def _way_of(scorer: Scorer, *, unmapped: bool) -> _ScoreAll:
+def _way_of(scorer: Scorer, *, unmapped: bool) -> ScoreAll:
     """Scores a block of answers. ``unmapped``: no passages were ever read from an answer, so that
     an empty list says nothing."""
-    way: _ScoreAll = partial(_one_by_one, scorer)
+    way: ScoreAll = partial(_one_by_one, scorer)
     if isinstance(scorer, TurnScorer):
         way = _TurnByTurn(scorer)
     if unmapped:
@@ -267,7 +277,7 @@ def _way_of(scorer: Scorer, *, unmapped: bool) -> _ScoreAll:
     return partial(_outcomes, way, _WithoutAnswer(scorer))
 
 
-def _scored_by(score_all: _ScoreAll, joined: Iterator[Joined], jobs: int) -> Iterator[_Scored]:
+def _scored_by(score_all: ScoreAll, joined: Iterator[Joined], jobs: int) -> Iterator[Scored]:
     """Blocks with their outcomes, in order; ``jobs`` processes score them."""
     if jobs == 1:
         for cases, results in joined:
@@ -303,11 +313,11 @@ def _scored_by(score_all: _ScoreAll, joined: Iterator[Joined], jobs: int) -> Ite
 _AHEAD = 4
 """Blocks of each process that are read before they are scored."""
 
-_way: _ScoreAll
+_way: ScoreAll
 """In a worker process: scores a block."""
 
 
-def _begin(score_all: _ScoreAll, ended: Connection, end: Connection) -> None:
+def _begin(score_all: ScoreAll, ended: Connection, end: Connection) -> None:
     """Begin a worker: the process that started it says what Ctrl+C means, and it ends with it.
 
     ``end``: held open by that process alone, so that ``ended`` can be read once it is gone.
@@ -485,7 +495,7 @@ def _one_by_one(
 
 
 def _without_lists(
-    score_all: _ScoreAll, cases: Sequence[TestCase], results: Sequence[TestResult]
+    score_all: ScoreAll, cases: Sequence[TestCase], results: Sequence[TestResult]
 ) -> list[ScoreOutcome]:
     """The outcomes where the retrieved passages are unknown, also where a list was written."""
     return score_all(cases, list(map(forget_unmapped, results)))
@@ -513,7 +523,7 @@ class _TurnByTurn:
 
 
 def _outcomes(
-    score_all: _ScoreAll,
+    score_all: ScoreAll,
     others: _WithoutAnswer,
     cases: Sequence[TestCase],
     results: Sequence[TestResult],

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from scorers.contract import ScoreOutput, Scorer
+    from scorers.loop import BlockMap
 
 
 ShowWorst = Callable[["Console", Path, str, Metric, int, Path, Path, int], None]
@@ -36,7 +37,7 @@ _MOST_ROWS = 12
 
 
 class ScoreRequest(msgspec.Struct, frozen=True):
-    """The options that all score_* scripts share."""
+    """The options that all score_* scripts share; ``block_map``: as of score_run."""
 
     run: str
     eval_set: Path
@@ -46,6 +47,7 @@ class ScoreRequest(msgspec.Struct, frozen=True):
     worst: int = 0
     worst_by: str | None = None
     jobs: int = 1
+    block_map: BlockMap | None = None
     seed: int = 0
     as_json: bool = False
     verbose: bool = False
@@ -121,6 +123,7 @@ def _score_run(
         labels_dir=request.labels_dir,
         seed=request.seed,
         jobs=job.jobs,
+        block_map=request.block_map,
     )
     if request.as_json:
         output.json(section)

@@ -1,0 +1,3 @@
+"""Texts scored by workers of Dask on several machines, with the bytes of one process."""
+
+OPTIONS = {"score_context": "cli:SCORING", "score_groundedness": "cli:SCORING"}
