@@ -76,7 +76,6 @@ FILE_CALLS = {"read_text", "read_bytes", "write_text", "write_bytes", "unlink", 
 LONG_CLASS = 300
 STILL_LONG_CLASSES = {
     "labeller/screen.py: MainScreen": 532,
-    "clients/run.py: _Session": 397,
     "records/section_table.py: SectionTable": 343,
     "views/browser/lists.py: CasesScreen": 315,
     "views/browser/listing.py: CaseList": 305,

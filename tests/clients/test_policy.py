@@ -473,7 +473,7 @@ def test_only_documented_names_of_aiohttp_are_used() -> None:
         {
             node.attr
             for node in members
-            if ast.unparse(node.value) not in ("self", "aiohttp", "asyncio")
+            if ast.unparse(node.value) not in ("self", "call", "aiohttp", "asyncio")
             and any(hasattr(kind, node.attr) for kind in classes)
         }
         - set(dir(str))

@@ -53,7 +53,7 @@ def test_pieces_of_a_stream_have_their_times(fake_bot: Any) -> None:
         exchange.drip(b"abcd", 0.02)
 
     fake_bot.default = slowly
-    reply = send(HttpTransport(fake_bot.url, timed=True), fake_bot.url)
+    reply = send(HttpTransport(fake_bot.url), fake_bot.url)
     assert reply.body == b"abcd"
     sizes = [size for size, _ in reply.arrivals]
     moments = [moment for _, moment in reply.arrivals]

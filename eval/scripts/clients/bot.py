@@ -157,7 +157,6 @@ class ChatApi:
             max_bytes=max_bytes,
             timeout=self._policy.timeout,
             redactor=self.redactor,
-            timed=profile.stream is not None,
         )
 
     async def ask(self, question: Question) -> BotAnswer:

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Coroutine,
@@ -72,17 +71,14 @@ class CallError(Exception):
         retry_after: float | None = None,
         status: int | None = None,
         body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         if kind not in KINDS:
             raise ValueError(f"unknown error kind {kind!r}")
-        self.kind = kind
-        self.message = message
-        self.retryable = retryable
-        self.retry_after = retry_after
-        self.status = status
-        self.body = body
-        self.headers: Mapping[str, str] = {}
+        self.kind, self.message, self.retryable = kind, message, retryable
+        self.retry_after, self.status, self.body = retry_after, status, body
+        self.headers = headers or {}
 
 
 def message_of(error: Any) -> str:
@@ -103,8 +99,7 @@ class NotConnected(CallError):
 class Reply:
     """A complete answer with a 2xx status. ``seconds``: from sending to the last byte.
 
-    ``arrivals``: how many bytes of the body were there after how many seconds, piece by piece; only
-    where the transport was made to note it.
+    ``arrivals``: how many bytes of the body were there after how many seconds, piece by piece.
     """
 
     status: int
@@ -297,37 +292,22 @@ def ask_all(
     async def ask_one(job: Job, take: Callable[[Answer], None]) -> None:
         take(await ask(job))
 
-    return _work_on(jobs, ask_one, workers, stop)
+    return ask_each(jobs, ask_one, workers, stop)
 
 
 def ask_each(
-    jobs: Iterable[Job],
-    ask: Callable[[Job], AsyncIterator[Answer]],
-    workers: int,
-    stop: threading.Event,
-) -> Generator[Answer]:
-    """Yield the answers of all jobs as they arrive, with ``workers`` calls in flight.
-
-    All is done in the thread that takes the answers, in its event loop, which stands still while an
-    answer is looked at. Closing the iterator early sets ``stop`` and breaks off what is under way.
-    An exception of ``ask`` is raised here; Interrupted ends its worker. When all jobs are done
-    ``stop`` is as it was.
-    """
-
-    async def ask_for_all(job: Job, take: Callable[[Answer], None]) -> None:
-        async for answer in ask(job):
-            take(answer)
-
-    return _work_on(jobs, ask_for_all, workers, stop)
-
-
-def _work_on(
     jobs: Iterable[Job],
     ask: Callable[[Job, Callable[[Answer], None]], Awaitable[None]],
     workers: int,
     stop: threading.Event,
 ) -> Generator[Answer]:
-    """``ask_each`` with an ``ask`` that hands over each answer itself."""
+    """Yield the answers of all jobs as they arrive, with ``workers`` calls in flight.
+
+    ``ask(job, take)`` hands each answer of a job to ``take``. All is done in the thread that takes
+    the answers, in its event loop, which stands still while an answer is looked at. Closing the
+    iterator early sets ``stop`` and breaks off what is under way. An exception of ``ask`` is raised
+    here; Interrupted ends its worker. When all jobs are done ``stop`` is as it was.
+    """
     loop = _own_loop()
     source = iter(jobs)
     ready: deque[Answer] = deque()

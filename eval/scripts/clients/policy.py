@@ -16,6 +16,7 @@ import ssl
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -76,17 +77,12 @@ class PolicyTransport(ABC):
         timeout: float = 60.0,
         retried: frozenset[int] = RETRIED_STATUS,
         redactor: Redactor | None = None,
-        timed: bool = False,
     ) -> None:
         """``timeout``: seconds of a try as the user set them, for messages; ``send`` may get less,
         when waits have used up some of a call's time. ``retried``: statuses worth another try.
-        ``redactor``: takes secrets out of what a message shows, before that is shortened.
-        ``timed``: note when each piece of a body arrived."""
-        self.max_bytes = max_bytes
-        self.timeout = timeout
-        self.retried = retried
+        ``redactor``: takes secrets out of what a message shows, before that is shortened."""
+        self.max_bytes, self.timeout, self.retried = max_bytes, timeout, retried
         self.redactor = redactor or Redactor()
-        self.timed = timed
         self.proxy = proxy_for(url)
         self._context: ssl.SSLContext | None = None
 
@@ -100,16 +96,16 @@ class PolicyTransport(ABC):
             raise NotConnected("a SOCKS proxy is set; only HTTP proxies can be used")
         loop, start = asyncio.get_running_loop(), time.perf_counter()
         due = loop.time() + timeout
-        answer = Answer(self, method, url, start)
         try:
             async with asyncio.timeout(None) as deadline:
                 timer = loop.call_at(due, _expire, deadline, due)
                 try:
                     for _ in range(MAX_REDIRECTS + 1):
-                        await self.exchange(answer, address_of(answer.url), headers, body, timeout)
-                        if answer.redirected_to is None:
-                            return answer.reply()
-                        answer = Answer(self, method, answer.redirected_to, start)
+                        call = Exchange(self, method, url, headers, body, timeout, start)
+                        await self.exchange(call)
+                        if call.redirected_to is None:
+                            return call.reply()
+                        url = call.redirected_to
                 finally:
                     timer.cancel()
             raise CallError("redirect", f"more than {MAX_REDIRECTS} redirects")
@@ -124,15 +120,8 @@ class PolicyTransport(ABC):
             raise failure from None
 
     @abstractmethod
-    async def exchange(
-        self,
-        answer: Answer,
-        url: URL,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout: float,
-    ) -> None:
-        """Send one request and read into ``answer`` as much as it takes."""
+    async def exchange(self, call: Exchange) -> None:
+        """Send one request and read its answer, as much as ``call`` takes."""
 
     @abstractmethod
     def close(self) -> None:
@@ -153,57 +142,69 @@ class PolicyTransport(ABC):
             path = Path(bundle)
             if not path.exists():
                 raise NotConnected(f"there is no file or folder of certificates at {path}")
-            if path.is_dir():
-                self._context = ssl.create_default_context(capath=path)
-            else:
-                self._context = ssl.create_default_context(cafile=path)
+            file, folder = (None, path) if path.is_dir() else (path, None)
+            self._context = ssl.create_default_context(cafile=file, capath=folder)
         return self._context
 
 
-class Answer:
-    """An answer while it is read: what its status means, and its body up to the limit."""
+@dataclass(slots=True)
+class Exchange:
+    """One request, and its answer while it is read: its status, and its body up to the limit."""
 
+    rules: PolicyTransport
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    timeout: float
+    start: float
     redirected_to: str | None = None
     """Where a redirect leads that may be followed."""
-
-    def __init__(self, rules: PolicyTransport, method: str, url: str, start: float) -> None:
-        self._rules, self.method, self.url, self._start = rules, method, url, start
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._arrivals: list[tuple[int, float]] = []
+    _status: int = 0
+    _received: Mapping[str, str] = field(default_factory=dict)
+    _pieces: list[bytes] = field(default_factory=list)
+    _arrivals: list[tuple[int, float]] = field(default_factory=list)
+    """How many bytes were there after how many seconds."""
 
     def begin(self, status: int, headers: Mapping[str, str]) -> bool:
         """Note the head; whether the body has to be read. Raises CallError."""
-        self._status, self._headers = status, headers
+        self._status, self._received = status, headers
         if status in REDIRECTS:
             self.redirected_to = redirect_target(status, headers, self.method, self.url)
             return False
-        self._good = 200 <= status < 300
-        if self._good:
-            _check_announced_size(headers, self._rules.max_bytes)
+        announced = headers.get("Content-Length", "")
+        if self._good and announced.isascii() and announced.isdigit():
+            size = int(announced[:19])  # int() refuses thousands of digits
+            self._check_size(size, f"the server announced {size:,} bytes")
         return True
+
+    @property
+    def _good(self) -> bool:
+        return 200 <= self._status < 300
+
+    def _check_size(self, size: int, detail: str) -> None:
+        if size > (limit := self.rules.max_bytes):
+            raise CallError("too_large", f"the body is larger than {limit:,} bytes; {detail}")
 
     def take(self, piece: bytes) -> bool:
         """Keep a piece of the body; whether more is needed. Raises CallError for too many bytes.
 
         Of an error page only the first piece is kept, since it only fills a message.
         """
+        size = len(piece) + (self._arrivals[-1][0] if self._arrivals else 0)
         self._pieces.append(piece)
-        self._size += len(piece)
-        if self._rules.timed:
-            self._arrivals.append((self._size, time.perf_counter() - self._start))
-        if self._good and self._size > self._rules.max_bytes:
-            detail = f"reading stopped after {self._size:,} bytes"
-            raise _too_large(self._rules.max_bytes, detail)
-        return self._good or self._size < CHUNK
+        self._arrivals.append((size, time.perf_counter() - self.start))
+        if self._good:
+            self._check_size(size, f"reading stopped after {size:,} bytes")
+        return self._good or size < CHUNK
 
     def reply(self) -> Reply:
         """The whole answer. Raises CallError when its status is no success."""
         body = b"".join(self._pieces)
-        if self._good:
-            seconds = time.perf_counter() - self._start
-            return Reply(self._status, self._headers, body, seconds, tuple(self._arrivals))
-        raise _status_error(self._status, self._headers, body[:CHUNK], self._rules)
+        if not self._good:
+            raise _status_error(self._status, self._received, body[:CHUNK], self.rules)
+        seconds = time.perf_counter() - self.start
+        return Reply(self._status, self._received, body, seconds, tuple(self._arrivals))
 
 
 def _expire(deadline: asyncio.Timeout, due: float) -> None:
@@ -278,19 +279,6 @@ def redirect_target(status: int, headers: Mapping[str, str], method: str, url: s
     return target
 
 
-def _check_announced_size(headers: Mapping[str, str], limit: int) -> None:
-    """Raises CallError when a success announces a larger body than ``limit`` bytes."""
-    announced = headers.get("Content-Length", "")
-    if announced.isascii() and announced.isdigit():
-        size = int(announced[:19])  # int() refuses thousands of digits
-        if size > limit:
-            raise _too_large(limit, f"the server announced {size:,} bytes")
-
-
-def _too_large(limit: int, detail: str) -> CallError:
-    return CallError("too_large", f"the body is larger than {limit:,} bytes; {detail}")
-
-
 def _status_error(
     status: int, headers: Mapping[str, str], body: bytes, rules: PolicyTransport
 ) -> CallError:
@@ -299,19 +287,19 @@ def _status_error(
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(body)
     excerpt = rules.redactor.excerpt(text, MOST_SHOWN)
     message = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
-    if status == 429:
-        kind = "rate_limited"
-    elif status >= 500:
-        kind = "server_error"
-    else:
-        kind = "client_error"
+    other = "server_error" if status >= 500 else "client_error"
+    kind = "rate_limited" if status == 429 else other
     retryable = status in rules.retried
     wait = retry_after_seconds(headers.get("Retry-After")) if retryable else None
-    error = CallError(
-        kind, message, retryable=retryable, retry_after=wait, status=status, body=body
+    return CallError(
+        kind,
+        message,
+        retryable=retryable,
+        retry_after=wait,
+        status=status,
+        body=body,
+        headers=headers,
     )
-    error.headers = headers
-    return error
 
 
 def retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from clients.policy import CHUNK, CONNECT_SHARE, Answer, PolicyTransport
+from clients.policy import CHUNK, CONNECT_SHARE, Exchange, PolicyTransport, address_of
 
 if TYPE_CHECKING:
     from requests.adapters import HTTPAdapter
-    from yarl import URL
 
 
 class SingleTransport(PolicyTransport):
@@ -27,18 +25,10 @@ class SingleTransport(PolicyTransport):
         super().__init__(url, **rules)
         self._adapters: dict[str, HTTPAdapter] = {}
 
-    async def exchange(
-        self,
-        answer: Answer,
-        url: URL,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout: float,
-    ) -> None:
-        """Send one request and read into ``answer`` as much as it takes."""
+    async def exchange(self, call: Exchange) -> None:
+        """Send one request and read its answer, as much as ``call`` takes."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[BaseException | None] = loop.create_future()
-        end = time.monotonic() + timeout
 
         def settle(error: BaseException | None) -> None:
             if not done.done():
@@ -47,7 +37,7 @@ class SingleTransport(PolicyTransport):
         def work() -> None:
             error: BaseException | None = None
             try:
-                self._exchange(answer, url, headers, body, end)
+                self._exchange(call)
             except BaseException as raised:
                 error = raised
             with suppress(RuntimeError):  # the loop is closed already
@@ -57,24 +47,23 @@ class SingleTransport(PolicyTransport):
         if (error := await done) is not None:
             raise error
 
-    def _exchange(
-        self, answer: Answer, url: URL, headers: Mapping[str, str], body: bytes | None, end: float
-    ) -> None:
-        """The same, in a thread, which ends soon after ``end``."""
+    def _exchange(self, call: Exchange) -> None:
+        """The same, in a thread, which ends soon after the deadline."""
         from requests import Request
 
-        values = {name: value.encode() for name, value in headers.items()}
-        seconds = max(0.001, end - time.monotonic())
+        url = address_of(call.url)
+        end = time.monotonic() + call.timeout
+        headers = {name: value.encode() for name, value in call.headers.items()}
         response = self._adapter(url.scheme).send(
-            Request(answer.method, str(url), values, data=body).prepare(),
+            Request(call.method, str(url), headers, data=call.body).prepare(),
             stream=True,
-            timeout=(seconds * CONNECT_SHARE, seconds),
+            timeout=(call.timeout * CONNECT_SHARE, call.timeout),
             proxies={"all": self.proxy} if self.proxy else {},
         )
         with response:
-            if answer.begin(response.status_code, response.headers):
+            if call.begin(response.status_code, response.headers):
                 while piece := response.raw.read1(CHUNK, decode_content=True):
-                    if not answer.take(piece) or time.monotonic() > end:
+                    if not call.take(piece) or time.monotonic() > end:
                         break
 
     def _adapter(self, scheme: str) -> HTTPAdapter:

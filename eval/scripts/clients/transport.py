@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from clients.http import finish
-from clients.policy import CHUNK, CONNECT_SHARE, Answer, PolicyTransport
+from clients.policy import CHUNK, CONNECT_SHARE, Exchange, PolicyTransport, address_of
 
 if TYPE_CHECKING:
     import aiohttp
-    from yarl import URL
 
 
 class HttpTransport(PolicyTransport):
@@ -20,28 +19,22 @@ class HttpTransport(PolicyTransport):
     _session: aiohttp.ClientSession | None = None
     _loop: asyncio.AbstractEventLoop | None = None
 
-    async def exchange(
-        self,
-        answer: Answer,
-        url: URL,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout: float,
-    ) -> None:
-        """Send one request and read into ``answer`` as much as it takes."""
+    async def exchange(self, call: Exchange) -> None:
+        """Send one request and read its answer, as much as ``call`` takes."""
+        url = address_of(call.url)
         response = await self._of_loop().request(
-            answer.method,
+            call.method,
             url,
-            data=body,
-            headers=headers,
+            data=call.body,
+            headers=call.headers,
             allow_redirects=False,
             proxy=self.proxy,
             ssl=self.certificates if url.scheme == "https" else True,
         )
         try:
-            if answer.begin(response.status, _readable(response)):
+            if call.begin(response.status, _readable(response)):
                 content = response.content
-                while not content.at_eof() and answer.take(await content.readany()):
+                while not content.at_eof() and call.take(await content.readany()):
                     pass
         finally:
             response.close()  # of a connection only that has more to say
