@@ -110,7 +110,7 @@ class RunFolder:
                 (self.path / f"{PARTIAL}.lock").unlink()
 
     def write(self, together: Sequence[TestResult]) -> None:
-        """Add results, some of which belong together."""
+        """Add the results of one question or of one conversation."""
         assert self._writer is not None
         self._writer.write_together(together)
 
@@ -171,7 +171,7 @@ class RunFolder:
         return f"--resume --run-id {self.config.run_id}"
 
     def how_to_go_on(self) -> str:
-        """What to tell someone who stopped the run."""
+        """The message for someone who stopped the run, with the way to continue."""
         if self._writer is None:
             return "Stopped before the first answer; nothing was written."
         return f"Stopped; all answers so far are kept. Continue with {self.how_to_resume()}."
