@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeller.windows import _closeness, ranked
+from labeller.forms import _closeness, ranked
 
 PLACES = ["guide/retention.md > Plans > Free", "guide/roles.md > Owners", "faq.md > Billing"]
 

@@ -33,7 +33,7 @@ def open_screen(screen: MainScreen) -> None:
         raise ActionRefused("no second annotator: label with --annotator NAME first")
 
     def closed(message: str | None) -> None:
-        screen.list_questions()
+        screen.questions.load()
         screen.say(message or "")
         screen.sync()
 

@@ -18,13 +18,11 @@ from textual.command import Hit, Hits
 from textual.content import Content
 from textual.message import Message
 
-from labeller import commands
 from labeller.actions import actions_of, keymap_problems
 from labeller.added import added_actions
 from labeller.fetching import deliver, prefetch
 from labeller.modes import ModeScreen
 from labeller.screen import MainScreen
-from labeller.window_commands import show_conflicts
 from labeller.worklist import queue_orders
 from terminal.actions import keys_of, shown_key
 from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
@@ -61,7 +59,7 @@ class _LabelCommands(ActionCommands):
             label = f"{action.label} ({keys})" if keys else action.label
             yield label, action.help, action.id, partial(self._run, screen.perform, action.id)
         for order in queue_orders():
-            run = partial(self._run, partial(commands.queue_order, screen), order)
+            run = partial(self._run, partial(self._order, screen), order)
             yield f"questions in {order} order", "Another order of the questions.", "", run
 
     def _run(self, action: Callable[[str], None], argument: str) -> None:
@@ -71,7 +69,10 @@ class _LabelCommands(ActionCommands):
             action(argument)
 
     def _go(self, screen: MainScreen, name: str) -> None:
-        screen.attempt(lambda: commands.go_to(screen, name))
+        screen.attempt(lambda: screen.cases.go_to(name))
+
+    def _order(self, screen: MainScreen, name: str) -> None:
+        screen.attempt(lambda: screen.cases.order_questions(name))
 
     async def search(self, query: str) -> Hits:
         """The question of that number or id first, then the actions that match."""
@@ -133,8 +134,8 @@ class LabelApp(TerminalApp, inherit_bindings=False):
             source,
             look=look or Look(),
             keymap=dict(keymap or {}),
-            commands=commands.COMMANDS | {each.action.id: each.run for each in added_actions()},
             save=self.save,
+            added={each.action.id: each.run for each in added_actions()},
         )
 
     def on_mount(self) -> None:
@@ -145,7 +146,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         self.take_arrivals()
         self.set_interval(AUTOSAVE_SECONDS, self._autosave)
         if self.store.conflicts:
-            self.call_after_refresh(show_conflicts, self.main)
+            self.call_after_refresh(self.main.cases.show_conflicts)
 
     def _tell_arrival(self) -> None:
         """Called in the fetching thread."""
@@ -205,7 +206,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         arrived = deliver(self.session, self.source)
         for arrival in arrived:
             anchors = ((chunk.rel_path, chunk.heading_path) for chunk in arrival.chunks)
-            self.main.anchors.update(anchors)
+            self.main.cases.anchors.update(anchors)
             if arrival.case_id != self.session.current or arrival.query is None:
                 continue
             if arrival.recalled:
@@ -240,7 +241,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         A save also merges what others wrote into the session. So until it has ended nothing here
         looks at the session: keys wait in their order, and the screen stays unchanged."""
         if not self._saving:
-            self._saving = self.main.frozen = True
+            self._saving = self.main.questions.frozen = True
             self.run_worker(self._save, thread=True, exit_on_error=False, group="save")
 
     def _save(self) -> None:
@@ -258,13 +259,13 @@ class LabelApp(TerminalApp, inherit_bindings=False):
             self.save()
 
     async def on_label_app_saved(self, event: Saved) -> None:
-        self._saving = self.main.frozen = False
+        self._saving = self.main.questions.frozen = False
         self.take_arrivals()
         self.main.say(event.text, "warn" if self.store.problem else "row")
-        self.main.list_questions()
+        self.main.questions.load()
         self.main.redraw()
         if self.store.conflicts and self.screen is self.main and not self.main.held:
-            show_conflicts(self.main)  # keys that wait are no answers to it
+            self.main.cases.show_conflicts()  # keys that wait are no answers to it
         await self.release()
 
 

@@ -56,10 +56,9 @@ def _bar(progress: Progress, size: int, look: Look) -> list[Span]:
     return [("good", display(f" |{full * done}")), ("dim", display(f"{free * (size - done)}|"))]
 
 
-def header(
-    session: Session, progress: Progress, look: Look, width: int, saved: Span, *, waiting: bool
-) -> Line:
+def header(session: Session, look: Look, width: int, saved: Span) -> Line:
     """Place, counts, progress, mode, annotator and whether all is saved."""
+    progress = session.queue.progress()
     position, total = session.queue.position_and_total
     name = one_line(session.current or "no question", 40)
     if width < 100 and cells(name) > 16:
@@ -80,7 +79,7 @@ def header(
     annotator = display(f"{one_line(session.annotator, 16)} | ")
     spans.append(("row", annotator))
     spans.append(saved)
-    if waiting:
+    if session.fetching:
         spans.append(("dim", display(" fetching…")))
     pace: list[Span] = []
     if progress.seconds_each and progress.seconds_left is not None:

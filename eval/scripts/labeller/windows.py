@@ -1,20 +1,17 @@
-"""The windows over the main screen: supports, the form of a case, a note, conflicts, help."""
+"""The windows that show something: supports, calls of tools, conflicts, help."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
-from textual.geometry import Offset
-from textual.suggester import SuggestFromList
-from textual.widget import Widget
-from textual.widgets import Input, Static, TextArea
+from textual.widgets import Static
 
 from labeller import marks, tools
 from labeller.actions import actions_of
@@ -22,120 +19,15 @@ from labeller.lines import path_of
 from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
 from terminal.help import HelpScreen, keys_page
 from terminal.lists import Line, LineList
-from terminal.safe_text import DisplayText, display, one_line
+from terminal.safe_text import display, one_line
 from terminal.tables import counted
 from terminal.text_pane import Mark, TextWindow
-from terminal.windows import Ask, Window, shown
+from terminal.windows import Window, shown
 
 if TYPE_CHECKING:
     from labeller.merging import Conflict
     from labeller.session import Session
     from labeller.store import LabelStore
-
-
-Anchor = tuple[str, str]
-"""Path of a file, and a heading path with ` > ` between its headings."""
-
-
-def _path_and_heading(anchor: Anchor) -> str:
-    """`faq.md > Billing`, as people type it."""
-    return " > ".join(part for part in anchor if part)
-
-
-def ranked(typed: str, texts: Iterable[str]) -> list[str]:
-    """The texts with every word of `typed`, best first; case does not matter.
-
-    All of them, in their order, when nothing is typed.
-    """
-    words = typed.casefold().split()
-    if not words:
-        return list(texts)
-    matches = []
-    for text in texts:
-        folded = text.casefold()
-        scores = [_closeness(word, folded) for word in words]
-        if all(scores):
-            matches.append((-sum(scores), len(text), text))
-    return [text for _, _, text in sorted(matches)]
-
-
-def _closeness(word: str, text: str) -> float:
-    """How well `text` holds the letters of `word`: 3 as the start of a word of it, 2 elsewhere in
-    one piece, up to 1 scattered (letters over the length of the stretch that they stand in), 0 not.
-
-    The stretch is that of the first place where all letters have come, made as short as it goes
-    (as in fzf's first algorithm), so the time grows with the length of the text alone.
-    """
-    start = text.find(word)
-    while start > 0 and text[start - 1].isalnum():
-        later = text.find(word, start + 1)
-        if later < 0:
-            return 2.0
-        start = later
-    if start >= 0:
-        return 3.0
-    at = -1
-    for letter in word:
-        at = text.find(letter, at + 1)
-        if at < 0:
-            return 0.0
-    end, start = at, at + 1
-    for letter in reversed(word):
-        start = text.rfind(letter, 0, start)
-    return len(word) / (end - start + 1)
-
-
-class PickAnchor(Window[Anchor | None]):
-    """A path and heading, picked from the known ones by some of their letters, or typed in full.
-
-    What was typed is the last choice, and the first when it names a section that none is.
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "leave", show=False),
-        Binding("down", "step(1)", "down", show=False),
-        Binding("up", "step(-1)", "up", show=False),
-    ]
-
-    def __init__(self, anchors: Sequence[Anchor]) -> None:
-        super().__init__()
-        self._anchors = {_path_and_heading(anchor): anchor for anchor in sorted(set(anchors))}
-        self._matches = list(self._anchors.values())
-        self._typed: Anchor | None = None
-
-    def compose(self) -> ComposeResult:
-        self._list = LineList(self._line, id="places")
-        with Vertical(id="picker"):
-            yield shown(display("Support by path: some letters of it, or all of `path > heading`"))
-            yield Input(id="place", compact=True)
-            yield self._list
-            yield shown(display("Up, Down choose   Enter take   Esc leave"), classes="keys")
-
-    def on_mount(self) -> None:
-        self._list.set_count(len(self._matches))
-
-    def _line(self, index: int, width: int) -> Line:
-        sign = "> " if index == self._list.cursor else "  "
-        anchor = self._matches[index]
-        more = "   (as typed)" if anchor == self._typed else ""
-        return (("row", one_line(sign + path_of(*anchor) + more)),)
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        typed = " ".join(event.value.split())
-        self._matches = [self._anchors[text] for text in ranked(typed, self._anchors)]
-        path, _, heading = typed.partition(" > ")
-        self._typed = None
-        if typed and (path, heading) not in self._matches:
-            self._typed = (path, heading)
-            new = heading and not any(typed.casefold() in text.casefold() for text in self._anchors)
-            self._matches.insert(0 if new else len(self._matches), self._typed)
-        self._list.set_count(len(self._matches))
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(self._matches[self._list.cursor] if self._matches else None)
-
-    def action_step(self, by: int) -> None:
-        self._list.move_to(self._list.cursor + by)
 
 
 class _LabelList(Window[None]):
@@ -269,205 +161,6 @@ class ToolsScreen(_LabelList):
 
     def action_expect_none(self) -> None:
         self._do(lambda: self._session.revise(tools.expect_none))
-
-
-LIMIT = 1 << 20
-
-LABELS = {
-    "question": "Question",
-    "id": "Id (made from the question; ids never change later)",
-    "expected_key_facts": "Key facts an answer must hold, one a line",
-    "reference_answer": "Reference answer",
-    "expected_claims": "Expected claims, one a line",
-    "forbidden_claims": "Forbidden claims, one a line",
-    "tags": "Tags, separated by commas",
-    "category": "Category",
-    "difficulty": "Difficulty",
-}
-
-Field = tuple[str, str, tuple[str, ...]]
-"""Name, kind (`text`, `lines` or `choice`), choices."""
-
-
-def _as_text(value: object, kind: str, name: str) -> str:
-    """A field's value as the form shows it."""
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        return (", " if name == "tags" else "\n").join(str(part) for part in value)
-    return str(value)
-
-
-def _as_value(text: str, kind: str, name: str) -> object:
-    """What the form's text stands for: a list without empty entries, or the stripped text."""
-    if kind == "lines":
-        parts = text.split(",") if name == "tags" else text.split("\n")
-        return [part.strip() for part in parts if part.strip()]
-    return text.strip()
-
-
-class _TextField(TextArea):
-    """A field of several lines, whose cursor may stand below a text that undo made shorter.
-
-    Undoing a line break can take the scroll bar away. TextArea then wants the cursor in view before
-    it has moved it to where it was, and fails on the line that is gone.
-    """
-
-    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
-        if self.cursor_location[0] >= self.document.line_count:
-            return Offset(0, 0)  # undo and redo move the cursor next, which comes here again
-        return super().scroll_cursor_visible(center, animate)
-
-
-class CaseForm(Window[str | None]):
-    """Edits the fields of one case. `submit` gets the changed ones; its message is returned.
-
-    A ActionRefused from `submit` is shown in the form, which stays open: nothing typed is lost.
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "keep", "keep", show=False),
-        Binding("escape", "leave", "leave", show=False),
-    ]
-
-    def __init__(
-        self,
-        title: str,
-        fields: tuple[Field, ...],
-        values: Mapping[str, Any],
-        submit: Callable[[dict[str, Any]], str],
-        name: Callable[[str], str] | None = None,
-    ) -> None:
-        """`name` makes the id of a new case from its question, until one is typed."""
-        super().__init__()
-        self._name_of = name
-        self._title = one_line(title)
-        self._fields = fields
-        self._submit = submit
-        self._texts = {
-            name: display(_as_text(values.get(name), kind, name), LIMIT) for name, kind, _ in fields
-        }
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="form"):
-            yield shown(self._title, classes="form-title")
-            with VerticalScroll(id="form-fields", can_focus=False):
-                for name, kind, choices in self._fields:
-                    label = LABELS.get(name, name)
-                    if choices:
-                        label += f" ({', '.join(choices)}; Right takes the suggestion)"
-                    yield shown(display(label), classes="form-label")
-                    yield self._editor(name, kind, choices)
-            yield shown(display(""), id="form-message")
-            yield shown(
-                display("Ctrl+s keep   Tab next field   Shift+Tab field before   Esc leave"),
-                classes="keys",
-            )
-
-    def _editor(self, name: str, kind: str, choices: tuple[str, ...]) -> Widget:
-        text = self._texts[name]
-        if choices or name in ("tags", "id"):
-            suggester = SuggestFromList(choices, case_sensitive=False) if choices else None
-            return Input(text, id=f"field-{name}", suggester=suggester, compact=True)
-        return _TextField(text, id=f"field-{name}", compact=True, tab_behavior="focus")
-
-    def on_mount(self) -> None:
-        self.query_one(f"#field-{self._fields[0][0]}").focus(scroll_visible=False)
-        fields = self.query_one("#form-fields")
-        self.call_after_refresh(fields.scroll_home, animate=False)
-
-    def take_key(self, key: str, character: str) -> bool:
-        """Tab moves on at once: the letter after it may be waiting already."""
-        if key == "tab":
-            self.focus_next()
-        elif key == "shift+tab":
-            self.focus_previous()
-        else:
-            return False
-        return True
-
-    def _text_of(self, name: str) -> str:
-        widget = self.query_one(f"#field-{name}")
-        return widget.text if isinstance(widget, TextArea) else getattr(widget, "value", "")
-
-    def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """The id of a new case follows its question until one is typed."""
-        if self._name_of is not None and event.text_area.id == "field-question":
-            field = self.query_one("#field-id", Input)
-            if field.value == self._texts["id"]:
-                question = event.text_area.text.strip()
-                field.value = self._texts["id"] = one_line(
-                    self._name_of(question) if question else ""
-                )
-
-    def changed(self) -> dict[str, Any]:
-        """The fields whose text differs from the text at opening."""
-        return {
-            name: _as_value(self._text_of(name), kind, name)
-            for name, kind, _ in self._fields
-            if self._text_of(name) != self._texts[name]
-        }
-
-    def action_keep(self) -> None:
-        """Hand the changes over; stay open when they are refused."""
-        changes = self.changed()
-        if not changes:
-            self.dismiss("nothing was changed")
-            return
-        try:
-            message = self._submit(changes)
-        except ActionRefused as refusal:
-            self.query_one("#form-message", Static).update(Content(one_line(str(refusal))))
-            return
-        self.dismiss(message)
-
-    def action_leave(self) -> None:
-        """Leave; asks first when something was typed."""
-        if not self.changed():
-            self.dismiss(None)
-            return
-
-        def answered(key: str | None) -> None:
-            if key == "k":
-                self.action_keep()
-            elif key == "d":
-                self.dismiss(None)
-
-        self.app.push_screen(
-            Ask("The form was changed.", {"k": "keep the changes", "d": "drop them"}), answered
-        )
-
-
-class NoteForm(Window[tuple[str, bool] | None]):
-    """A note, with a flag that marks it as the reason of an open case. Returns both, or None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "leave", show=False),
-        Binding("ctrl+t", "turn", "cannot tell", show=False),
-    ]
-
-    def __init__(self, note: str, cannot_tell: bool) -> None:
-        super().__init__()
-        self._note = one_line(note)
-        self._cannot_tell = cannot_tell
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="ask"):
-            yield shown(display("Note to this question"))
-            yield Input(self._note, id="note", compact=True)
-            yield shown(self._box(), id="cannot-tell")
-            yield shown(display("\nEnter keep   Ctrl+t cannot tell   Esc leave"), classes="keys")
-
-    def _box(self) -> DisplayText:
-        sign = "[x]" if self._cannot_tell else "[ ]"
-        return display(f"{sign} I cannot tell whether it is answerable; the note says why")
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss((event.value, self._cannot_tell))
-
-    def action_turn(self) -> None:
-        self._cannot_tell = not self._cannot_tell
-        self.query_one("#cannot-tell", Static).update(Content(self._box()))
 
 
 def _value_text(values: dict[str, Any] | None, field: str) -> str:

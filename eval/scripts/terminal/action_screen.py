@@ -154,6 +154,17 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
         except ActionRefused as refusal:
             self.say(str(refusal), "warn")
 
+    def attempt(self, change: Callable[[], str | None]) -> None:
+        """Do something after a window closed: its message or refusal goes to the status line."""
+        try:
+            message = change()
+        except ActionRefused as refusal:
+            self.say(str(refusal), "warn")
+        else:
+            if message:
+                self.say(message)
+        self.show()
+
     # -- what screens have in common ------------------------------------------------------------
 
     def ask_search(self, pane: TextPane) -> None:
@@ -179,6 +190,11 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
         """Go to the shell, and come back with `fg`."""
         assert isinstance(self.app, TerminalApp)
         self.app.suspend_to_shell()
+
+    def turn_theme(self) -> None:
+        """Dark to light and back."""
+        assert isinstance(self.app, TerminalApp)
+        self.app.turn_theme()
 
     def copy_out(self, text: str, noun: str) -> None:
         """Copy a text to the clipboard, and report it."""

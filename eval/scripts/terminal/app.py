@@ -223,6 +223,11 @@ class TerminalApp(App[None], inherit_bindings=False):
             raise ActionRefused("there is no shell here; q leaves the program")
         self.action_suspend_process()
 
+    def turn_theme(self) -> None:
+        """Dark to light and back."""
+        dark = self.theme == THEMES["dark"]
+        self.theme = THEMES["light" if dark else "dark"]
+
     def copy_out(self, text: str, noun: str) -> str:
         """Copy a text to the clipboard, or to a file where the terminal has none; return a report.
 

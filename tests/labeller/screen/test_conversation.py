@@ -105,7 +105,7 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         rows = b.main.chunks.size.height
-        assert not b.main.talk.display
+        assert not b.main.head.talk.display
         await pilot.press("H")
         assert b.status == "nothing was said before this question"
         await pilot.press("l", "l", "l")
@@ -121,16 +121,16 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
         await pilot.pause()
         lines = b.shown().split("\n")
         assert lines[1].strip() == "1 user: How long are logs kept?"
-        assert b.main.talk.size.height == 4
+        assert b.main.head.talk.size.height == 4
         await pilot.press("H")
         await pilot.pause()
-        assert b.main.talk.size.height == 2
+        assert b.main.head.talk.size.height == 2
         # folded, it is a pane like the others: Tab reaches it, the same keys scroll it
-        while b.main.pane != "conversation":
+        while b.main.panes.focus != "conversation":
             await pilot.press("tab")
-        assert b.main.talk.top == 2
+        assert b.main.head.talk.top == 2
         await pilot.press("k", "k")
-        assert b.main.talk.top == 0
+        assert b.main.head.talk.top == 0
         await pilot.press("z")
         await pilot.pause()
         assert "For 30 days." in b.shown()
@@ -145,7 +145,7 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
         await pilot.press("escape", "l")
         await pilot.pause()
         assert b.session.current == "z"
-        assert not b.main.talk.display
+        assert not b.main.head.talk.display
         assert b.main.chunks.size.height == rows
 
 

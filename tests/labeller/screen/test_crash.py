@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from labeller.commands import COMMANDS
-from labeller.screen import MainScreen
+from labeller import edits
+from labeller.case_state import CaseState
 from terminal.app import _write_crash_file
 
 SECRET = "the text of a chunk"
@@ -35,10 +35,10 @@ def test_crash_file_holds_places_and_types_only() -> None:
 async def test_a_crash_in_an_action_ends_with_code_1(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(screen: MainScreen) -> None:
+    def fail(state: CaseState) -> None:
         raise ZeroDivisionError(SECRET)
 
-    monkeypatch.setitem(COMMANDS, "flag", fail)
+    monkeypatch.setattr(edits, "flag", fail)
     b = bench()
     with pytest.raises(ZeroDivisionError):
         async with b.app.run_test(size=(80, 24)) as pilot:

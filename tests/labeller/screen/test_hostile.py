@@ -7,7 +7,6 @@ from typing import Any
 
 from labeller.merging import Conflict
 from labeller.passages import Chunk
-from labeller.window_commands import show_conflicts
 from terminal.safe_text import display
 
 
@@ -81,7 +80,7 @@ async def test_every_window_with_hostile_text(bench: Any, hostile: tuple[str, ..
         b.store.conflicts.append(
             Conflict(text, (text,), {text: text}, {text: text}, {text: [text]})
         )
-        show_conflicts(b.main)
+        b.main.cases.show_conflicts()
         await pilot.pause()
         assert "\x1b" not in b.shown()
         await pilot.press("escape")
@@ -125,7 +124,7 @@ async def test_a_text_of_a_megabyte_is_cut_until_asked_for(bench: Any) -> None:
     body = "x" * (1 << 20)
     b = bench(chunks={"q-01": [Chunk("a.md", "H", body), Chunk("b.md", "H", "\n" * 20_000)]})
     async with b.app.run_test(size=(80, 24)) as pilot:
-        big = next(i for i, row in enumerate(b.main.rows) if row.chunk.text == body)
+        big = next(i for i, row in enumerate(b.main.chunks.rows) if row.chunk.text == body)
         await pilot.press(*["j"] * big)
         # 64 Ki characters at 78 a line: 840.2 lines.
         assert b.main.text.line_count == 841
@@ -147,7 +146,7 @@ async def test_pasted_text_is_made_harmless(bench: Any) -> None:
         await pilot.pause()
         b.app.post_message(Paste("a\x1b]0;x\x07b"))
         await pilot.pause()
-        assert b.main.words == "a␛]0;x␡b".replace("␡", "␇")
+        assert b.main.chunks.words == "a␛]0;x␡b".replace("␡", "␇")
         await pilot.press("escape")
         b.app.post_message(Paste("xxx"))
         await pilot.pause()

@@ -22,7 +22,7 @@ async def test_keys_typed_before_a_window_is_open_reach_it(bench: Any) -> None:
         await pilot.pause()
         await pilot.press("enter")
         await pilot.pause()
-        assert b.main.words == "xub"
+        assert b.main.chunks.words == "xub"
     assert b.events == []
 
 

@@ -106,7 +106,7 @@ async def test_each_change_of_view_is_kept_at_once(bench: Any) -> None:
     b = bench()
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        keys = [row.chunk.key for row in b.main.rows]
+        keys = [row.chunk.key for row in b.main.chunks.rows]
         await pilot.press("j", "j")
         assert [view.row for view in b.store.views[-3:]] == keys[:3]
         await pilot.press("l", "S")
@@ -124,11 +124,11 @@ async def test_the_cursor_stands_on_the_chunk_of_last_time(bench: Any) -> None:
         view = b.store.views[-1]
     again = bench()
     resume(again.session, view)
-    again.main.resumed_row = again.session.resumed_row
+    again.main.chunks.resumed_row = again.session.resumed_row
     async with again.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert again.main.chunks.cursor == 4
-        assert again.main.row.chunk.key == view.row
+        assert again.main.chunks.row.chunk.key == view.row
         await pilot.press("j")
         assert again.main.chunks.cursor == 5
 
@@ -138,7 +138,7 @@ async def test_rows_of_an_earlier_search_are_there_again(bench: Any) -> None:
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert ("recall", "q-01", "other words", "None") in b.source.asked
-        assert b.main.rows[-1].label == "+1"
+        assert b.main.chunks.rows[-1].label == "+1"
         assert "+ 1 found" in b.shown()
 
 
@@ -156,7 +156,7 @@ async def test_rows_that_cannot_be_had_again_are_told_in_place(bench: Any) -> No
         b.source.gone = ""
         await pilot.press("f5")
         await pilot.pause()
-        assert b.main.rows[-1].label == "+1"
+        assert b.main.chunks.rows[-1].label == "+1"
         assert "search lost" not in b.shown()
 
 

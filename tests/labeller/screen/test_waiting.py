@@ -96,9 +96,9 @@ async def test_a_key_that_waited_and_opens_a_window_is_no_more_waited_for(bench:
         assert b.app.screen is not b.main
         assert b.main.held == 0
         await pilot.press(*"billing", "enter")
-        assert len(b.main.rows) == 4
+        assert len(b.main.chunks.rows) == 4
         await pilot.press("escape")
-        assert len(b.main.rows) == 12, b.status
+        assert len(b.main.chunks.rows) == 12, b.status
 
 
 async def test_looking_around_does_not_wait(bench: Any) -> None:

@@ -23,7 +23,7 @@ from textual.message import Message
 
 from terminal.action_screen import ActionScreen
 from terminal.actions import UndoSteps
-from terminal.app import STYLE_SHEET, THEMES, StyleSheets, TerminalApp, check_theme
+from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
 from terminal.palette import ActionCommands
 from terminal.safe_text import one_line
 from terminal.windows import LinePrompt, Palette
@@ -215,11 +215,6 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
     def open_palette(self) -> None:
         """Show the actions by name."""
         self.push_screen(Palette(providers=[_BrowseCommands]))
-
-    def turn_theme(self) -> None:
-        """Dark to light and back."""
-        dark = self.theme == THEMES["dark"]
-        self.theme = THEMES["light" if dark else "dark"]
 
     def label(self, command: Sequence[str]) -> str:
         """Give the terminal to label_eval.py until it ends. Returns what went wrong, or nothing."""

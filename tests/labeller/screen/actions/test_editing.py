@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from labeller import window_commands
+from labeller import case_keys
 from terminal.actions import ActionRefused
 
 
@@ -20,13 +20,13 @@ async def test_edit(action: Any) -> None:
 async def test_edit_text(action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with action("edit-text") as (b, pilot, key):
         monkeypatch.setattr(
-            window_commands,
+            case_keys,
             "_edit_outside",
             lambda app, text: text.replace("How long", "Until when"),
         )
         await pilot.press(key)
         assert b.session.case["question"].startswith("Until when")
-        monkeypatch.setattr(window_commands, "_edit_outside", lambda app, text: "{")
+        monkeypatch.setattr(case_keys, "_edit_outside", lambda app, text: "{")
         await pilot.press(key)
         assert "The record was not accepted" in b.shown()
         await pilot.press("d")
@@ -45,7 +45,7 @@ async def test_an_editor_that_fails_the_second_time_is_refused_too(
         except StopIteration:
             raise ActionRefused("the editor ended with 1; nothing was changed") from None
 
-    monkeypatch.setattr(window_commands, "_edit_outside", edit_once)
+    monkeypatch.setattr(case_keys, "_edit_outside", edit_once)
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.press("E", "e")
         await pilot.pause()

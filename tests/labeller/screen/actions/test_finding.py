@@ -9,9 +9,9 @@ async def test_filter(action: Any) -> None:
     async with action("filter") as (b, pilot, key):
         await pilot.press(key, *"billing", "enter")
         await pilot.pause()
-        assert [row.chunk.text.count("billing") for row in b.main.rows] == [1] * 4
+        assert [row.chunk.text.count("billing") for row in b.main.chunks.rows] == [1] * 4
         await pilot.press("escape")
-        assert len(b.main.rows) == 12
+        assert len(b.main.chunks.rows) == 12
 
 
 async def test_next_hit(action: Any) -> None:
@@ -19,7 +19,7 @@ async def test_next_hit(action: Any) -> None:
         await pilot.press("/", *"billing", "enter")
         await pilot.pause()
         await pilot.press("escape", "home", key)
-        assert "billing" in b.main.row.chunk.text
+        assert "billing" in b.main.chunks.row.chunk.text
 
 
 async def test_previous_hit(action: Any) -> None:
@@ -27,7 +27,7 @@ async def test_previous_hit(action: Any) -> None:
         await pilot.press("/", *"billing", "enter")
         await pilot.pause()
         await pilot.press("escape", "home", key)
-        assert "billing" in b.main.row.chunk.text
+        assert "billing" in b.main.chunks.row.chunk.text
         assert b.main.chunks.cursor > 5
 
 

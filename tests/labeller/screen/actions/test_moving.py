@@ -136,10 +136,10 @@ async def test_digits_look(action: Any) -> None:
 async def test_next_pane(action: Any) -> None:
     async with action("next-pane") as (b, pilot, key):
         await pilot.press(key)
-        assert b.main.pane == "text"
+        assert b.main.panes.focus == "text"
 
 
 async def test_previous_pane(action: Any) -> None:
     async with action("previous-pane") as (b, pilot, key):
         await pilot.press("tab", key)
-        assert b.main.pane == "chunks"
+        assert b.main.panes.focus == "chunks"

@@ -35,7 +35,7 @@ async def test_conversation(action: Any) -> None:
         await pilot.press(key)
         await pilot.pause()
         assert "Said 0?" in b.shown()
-        assert b.main.pane == "conversation"
+        assert b.main.panes.focus == "conversation"
 
 
 async def test_info(action: Any) -> None:
@@ -49,7 +49,7 @@ async def test_info(action: Any) -> None:
 async def test_order(action: Any) -> None:
     async with action("order") as (b, pilot, key):
         await pilot.press(key)
-        paths = [row.chunk.rel_path for row in b.main.rows]
+        paths = [row.chunk.rel_path for row in b.main.chunks.rows]
         assert paths == sorted(paths)
 
 

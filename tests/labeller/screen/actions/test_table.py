@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from tests.key_names import textual_name
 
-from labeller.actions import ACTIONS, all_actions, keymap_problems
-from labeller.commands import COMMANDS
+from labeller.actions import ACTIONS, actions_of, all_actions, keymap_problems
 from terminal.action_screen import _keys_for
 from terminal.actions import keymap_id
 
@@ -31,8 +31,10 @@ def test_the_table_is_sound() -> None:
     assert all(action.label and action.help.endswith(".") for action in all_actions())
 
 
-def test_every_action_of_the_main_screen_has_a_function() -> None:
-    assert list(COMMANDS) == [action.id for action in ACTIONS if action.where == "main"]
+async def test_every_action_of_the_main_screen_has_a_function(bench: Any) -> None:
+    b = bench()
+    async with b.app.run_test(size=(80, 24)):
+        assert sorted(b.main.acts()) == sorted(action.id for action in actions_of("main"))
 
 
 def test_every_key_of_the_table_is_bound() -> None:

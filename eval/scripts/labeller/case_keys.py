@@ -1,0 +1,348 @@
+"""The keys that decide, search and edit: most open a window, and act when it closes.
+
+The modules of the windows are loaded when first opened: the start stays quick.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App, SuspendNotSupported
+
+from labeller import edits, marks
+from labeller.conversation import AS_FOLLOW_UP
+from labeller.fetching import prefetch
+from terminal.action_screen import ActionScreen, Acts
+from terminal.actions import ActionRefused
+from terminal.safe_text import one_line
+
+if TYPE_CHECKING:
+    from labeller.fetching import Fetcher
+    from labeller.question_list import QuestionList
+    from labeller.row_list import RowList
+    from labeller.session import Session
+    from labeller.store import LabelStore
+
+
+class CaseKeys:
+    """What is done to the open case and the set, beside the marks on its rows."""
+
+    def __init__(
+        self,
+        owner: ActionScreen[None],
+        session: Session,
+        store: LabelStore,
+        source: Fetcher,
+        rows: RowList,
+        questions: QuestionList,
+    ) -> None:
+        self._owner, self._session, self._store, self._source = owner, session, store, source
+        self._rows, self._questions = rows, questions
+        self.anchors: set[tuple[str, str]] = set()
+        """Paths and headings of all chunks that have come."""
+
+    def acts(self) -> Acts:
+        """The functions of these actions."""
+        session = self._session
+        return {
+            "supports": self._supports,
+            "tools": self._tools,
+            "snippets": self._snippets,
+            "unanswerable": lambda: session.do(edits.unanswerable),
+            "answerable": lambda: session.do(edits.answerable),
+            "skip": session.skip,
+            "flag": lambda: session.do(edits.flag),
+            "note": self._note,
+            "undo": lambda: self._listed(session.undo),
+            "redo": lambda: self._listed(session.redo),
+            "next-question": lambda: self._silently(session.queue.next),
+            "previous-question": lambda: self._silently(session.queue.previous),
+            "back": lambda: self._silently(session.queue.back),
+            "go-to-row": self._go_to_row,
+            "probe": self._probe,
+            "add-path": self._add_path,
+            "refetch": self._refetch,
+            "edit": self._edit,
+            "edit-text": self._edit_text,
+            "new": self._new,
+            "copy": self._copy,
+            "delete": self._delete,
+        }
+
+    def confirm(self) -> str:
+        """Confirm the case and open the next one; what is missing is refused first."""
+        if self._rows.range_start is not None:
+            raise ActionRefused("a range is open: Space marks it, Esc drops it")
+        confirmed = self._session.confirm()
+        if not confirmed.done:
+            raise ActionRefused(confirmed.message)
+        return confirmed.message
+
+    def _silently(self, move: Callable[[], str]) -> None:
+        move()
+
+    def _listed(self, change: Callable[[], str]) -> str:
+        """A change after which the list of questions may be another one."""
+        message = change()
+        self._questions.load()
+        return message
+
+    def _open(self, window: Any, closed: Callable[[Any], None] | None = None) -> None:
+        """Open a window; the screen is drawn when it closes."""
+        self._owner.app.push_screen(window, closed or (lambda _: self._owner.show()))
+
+    def _need_case(self, purpose: str) -> str:
+        if not self._session.current:
+            raise ActionRefused(f"no question to {purpose}")
+        return self._session.current
+
+    def go_to(self, name: str) -> None:
+        """Open a question by its number or id (from the command palette)."""
+        queue = self._session.queue
+        if name.isdecimal():
+            queue.goto_number(int(name))
+            return
+        case_id = queue.find(name)
+        if case_id is None:
+            raise ActionRefused(f"no question {name}")
+        queue.goto(case_id)
+
+    def order_questions(self, name: str) -> str:
+        """Put the questions in another order (from the command palette)."""
+        self._listed(lambda: self._session.queue.set_order(name))
+        return f"questions in {name} order"
+
+    # -- the open case
+
+    def _supports(self) -> None:
+        """Show the supports that will be written, in words."""
+        from labeller.windows import SupportsScreen
+
+        self._open(SupportsScreen(self._session, self._owner.say))
+
+    def _tools(self) -> None:
+        """Mark the calls of tools that are expected, or forbid one."""
+        from labeller.windows import ToolsScreen
+
+        self._need_case("label")
+        self._open(ToolsScreen(self._session, self._owner.say))
+
+    def _snippets(self) -> None:
+        """Pick the sentences of the chunk that carry the answer."""
+        from labeller.modes import SnippetScreen
+
+        number, owner = self._rows.need_row().number, self._owner
+
+        def closed(message: str | None) -> None:
+            owner.say(message or "")
+            owner.show()
+
+        self._open(SnippetScreen(self._session, number, owner.look, owner.keymap), closed)
+
+    def _note(self) -> None:
+        """Write a note, or say that the question cannot be judged."""
+        from labeller.forms import NoteForm
+
+        session, judgement = self._session, self._session.judgement
+        before = str(judgement.get("note") or judgement.get("reason") or "")
+        could_not_tell = judgement.get("decision") == "cannot_tell"
+
+        def set_note(text: str, cannot_tell: bool) -> str:
+            if cannot_tell and (not could_not_tell or text != before):
+                return session.do(edits.cannot_tell, text.strip() or "no reason given")
+            if could_not_tell and not cannot_tell:
+                return session.do(edits.cannot_tell, "")
+            return session.do(edits.note, text) if text != before else "nothing was changed"
+
+        def closed(result: tuple[str, bool] | None) -> None:
+            if result is not None:
+                self._owner.attempt(lambda: set_note(*result))
+
+        self._open(NoteForm(before, could_not_tell), closed)
+
+    def _go_to_row(self) -> None:
+        """Ask for the number of a row, and show it."""
+        from terminal.windows import LinePrompt
+
+        self._rows.need_row()
+
+        def closed(number: str | None) -> None:
+            if number:
+                self._owner.attempt(lambda: self._rows.go_to_label(number.strip()))
+
+        self._open(LinePrompt("Row number (+1 for a row that a search found):"), closed)
+
+    # -- passages
+
+    def _probe(self) -> None:
+        """Ask the API another question about the current case."""
+        from terminal.windows import LinePrompt
+
+        session, case_id = self._session, self._need_case("search for")
+
+        def closed(query: str | None) -> None:
+            if query and query.strip():
+                words, k = _query_and_k(query)
+                question = str(session.ledger.case_of(case_id).get("question", ""))
+                self._source.probe(case_id, words or question, k)
+                self._owner.say(f"searching for {words or 'the question'} …")
+
+        prompt = "Search the API for (k=50 at the end asks for more)"
+        if session.messages_before():
+            prompt = f"Search for ({AS_FOLLOW_UP} first: behind the conversation; k=50 last)"
+        self._open(LinePrompt(prompt), closed)
+
+    def _add_path(self) -> None:
+        """Add a support by path and heading."""
+        from labeller.forms import PickAnchor
+
+        chunks = (row.chunk for row in self._session.rows())
+        anchors = [*self.anchors, *((chunk.rel_path, chunk.heading_path) for chunk in chunks)]
+
+        def closed(anchor: tuple[str, str] | None) -> None:
+            if anchor is not None:
+                self._owner.attempt(lambda: self._session.do(marks.add_support, *anchor))
+
+        self._open(PickAnchor(anchors), closed)
+
+    def _refetch(self) -> str | None:
+        """Fetch the chunks of the question again."""
+        case_id = self._session.current
+        if not case_id:
+            return None
+        self._source.refetch(case_id, str(self._session.case.get("question", "")))
+        return "fetching the passages again …"
+
+    # -- the set
+
+    def _edit(self) -> None:
+        """Edit the fields of the case in a form."""
+        case_id = self._need_case("edit; o adds one")
+
+        def submit(fields: dict[str, Any]) -> str:
+            return self._session.revise(edits.edit, fields)
+
+        self._open_form(f"Edit {case_id}", self._session.case, submit)
+
+    def _new(self) -> None:
+        """Add a case, its fields from a form."""
+
+        def add(fields: dict[str, Any]) -> str:
+            return self._session.add_case(str(fields.pop("question", "")), **fields)
+
+        self._open_form("New question", {}, add, new=True)
+
+    def _copy(self) -> None:
+        """Add a case copied from this one, and edit it."""
+        self._owner.say(self._listed(self._session.duplicate_case))
+        prefetch(self._session, self._source)
+        self._edit()
+
+    def _open_form(
+        self,
+        title: str,
+        values: dict[str, Any],
+        submit: Callable[[dict[str, Any]], str],
+        *,
+        new: bool = False,
+    ) -> None:
+        from labeller.forms import CaseForm
+
+        def closed(message: str | None) -> None:
+            self._questions.load()
+            prefetch(self._session, self._source)
+            self._owner.attempt(lambda: message or "nothing was changed")
+
+        question, *others = edits.EDITABLE
+        fields = (question, ("id", "choice", ()), *others) if new else edits.EDITABLE
+        name = self._session.ledger.new_id if new else None
+        self._open(CaseForm(title, fields, values, submit, name), closed)
+
+    def _delete(self) -> None:
+        """Delete the case, after asking."""
+        from terminal.windows import Ask
+
+        def closed(key: str | None) -> None:
+            if key == "y":
+                self._owner.attempt(lambda: self._listed(self._session.delete_case))
+
+        name = one_line(self._session.current, 60)
+        self._open(Ask(f"Delete question {name}?", {"y": "delete", "n": "keep"}), closed)
+
+    def _edit_text(self) -> None:
+        """Edit the whole record in the user's editor."""
+        self._need_case("edit; o adds one")
+        self._edit_as_text(edits.as_text(self._session.case))
+
+    def _edit_as_text(self, text: str) -> None:
+        edited, owner = _edit_outside(self._owner.app, text), self._owner
+        if edited == edits.as_text(self._session.case):
+            owner.say("nothing was changed")
+            return
+        try:
+            owner.say(self._session.revise(edits.edit_text, edited))
+        except ActionRefused as refusal:
+            self._offer_again(edited, str(refusal))
+        self._questions.load()
+        owner.show()
+
+    def _offer_again(self, edited: str, problem: str) -> None:
+        from terminal.windows import Ask
+
+        def closed(key: str | None) -> None:
+            if key == "e":
+                self._owner.attempt(lambda: self._edit_as_text(edited))
+            else:
+                self._owner.say("the edited record was dropped", "warn")
+
+        answers = {"e": "edit it again", "d": "drop it"}
+        self._open(Ask(f"The record was not accepted: {problem}", answers), closed)
+
+    def show_conflicts(self) -> None:
+        """Show the fields that were changed both here and in the file, for a choice."""
+        from labeller.windows import ConflictScreen
+
+        def closed(_: object) -> None:
+            self._questions.load()
+            self._owner.show()
+
+        self._open(ConflictScreen(self._store, self._owner.say), closed)
+
+
+def _query_and_k(text: str) -> tuple[str, int | None]:
+    """`extend retention k=50` as words and the number of chunks asked for."""
+    words = text.split()
+    if words and words[-1].startswith("k=") and words[-1][2:].isdecimal():
+        return " ".join(words[:-1]), max(1, min(1000, int(words[-1][2:])))
+    return " ".join(words), None
+
+
+def _edit_outside(app: App[Any], text: str) -> str:
+    """`text` as $VISUAL or $EDITOR left it. Refuses when there is none or it failed."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not command:
+        raise ActionRefused(
+            "no editor is set; export EDITOR=nano (or vim), or press e for the form"
+        )
+    handle, name = tempfile.mkstemp(suffix=".json", prefix="label-")
+    path = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(text)
+        with app.suspend():
+            code = subprocess.call([*shlex.split(command), name])
+        if code != 0:
+            raise ActionRefused(f"the editor ended with {code}; nothing was changed")
+        return path.read_bytes().decode("utf-8", errors="surrogatepass")
+    except SuspendNotSupported:  # in a browser, or where the system knows no suspending
+        raise ActionRefused("an editor cannot be opened here; press e for the form") from None
+    except (OSError, ValueError) as error:
+        raise ActionRefused(f"the editor could not be used: {error}") from None
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,274 @@
+"""The list of passages: what a row shows, and the keys that mark, grade and go through the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from labeller import lines, marks
+from labeller.lines import Terms, holds
+from labeller.rows import ROW_ORDERS
+from labeller.session import OfRow, P
+from terminal.action_screen import ActionScreen, Acts
+from terminal.actions import ActionRefused
+from terminal.frame import words_pattern
+from terminal.lists import Bar, Line, LineList
+from terminal.safe_text import DisplayText, cells
+
+if TYPE_CHECKING:
+    from labeller.rows import ChunkRow
+    from labeller.session import Session
+
+
+class RowList(LineList):
+    """The rows of the open case that hold the words of the filter."""
+
+    def __init__(self, owner: ActionScreen[None], session: Session) -> None:
+        super().__init__(self._line, id="chunks")
+        self._owner, self._session = owner, session
+        self.rule = Bar(id="chunks-rule")
+        self.rows: list[ChunkRow] = []
+        self.words = self.last_words = ""  # of the filter; what n and N look for
+        self.range_start: int | None = None
+        self.rating = False
+        self.digits_look = False  # a digit shows its row first
+        self.resumed_row = session.resumed_row  # until it is there, or a key was pressed
+        self.pattern: Terms = None
+        self._longest = 0
+        self._previews: dict[str, DisplayText] = {}
+
+    @property
+    def row(self) -> ChunkRow | None:
+        """The row under the cursor; None when there is none."""
+        return self.rows[self.cursor] if self.cursor < len(self.rows) else None
+
+    def need_row(self) -> ChunkRow:
+        """The row under the cursor; refuses when there is none."""
+        if self.row is None:
+            raise ActionRefused("no passage here; p searches for one, P adds a support by path")
+        return self.row
+
+    # -- drawing
+
+    def new_case(self) -> None:
+        """Another case is open: its rows come later."""
+        self._previews.clear()
+        self.pattern = words_pattern(self._session.terms())
+        self.words, self.range_start, self.rows = "", None, []
+        self.set_count(0)
+
+    def read(self) -> bool:
+        """Read the rows again and repaint what differs; whether their number is another one."""
+        rows, words, before = self._session.rows(), self.words.casefold().split(), self.rows
+        self.rows = [row for row in rows if holds(row, words)] if words else rows
+        if len(before) == len(self.rows):
+            self.refresh_rows([i for i, row in enumerate(self.rows) if row != before[i]])
+            return False
+        paths = (lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in self.rows)
+        self._longest = max(map(cells, paths), default=0)
+        self.set_count(len(self.rows), self._resumed())
+        return True
+
+    def show_rule(self, *, focused: bool) -> None:
+        """Draw the line above the rows, and the heads of the scores."""
+        look, width = self._owner.look, self.rule.size.width
+        if width <= 0 or not self._session.current:
+            self.rule.show([])
+            return
+        rule = lines.chunks_rule(self._session, self.rows, look, width, self.words, focused=focused)
+        self.rule.show([rule, *([lines.score_heading(width)] if look.info else [])])
+
+    def _resumed(self) -> int:
+        """Where the cursor belongs now that rows have come: where the last session left it."""
+        for index, row in enumerate(self.rows):
+            if self.resumed_row and row.chunk.key == self.resumed_row:
+                self.resumed_row = ""
+                return index
+        return self.cursor
+
+    def _line(self, index: int, width: int) -> Line:
+        row = self.rows[index]
+        key = row.chunk.key
+        if key not in self._previews:
+            self._previews[key] = lines.preview(row.chunk.text, self.pattern)
+        sign = ">" if index == self.cursor else " "
+        if sign == " " and self.range_start is not None:
+            low, high = sorted((self.range_start, self.cursor))
+            sign = ":" if low <= index <= high else " "
+        look = self._owner.look
+        return lines.chunk_line(row, width, look, self._previews[key], self._longest, sign=sign)
+
+    # -- keys
+
+    def acts(self) -> Acts:
+        """The functions of the actions on rows."""
+        session = self._session
+        return {
+            "mark": self._mark,
+            "mark-row": self._mark_row,
+            "mark-high-row": lambda key: self._mark_row(str(10 + (int(key) or 10))),
+            "range": self._turn_range,
+            "need": lambda key: session.open_need(None if key == "'" else int(key)),
+            "next-group": lambda: session.open_need(None),
+            "next-need": lambda: session.next_need(1),
+            "previous-need": lambda: session.next_need(-1),
+            "share": self._share,
+            "group": lambda key: self._on_row(marks.group, int(key)),
+            "next-in-group": self._next_in_group,
+            "turn-needs": session.turn_needs,
+            "grade-up": lambda: self._on_row(marks.grade_step, 1),
+            "grade-down": lambda: self._on_row(marks.grade_step, -1),
+            "grade": lambda key: self._on_row(marks.grade, int(key)),
+            "rate-mode": self._turn_rating,
+            "shorten": lambda: self._on_row(marks.shorten),
+            "lengthen": lambda: self._on_row(marks.lengthen),
+            "reanchor": lambda: self._on_row(marks.reanchor),
+            "digits-look": self._turn_digits,
+            "next-marked": lambda: self._seek_marked(1),
+            "previous-marked": lambda: self._seek_marked(-1),
+            "order": self._turn_order,
+            "blind": self._turn_blind,
+            "info": self._turn_info,
+            "copy-anchor": self._copy_anchor,
+            "copy-text": self._copy_text,
+        }
+
+    def _on_row(self, change: OfRow[P], *args: P.args, **more: P.kwargs) -> str:
+        """Change the row under the cursor."""
+        return self._session.on_row(self.need_row().number, change, *args, **more)
+
+    def _mark(self) -> str:
+        """Mark or unmark the row under the cursor, or the open range."""
+        row = self.need_row()
+        if self.range_start is None:
+            return self._session.on_row(row.number, marks.toggle)
+        start, self.range_start = min(self.range_start, len(self.rows) - 1), None
+        low, high = sorted((start, self.cursor))
+        self.refresh()
+        return self._session.toggle_range(self.rows[low].number, self.rows[high].number)
+
+    def _mark_row(self, label: str) -> str | None:
+        """Mark or unmark the row of that label; show it first, if digits look."""
+        index = self._index_of(label)
+        if self.digits_look and index != self.cursor:
+            self.go_to(index)
+            return None
+        return self._session.on_row(self.rows[index].number, marks.toggle)
+
+    def _index_of(self, label: str) -> int:
+        for index, row in enumerate(self.rows):
+            if row.label == label:
+                return index
+        if not self.rows:
+            raise ActionRefused("no passage here; p searches for one")
+        added = next((row.label for row in self.rows if row.label.startswith("+")), "")
+        remedy = f"; row {added} has no digit: go there and press Space" if added else ""
+        raise ActionRefused(f"no row {label} here{remedy}")
+
+    def _share(self, key: str) -> str:
+        """Let the row meet a need as well; &: the one that marks join."""
+        need = self._session.layout.open if key == "&" else int(key)
+        return self._on_row(marks.share, need)
+
+    def _turn_digits(self) -> str:
+        self.digits_look = not self.digits_look
+        shows = "shows its row, and marks it when pressed again"
+        return f"a digit {shows if self.digits_look else 'marks its row'}"
+
+    def _turn_range(self) -> None:
+        """Start a range at the cursor, or drop the one that was started."""
+        self.need_row()
+        self.range_start = None if self.range_start is not None else self.cursor
+        self.refresh()
+
+    def _turn_rating(self) -> None:
+        """Let bare digits grade, or no longer."""
+        self.rating = not self.rating
+
+    def drop_mode(self) -> bool:
+        """End a range or the rating; whether one was on."""
+        was_on = self.range_start is not None or self.rating
+        if self.range_start is not None:
+            self.range_start = None
+            self.refresh()
+        elif self.rating:
+            self.rating = False
+        return was_on
+
+    def _turn_order(self) -> str:
+        """The rows in their next order."""
+        session = self._session
+        names = [name for name in ROW_ORDERS if name != "rank" or not session.blind]
+        index = names.index(session.row_order) if session.row_order in names else -1
+        session.set_row_order(names[(index + 1) % len(names)])
+        self.refresh()
+        return f"rows in {session.row_order} order"
+
+    def _turn_blind(self) -> str:
+        message = self._session.set_blind(not self._session.blind)
+        self.refresh()
+        return message
+
+    def _turn_info(self) -> None:
+        """Rank and scores on or off."""
+        owner = self._owner
+        if self._session.blind:
+            raise ActionRefused("rank and scores are hidden in blind mode; B leaves it")
+        owner.look = replace(owner.look, info=not owner.look.info)
+        self.refresh()
+        owner.call_after_refresh(owner.redraw)
+
+    def _copy_anchor(self) -> None:
+        chunk = self.need_row().chunk
+        anchor = " > ".join(part for part in (chunk.rel_path, chunk.heading_path) if part)
+        self._owner.copy_out(anchor, "path and heading")
+
+    def _copy_text(self) -> None:
+        self._owner.copy_out(self.need_row().chunk.text, "text of the passage")
+
+    # -- going from row to row
+
+    def go_to(self, index: int) -> None:
+        """Put the cursor on a row, and draw the open range anew."""
+        before = self.cursor
+        if self.move_to(index) and self.range_start is not None:
+            low, high = sorted((before, self.cursor))
+            self.refresh_rows(range(low, high + 1))
+
+    def go_to_label(self, label: str) -> None:
+        """Put the cursor on the row of that label."""
+        self.go_to(self._index_of(label))
+
+    def next_unread(self) -> None:
+        """To the next row that was not read."""
+        self._seek(1, lambda row: not row.seen, "all rows here are read")
+
+    def next_hit(self, by: int) -> None:
+        """To the next row that holds the words that were looked for last."""
+        if not self.last_words:
+            raise ActionRefused("nothing to look for yet; / asks for words")
+        words = self.last_words.casefold().split()
+        self._seek(by, lambda row: holds(row, words), "no passage holds it")
+
+    def _seek_marked(self, by: int) -> None:
+        self._seek(by, lambda row: row.marked, "no row is marked; Space marks one")
+
+    def _next_in_group(self, key: str) -> None:
+        """To the next passage of a need; 0: of those that are not required."""
+        need = int(key)
+
+        def matches(row: ChunkRow) -> bool:
+            return need in row.parts if need else row.marked and not row.parts
+
+        self._seek(1, matches, f"no row meets need {need}")
+
+    def _seek(self, by: int, matches: Callable[[ChunkRow], bool], otherwise: str) -> None:
+        """To the next row that matches, round the end; refuses with `otherwise` when none does."""
+        count = len(self.rows)
+        for step in range(1, count + 1):
+            index = (self.cursor + by * step) % count
+            if matches(self.rows[index]):
+                self.go_to(index)
+                return
+        raise ActionRefused(otherwise)
