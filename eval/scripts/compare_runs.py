@@ -118,7 +118,7 @@ def find_flips(
 def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
     """A page for each comparison; of a single one with its cases. ``every``: all of it; ``slices``:
     all slices of the cases that broke."""
-    from decisions.compare_page import compare_page
+    from decisions.compare_words import compare_page
     from decisions.evidence_path import path_blocks
     from decisions.slices import slice_blocks
 
@@ -138,7 +138,7 @@ def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
 
 def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
     """All of it on the terminal, the answer last."""
-    from decisions.compare_page import matrix_page
+    from decisions.compare_words import matrix_page
     from terminal.page import Page, print_page
 
     console = options.stdout_console()
@@ -154,7 +154,7 @@ def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
 
 def markdown_of(report: Report, pages: Sequence[Page]) -> bytes:
     """The same as a document: what failed and all runs side by side come first."""
-    from decisions.compare_page import failures_page, matrix_page
+    from decisions.compare_words import failures_page, matrix_page
     from terminal.page import Page
     from views.page import markdown
 

@@ -9,14 +9,14 @@ import pytest
 from tests.definitions import definition_of
 from tests.metrics_files import write_metrics
 
-from decisions.baseline import (
-    caveats,
-    compare,
-    outcome_of,
-)
 from decisions.change import Change, ChangeVerdict
 from decisions.conditions import Conditions, baseline_of
 from decisions.measures import measures
+from decisions.regressions import (
+    caveats,
+    compare_means,
+    outcome_of,
+)
 from records.results import RunConfig
 from storage import StorageError
 
@@ -44,7 +44,7 @@ def joint(p: float | None, verdict: ChangeVerdict) -> Change:
 def change(before: dict[str, Any], now: dict[str, Any], test: Change | None = None) -> Change:
     baseline = baseline_with({"retrieval": before})
     found = measures({"retrieval": now}, {})
-    (one,) = compare(baseline, found, ["retrieval"], {"retrieval.mrr": test} if test else {})
+    (one,) = compare_means(baseline, found, ["retrieval"], {"retrieval.mrr": test} if test else {})
     return one
 
 
@@ -106,11 +106,11 @@ def test_another_definition_is_not_compared() -> None:
 def test_a_number_that_is_gone_is_told() -> None:
     assert outcome(section(0.9, 0.8, 1), section(None, 0, 0)) == "no longer measured"
     before = baseline_with({"retrieval": section(0.9, 0.8, 1)})
-    (gone,) = compare(before, {}, ["retrieval"], {}, {"retrieval": "not scored"})
+    (gone,) = compare_means(before, {}, ["retrieval"], {}, {"retrieval": "not scored"})
     assert (outcome_of(gone), gone.reason) == ("no longer measured", "not scored")
-    assert compare(before, {}, ["safety"], {}) == []
+    assert compare_means(before, {}, ["safety"], {}) == []
     nothing = baseline_with({"retrieval": section(None, 0, 0)})
-    assert compare(nothing, {}, ["retrieval"], {}) == []
+    assert compare_means(nothing, {}, ["retrieval"], {}) == []
 
 
 def test_a_number_that_applies_to_no_case_any_more_is_lost_only_when_it_decides() -> None:

@@ -13,7 +13,7 @@ from tests.score_lines import read_lines, write_lines
 
 from decisions import conversations
 from decisions.case_changes import read_pair
-from decisions.compare_page import compare_page
+from decisions.compare_words import compare_page
 from decisions.comparison import Comparison
 from decisions.conversations import ConversationChange, ConversationChanges
 from records.runs import scores_file

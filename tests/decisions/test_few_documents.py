@@ -12,8 +12,7 @@ from tests.decisions.test_one_voice import lines, make_run
 from tests.score_lines import read_lines, write_lines
 
 from decisions.compare import CompareOptions, compare
-from decisions.compare_page import compare_page
-from decisions.compare_words import cases_line
+from decisions.compare_words import cases_line, compare_page
 from decisions.conditions import measured_run
 from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence

@@ -17,7 +17,6 @@ from tests.metrics_files import write_metrics
 from tests.score_lines import write_lines
 
 from decisions.alerts import compare_points
-from decisions.baseline import is_worse
 from decisions.compare import CompareOptions, compare
 from decisions.comparison import Comparison
 from decisions.conditions import baseline_of, measured_run
@@ -26,7 +25,7 @@ from decisions.gate_checks import GateEvidence
 from decisions.gate_rules import GateRules
 from decisions.history import _read_point
 from decisions.primary import clusters_of_run, read_primary
-from decisions.regressions import Regressions, regressions
+from decisions.regressions import Regressions, is_worse, regressions
 from records.files import sha256_file
 from records.metrics import update_primary
 from records.run import Run

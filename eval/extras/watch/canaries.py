@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from decisions.alerts import AlertRule, make_lines
-from decisions.baseline import is_worse
 from decisions.conditions import measured_run
 from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence
 from decisions.gate_rules import GateRules
 from decisions.history import read_history
 from decisions.primary import primary_names
-from decisions.regressions import regressions
+from decisions.regressions import is_worse, regressions
 from records.asked import asked_set
 from records.errors import StorageError
 from records.gate_verdict import WORSE

@@ -7,7 +7,6 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from math import hypot
 
-from decisions.baseline import EPSILON, is_worse
 from decisions.case_changes import read_pair
 from decisions.case_rules import read_case_rules
 from decisions.change import Change, range_of
@@ -25,7 +24,7 @@ from decisions.gate_rules import AgainstBase, GateRule, GateRules
 from decisions.measures import known_metrics
 from decisions.metric_words import points
 from decisions.primary import primary_names
-from decisions.regressions import Regressions, regressions
+from decisions.regressions import EPSILON, Regressions, is_worse, regressions
 from ragmetrics import catalogue
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import mcnemar

@@ -17,10 +17,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import orjson
 
-from decisions.baseline import (
-    caveats,
-    compare,
-)
 from decisions.case_changes import changes_of, read_pair
 from decisions.case_lines import update_case_lines
 from decisions.case_rules import basis_from, read_case_rules
@@ -34,7 +30,11 @@ from decisions.gate_checks import HEAD, GateEvidence, left_out_of
 from decisions.gate_rules import GateRules, read_rules
 from decisions.measures import measures
 from decisions.primary import primary_names
-from decisions.regressions import regressions
+from decisions.regressions import (
+    caveats,
+    compare_means,
+    regressions,
+)
 from decisions.slices import Embed, common_slices
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
@@ -360,7 +360,7 @@ def _compare(
     primary = {name: change_of(name, primary=True) for name in result.lost}
     primary |= {change.name: change for change in result.changes if not change.left_out}
     report.baseline, report.max_drop = str(plan.baseline), plan.max_drop
-    changes = compare(baseline, report.measures, compared, primary, gone)
+    changes = compare_means(baseline, report.measures, compared, primary, gone)
     listed = {change.name for change in changes}
     # A baseline, such as an older one, may have scores of a metric and no mean.
     changes += [

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decisions.baseline import FAILING, outcome_of
 from decisions.case_changes import CaseChanges
 from decisions.change import Change
 from decisions.diagnosis import DiagnosisFinding
 from decisions.measures import Measure, targets_met, targets_text
 from decisions.primary import primary_names
+from decisions.regressions import FAILING, outcome_of
 from decisions.slices import Slices, slice_blocks
 from decisions.verdict_counts import VerdictCounts
 from ragmetrics import catalogue

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from decisions import compare_words
 from decisions.change import Change, ChangeVerdict, remeasured
-from decisions.compare_page import compare_page, matrix_page
+from decisions.compare_words import compare_page, matrix_page
 from decisions.comparison import Comparison
 from decisions.engine import Headline, PrimaryTable, decide, decided
 from ragmetrics.stats.arrays import np
