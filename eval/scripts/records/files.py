@@ -130,7 +130,14 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise StorageError(f"{path}: cannot be locked ({error.strerror}).") from None
     with held:
-        yield
+        try:
+            yield
+        except BaseException:
+            if not path.exists():  # nothing came of it; who waits for the lock makes it anew
+                lock_file = Path(lock.lock_file)
+                with contextlib.suppress(OSError):
+                    lock_file.unlink()
+            raise
 
 
 @lru_cache(maxsize=64)

@@ -20,7 +20,7 @@ from records.files import clear_leftovers, locked, read_json, replace_bytes, sha
 from records.lines import parse_json
 from records.metric_lines import PRIMARY, MetricLine, metrics_bytes
 from records.results import UNREADABLE
-from records.runs import METRICS, SLICES
+from records.runs import METRICS, SLICES, half_scored, halfway_mark
 
 ROUND = 6
 
@@ -78,6 +78,23 @@ def update_metrics(
         head = {name: value for name, value in header.items() if value or name != UNREADABLE}
         _replace(path, metrics | rounded(head) | {"sections": sections}, slices)
     return path
+
+
+@contextlib.contextmanager
+def replacing_section(folder: Path, section: str) -> Iterator[None]:
+    """Hold the lock of metrics.json while a section's score lines and its numbers are replaced.
+
+    A mark beside the score lines stays if the block does not end; see ``half_scored``.
+    """
+    mark = halfway_mark(folder, section)
+    with locked(folder / METRICS):
+        try:
+            mark.parent.mkdir(exist_ok=True)
+            mark.touch()
+        except OSError as error:
+            raise StorageError(f"{mark}: cannot be written ({error.strerror}).") from None
+        yield
+        mark.unlink(missing_ok=True)
 
 
 Row = Sequence[float | None]
@@ -461,7 +478,10 @@ def read_metrics(folder: Path, whole: type[MetricsSection] = MetricsSection) -> 
         raise StorageError(
             f"{path}: no such file; score the run first (eval_suite.py --run {folder.name})."
         )
-    return read_sections(path, whole)
+    metrics = read_sections(path, whole)
+    if problems := [*filter(None, (half_scored(folder, name) for name in metrics["sections"]))]:
+        raise StorageError.from_problems(problems)
+    return metrics
 
 
 def read_sections(

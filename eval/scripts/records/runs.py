@@ -90,6 +90,22 @@ def scores_file(folder: Path, section: str) -> Path:
     return folder / SCORES / f"{section}.jsonl"
 
 
+def halfway_mark(folder: Path, section: str) -> Path:
+    """The file that is there while the score lines of a section and metrics.json may differ."""
+    return folder / SCORES / f".{section}.halfway"
+
+
+def half_scored(folder: Path, section: str) -> Problem | None:
+    """The problem that scoring of a section ended between its score lines and metrics.json."""
+    if not halfway_mark(folder, section).exists():
+        return None
+    message = (
+        f"{section} is scored halfway, so its lines and metrics.json differ; score the run again "
+        f"(eval_suite.py --run {folder.name})"
+    )
+    return Problem(str(scores_file(folder, section)), None, "", message)
+
+
 def scored_sections(folder: Path) -> list[str]:
     """Sections for which the run has score lines, sorted."""
     return sorted(path.stem for path in (folder / SCORES).glob("*.jsonl"))

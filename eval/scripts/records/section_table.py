@@ -19,7 +19,7 @@ from records.errors import Problem, StorageError
 from records.file_access import open_plain
 from records.lines import Report
 from records.results import NO_LIST, NOT_MAPPED, UNREADABLE
-from records.runs import scores_file
+from records.runs import half_scored, scores_file
 from records.scores import (
     PipelineEvidence,
     RetrievalEvidence,
@@ -163,6 +163,10 @@ class SectionTable:
 
     def read(self) -> Iterator[ScoreLine]:
         """Read the lines, and give each of them on the way, without its scores."""
+        if (problem := half_scored(self.folder, self.section)) is not None:
+            if self._report is None:
+                raise StorageError.from_problems([problem])
+            self._report(problem)
         last = None
         path, has_gold = scores_file(self.folder, self.section), self.section == "retrieval"
         codes, ids, repeats = self.codes, self._ids, self._repeats

@@ -42,11 +42,11 @@ from records.clusters import (
 from records.errors import Problem, StorageError, Unreachable
 from records.files import scratch_folder, sha256_file
 from records.labels import labels_sha256
-from records.metrics import update_metrics
+from records.metrics import replacing_section, update_metrics
 from records.profiles import forget_unmapped, maps_passages
 from records.results import UNREADABLE, TestResult, is_root_failure
 from records.run import Absent, Joined, OutOfOrderError, Run
-from records.runs import SCORES, results_file
+from records.runs import results_file, scores_file
 from records.scores import (
     CALL_FAILED,
     NO_RESULT,
@@ -132,16 +132,16 @@ def score_run(
             raise StorageError.from_problems(problems)
         section = _section(scored, scorer, seed)
         header = _header(run, set_sha256, labels_hash, scored)
-        target = folder / SCORES / f"{scorer.section}.jsonl"
-        try:
-            target.parent.mkdir(exist_ok=True)
-            os.replace(scored.path, target)
-        except OSError as error:
-            raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
-    del cases, run
-    if max(scored.results, default=1) > 1:
-        section["stability"] = stability(folder, scorer.section, scorer.metrics)
-    update_metrics(folder, scorer.section, section, header, case_lines=case_lines)
+        del cases, run
+        target = scores_file(folder, scorer.section)
+        with replacing_section(folder, scorer.section):
+            try:
+                os.replace(scored.path, target)
+            except OSError as error:
+                raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
+            if max(scored.results, default=1) > 1:
+                section["stability"] = stability(folder, scorer.section, scorer.metrics)
+            update_metrics(folder, scorer.section, section, header, case_lines=case_lines)
     if case_lines:
         update_case_lines(folder, eval_set)
     return section

@@ -28,7 +28,7 @@ from records.files import sha256_file
 from records.jsonl import read_rows
 from records.labels import SAFETY_LABELS, labelled_texts
 from records.labels import read_labels as read_label_files
-from records.metrics import section_names, update_metrics
+from records.metrics import replacing_section, section_names, update_metrics
 from records.results import UNREADABLE, TestResult, iter_results
 from records.runs import CONFIG, find_run, known_config, results_file
 from records.runs import SAFETY_RESULTS as ANSWERS
@@ -356,9 +356,10 @@ def _score_safety(job: ScoringJob, scorer: SafetyScorer) -> tuple[dict[str, Any]
         answers |= _results_of({label.case_id for label in attacks}, folder)
     judged, guardrails = scorer.judge([*labels, *attacks], answers)
     section = scorer.section_of(judged, guardrails, job.seed)
-    write_scores(folder, NAME, (scorer.line(item) for item in judged))
     header = _header(folder, job.eval_set)
-    update_metrics(folder, NAME, section, header, case_lines=job.case_lines)
+    with replacing_section(folder, NAME):
+        write_scores(folder, NAME, (scorer.line(item) for item in judged))
+        update_metrics(folder, NAME, section, header, case_lines=job.case_lines)
     if job.case_lines:
         update_case_lines(folder, job.eval_set)
     return section, judged
