@@ -17,6 +17,7 @@ from decisions.slices import (
 )
 from records.cases import GoldSupport, TestCase
 from records.clusters import cluster_number
+from records.id_numbers import id_number
 
 
 def made(count: int, question: Callable[[int], str]) -> list[SlicedCase]:
@@ -24,7 +25,7 @@ def made(count: int, question: Callable[[int], str]) -> list[SlicedCase]:
 
 
 def search(cases: list[SlicedCase], fails: Callable[[int], bool]) -> Slices:
-    return find_slices(cases, {hash(case.case_id): fails(at) for at, case in enumerate(cases)})
+    return find_slices(cases, {id_number(case.case_id): fails(at) for at, case in enumerate(cases)})
 
 
 def test_the_sentence_counts_inside_and_outside() -> None:
@@ -109,7 +110,9 @@ def test_a_label_of_two_documents_says_something_about_these_alone() -> None:
             )
             for at in range(60)
         ]
-        marks = {hash(case.case_id): bool(case.labels) for case in cases} | {hash("c40"): True}
+        marks = {id_number(case.case_id): bool(case.labels) for case in cases} | {
+            id_number("c40"): True
+        }
         (sentence,) = find_slices(cases, marks).sentences()
         assert sentence.startswith(f"{start} tag t fail: {5 * documents} of {5 * documents}, ")
     # 6 documents of 5 have it, but of those without it there is one alone
@@ -167,7 +170,7 @@ def test_topics_come_from_vectors_that_are_handed_in() -> None:
     words = ["tax", "levy", "duty", "toll", "fee"]
     questions = [words[at % 5] if at < 20 else f"plant{at % 7}" for at in range(60)]
     cases = [SlicedCase(f"c{at}", text) for at, text in enumerate(questions)]
-    marks = {hash(case.case_id): at < 17 or at % 10 == 9 for at, case in enumerate(cases)}
+    marks = {id_number(case.case_id): at < 17 or at % 10 == 9 for at, case in enumerate(cases)}
 
     def embed(texts: Sequence[str]) -> np.ndarray:
         return np.array([[0, 1.0] if "plant" in text else [1.0, 0] for text in texts], np.float32)

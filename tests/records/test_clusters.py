@@ -11,6 +11,7 @@ import pytest
 from records.cases import TestCase
 from records.clusters import clusters_of, label_of, read_clusters
 from records.errors import StorageError
+from records.id_numbers import id_number
 from records.targets import declared_documents, declared_primary
 
 
@@ -160,7 +161,7 @@ def test_documents_count_as_if_all_had_as_many_cases(tmp_path: Path) -> None:
     assert read_clusters(path, documents="sampled").labels["q0"] == "document: 0.md"
     assert read_clusters(path, "doc").by == "doc"
     # of the first six cases, one a document, nothing is few
-    some = read_clusters(path, ids={hash(f"q{n}") for n in range(6)})
+    some = read_clusters(path, ids={id_number(f"q{n}") for n in range(6)})
     assert (some.sentence, some.fixed) == ("6 cases, each by itself", False)
 
 

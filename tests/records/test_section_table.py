@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from tests.score_lines import write_lines
 
-from records import section_table
 from records.errors import Problem, StorageError
 from records.run import Run
 from records.scores import encode_head, encode_lines, encode_scores
@@ -40,12 +39,8 @@ def mean_of(lines: list[dict[str, Any]], name: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-@pytest.mark.parametrize("known", [0, 3, 1 << 15])
-def test_columns_are_the_means_of_each_case(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int
-) -> None:
-    """Beside plain dictionaries of the same lines; with ``known`` combinations recognised."""
-    monkeypatch.setattr(section_table, "_MOST_KNOWN", known)
+def test_columns_are_the_means_of_each_case(tmp_path: Path) -> None:
+    """Beside plain dictionaries of the same lines."""
     lines = drawn(700, seed=5)
     write_lines(tmp_path, "context", lines)
     table = Run(tmp_path).section("context")
@@ -60,9 +55,7 @@ def test_columns_are_the_means_of_each_case(
         values = [None if value != value else value for value in table.values(name).tolist()]
         assert values == [line["scores"].get(name) for line in lines]
     assert table.repeats.tolist() == [line["repeat"] for line in lines]
-    assert table.failed.tolist() == [
-        all(line["status"] == "failed" for line in own) for own in by_case.values()
-    ]
+    assert table.failed_lines.tolist() == [line["status"] == "failed" for line in lines]
     chosen = ["c699", "c3", "c300", "nobody"]
     found = table.lines_of(chosen)
     scores = {case_id: [line.scores for line in own] for case_id, own in found.items()}
@@ -171,12 +164,8 @@ def kinds_of(
     return kinds
 
 
-@pytest.mark.parametrize("known", [0, 1 << 15])
-def test_lines_that_score_alike_are_told_apart_by_what_else_they_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int
-) -> None:
+def test_lines_that_score_alike_are_told_apart_by_what_else_they_say(tmp_path: Path) -> None:
     """All eight lines of a section have the same score."""
-    monkeypatch.setattr(section_table, "_MOST_KNOWN", known)
     facts: dict[str, list[tuple[dict[str, Any] | None, Any]]] = {
         "retrieval": [
             (None, None),

@@ -32,6 +32,7 @@ from ragmetrics.stats.arrays import Floats, np
 from ragmetrics.stats.significance import mcnemar
 from records.claim_labels import ClaimLabel
 from records.clusters import Clustering
+from records.id_numbers import id_number
 from records.rubrics import of_prompt
 from records.verdicts import identity_of
 from terminal.page import (
@@ -272,7 +273,7 @@ def decided_runs(
         own = [(run, file) for run, file in files if file.metric == name]
         by_case = [outcomes_by_case(file.verdicts) for _, file in own]
         cases = list(dict.fromkeys(case for values in by_case for case in values))
-        ids = np.array([hash(case) for case in cases], np.int64)
+        ids = np.array([id_number(case) for case in cases], np.int64)
         columns = [
             np.array([values.get(case, np.nan) for case in cases], float) for values in by_case
         ]

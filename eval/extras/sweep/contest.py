@@ -16,6 +16,7 @@ from extras.sweep.grid import Grid
 from extras.sweep.record import SettingOutcome
 from extras.sweep.setting_run import SettingRun
 from records.clusters import AUTO, read_clusters
+from records.id_numbers import id_number
 from records.targets import declared_documents
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Contest:
     def clusters_of(self, ids: Sequence[str]) -> NDArray[np.int64] | None:
         import numpy as np
 
-        return compact(self._codes.of(np.fromiter(map(hash, ids), np.int64, len(ids))))
+        return compact(self._codes.of(np.fromiter(map(id_number, ids), np.int64, len(ids))))
 
     def outcomes(self, *, ended: bool) -> tuple[list[SettingOutcome], str | None]:
         """What can be said of each setting, and the name of the best one; None before any score."""

@@ -17,6 +17,7 @@ from records.asked import ASKED
 from records.cases import ignore, iter_cases
 from records.errors import StorageError
 from records.files import scratch_folder
+from records.id_numbers import id_number
 from records.lines import Report
 from records.results import TestResult, iter_results
 from records.run import Run
@@ -108,8 +109,8 @@ def part_of_run(folder: Path, ids: Collection[str], eval_set: Path) -> Iterator[
 
 
 def scores_by_case(folder: Path, section: str, metric: str, ids: Ints) -> Floats:
-    """A metric's scores of the cases with these hashes, as metrics.json rounds them; not a number
-    where a case has none."""
+    """A metric's scores of cases by the numbers of their ids, as metrics.json rounds them; not a
+    number where a case has none."""
     return _column(Run(folder).section(section), metric, ids)
 
 
@@ -147,13 +148,13 @@ class PartScorer:
         """The scores of each metric, by its full name, in the order of ``asked``."""
         import numpy as np
 
-        hashes = np.fromiter(map(hash, asked), np.int64, len(asked))
+        ids = np.fromiter(map(id_number, asked), np.int64, len(asked))
         values: dict[str, Floats] = {}
         with part_of_run(folder, frozenset(asked), self._job.eval_set) as part:
             self.score_whole(part)
             for section, names in self._names.items():
                 columns = Run(part).section(section)
-                values |= {f"{section}.{name}": _column(columns, name, hashes) for name in names}
+                values |= {f"{section}.{name}": _column(columns, name, ids) for name in names}
         return values
 
     def score_whole(self, folder: Path) -> None:

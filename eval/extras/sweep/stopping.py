@@ -22,6 +22,7 @@ from records.cases import TestCase
 from records.clusters import AUTO, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
+from records.id_numbers import id_number
 from records.targets import declared_documents
 from scorers.contract import ScoringJob
 from terminal.tables import counted
@@ -94,7 +95,7 @@ class StopWhenDecided:
     def _look(self) -> Decided:
         import numpy as np
 
-        ids = np.fromiter(map(hash, self._asked), np.int64, len(self._asked))
+        ids = np.fromiter(map(id_number, self._asked), np.int64, len(self._asked))
         a, b = self._base_scores(ids), np.array(self._scores)
         codes = compact(self._codes.of(ids))
         effect, _ = measure(a, b, codes, largest=range_of(self.name))
@@ -119,7 +120,7 @@ class StopWhenDecided:
     def _all_ids(self) -> Ints:
         import numpy as np
 
-        return np.fromiter(map(hash, self._selected), np.int64, len(self._selected))
+        return np.fromiter(map(id_number, self._selected), np.int64, len(self._selected))
 
     @cached_property
     def _codes(self) -> ClusterCodes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -16,6 +16,7 @@ from decisions.case_rules import CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import CaseVerdict, Key, Ruling, RunVerdicts, read_verdicts
 from decisions.pairing import places_of
 from ragmetrics.catalogue.cases import CaseRule
+from records.id_numbers import id_number, id_of
 from records.results import UNREADABLE
 from records.run import Run, Runs
 from records.runs import METRICS, scored_sections
@@ -142,7 +143,7 @@ class PairVerdicts:
         runs = self.base, self.new
         before, now = (np.fromiter((v.fails for v in run.verdicts()), bool) for run in runs)
         read = [np.fromiter((v.measured for v in run.verdicts()), bool) for run in runs]
-        known, ids = (np.array(run.case_hashes, np.int64) for run in runs)
+        known, ids = (np.array(run.ids, np.int64) for run in runs)
         places = places_of(ids, known)
         for case, (old, rules) in self._unknown(places).items():
             before[old] = self.base.verdict_without(old, rules).fails
@@ -172,34 +173,34 @@ class PairVerdicts:
 
     def way(self, case_id: str) -> Ways | None:
         """The way a case changed; None where a run lacks it or could not be read there."""
-        case = self.new.find_case(hash(case_id))
+        case = self.new.find_case(id_number(case_id))
         code = _ALONE if case is None else self._codes[case]
         return None if code >= _ALONE else _WORDS[code]
 
     def few_words(self, case_id: str) -> str:
         """Why a case fails now, or failed before it was fixed, for a column: ``no gold``; where the
         first gold moved, its ranks."""
-        way, digest = self.way(case_id), hash(case_id)
+        way, id_of_case = self.way(case_id), id_number(case_id)
         verdict = (self.base if way == "fixed" else self.new).verdict(case_id)
         if way is None or verdict is None or not verdict.reasons:
             return ""
         rule = verdict.reasons[0]
-        before, now = (found.get(digest) for found in self._first_gold)
+        before, now = (found.get(id_of_case) for found in self._first_gold)
         if rule.ranked and before != now:
             return rank_change(before, now)
         return f"was: {rule.word}" if way == "fixed" else rule.word
 
     @cached_property
     def _first_gold(self) -> tuple[dict[int, float], dict[int, float]]:
-        """In both runs 1 / rank of the first gold passage, by the hash of the case's id; 0 where
+        """In both runs 1 / rank of the first gold passage, by the number of the case's id; 0 where
         there is none, not there where that is not known."""
         base, new = (_first_gold(table, self.ruling) for table in (self.base_table, self.new_table))
         return base, new
 
-    def hashes(self, way: Ways, most: int) -> dict[int, Ways]:
-        """The hashes of the ids of the first cases that changed this way."""
-        code, hashes = _WORDS.index(way), self.new.case_hashes
-        own = (hashes[case] for case, found in enumerate(self._codes) if found == code)
+    def ids(self, way: Ways, most: int) -> dict[int, Ways]:
+        """The numbers of the ids of the first cases that changed this way."""
+        code, ids = _WORDS.index(way), self.new.ids
+        own = (ids[case] for case, found in enumerate(self._codes) if found == code)
         return dict.fromkeys(islice(own, most), way)
 
     def repeats(self, case_id: str) -> int:
@@ -289,9 +290,9 @@ def changes_of(pair: PairVerdicts, most: int) -> CaseChanges | None:
 def _changed(pair: PairVerdicts, most: int) -> Iterator[ChangedCase]:
     wanted: dict[int, Ways] = {}
     for way in CHANGES:
-        wanted |= pair.hashes(way, most)
-    for case_id in _ids(pair.new_table, pair.ruling, wanted):
-        way = wanted[hash(case_id)]
+        wanted |= pair.ids(way, most)
+    for number, way in wanted.items():
+        case_id = id_of(number)
         broke = way == "broke"
         fails, table = (pair.new, pair.new_table) if broke else (pair.base, pair.base_table)
         verdict = fails.verdict(case_id)
@@ -318,17 +319,6 @@ def _fact(
         return ""
     rule = verdict.reasons[0]
     return ruling.fact(rule, scores_of(lines), _evidence(lines, rule.section), before)
-
-
-def _ids(table: Run, ruling: Ruling, wanted: Collection[int]) -> Iterator[str]:
-    """The ids behind some hashes."""
-    left = set(wanted)
-    scored = set(scored_sections(table.folder))
-    for section in (name for name in ruling.sections if left and name in scored):
-        lines = table.section(section)
-        case_ids = lines.case_ids(lines.rows_with(left)).values()
-        left -= set(map(hash, case_ids))
-        yield from case_ids
 
 
 def failing_answer(run: RunVerdicts, case_id: str, verdict: CaseVerdict) -> Key:

@@ -15,6 +15,7 @@ from decisions.primary import MOST_CASES, read_primary
 from records.asked import asked_ids
 from records.errors import StorageError
 from records.files import locked
+from records.id_numbers import id_number
 from records.metrics import (
     CASE_RULE,
     CASE_VERDICTS,
@@ -121,7 +122,7 @@ class CommittedVerdicts:
         run = RunVerdicts(Ruling(self.ruling.case_rules, basis))
         bits = {rule.name: 1 << place for place, rule in enumerate(run.ruling.rules)}
         for case_id, end in self._ends.items() if not self.differs(basis) else ():
-            run.number(hash(case_id), 0)
+            run.number(id_number(case_id), 0)
             run.broken[-1] = bits.get(end[1], 0) if end[0] == FAILS and len(end) > 1 else 0
             if end[0] == UNREADABLE:
                 run.broken[-1] = UNREADABLE_BIT

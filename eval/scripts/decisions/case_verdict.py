@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.verdict_counts import VerdictCounts
 from ragmetrics.catalogue.cases import OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule
+from records.id_numbers import id_number
 from records.run import Run
 from records.runs import scored_sections
 from records.section_table import SectionTable
@@ -401,7 +402,7 @@ class RunVerdicts:
         self.broken = array("Q")
         """By answer, what it breaks: ``Ruling.settle`` says which of it fails."""
         self._answers: dict[tuple[int, int], int] = {}
-        """The number of each answer, by the hash of its case's id and its repeat."""
+        """The number of each answer, by the number of its case's id and its repeat."""
         self._cases: dict[int, int] = {}
         """The number of each case, by the hash of its id."""
         self._case_of = array("i")
@@ -412,7 +413,7 @@ class RunVerdicts:
         self._has_repeats = False
 
     def number(self, case: int, repeat: int) -> int:
-        """The number of an answer by the hash of its case's id and the number of its repeat; an
+        """The number of an answer by the number of its case's id and the number of its repeat; an
         unseen answer gets a new one."""
         answer = self._answers.setdefault((case, repeat), len(self.broken))
         if answer == len(self.broken):
@@ -423,7 +424,7 @@ class RunVerdicts:
 
     def find(self, key: Key) -> int | None:
         """The number of an answer; None for one that is not known."""
-        return self._answers.get((hash(key[0]), key[1]))
+        return self._answers.get((id_number(key[0]), key[1]))
 
     def take_table(self, table: SectionTable) -> Ints | slice:
         """The lines of a section. Returns the numbers of their answers, or what they are among the
@@ -473,13 +474,13 @@ class RunVerdicts:
         return len(self._cases)
 
     @property
-    def case_hashes(self) -> Sequence[int]:
-        """The hash of each case's id, in the order of the files."""
+    def ids(self) -> Sequence[int]:
+        """The number of each case's id, in the order of the files."""
         return list(self._cases)
 
-    def find_case(self, digest: int) -> int | None:
-        """The number of a case by the hash of its id."""
-        return self._cases.get(digest)
+    def find_case(self, case: int) -> int | None:
+        """The number of a case by that of its id."""
+        return self._cases.get(case)
 
     def broken_of(self, key: Key) -> int:
         """The rules that one answer breaks; 0 for an unknown one."""
@@ -516,13 +517,13 @@ class RunVerdicts:
         return (known[tuple(broken)] for broken in self.by_case())
 
     def measured(self) -> Iterator[tuple[int, CaseVerdict]]:
-        """The hash of the id and the verdict of each case that has a readable answer."""
-        cases = zip(self.case_hashes, self.verdicts(), strict=True)
-        return ((digest, verdict) for digest, verdict in cases if verdict.measured)
+        """The number of the id and the verdict of each case that has a readable answer."""
+        cases = zip(self.ids, self.verdicts(), strict=True)
+        return ((case, verdict) for case, verdict in cases if verdict.measured)
 
     def verdict(self, case_id: str) -> CaseVerdict | None:
         """The verdict on one case; None for one that the run has no score line of."""
-        case = self.find_case(hash(case_id))
+        case = self.find_case(id_number(case_id))
         return None if case is None else self.verdict_without(case, 0)
 
     def verdict_without(self, case: int, rules: int) -> CaseVerdict:

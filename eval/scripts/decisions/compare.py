@@ -43,6 +43,7 @@ from records.cases import iter_cases
 from records.clusters import Clustering
 from records.errors import Problem, StorageError
 from records.files import sha256_file
+from records.id_numbers import id_number
 from records.labels import read_labels
 from records.metrics import load_metrics
 from records.run import Runs
@@ -205,13 +206,13 @@ def _slice_rows(
 
 
 def _members(parts: Parts | None, by: Sequence[str]) -> dict[tuple[str, str], Ints]:
-    """The hashed ids of the cases of each slice."""
+    """The numbers of the ids of the cases of each slice."""
     ids: dict[tuple[str, str], list[int]] = {}
     for case_id, own in (parts or {}).items():
         for part in own:
             if part[0] in by:
-                ids.setdefault(part, []).append(hash(case_id))
-    return {part: np.array(hashes, np.int64) for part, hashes in ids.items()}
+                ids.setdefault(part, []).append(id_number(case_id))
+    return {part: np.array(own, np.int64) for part, own in ids.items()}
 
 
 def compare(
@@ -485,7 +486,7 @@ def _asked(run: Conditions, eval_set: Path | None) -> Ints | None:
         return np.zeros(0, np.int64)
     ids = asked_ids(run.config, eval_set)
     if ids is not None:
-        return np.fromiter(map(hash, ids), np.int64, len(ids))
+        return np.fromiter(map(id_number, ids), np.int64, len(ids))
     asked = asked_of(run.config)
     if asked is not None and asked.cases == run.config.dataset.get("cases"):
         return None

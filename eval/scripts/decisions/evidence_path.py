@@ -14,6 +14,7 @@ from ragmetrics.catalogue import right_metrics
 from ragmetrics.gold import gold_of
 from ragmetrics.matching import evidence_rank
 from records.cases import ignore, iter_cases
+from records.id_numbers import id_number
 from records.labels import read_labels
 from records.run import Run
 from records.runs import scored_sections
@@ -167,7 +168,7 @@ def _groups(eval_set: Path, labels_dir: Path | None) -> dict[int, Sequence[Seque
     for case in iter_cases(eval_set, ignore, labels):
         gold = gold_of(case, "auto") if case.required_support_groups else None
         if gold is not None and gold.groups:
-            found[hash(case.id)] = gold.groups
+            found[id_number(case.id)] = gold.groups
     return found
 
 

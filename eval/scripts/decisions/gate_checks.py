@@ -25,6 +25,7 @@ from records.asked import asked_ids, asked_of, missing_remark, stopped, unreadab
 from records.errors import StorageError
 from records.files import sha256_file
 from records.gate_verdict import Check
+from records.id_numbers import id_number
 from records.labels import labelled_texts, read_cases
 from records.results import UNREADABLE
 from records.run import Runs
@@ -115,7 +116,7 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
             return None
         then = scores.case_ids
         scored = np.concatenate([tables[new.folder].section(name).ids for name in sections])
-        absent = ~np.isin(np.fromiter(map(hash, then), np.int64, len(then)), scored)
+        absent = ~np.isin(np.fromiter(map(id_number, then), np.int64, len(then)), scored)
         gone = dict.fromkeys(compress(then, absent.tolist()))
     else:
         shared = [name for name in scored_sections(base.folder) if name in sections]

@@ -12,6 +12,7 @@ from decisions.coverage import NOTHING
 from decisions.engine import Decision, PrimaryTable
 from decisions.pairing import ClusterCodes, places_of
 from ragmetrics.stats.arrays import Floats, Ints, np
+from records.id_numbers import id_of
 from records.run import Runs
 from records.scores import ALL_BUT_EVIDENCE, ScoreLine
 
@@ -39,7 +40,7 @@ def all_ids(columns: Sequence[PrimaryColumn]) -> Ints:
         return arrays[0]
     together = np.concatenate(arrays)
     _, first = np.unique(together, return_index=True)
-    ids: Ints = together[np.sort(first)]  # hashes have another order in each process
+    ids: Ints = together[np.sort(first)]
     return ids
 
 
@@ -74,7 +75,8 @@ def usual_reason(
     section, _, metric = row.name.partition(".")
     lines = tables[folders[by_new]].section(section)
     lost = ids[np.isnan(own) & ~np.isnan(other)]
-    numbers = map(lines.line_number, lines.rows_with(lost.tolist()))
+    rows = sorted(lines.rows_of(list(map(id_of, lost.tolist()))).values())
+    numbers = map(lines.line_number, rows)
     reasons = Counter(_reason(line, metric) for line in lines.lines(numbers, ALL_BUT_EVIDENCE))
     return max(reasons, key=lambda reason: reasons[reason], default="")
 

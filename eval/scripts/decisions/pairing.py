@@ -1,10 +1,11 @@
 """The rows of two runs side by side, and the cluster of each case.
 
-Cases are identified by 64-bit hashes of their ids, see ``records.run``.
+Cases are identified by the numbers of their ids, see ``records.id_numbers``.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,75 +13,62 @@ from typing import TYPE_CHECKING
 from decisions.effects import compact
 from ragmetrics.stats.arrays import Floats, Ints, NDArray, np
 from records.clusters import NONE, Clustering
+from records.id_numbers import id_number, id_of
 from records.section_table import FAILED_IS_ZERO, SectionTable
 
 if TYPE_CHECKING:
     from records.section_table import Mask
-
-_BLOCK = 4096
-"""Cases that are looked up together."""
 
 
 def places_of(ids: Ints, known: Ints) -> Ints:
     """The row of each id among the known ones, -1 for one that is not there."""
     if np.array_equal(ids, known):
         return np.arange(len(ids))
-    places = np.full(len(ids), -1)
-    if not len(known):
-        return places
-    order = np.argsort(known)
-    for start in range(0, len(ids), _BLOCK):
-        part = ids[start : start + _BLOCK]
-        at = order[np.minimum(np.searchsorted(known, part, sorter=order), len(known) - 1)]
-        places[start : start + len(part)] = np.where(known[at] == part, at, -1)
-    return places
+    rows = {number: row for row, number in enumerate(known.tolist())}
+    return np.array([rows.get(number, -1) for number in ids.tolist()], int)
 
 
 class ClusterCodes:
-    """The cluster of each case as an integer, by the hash of its id."""
+    """The cluster of each case as an integer, by the number of its id."""
 
     def __init__(self, clustering: Clustering | None) -> None:
         self.clustering = clustering
-        self._ids, self._codes = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        self._codes: dict[int, int] = {}
         if clustering is not None and clustering.by != NONE:
-            labels = clustering.labels
-            self._ids = np.asarray(labels.ids, np.int64)
-            self._codes = np.asarray(labels.positions, np.int32)
+            of_case = clustering.labels.shared
+            places = {label: place for place, label in enumerate(dict.fromkeys(of_case.values()))}
+            self._codes = {id_number(case): places[label] for case, label in of_case.items()}
         self._last: tuple[Ints, Ints | None] | None = None
 
     def of(self, ids: Ints) -> Ints | None:
         """0, 1, …, the same for cases of one cluster; None when each case is alone."""
-        if not len(self._ids):
+        if not self._codes:
             return None
         if self._last is None or self._last[0] is not ids:
             self._last = ids, self._worked_out(ids)
         return self._last[1]
 
     def _worked_out(self, ids: Ints) -> Ints | None:
-        codes = places_of(ids, self._ids)
-        for start in range(0, len(ids), _BLOCK):
-            part = codes[start : start + _BLOCK]  # a view: what it takes, codes has
-            # a case by itself gets a number behind those of the clusters
-            alone = len(self.clustering.labels.names) if self.clustering else 0
-            own = alone + start + np.arange(len(part))
-            part[:] = np.where(part >= 0, self._codes[part], own)
-        return compact(codes)
+        # a case by itself gets a number behind those of the clusters
+        alone = len(self._codes)
+        codes = [self._codes.get(case, alone + row) for row, case in enumerate(ids.tolist())]
+        return compact(np.array(codes, int))
 
     def sentence(self, ids: Ints | None) -> str:
         """The unit of counting, in words."""
         if self.clustering is None or ids is None:
             return ""
-        if len(self._ids) and not np.isin(ids, self._ids).any():
+        if self._codes and not any(case in self._codes for case in ids.tolist()):
             return "each case by itself"
         return self.clustering.sentence
 
     def largest(self, ids: Ints) -> tuple[str, int]:
         """The label of the largest cluster of some cases, and its size."""
-        at = places_of(ids, self._ids)
-        counts = np.bincount(self._codes[at[at >= 0]])
-        most = int(counts.argmax())
-        label = self.clustering.labels.names[most] if self.clustering else ""
-        return label, int(counts[most])
+        shared = [case for case in ids.tolist() if case in self._codes]
+        counts = Counter(self._codes[case] for case in shared)
+        most, size = max(counts.items(), key=lambda pair: (pair[1], -pair[0]))
+        case = next(case for case in shared if self._codes[case] == most)
+        return self.clustering.labels[id_of(case)] if self.clustering else "", size
 
 
 @dataclass
@@ -162,14 +150,14 @@ class SideBySide:
 
     def changed_gold(self) -> list[str]:
         """Cases whose gold supports are not the same in both runs."""
-        kinds = {kind: at for at, kind in enumerate(self.base.gold_kinds)}
-        unknown = len(kinds)
-        translate = np.array([kinds.get(kind, unknown) for kind in self.new.gold_kinds] or [0])
-        rows = self._new_places
-        shared = rows < self.base.cases
-        old, now = self.base.gold[rows[shared]], self.new.gold[shared]
-        changed = rows[shared][(old >= 0) & (now >= 0) & (translate[now] != old)]
-        return list(self.base.case_ids(set(changed.tolist())).values()) if len(changed) else []
+        before = self.base.gold
+        pairs = [
+            (row, before[row], gold)
+            for row, gold in zip(self._new_places.tolist(), self.new.gold, strict=True)
+            if row < len(before)
+        ]
+        changed = {row for row, old, now in pairs if old and now and old != now}
+        return list(self.base.case_ids(changed).values())
 
 
 def side_by_side(
@@ -177,7 +165,7 @@ def side_by_side(
 ) -> SideBySide:
     """Two runs' cases matched.
 
-    ``asked_*``: hashes of the cases that a run was asked, of which those that it has lines of may
+    ``asked_*``: the ids of the cases that a run was asked, of which those that it has lines of may
     be left out; None: every case of the set.
     """
     if np.array_equal(base.ids, new.ids):

@@ -275,7 +275,7 @@ def clusters_of_run(
             if (clustering := tables[folder].clustering()) is not None:
                 if not clustering.few_documents(documents):
                     return clustering, []
-                few, documents, ids = clustering, FIXED, frozenset(tables[folder].case_hashes())
+                few, documents, ids = clustering, FIXED, frozenset(tables[folder].ids())
                 break
     problem = ""
     if eval_set is None or not eval_set.exists():

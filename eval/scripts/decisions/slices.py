@@ -25,6 +25,7 @@ from ragmetrics.text.topics import telling_words, topics, word_sets
 from ragmetrics.text.words import fold, words
 from records.cases import TestCase, ignore, iter_cases
 from records.clusters import AUTO, SECTION, cluster_number, clusters_of, is_of_document, label_of
+from records.id_numbers import id_number
 from records.labels import read_labels
 from records.targets import declared_documents
 from terminal.page import Block, Heading, Prose, items, p_value
@@ -189,10 +190,10 @@ def common_slices(
     run = of if isinstance(of, RunVerdicts) else of.new
     marks: dict[int, bool] = {}
     if isinstance(of, RunVerdicts):
-        marks = {digest: verdict.fails for digest, verdict in run.measured()}
+        marks = {case: verdict.fails for case, verdict in run.measured()}
     elif of and not of.unknown:
-        marks |= dict.fromkeys(of.hashes("ok still", run.cases), False)
-        marks |= dict.fromkeys(of.hashes("broke", run.cases), True)
+        marks |= dict.fromkeys(of.ids("ok still", run.cases), False)
+        marks |= dict.fromkeys(of.ids("broke", run.cases), True)
     found = marked_slices(marks, eval_set, labels_dir, embed)
     return replace(found, verb="fail" if run is of else "broke")
 
@@ -200,7 +201,7 @@ def common_slices(
 def marked_slices(
     marks: Mapping[int, bool], eval_set: Path, labels_dir: Path | None, embed: Embed | None = None
 ) -> Slices:
-    """The same of any marks by the hash of a case's id; cases without one do not count. Of more
+    """The same of any marks by the number of a case's id; cases without one do not count. Of more
     than MOST_CASES every second, third … case of the set is looked at."""
     step = -(-len(marks) // MOST_CASES) or 1
     if not any(marks.values()) or not eval_set.exists():
@@ -266,10 +267,10 @@ def _shown(value: object) -> str:
 def find_slices(
     cases: Sequence[SlicedCase], marks: Mapping[int, bool], embed: Embed | None = None
 ) -> Slices:
-    """The slices in which more cases are marked. ``marks``: by the hash of a case's id; cases
+    """The slices in which more cases are marked. ``marks``: by the number of a case's id; cases
     without a mark do not count."""
-    cases = [case for case in cases if hash(case.case_id) in marks]
-    return _search(cases, [marks[hash(case.case_id)] for case in cases], (), (), embed)
+    cases = [case for case in cases if id_number(case.case_id) in marks]
+    return _search(cases, [marks[id_number(case.case_id)] for case in cases], (), (), embed)
 
 
 def find_rise(

@@ -4,25 +4,20 @@ several documents, so intervals and tests count them together.
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from records.cases import TestCase, canonical, iter_cases
 from records.errors import Problem, StorageError
+from records.id_numbers import id_number
 from records.lines import iter_lines, parse_object
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 AUTO, GROUP, CONVERSATION, DOCUMENT, NONE = "auto", "group", "conversation", "doc", "none"
 """Ways to put cases together besides a field's name."""
@@ -46,9 +41,6 @@ _KIND_OF_START = {kind[:5]: number for kind, number in _KINDS.items()}
 
 _HASH_BITS = (1 << 56) - 1
 
-_IN_MEMORY, _BLOCK = 8 << 20, 1 << 16
-"""Bytes of labels from which on they are kept on disk, and those that are written together."""
-
 _NOUNS = ("group", "conversation", "document", "section", "quote", "chunk", "cluster")
 
 
@@ -58,45 +50,19 @@ class LabelsById(Protocol):
     def __getitem__(self, case_id: str, /) -> str: ...
 
 
-class _Names:
-    """Names that lie one after the other: as objects they would take three times as much."""
-
-    def __init__(self, parts: Iterable[bytes]) -> None:
-        self._text, self._ends = bytearray(), array("q", [0])
-        for part in parts:
-            self._text += part
-            self._ends.append(len(self._text))
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    def __getitem__(self, at: int) -> str:
-        text = self._text[self._ends[at] : self._ends[at + 1]]
-        return text.decode(errors="surrogatepass")
-
-
 class ClusterLabels:
     """The label of the cluster of every case id; a case that shares no cluster has its own label.
 
-    Only shared labels are stored, and of each case no more than a hash of its id: ``ids`` rise,
-    ``positions`` are those of their labels in ``names``, which are in the order of the cases.
+    ``shared``: by case id the labels that several cases have, in the order of the cases.
     """
 
-    def __init__(
-        self,
-        ids: Sequence[int] = (),
-        positions: Sequence[int] = (),
-        names: Sequence[str] | _Names = (),
-    ) -> None:
-        self.ids, self.positions, self.names = ids, positions, names
+    def __init__(self, shared: Mapping[str, str] | None = None) -> None:
+        self.shared = shared or {}
         self.scope = ""
         """What a verdict is limited to that counts cases by these labels, see Clustering."""
 
     def __getitem__(self, case_id: str, /) -> str:
-        at = bisect_left(self.ids, hash(case_id))
-        if at < len(self.ids) and self.ids[at] == hash(case_id):
-            return self.names[self.positions[at]]
-        return f"case: {case_id}"
+        return self.shared.get(case_id) or f"case: {case_id}"
 
 
 class Clustering(msgspec.Struct):
@@ -238,73 +204,28 @@ def clusters_of(cases: Iterable[TestCase], by: str = AUTO) -> Clustering:
 def clustering_of(
     labelled: Iterable[tuple[str, str | None]], by: str, *, required: bool = False
 ) -> Clustering | None:
-    """None when no case has a label, and one is required or a way was asked for. Memory: some bytes
-    a case."""
-    import numpy as np
-
-    cases, ids, hashes, lengths = 0, array("q"), array("q"), array("I")
-    text, written, kinds = bytearray(), SpooledTemporaryFile(_IN_MEMORY), set()  # noqa: SIM115
-    documented = array("b")
-    for case_id, label in labelled:
-        cases += 1
-        if label is not None:
-            ids.append(hash(case_id))
-            hashes.append(hash(label))
-            encoded = label.encode(errors="surrogatepass")
-            lengths.append(len(encoded))
-            text += encoded
-            if len(text) > _BLOCK:
-                written.write(text)
-                text.clear()
-            kind = label.partition(": ")[0]
-            kinds.add(kind)
-            documented.append(kind == "document")
-    if not ids and (required or by not in (AUTO, SECTION, NONE)):
+    """None when no case has a label, and one is required or a way was asked for."""
+    cases = list(labelled)
+    labels = [(case_id, label) for case_id, label in cases if label is not None]
+    if not labels and (required or by not in (AUTO, SECTION, NONE)):
         return None
-    keys = np.frombuffer(hashes, np.int64) if ids else np.zeros(0, np.int64)
-    ordered = np.sort(keys)
-    again = ordered[1:] == ordered[:-1]
-    distinct = len(keys) - int(again.sum())
-    gold = ordered if kinds == {"document"} else np.sort(keys[np.frombuffer(documented, np.bool_)])
-    sizes = np.diff(np.flatnonzero(np.diff(gold, append=gold[-1:] + 1)), prepend=-1)
-    documents = len(sizes), len(gold) ** 2 / float(sizes @ sizes) if len(gold) else inf
-    if distinct == len(keys):
-        sentence = f"{_count(cases, 'case')}, each by itself"
+    sizes = Counter(label for _, label in labels)
+    kinds = {label.partition(": ")[0] for label in sizes}
+    gold = [size for label, size in sizes.items() if label.startswith("document: ")]
+    squares = sum(size * size for size in gold)
+    documents = len(gold), sum(gold) ** 2 / squares if gold else inf
+    if len(sizes) == len(labels):
+        sentence = f"{_count(len(cases), 'case')}, each by itself"
         return Clustering(NONE, ClusterLabels(), sentence, *documents)
-    shared = np.flatnonzero(np.isin(keys, ordered[1:][again]))
-    del ordered, again
-    _, first, positions = np.unique(keys[shared], return_index=True, return_inverse=True)
-    in_set = np.argsort(first)  # hashes have another order in each process
-    first, positions = first[in_set], np.argsort(in_set)[positions]
-    by_id = np.argsort(np.frombuffer(ids, np.int64)[shared])
-    order, positions = shared[by_id], positions[by_id]
-    written.write(text)
-    names = _Names(_texts(written, np.frombuffer(lengths, np.uint32), shared[first]))
-    labels = ClusterLabels(
-        array("q", np.frombuffer(ids, np.int64)[order].tobytes()),
-        array("i", positions.astype(np.int32).tobytes()),
-        names,
-    )
+    shared = {case_id: label for case_id, label in labels if sizes[label] > 1}
     done = _by_kinds({_KINDS.get(kind, _DOCUMENTED) for kind in kinds}) if by == AUTO else by
     noun = kinds.pop() if len(kinds) == 1 else "cluster"
     noun = noun if noun in _NOUNS else f"value of {by}"
-    sentence = f"{_count(cases, 'case')} in {_count(distinct, noun)}"
-    if own := cases - len(ids):
-        sentence = f"{_count(cases, 'case')}: {cases - own:,} in {_count(distinct, noun)}, "
+    sentence = f"{_count(len(cases), 'case')} in {_count(len(sizes), noun)}"
+    if own := len(cases) - len(labels):
+        sentence = f"{_count(len(cases), 'case')}: {len(labels):,} in {_count(len(sizes), noun)}, "
         sentence += f"{own:,} without one"
-    return Clustering(done, labels, sentence, *documents)
-
-
-def _texts(
-    file: IO[bytes], lengths: NDArray[np.uint32], places: NDArray[np.int64]
-) -> Iterator[bytes]:
-    """Some of the texts that stand one after the other in a file, by how many are before them."""
-    import numpy as np
-
-    begins = np.cumsum(lengths, dtype=np.int64)[places] - lengths[places]
-    for begin, length in zip(begins.tolist(), lengths[places].tolist(), strict=True):
-        file.seek(begin)
-        yield file.read(length)
+    return Clustering(done, ClusterLabels(shared), sentence, *documents)
 
 
 def _count(number: int, noun: str) -> str:
@@ -322,14 +243,15 @@ def read_clusters(
     """The clusters of a set's cases. ``by`` may also be any key of its lines.
 
     ``documents``: FIXED puts the cases of AUTO together by section instead of document, SAMPLED
-    does not, AUTO does where documents are few. ``ids``: hashes of the only cases that count.
-    Raises StorageError for a line that is no case, and when no case has the key that was named.
+    does not, AUTO does where documents are few. ``ids``: the numbers of the
+    ids of the only cases that count. Raises StorageError for a line that is no case, and when no
+    case has the key that was named.
     """
     problems: list[Problem] = []
 
     def labelled(by: str) -> Iterator[tuple[str, str | None]]:
         for case in iter_cases(eval_set, problems.append):
-            if ids is None or hash(case.id) in ids:
+            if ids is None or id_number(case.id) in ids:
                 yield case.id, label_of(case, by)
 
     if by in (AUTO, DOCUMENT, GROUP, CONVERSATION, NONE):

@@ -140,8 +140,8 @@ class Run:
         """
         return self._clustering
 
-    def case_hashes(self) -> Ints:
-        """The hashes of the ids of the cases that were scored."""
+    def ids(self) -> Ints:
+        """The numbers of the ids of the cases that were scored, see ``id_number``."""
         return self.section(next(iter(self._sections), self._own_sections()[0])).ids
 
     @cached_property

@@ -17,6 +17,7 @@ import msgspec
 from records import jsonl
 from records.errors import Problem, StorageError
 from records.file_access import open_plain
+from records.id_numbers import id_number, id_of
 from records.lines import Report
 from records.results import NO_LIST, NOT_MAPPED, UNREADABLE
 from records.runs import half_scored, scores_file
@@ -67,9 +68,6 @@ _FACTS: Mapping[str, tuple[tuple[str, ...], Callable[[Any], Any] | None]] = {
 }
 """What else a section's evidence says of an answer, see ``LineKind``: the fields, and the fact."""
 
-_MOST_KNOWN = 1 << 15
-"""Combinations of scores that are recognised when they come again."""
-
 _NO_REASONS = msgspec.Raw(b"{}")
 
 _NOT_MAPPED, _NO_LIST = NOT_MAPPED.encode(), NO_LIST.encode()
@@ -111,6 +109,84 @@ class LineKind(NamedTuple):
     unknown: bool = False
 
 
+class _LineCodes:
+    """The distinct lines of a section: scores and kind of each, decoded when it first comes.
+
+    Lines that score alike and are of one kind have one code. Score lines repeat, so most are only
+    recognised.
+    """
+
+    def __init__(self, folder: Path, section: str, *, scores_only: bool, explained: bool) -> None:
+        self.section = section
+        self.head = read_head(scores_file(folder, section))
+        self.kinds: list[LineKind] = []
+        """All kinds of lines, in the order in which they first come."""
+        self.kind_of = array("i")
+        """By code, the place of its lines' kind."""
+        self.names: dict[str, None] = {}
+        self.columns: dict[str, array[float]] = {}
+        """By metric and code, the score; not a number where there is none."""
+        self._is_pipeline = section == "pipeline" and not scores_only
+        self._known: dict[tuple[Any, ...], int] = {}
+        self._numbers: dict[LineKind, int] = {}
+        told = _FACTS if explained or section == "pipeline" else {}
+        facts, self._fact = told.get(section, ((), None))
+        fields = ("case_id", "status", *facts)
+        if not scores_only:
+            fields += ("cluster", *_EVIDENCE.get(section, ()))
+        raw = ("repeat", int, 0), ("reasons", msgspec.Raw, _NO_REASONS)
+        checked = (*fields, "scores", *(("reasons",) * explained))
+        self._explained = explained
+        self._decode_line = msgspec.json.Decoder(raw_line(line_type(section, fields), *raw)).decode
+        self._decode_whole = msgspec.json.Decoder(line_type(section, checked)).decode
+
+    def decode(self, data: bytes) -> tuple[Any, int]:
+        """A line without its scores, and its code. Raises what msgspec's decoder raises."""
+        line = self._decode_line(data)
+        text, why = bytes(line.scores), bytes(line.reasons) if self._explained else b""
+        fact = self._fact(line.evidence) if self._fact and line.evidence is not None else None
+        failed = line.status == "failed" and (
+            text == b"{}" or self.section not in ("judged", "rubrics", "custom")
+        )
+        unknown = False
+        if line.reasons is not _NO_REASONS:
+            given = bytes(line.reasons)
+            unknown = _NOT_MAPPED in given or _NO_LIST in given
+            if failed and failed_otherwise(given):
+                failed, unknown = False, True
+        key = text, line.status, unknown, fact, why
+        code = self._known.get(key)
+        if code is None:
+            try:
+                scores, reasons = _decode_scores(text), _decode_reasons(why) if why else {}
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                self._decode_whole(data)  # which says where the line is wrong
+                raise
+            if self.head is not None:
+                reasons = self.head.reasons(scores, reasons) if why else reasons
+                scores = dict.fromkeys(self.head.metrics) | scores
+            about = tuple(reasons.items()), line.status == UNREADABLE, unknown
+            code = self._known[key] = self._add(scores, LineKind(failed, fact, *about))
+        return line, code
+
+    def _add(self, scores: Scores, kind: LineKind) -> int:
+        """Another combination of scores; metrics that no line had before begin here."""
+        counted = FAILED_IS_ZERO[: 1 + kind.failed] if self._is_pipeline else ()
+        code = len(self.kind_of)
+        new = [name for name in dict.fromkeys((*scores, *counted)) if name not in self.columns]
+        if new:
+            self.columns |= {name: array("d", [nan]) * code for name in new}
+            self.names |= dict.fromkeys([*new, *(MEASURED if self._is_pipeline else ())])
+        for name, column in self.columns.items():
+            value = scores.get(name)
+            column.append(nan if value is None else value)
+        number = self._numbers.setdefault(kind, len(self.kinds))
+        if number == len(self.kinds):
+            self.kinds.append(kind)
+        self.kind_of.append(number)
+        return code
+
+
 class SectionTable:
     """One section of a run, a row for each score line and for each case, in their order.
 
@@ -133,33 +209,18 @@ class SectionTable:
         self.is_read = False
         self.codes = array("i")
         """By line: lines that score alike and are of one kind have one code."""
-        self.kinds: list[LineKind] = []
-        """All kinds of lines, in the order in which they first come."""
-        self.kind_of = array("i")
-        """By code, the place of its lines' kind."""
+        self._lines = _LineCodes(folder, section, scores_only=scores_only, explained=explained)
+        self.head = self._lines.head
+        self.kinds, self.kind_of = self._lines.kinds, self._lines.kind_of
+        self.gold: list[tuple[str | None, int] | None] = []
+        """Of each case in section ``retrieval``, how its gold was matched and how many supports
+        there are; None where its line does not say."""
         self._report, self._scores_only = report, scores_only
-        self._names: dict[str, None] = {}
         self._measures = {name: array("d") for name in MEASURED}
-        self._known: dict[int, int] = {}
-        self._columns: dict[str, array[float]] = {}
-        """By metric and code of a line, the score; not a number where there is none."""
         self._case_ids: dict[str, int] = {}
         """The row of each case."""
-        self._ids, self._begins, self._repeats = array("q"), array("q"), array("i")
-        self._gold, self._gold_kinds = array("h"), dict[tuple[str | None, int], int]()
-        self._numbers: dict[LineKind, int] = {}
-        self._offsets = array("q")
-        self.head = read_head(scores_file(folder, section))
-        told = _FACTS if explained or section == "pipeline" else {}
-        facts, self._fact = told.get(section, ((), None))
-        fields = ("case_id", "status", *facts)
-        if not scores_only:
-            fields += ("cluster", *_EVIDENCE.get(section, ()))
-        raw = ("repeat", int, 0), ("reasons", msgspec.Raw, _NO_REASONS)
-        checked = (*fields, "scores", *(("reasons",) * explained))
-        self._explained = explained
-        self._decode_line = msgspec.json.Decoder(raw_line(line_type(section, fields), *raw)).decode
-        self._decode_whole = msgspec.json.Decoder(line_type(section, checked)).decode
+        self._numbers, self._first_lines = array("q"), array("q")
+        self._repeats, self._offsets = array("i"), array("q")
 
     def read(self) -> Iterator[ScoreLine]:
         """Read the lines, and give each of them on the way, without its scores."""
@@ -168,117 +229,47 @@ class SectionTable:
                 raise StorageError.from_problems([problem])
             self._report(problem)
         last = None
-        path, has_gold = scores_file(self.folder, self.section), self.section == "retrieval"
-        codes, ids, repeats = self.codes, self._ids, self._repeats
-        lines = jsonl.read_with(path, self._decode, report=self._report)
+        path = scores_file(self.folder, self.section)
+        lines = jsonl.read_with(path, self._lines.decode, report=self._report)
         for number, offset, (line, code) in lines:
-            place = len(codes)
             self._offsets.append(offset)
-            if self._scores_only:
-                codes.append(code)
-                yield line
-                continue
-            if line.case_id != last:
-                last = line.case_id
-                if last in self._case_ids and self._report is None:
-                    self._refuse_apart(number, last)
-                self._case_ids.setdefault(last, len(ids))
-                ids.append(hash(last))
-                if len(ids) <= place or self._begins:
-                    self._begins = self._begins or array("q", range(len(ids) - 1))
-                    self._begins.append(place)
-                if has_gold:
-                    self._gold.append(self._gold_kind(line.evidence))
-            if line.repeat or repeats:
-                if not repeats:
-                    repeats.frombytes(bytes(4 * place))
-                repeats.append(line.repeat)
-            if self.section == "pipeline":
-                measured = _measured(line.evidence or PipelineEvidence())
-                for column, value in zip(self._measures.values(), measured, strict=True):
-                    column.append(value)
-            codes.append(code)
+            if not self._scores_only:
+                if line.case_id != last:
+                    last = line.case_id
+                    self._add_case(number, line)
+                self._repeats.append(line.repeat)
+                if self.section == "pipeline":
+                    measured = _measured(line.evidence or PipelineEvidence())
+                    for column, value in zip(self._measures.values(), measured, strict=True):
+                        column.append(value)
+            self.codes.append(code)
             yield line
-        self._known = {}
         self.is_read = True
 
-    def _gold_kind(self, evidence: RetrievalEvidence | None) -> int:
-        """A number for what a line says of its case's gold; -1 where it does not say."""
-        if evidence is None or evidence.found is None:
-            return -1
-        kinds = self._gold_kinds
-        return kinds.setdefault((evidence.match, len(evidence.found)), len(kinds))
-
-    def _decode(self, data: bytes) -> tuple[Any, int]:
-        line = self._decode_line(data)
-        text, why = bytes(line.scores), bytes(line.reasons) if self._explained else b""
-        fact = self._fact(line.evidence) if self._fact and line.evidence is not None else None
-        failed = line.status == "failed" and (
-            text == b"{}" or self.section not in ("judged", "rubrics", "custom")
-        )
-        unknown = False
-        if line.reasons is not _NO_REASONS:
-            given = bytes(line.reasons)
-            unknown = _NOT_MAPPED in given or _NO_LIST in given
-            if failed and failed_otherwise(given):
-                failed, unknown = False, True
-        key = hash((text, line.status, unknown, fact, why))
-        code = self._known.get(key)
-        if code is None:
-            try:
-                scores, reasons = _decode_scores(text), _decode_reasons(why) if why else {}
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                self._decode_whole(data)  # which says where the line is wrong
-                raise
-            if self.head is not None:
-                reasons = self.head.reasons(scores, reasons) if why else reasons
-                scores = dict.fromkeys(self.head.metrics) | scores
-            about = tuple(reasons.items()), line.status == UNREADABLE, unknown
-            code = self._append(scores, LineKind(failed, fact, *about))
-            if len(self._known) < _MOST_KNOWN:
-                self._known[key] = code
-        return line, code
-
-    def _append(self, scores: Scores, kind: LineKind) -> int:
-        """Another combination of scores; metrics that no line had before begin here."""
-        is_pipeline = self.section == "pipeline" and not self._scores_only
-        counted = FAILED_IS_ZERO[: 1 + kind.failed] if is_pipeline else ()
-        code = len(self.kind_of)
-        new = [name for name in dict.fromkeys((*scores, *counted)) if name not in self._columns]
-        if new:
-            self._columns |= {name: array("d", [nan]) * code for name in new}
-            self._names |= dict.fromkeys([*new, *(MEASURED if is_pipeline else ())])
-        for name, column in self._columns.items():
-            value = scores.get(name)
-            column.append(nan if value is None else value)
-        number = self._numbers.setdefault(kind, len(self.kinds))
-        if number == len(self.kinds):
-            self.kinds.append(kind)
-        self.kind_of.append(number)
-        return code
+    def _add_case(self, number: int, line: Any) -> None:
+        """Begin the lines of another case."""
+        if line.case_id in self._case_ids and self._report is None:
+            message = f"the lines of case {line.case_id!r} are not consecutive; score the run again"
+            path = str(scores_file(self.folder, self.section))
+            raise StorageError.from_problems([Problem(path, number, "case_id", message)])
+        self._case_ids.setdefault(line.case_id, len(self._numbers))
+        self._numbers.append(id_number(line.case_id))
+        self._first_lines.append(len(self.codes))
+        if self.section == "retrieval":
+            evidence = line.evidence
+            known = evidence is not None and evidence.found is not None
+            self.gold.append((evidence.match, len(evidence.found)) if known else None)
 
     @cached_property
     def ids(self) -> Ints:
-        """The hash of each case's id."""
-        ids: Ints = _array(self._ids)
+        """The number of each case's id, see ``id_number``."""
+        ids: Ints = _array(self._numbers)
         return ids
-
-    @cached_property
-    def gold(self) -> NDArray[np.int16]:
-        """The gold columns of each case's lines (section ``retrieval``): a number for each of
-        ``gold_kinds``, -1 where they do not say."""
-        gold: NDArray[np.int16] = _array(self._gold)
-        return gold
-
-    @property
-    def gold_kinds(self) -> tuple[tuple[str | None, int], ...]:
-        """How the gold was matched, and how many supports there are."""
-        return tuple(self._gold_kinds)
 
     @cached_property
     def repeats(self) -> Ints:
         """Of each line, the number of its repeat."""
-        repeats: Ints = _array(self._repeats or array("i", bytes(4 * len(self.codes))))
+        repeats: Ints = _array(self._repeats)
         return repeats
 
     @property
@@ -299,71 +290,42 @@ class SectionTable:
 
         return np.array([kind.failed for kind in self.kinds], bool)[self.line_kinds]
 
-    @cached_property
-    def failed(self) -> Mask:
-        """Cases all of whose calls failed."""
-        import numpy as np
-
-        failed = self.failed_lines
-        return failed if self._starts is None else np.logical_and.reduceat(failed, self._starts)
-
-    @cached_property
-    def _starts(self) -> Ints | None:
-        """The first line of each case; None where each has one."""
-        if len(self._ids) == len(self.codes):
-            return None
-        starts: Ints = _array(self._begins or array("q", range(len(self._ids))))
-        return starts
-
-    def _refuse_apart(self, number: int, case_id: str) -> None:
-        message = f"the lines of case {case_id!r} are not consecutive; score the run again"
-        path = str(scores_file(self.folder, self.section))
-        raise StorageError.from_problems([Problem(path, number, "case_id", message)])
-
     @property
     def cases(self) -> int:
-        return len(self.ids)
+        return len(self._numbers)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every metric of the lines, in their order."""
-        return tuple(self._names)
+        return tuple(self._lines.names)
 
     def values(self, name: str) -> Floats:
-        """The scores of a metric, line by line, not a number where a line has none."""
+        """The scores of a metric, line by line, not a number where a line has none. In section
+        ``pipeline`` with whether there was an answer, and 0 for a call that failed where that
+        counts."""
         import numpy as np
 
-        if name in self._measures and name not in self._columns:
+        if name in self._measures and name not in self._lines.columns:
             return np.array(self._measures[name])
-        values: Floats = self.distinct(name)[np.frombuffer(self.codes, np.int32)]
-        return values
-
-    def distinct(self, name: str) -> Floats:
-        """The scores of a metric by the code of a line. Not a number where there is none, and for
-        what is ``MEASURED``. In section ``pipeline`` with whether there was an answer, and 0 for a
-        call that failed where that counts."""
-        import numpy as np
-
         values = self.raw_scores(name)
         if self.section == "pipeline" and name in FAILED_IS_ZERO:
             if name == ANSWERED:
                 values[:] = [nan if bad else 1.0 for bad in self.of_codes(attrgetter("unreadable"))]
             values[np.fromiter(self.of_codes(attrgetter("failed")), bool)] = 0.0
-        return values
+        of_lines: Floats = values[_array(self.codes)]
+        return of_lines
 
     def raw_scores(self, name: str) -> Floats:
         """The scores of a metric by the code of a line, as the lines give them; not a number where
         there is none."""
         import numpy as np
 
-        column = self._columns.get(name)
-        codes = len(self.kind_of)
-        values: Floats = np.full(codes, np.nan) if column is None else np.array(column)
-        return values
+        scores: Floats = np.array(self.raw(name))
+        return scores
 
     def raw(self, name: str) -> array[float]:
-        """The scores of a metric by the code of a line, as the lines read so far give them."""
-        column = self._columns.get(name)
+        """The same, of the lines read so far."""
+        column = self._lines.columns.get(name)
         return array("d", [nan]) * len(self.kind_of) if column is None else column
 
     def column(self, name: str) -> Floats:
@@ -371,10 +333,10 @@ class SectionTable:
         import numpy as np
 
         values = self.values(name)
-        if self._starts is None:
+        if self.cases == len(values):
             return values
         means = np.full(self.cases, np.nan)
-        for case, own in enumerate(np.split(values, self._starts[1:])):
+        for case, own in enumerate(np.split(values, self._first_lines[1:])):
             if scored := [value for value in own.tolist() if value == value]:
                 means[case] = sum(scored) / len(scored)
         return means
@@ -384,19 +346,13 @@ class SectionTable:
         """Of each line, the row of its case."""
         import numpy as np
 
-        rows = np.arange(self.cases)
-        if self._starts is None:
-            return rows
-        return np.repeat(rows, np.diff(self._starts, append=len(self.codes)))
+        lengths = np.diff(_array(self._first_lines), append=len(self.codes))
+        return np.repeat(np.arange(self.cases), lengths)
 
     def case_ids(self, rows: Collection[int] | None = None) -> dict[int, str]:
         """The ids of some cases, by default of all, by their rows."""
-        case_ids = self._ids_in_order
-        return {row: case_ids[row] for row in (range(self.cases) if rows is None else sorted(rows))}
-
-    @cached_property
-    def _ids_in_order(self) -> list[str]:
-        return list(self._case_ids)
+        chosen = range(self.cases) if rows is None else sorted(rows)
+        return {row: id_of(self._numbers[row]) for row in chosen}
 
     def lines_of(
         self, case_ids: Collection[str], fields: Sequence[str] = ()
@@ -415,18 +371,9 @@ class SectionTable:
         rows = self._case_ids
         return {case_id: rows[case_id] for case_id in case_ids if case_id in rows}
 
-    def rows_with(self, hashes: Iterable[int]) -> list[int]:
-        """The rows of the cases whose ids have one of these hashes."""
-        import numpy as np
-
-        rows: list[int] = np.flatnonzero(np.isin(self.ids, list(hashes))).tolist()
-        return rows
-
     def line_number(self, row: int) -> int:
         """The number of lines before the first one of a case."""
-        if self._starts is None:
-            return row
-        return int(self._starts[row]) if row < self.cases else len(self.codes)
+        return self._first_lines[row] if row < self.cases else len(self.codes)
 
     def lines(self, numbers: Iterable[int], fields: Sequence[str] = ()) -> Iterator[ScoreLine]:
         """Score lines by the number of lines before them, without ``fields`` whole

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from math import fsum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,24 +19,19 @@ from ragmetrics.gold import (
     CUT,
     CaseGold,
     Match,
-    doc_of,
     gold_of,
     match_chunks,
     passage_of,
-    place_of,
     place_of_gold,
     quotes_of,
     unusable,
-    whole_text,
 )
-from ragmetrics.matching import Anchor, Matches, Mode, Passage
-from ragmetrics.paths import MOST_PASSAGES, examine_paths
+from ragmetrics.matching import Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.stats.tally import Value, Values
-from records.cases import TestCase, ignore, iter_cases
-from records.judged import JudgedRow, JudgedRows, key_of_passage, read_judged
-from records.results import RetrievedChunk, TestResult, read_results
-from records.runs import results_file
+from records.cases import TestCase
+from records.judged import JudgedRows, read_judged
+from records.results import RetrievedChunk, TestResult
 from records.scores import Reasons, ScoreLine
 from scorers.common import (
     BY_DOCUMENT,
@@ -49,10 +42,26 @@ from scorers.common import (
     without_passages,
 )
 from scorers.contract import ScoreOutcome, ScoreRow, ScoringJob, SectionScorer
-from terminal.tables import counted
+from scorers.judged_pool import (
+    NO_JUDGEMENTS,
+    NO_NEGATIVES,
+    NO_TEXTS,
+    JudgedPool,
+    UnjudgedRanges,
+    ends_of,
+    pool_of,
+)
+from scorers.retrieval_remarks import (
+    FEW_FOUND,
+    MisplacedCases,
+    MissingTexts,
+    places_found,
+    show_more,
+    unseen_files,
+)
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 Missing = tuple[str, str, str, str, str, str]
 """The reasons that six metrics lack a score, else "". They are scope_miss, attribution_hit,
@@ -61,10 +70,6 @@ snippet_recall, unjudged (and condensed_ndcg), bpref and recency_rule_ok."""
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 
 UNRESOLVED = "a cited source is not a retrieved passage with a text"
-
-NO_JUDGEMENTS, NO_NEGATIVES = "no judgements", "nothing judged irrelevant"
-
-NO_TEXTS = "no chunk texts"
 
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
 
@@ -75,9 +80,6 @@ _WITHOUT_RANKING = retrieval.PER_SEARCH | {"scope_miss", "attribution_hit", "rec
 
 _SEVERAL_SLICE = ("searches", "several")
 """The slice of answers that saw several searches."""
-
-FEW_FOUND = 0.8
-"""Recall below which the file names of bot and labels are compared."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class RetrievalScorer:
         if matches.open:
             return self._nothing(CUT), {}
         ranking = ragmetrics_retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
-        pool = _pool_of(case, gold, matches, chunks, self.judged)
+        pool = pool_of(case, gold, matches, chunks, self.judged)
         extra, missing = self._extra(case, result, gold, lists, matches, pool)
         undecided = min(matches.undecided, default=0)
         row = _row(
@@ -157,10 +159,10 @@ class RetrievalScorer:
         if 0 < undecided <= self.ks[-1]:
             evidence["undecided"] = len(matches.undecided)
         if gold.mode in ("anchor", "document"):
-            evidence |= _places_found(gold.keys, matches, chunks)
-        if isinstance(pool, _JudgedPool):
+            evidence |= places_found(gold.keys, matches, chunks)
+        if isinstance(pool, JudgedPool):
             evidence["unjudged"] = pool.unjudged
-            evidence["ranges"] = [_ends_of(ranking, k, pool.unjudged_to(k)) for k in self.ks]
+            evidence["ranges"] = [ends_of(ranking, k, pool.unjudged_to(k)) for k in self.ks]
         return row, evidence
 
     def _score_searches(
@@ -208,10 +210,10 @@ class RetrievalScorer:
         searches, where any did; ``by_heading_only``, ``text_cut``: how many lack a text."""
         modes = section["by"].get("match", {}).keys()
         places = modes & {"anchor", "document"}
-        misplaced = _MisplacedCases() if "anchor" in modes else None
-        texts = _MissingTexts() if places or not modes else None
+        misplaced = MisplacedCases() if "anchor" in modes else None
+        texts = MissingTexts() if places or not modes else None
         judged = any(section["n"][f"unjudged@{k}"] for k in self.ks)
-        ranges = _UnjudgedRanges(self.ks) if judged else None
+        ranges = UnjudgedRanges(self.ks) if judged else None
         gathering = [each for each in (misplaced, texts, ranges) if each is not None]
         for line in lines if gathering else ():
             for each in gathering:
@@ -228,7 +230,7 @@ class RetrievalScorer:
             more["definitions"] = section["definitions"] | own
         recall = section["mean"].get(f"evidence_recall@{self.ks[-1]}")
         low = places and recall is not None and recall < FEW_FOUND
-        if low and self.run_files and (unseen := _unseen_files(*self.run_files)):
+        if low and self.run_files and (unseen := unseen_files(*self.run_files)):
             more["path_mismatch"] = unseen
         return section | more
 
@@ -236,7 +238,7 @@ class RetrievalScorer:
         return _empty_row(len(self.metrics), reason, value)
 
     def _judged_scores(
-        self, gold: CaseGold, matches: Matches, pool: _JudgedPool | str
+        self, gold: CaseGold, matches: Matches, pool: JudgedPool | str
     ) -> tuple[Values, str, str]:
         """unjudged@k, condensed_ndcg@k and bpref, and why they lack a score, else ""."""
         if isinstance(pool, str):
@@ -259,7 +261,7 @@ class RetrievalScorer:
         gold: CaseGold,
         lists: Sequence[Sequence[RetrievedChunk]],
         matches: Matches,
-        pool: _JudgedPool | str,
+        pool: JudgedPool | str,
     ) -> tuple[Values, Missing]:
         """What is no metric of one ranking, and reasons for gaps."""
         seen = lists[0] if len(lists) == 1 else result.chunks()
@@ -485,324 +487,6 @@ def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tu
     return ragmetrics_retrieval.recency_rule_ok(rule, places, dates, states_all), ""
 
 
-LEAST_MISPLACED, MISPLACED_SHARE = 5, 0.2
-"""Cases, and their share, above which headings that never match are remarked on."""
-
-
-def _places_found(
-    gold: Sequence[Anchor], matches: Matches, chunks: Sequence[RetrievedChunk]
-) -> dict[str, Any]:
-    """Return whether a gold heading was found where its file was; if not, the headings found there.
-
-    A part of the section has its heading, too, whether or not it contains the quote. {} when no
-    file of a support that has a heading was retrieved.
-    """
-    headed = [index for index, support in enumerate(gold) if support.heading]
-    if any(matches.first[index] is not None for index in headed):
-        return {"heading_found": True}
-    wanted = {gold[index].path: gold[index] for index in reversed(headed)}
-    places = [place_of(chunk) for chunk in chunks]
-    if any(
-        place is not None
-        and place.path == gold[index].path
-        and matching.is_within(place.heading, gold[index].heading)
-        for place in places
-        for index in headed
-    ):
-        return {"heading_found": True}
-    for chunk, place in zip(chunks, places, strict=True):
-        if place is not None and place.path in wanted:
-            support = wanted[place.path]
-            heading = matching.SEPARATOR.join(support.heading)
-            got = [place.path, heading, (chunk.heading_path or "")[:MOST_HEADING]]
-            return {"heading_found": False, "instead": got}
-    return {}
-
-
-MOST_HEADING = 500
-"""Characters of a bot's heading that are kept as an example."""
-
-
-class _MisplacedCases:
-    """Gathers cases whose file was found and whose heading was not."""
-
-    def __init__(self) -> None:
-        self._cases: set[str] = set()
-        self._instead: dict[str, Sequence[str]] = {}
-        self._is_due = True
-
-    def take(self, line: ScoreLine) -> None:
-        """Count a score line; where a heading matched, no remark is due."""
-        evidence = line.evidence or {}
-        if evidence.get("match") == "anchor":
-            self._cases.add(line.case_id)
-            if "instead" in evidence:
-                self._instead.setdefault(line.case_id, evidence["instead"])
-        if evidence.get("heading_found"):
-            self._is_due = False
-
-    def noted(self) -> dict[str, Any] | None:
-        """The remark, if there are enough of them."""
-        least = max(LEAST_MISPLACED, MISPLACED_SHARE * len(self._cases))
-        if not self._is_due or len(self._instead) < least:
-            return None
-        path, wanted, got = next(iter(self._instead.values()))
-        counts = {"cases": len(self._cases), "path_found": len(self._instead)}
-        return counts | {"path": path, "wanted": wanted, "got": got}
-
-
-class _MissingTexts:
-    """Counts the answers whose passages lack the text in which a gold quote would be looked for."""
-
-    def __init__(self) -> None:
-        self._by_heading = self._not_scored = self._without_precision = 0
-
-    def take(self, line: ScoreLine) -> None:
-        evidence = line.evidence or {}
-        self._by_heading += "by_heading" in evidence
-        self._not_scored += line.reasons.get("*") == CUT
-        self._without_precision += "undecided" in evidence
-
-    def noted(self) -> dict[str, Any]:
-        """The counts as a section has them; {} where every quote could be looked for."""
-        cut = {"not_scored": self._not_scored, "without_precision": self._without_precision}
-        counts = {"by_heading_only": self._by_heading, "text_cut": cut if any(cut.values()) else 0}
-        return {name: count for name, count in counts.items() if count}
-
-
-def _unseen_files(eval_set: Path, folder: Path) -> dict[str, Any] | None:
-    """The remark that the bot names files as the labels never do; None where this is untrue."""
-    if not results_file(folder).exists():  # one scorer scores the parts of several runs
-        return None
-    lists: dict[str, list[str]] = {}
-    passages = 0
-    for _, result in read_results(results_file(folder), ("test_case_id", "status", "retrieved")):
-        if result.status == "ok" and result.test_case_id not in lists:
-            lists[result.test_case_id] = [
-                chunk.rel_path or ""
-                for chunk in result.retrieved or ()
-                if isinstance(chunk, RetrievedChunk)
-            ]
-            passages += len(lists[result.test_case_id])
-        if passages > MOST_PASSAGES:
-            break
-    known: set[str] = set()
-    asked = []
-    for case in iter_cases(eval_set, ignore):
-        gold = [support.rel_path for support in case.gold_supports]
-        known.update(gold)
-        if gold and case.answerable is not False and case.id in lists:
-            asked.append((gold, lists[case.id]))
-    verdict = examine_paths(asked, known)
-    gained = verdict.seen_cut - verdict.seen
-    if not verdict.two_name_spaces and gained < max(1, MISPLACED_SHARE * verdict.gold):
-        return None
-    label, bot = verdict.example or ("", "")
-    return {
-        "gold": verdict.gold,
-        "seen": verdict.seen,
-        "seen_cut": verdict.seen_cut,
-        "steps": " ".join(verdict.cut.steps),
-        "root": verdict.cut.root,
-        "label": label[:MOST_HEADING],
-        "bot": bot[:MOST_HEADING],
-    }
-
-
-RANGED = ("precision", "evidence_recall")
-"""Metrics that the unjudged passages leave between two ends. Recall and NDCG have none, since
-relevant passages outside the list raise their denominator."""
-
-
-def _ends_of(ranking: Ranking, k: int, unjudged: int) -> list[float]:
-    """The two ends of each metric of RANGED for one case at k."""
-    right = ragmetrics_retrieval.precision(ranking, k)
-    return [
-        right,
-        right + unjudged / k,
-        ragmetrics_retrieval.evidence_recall(ranking, k),
-        ragmetrics_retrieval.evidence_recall_at_most(ranking, k, unjudged),
-    ]
-
-
-class _UnjudgedRanges:
-    """Means of precision and evidence_recall if all unjudged chunks were irrelevant, or relevant.
-
-    Over the cases with judgements; of a case that was asked several times the mean counts.
-    """
-
-    def __init__(self, ks: tuple[int, ...]) -> None:
-        self._ks = ks
-        self._cases: dict[str, list[list[float]]] = {}
-
-    def take(self, line: ScoreLine) -> None:
-        ends = (line.evidence or {}).get("ranges")
-        if ends is not None:
-            flat = [end for at_k in ends for end in at_k]
-            self._cases.setdefault(line.case_id, []).append(flat)
-
-    def means(self) -> dict[str, list[float]]:
-        """``{"precision@5": [low, high], …}``, and for evidence_recall."""
-        rows = [
-            [fsum(column) / len(column) for column in zip(*repeats, strict=True)]
-            for repeats in self._cases.values()
-        ]
-        ends = [fsum(column) / len(rows) for column in zip(*rows, strict=True)]
-        names = [f"{name}@{k}" for k in self._ks for name in RANGED]
-        return {name: ends[2 * at : 2 * at + 2] for at, name in enumerate(names)}
-
-
-class _JudgedPool(NamedTuple):
-    """The judgements of a list. They are the ranks of ``unjudged`` chunks and of those judged
-    ``wrong`` (each passage once), and how many ``negatives`` the case has, retrieved or not."""
-
-    unjudged: list[int]
-    wrong: list[int]
-    negatives: int
-
-    def unjudged_to(self, k: int) -> int:
-        """How many of the top k have no human judgement."""
-        return bisect_right(self.unjudged, k)
-
-
-def _pool_of(
-    case: TestCase,
-    gold: CaseGold,
-    matches: Matches,
-    chunks: Sequence[RetrievedChunk],
-    judged: JudgedRows,
-) -> _JudgedPool | str:
-    """Return the judgements of the list, or the reason why none are known."""
-    if gold.mode in ("chunk", "doc"):
-        names: Sequence[str | None] = (
-            [chunk.chunk_id for chunk in chunks]
-            if gold.mode == "chunk"
-            else [doc_of(chunk) for chunk in chunks]
-        )
-        return _graded_pool(case, gold, matches, names)
-    rows = judged.get(case.id, ())
-    graded = {name for name, grade in case.chunk_relevance_grades.items() if grade == 0}
-    if not rows and not graded:
-        return NO_JUDGEMENTS
-    hits = set(matches.hits)
-    known = {row.key for row in rows}
-    hit_keys = {key_of_passage(chunks[rank - 1]) for rank in hits} if rows else set()
-    negative = {
-        row.key
-        for row in rows
-        if row.grade == 0 and row.key not in hit_keys and not _is_gold(row, gold)
-    }
-    unjudged, wrong, seen = [], [], set()
-    for rank, chunk in enumerate(chunks, 1):
-        if rank in hits:
-            continue
-        name = chunk.chunk_id
-        if name not in graded:
-            if rows and whole_text(chunk) is None:
-                return CUT if chunk.truncated else NO_TEXTS
-            name = key_of_passage(chunk) if rows else ""
-            if name not in known:
-                unjudged.append(rank)
-                continue
-            if name not in negative:
-                continue
-        if name not in seen:
-            seen.add(name)
-            wrong.append(rank)
-    return _JudgedPool(unjudged, wrong, len(negative) + len(graded))
-
-
-def _graded_pool(
-    case: TestCase, gold: CaseGold, matches: Matches, names: Sequence[str | None]
-) -> _JudgedPool | str:
-    """The same where ids are graded: 0 is judged irrelevant, below 0 (as in trec_eval) unjudged."""
-    if gold.mode == "chunk":
-        grades = case.chunk_relevance_grades
-    else:
-        grades = {matching.same_form(doc): g for doc, g in case.relevance_grades.items()}
-    negative = {name for name, grade in grades.items() if grade == 0}
-    if not negative:
-        return NO_JUDGEMENTS
-    hits = set(matches.hits)
-    unjudged, wrong, seen = [], [], set()
-    for rank, name in enumerate(names, 1):
-        if rank in hits:
-            continue
-        if name not in negative:
-            unjudged.append(rank)
-        elif name not in seen:
-            seen.add(name)
-            wrong.append(rank)
-    return _JudgedPool(unjudged, wrong, len(negative))
-
-
-def _is_gold(row: JudgedRow, gold: CaseGold) -> bool:
-    """True when a judged passage is a gold support by its place: its mark came later than its row.
-
-    By its words it is recognised only where it was retrieved: a row keeps no text. Its text counts
-    as cut, since there was one."""
-    if gold.mode not in ("anchor", "document"):
-        return False
-    passage = Passage(matching.anchor(row.rel_path, row.heading_path), cut=True)
-    return any(
-        matching.matches_place(support, quotes, passage)
-        for support, quotes in zip(gold.keys, gold.quotes, strict=True)
-    )
-
-
-SHOWN_RANGE = 5
-"""The cut-off whose ranges are shown, or the nearest one."""
-
-MOSTLY = 0.5
-"""Share of unjudged passages from which a warning is due."""
-
-
-def _show_more(console: Console, section: Mapping[str, Any]) -> None:
-    """Print counts of answers that lack texts, and the ranges due to unjudged passages."""
-    for sentence in (*_about_texts(section), *_about_ranges(section)):
-        console.print(sentence)
-
-
-def _about_texts(section: Mapping[str, Any]) -> Iterator[str]:
-    if answers := section.get("by_heading_only"):
-        yield (
-            f"By heading only: in {counted(answers, 'answer')} a passage below the labelled "
-            "heading has no text, so its heading alone decides that it counts. Map the passages' "
-            "text (chunk.text in the profile), and the labels' quotes decide."
-        )
-    if cut := section.get("text_cut"):
-        yield (
-            "Text was truncated before a quote was found: "
-            f"{counted(cut['not_scored'], 'answer')} not scored, and "
-            f"{cut['without_precision']} without precision, F1 and MAP. Ask again with run_eval.py "
-            "--store-full-text."
-        )
-
-
-def _about_ranges(section: Mapping[str, Any]) -> Iterator[str]:
-    """What the unjudged passages leave open, and that most were never judged where it is so."""
-    ranges = section.get("ranges")
-    if not ranges:
-        return
-    k = catalogue_metric.nearest_cutoff(SHOWN_RANGE, section["options"]["k"])
-    share = section["mean"][f"unjudged@{k}"]
-    parts = [
-        f"{name}@{k} {low:.3f} … {high:.3f}"
-        for name in RANGED
-        for low, high in [ranges[f"{name}@{k}"]]
-    ]
-    yield (
-        f"{share:.0%} of the top {k} have no human judgement. Over the "
-        f"{section['n'][f'unjudged@{k}']} cases with judgements the worst and best possible means "
-        f"are: {', '.join(parts)}."
-    )
-    if share > MOSTLY:
-        yield (
-            "Most of it is unjudged: passages that were chunked anew are, since a judgement holds "
-            "for a text. Label this run (label_eval.py) before you trust its precision."
-        )
-
-
 def _make(job: ScoringJob, options: RetrievalScorer) -> RetrievalScorer:
     judged, sha256 = read_judged(job.eval_set, job.labels_dir)
     return replace(
@@ -814,4 +498,4 @@ def _make(job: ScoringJob, options: RetrievalScorer) -> RetrievalScorer:
     )
 
 
-SECTION = SectionScorer(options=RetrievalScorer, scorer=_make, show_more=_show_more)
+SECTION = SectionScorer(options=RetrievalScorer, scorer=_make, show_more=show_more)

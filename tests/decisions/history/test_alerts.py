@@ -186,8 +186,7 @@ def test_two_points_are_compared_case_by_case_and_raise_no_alert() -> None:
 def test_clusters_count_once_and_only_for_their_own_set() -> None:
     """The 12 cases that fell are all of one document: one cluster moved, which is no evidence."""
     points = two_points(GOOD, BAD)
-    ids = sorted(hash(f"c{number}") for number in range(18, 30))
-    document = ClusterLabels(ids, [0] * 12, ["document: a.md"])
+    document = ClusterLabels({f"c{number}": "document: a.md" for number in range(18, 30)})
     assert verdict(points, {"s": document}) == "no evidence"
     assert verdict(points, {"another": document}) == "worse"
 

@@ -242,9 +242,7 @@ def test_a_plugins_section_has_the_tables_of_the_page_for_nothing(
     ).read_text("utf-8")
 
 
-def test_lines_that_score_alike_are_counted_also_when_most_are_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_that_score_alike_are_counted_together(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {
             "case_id": f"c{n}",
@@ -255,15 +253,13 @@ def test_lines_that_score_alike_are_counted_also_when_most_are_forgotten(
     ]
     write_lines(tmp_path, "context", rows)
     reasons = {f"why {n}": sum(m % 3 > 0 for m in range(n, 60, 5)) for n in range(5)}
-    for known in (1 << 13, 2):
-        monkeypatch.setattr("records.section_table._MOST_KNOWN", known)
-        answers = answers_of(tmp_path, "context")
-        counted = {why: counts["y"] for why, counts in answers.reasons["context"].items()}
-        assert counted == reasons
-        behind = answers.behind["reason", "context", "why 1"]
-        assert behind.count == reasons["why 1"]
-        assert list(behind.rows) == [1, 11, 16, 26, 31, 41, 46, 56]
-        assert answers.column(("context", "y")).tolist()[:4:3] == [0.0, 0.75]
+    answers = answers_of(tmp_path, "context")
+    counted = {why: counts["y"] for why, counts in answers.reasons["context"].items()}
+    assert counted == reasons
+    behind = answers.behind["reason", "context", "why 1"]
+    assert behind.count == reasons["why 1"]
+    assert list(behind.rows) == [1, 11, 16, 26, 31, 41, 46, 56]
+    assert answers.column(("context", "y")).tolist()[:4:3] == [0.0, 0.75]
 
 
 def test_a_trend_has_intervals_and_no_overlapping_scale() -> None:

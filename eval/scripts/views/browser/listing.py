@@ -14,6 +14,7 @@ from decisions.case_changes import Ways, rank_change
 from decisions.case_verdict import Key, Ruling
 from ragmetrics.catalogue.cases import RULES
 from records.answer_table import SETS, AnswerTable
+from records.id_numbers import id_number
 from terminal.frame import Look, cut
 from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line
@@ -175,9 +176,9 @@ class CaseList:
         return group_rows(self.drawn[0], self.grouped_by, self.listed, codes, self.failing)
 
     def marks(self) -> dict[int, bool]:
-        """By the hash of each case's id, whether it fails."""
-        ids = self.table.ids
-        return {hash(ids[rows[0]]): fails for rows, fails in self.failing.case_fails(self.table)}
+        """By the number of each case's id, whether it fails."""
+        ids, verdicts = self.table.ids, self.failing.case_fails(self.table)
+        return {id_number(ids[rows[0]]): fails for rows, fails in verdicts}
 
     def slices(self) -> tuple[list[str], list[Group]]:
         """The slices in which more cases fail than chance explains, in words and as groups, the
@@ -420,7 +421,7 @@ class PairList(CaseList):
         """Of the cases that were ok in the base run, which broke."""
         self._pair()
         ways = {case_id: way for case_id, way in self._ways.items() if way in ("broke", "ok still")}
-        return {hash(case_id): way == "broke" for case_id, way in ways.items()}
+        return {id_number(case_id): way == "broke" for case_id, way in ways.items()}
 
     def candidates(self) -> Sequence[int]:
         self._pair()
