@@ -27,7 +27,6 @@ from records.cases import (
     canonical,
     case_from_dict,
     iter_cases,
-    recurs,
 )
 from records.errors import Problem, StorageError
 from records.files import (
@@ -132,7 +131,6 @@ __all__ = [
     "read_config",
     "read_json",
     "read_labels",
-    "recurs",
     "replace_bytes",
     "replace_json",
     "results_file",

@@ -6,11 +6,10 @@ A call that failed has a result, its error; missing is what has no line in resul
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import groupby, islice
+from itertools import islice
 from os.path import isfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -179,18 +178,18 @@ class _CaseOf(msgspec.Struct):
 def count_results(path: Path) -> Counter[int]:
     """How many cases have n results, by n. Lines that are no results do not count.
 
-    No file, no results. Memory: a hash a line.
+    No file, no results.
     """
     decode = msgspec.json.Decoder(_CaseOf).decode
-    hashes = array("q")
+    of_case: Counter[str] = Counter()
     if path.exists():
         with open_plain(path) as lines:
             for line in lines:
                 try:
-                    hashes.append(hash(decode(line).test_case_id))
+                    of_case[decode(line).test_case_id] += 1
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                     continue
-    return Counter(sum(1 for _ in group) for _, group in groupby(sorted(hashes)))
+    return Counter(of_case.values())
 
 
 def missing_remark(header: Mapping[str, Any], repeats: int = 1) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
-from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from operator import attrgetter
@@ -378,9 +376,7 @@ def iter_cases(path: Path, report: Report, labels: Labels | None = None) -> Iter
 
     Of a repeated id, which is reported at the end, every case is given.
     """
-    decode = whole(TestCase)
-    hashes = array("q")
-    return chain.from_iterable(iter_case_blocks(path, report, labels, decode, hashes))
+    return chain.from_iterable(iter_case_blocks(path, report, labels, whole(TestCase)))
 
 
 def tells_places(path: Path) -> bool:
@@ -393,31 +389,30 @@ def iter_case_blocks(
     report: Report,
     labels: Labels | None,
     decode: Decode[TestCase],
-    hashes: array[int],
 ) -> Iterator[list[TestCase]]:
     """The same in lists of neighbours, a block of the file each.
 
     Sound lines are decoded a block at a time; a block in which anything is odd is read again line
-    by line. Of the ids only a hash is kept (8 bytes a case), which tells whether to look closer:
-    ``hashes``, empty at first, takes them.
+    by line.
     """
     blank = True
+    ids: list[str] = []
     order = TurnOrder()
     for block in iter_blocks(path):
         blank = blank and block.data.isspace()
         cases = None if labels else _sound_cases(block, decode)
         if cases is None:
-            cases = list(_checked_cases(report, labels, hashes, block))
+            cases = list(_checked_cases(report, labels, ids, block))
         else:
-            hashes.extend(map(hash, map(_ID, cases)))
+            ids.extend(map(_ID, cases))
         if any(map(_CONVERSATION, cases)):
             for case in cases:
                 order.add(case.conversation, case.turn, case.group)
         else:
             order.leave()
         yield cases
-    if recurs(hashes):
-        _report_repeats(path, report, hashes)
+    if len(set(ids)) < len(ids):
+        _report_repeats(path, report)
     if order.problems:
         _report_turns(path, report, labels or {})
     if blank:
@@ -450,28 +445,15 @@ def _say_little(cases: list[TestCase]) -> bool:
     )
 
 
-def recurs(*hashes: array[int]) -> bool:
-    """True when a number occurs there twice. Looks at a portion at a time, to save memory."""
-    all_hashes = array("q")
-    for part in hashes:
-        all_hashes.extend(part)
-    portions = 1 + len(all_hashes) // 200_000
-    for rest in range(portions):
-        portion = all_hashes if portions == 1 else [n for n in all_hashes if n % portions == rest]
-        if len(set(portion)) < len(portion):
-            return True
-    return False
-
-
-def _report_repeats(path: Path, report: Report, hashes: array[int]) -> None:
-    """Report each line whose id an earlier line has, among the ids whose hash recurs."""
-    recurring = {value for value, times in Counter(hashes).items() if times > 1}
+def _report_repeats(path: Path, report: Report) -> None:
+    """Report each line whose id an earlier line has."""
     first: dict[str, int] = {}
     for number, line in iter_lines(path, ignore):
         identity = canonical(parse_object(path, number, line, ignore) or {}).get("id")
-        if not isinstance(identity, str) or hash(identity) not in recurring:
-            continue
-        if (first_number := first.setdefault(identity, number)) != number:
+        if (
+            isinstance(identity, str)
+            and (first_number := first.setdefault(identity, number)) != number
+        ):
             message = f"{identity!r} is also the id of line {first_number}; give it another"
             report(Problem(str(path), number, "id", message))
 
@@ -495,7 +477,7 @@ def ignore(problem: Problem) -> None:
 def _checked_cases(
     report: Report,
     labels: Labels | None,
-    hashes: array[int],
+    ids: list[str],
     block: Block,
 ) -> Iterator[TestCase]:
     """The sound cases of a block, with every problem of the others reported."""
@@ -513,6 +495,6 @@ def _checked_cases(
             report(Problem(str(path), number, field, message))
         identity = raw.get("id")
         if isinstance(identity, str):
-            hashes.append(hash(identity))
+            ids.append(identity)
         if case is not None:
             yield case

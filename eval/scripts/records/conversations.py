@@ -28,7 +28,7 @@ class TurnOrder:
 
     def __init__(self) -> None:
         self.problems: list[tuple[str, str]] = []
-        self._ended: set[int] = set()
+        self._ended: set[str] = set()
         self._open: str | None = None
         self._turn: int | None = None
         self._group: Any = None
@@ -51,7 +51,7 @@ class TurnOrder:
                 )
         else:
             self.leave()
-            if hash(conversation) in self._ended:
+            if conversation in self._ended:
                 self._add(
                     "conversation",
                     f"{conversation!r} has other cases between its turns; put its turns one after "
@@ -68,7 +68,7 @@ class TurnOrder:
     def leave(self) -> None:
         """A case that is no turn: it ends the conversation that stands before it."""
         if self._open is not None:
-            self._ended.add(hash(self._open))
+            self._ended.add(self._open)
             self._open = None
 
     def _add(self, field: str, message: str) -> None:

@@ -5,8 +5,8 @@ Records are msgspec structs: decoding checks types while it parses; unknown keys
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -16,7 +16,7 @@ import msgspec
 from records.errors import Problem, StorageError
 from records.feedback import Rating
 from records.jsonl import Decode, project, read, whole
-from records.lines import Block, Report, holds, iter_blocks, lines_at, open_lines
+from records.lines import Block, Report, holds, iter_blocks, lines_at
 from records.tool_calls import ToolCall, calls_beside_passages
 
 SCHEMA = 1
@@ -424,35 +424,11 @@ def result_offsets(
     return {case_id: tuple(offset for _, offset in sorted(own)) for case_id, own in places.items()}
 
 
-def results_of(
-    path: Path, case_ids: Collection[str], places: Mapping[int, str]
-) -> list[TestResult]:
-    """All results of some cases. ``places``: the case that a line is of, by how many lines stand
-    before it; where it is of another one, or nothing is known, the whole file is looked through.
-
-    Raises StorageError for damaged results.
-    """
-    answers = _results_in_place(path, places) if places else None
-    if answers is None:
-        offsets = chain.from_iterable(result_offsets(path, case_ids).values())
-        lines = read(path, TestResult, "result line", "make the run again", at=offsets)
-        answers = [result for _, _, result in lines]
-    return answers
-
-
-def _results_in_place(path: Path, places: Mapping[int, str]) -> list[TestResult] | None:
-    answers = []
-    with open_lines(path) as file:
-        for number, line in enumerate(islice(file, max(places) + 1)):
-            if number in places:
-                try:
-                    result = _DECODER.decode(line)
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                    return None  # the one who reads all of them says what is wrong
-                if result.test_case_id != places[number]:
-                    return None
-                answers.append(result)
-    return answers
+def results_of(path: Path, case_ids: Collection[str]) -> list[TestResult]:
+    """All results of some cases. Raises StorageError for damaged results."""
+    offsets = chain.from_iterable(result_offsets(path, case_ids).values())
+    lines = read(path, TestResult, "result line", "make the run again", at=offsets)
+    return [result for _, _, result in lines]
 
 
 _SEARCHES = b'"searches":[{'

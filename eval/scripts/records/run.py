@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -72,7 +71,7 @@ class Run:
         report = self.problems.append
         labels, places = read_labels(self._labels_dir, report, self.eval_set)
         decode = Lean(TestCase) if self._lean else whole(TestCase)
-        blocks = iter_case_blocks(self.eval_set, report, labels, decode, array("q"))
+        blocks = iter_case_blocks(self.eval_set, report, labels, decode)
         cases = {case.id: case for case in chain.from_iterable(blocks)}
         if labels and not self.problems:
             self.problems += unknown_labels(labels, places, self.eval_set, set(cases))
@@ -165,23 +164,8 @@ class Run:
         path = self.results
         if not case_ids or not path.exists():
             return []
-        answers = results_of(path, case_ids, self._places_of(case_ids))
+        answers = results_of(path, case_ids)
         return answers if read_maps_passages(self.folder) else list(map(forget_unmapped, answers))
-
-    def _places_of(self, case_ids: Collection[str]) -> dict[int, str]:
-        """The case of each score line of some cases, by how many lines stand before it; empty where
-        that is not known of all."""
-        table = next(
-            (self._sections[name] for name in self._own_sections() if name in self._sections), None
-        )
-        rows = {} if table is None else table.rows_of(case_ids)
-        if table is None or len(rows) < len(set(case_ids)):
-            return {}
-        return {
-            number: case_id
-            for case_id, row in rows.items()
-            for number in range(table.line_number(row), table.line_number(row + 1))
-        }
 
 
 class Runs:
