@@ -50,6 +50,7 @@ from records.extras import (
     EXTRAS,
     FILES,
     FORMATS,
+    JUDGES,
     KNOWN_EXTRAS,
     LABEL_ACTIONS,
     LABEL_ORDERS,
@@ -72,7 +73,7 @@ GUIDES = (
     ("metrics.md", "Every number", "definitions, matching, intervals, slices, languages"),
     ("decisions.md", "Decisions", "comparing, gates, history"),
     ("labelling.md", "How to label", "what counts, all keys"),
-    ("judging.md", "Judges", "servers, files, rubrics, panels, calibration"),
+    ("judging.md", "Judges", "servers, files, rubrics, calibration"),
     ("file-formats.md", "File formats", "every file that is read or written"),
     ("products.md", "Known products", "bots that are connected with one command"),
     ("validation.md", "Validation", "agreement with people, guardrails, speed"),
@@ -230,9 +231,7 @@ def extra_block(extra: Extra) -> str:
             option_tables(script, "### Options").replace("README.md#", f"{DOCS}README.md#")
         )
     for script_name, members in added_options(extra).items():
-        if (target := _script_named(script_name)) is None:  # of an extra that this copy lacks
-            continue
-        command = command_of(target)
+        command = command_of(SCRIPTS / "run_eval.py")  # all scripts show their options alike
         ctx = click.Context(command, **command.context_settings)
         rows = [option_words(option, ctx) for option in members]
         parts.append(f"## Options that {script_name}.py gets\n\n{_option_table('option', rows)}")
@@ -251,12 +250,6 @@ def added_options(extra: Extra) -> dict[str, list[click.Option]]:
     """The options that an extra adds, by script."""
     references = extra.added.get(OPTIONS, {})
     return {name: option_list(extra.load(place).options) for name, place in references.items()}
-
-
-def _script_named(name: str) -> Path | None:
-    """A script of the core, or of an extra; None where there is none of that name."""
-    places = (SCRIPTS / f"{name}.py", *EXTRAS.glob(f"*/{name}.py"))
-    return next((path for path in places if path.exists()), None)
 
 
 def known_list() -> str:
@@ -282,7 +275,7 @@ def known_list() -> str:
     return "\n".join(parts)
 
 
-NAMED_BY_KEY = (FILES, FORMATS, LABEL_ACTIONS, LABEL_ORDERS, RUN_KEYS)
+NAMED_BY_KEY = (FILES, FORMATS, JUDGES, LABEL_ACTIONS, LABEL_ORDERS, RUN_KEYS)
 """Kinds whose keys a user's files or words hold."""
 
 

@@ -22,6 +22,8 @@ from tests.test_smoke import HELP
 from tests.test_smoke import run as run_python
 
 import options
+from judging.connect import JudgeOptions
+from judging.judge_files import judge_settings
 from labeller.actions import actions_of, hints_of, keymap_problems
 from labeller.added import AddedAction
 from labeller.jobs import LabelOptions
@@ -29,6 +31,7 @@ from labeller.plain import PlainLabeller
 from options.added import ScriptOptions
 from records import extras
 from records.errors import StorageError
+from views.library import RunLibrary
 
 ROOT = SCRIPTS_DIR.parents[1]
 EXTRA_FILES = sorted(extras.EXTRAS.rglob("*.py"))
@@ -299,32 +302,102 @@ def test_what_is_of_a_missing_extra_is_said_where_labelling_needs_it(
     assert {path: path.read_bytes() for path in judgements.iterdir()} == before
 
 
+def called(folder: Path, script: str, *words: str) -> str:
+    """What a script prints of the set and the runs of a folder."""
+    where = ("--eval-set", str(folder / "set.jsonl"), "--results-dir", str(folder))
+    with fresh(importlib.import_module(script).main):
+        done = call_script(script, *words, *where)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def scored_run(folder: Path, name: str) -> Path:
+    """A run of one answer."""
+    case = {"id": "q", "question": "?", "relevant_chunks": ["c"]}
+    (folder / "set.jsonl").write_text(json.dumps(case) + "\n")
+    answers = folder / "answers.jsonl"
+    answers.write_text('{"id": "q", "answer": "so", "contexts": ["text"]}\n')
+    called(folder, "run_eval", "--from-jsonl", str(answers), "--run-id", name)
+    called(folder, "score_pipeline", "--run", name)
+    return folder / name
+
+
+COMPARED = """from terminal.page import Heading, Prose
+def of_runs(base, runs, clustering, seed):
+    for run in runs:
+        yield Heading("Loudness")
+        yield Prose(f"{run.name} is louder than {base.name}.")
+def of_case(base, run, key):
+    return [("loudness", "louder", key[0])]
+"""
+
+
+def test_an_extra_says_more_of_two_runs(folder: Path, tmp_path: Path) -> None:
+    """On the terminal, in the Markdown, in the report, and of a case in the browser."""
+    write(folder, "loud", 'COMPARED = {"loudness": "compared"}\n', compared=COMPARED)
+    for name in ("old", "new"):
+        scored_run(tmp_path, name)
+    target = tmp_path / "diff.md"
+    assert "new is louder than old." in called(
+        tmp_path, "compare_runs", "old", "new", "--markdown", str(target)
+    )
+    assert "## Loudness\n\nnew is louder than old." in target.read_text()
+    base = ("--baseline", str(tmp_path / "old"))
+    called(tmp_path, "report_run", "--run", "new", *base, "--format", "md")
+    assert "Loudness\n\nnew is louder than old." in (tmp_path / "new" / "report.md").read_text()
+    library = RunLibrary(tmp_path, tmp_path / "set.jsonl", tmp_path / "labels")
+    assert library.judged_pair("old", "new", ("q", 0)) == [("loudness", "louder", "q")]
+
+
+CHOIR = """from types import SimpleNamespace
+def read(path, settings):
+    return {"voices": [f"{path.stem}: {name}" for name in settings["choir"]]}
+def problems(values, source, text):
+    yield from ()
+def compound(settings, values):
+    return SimpleNamespace(names=settings["voices"], concurrency=7, may_be=lambda identity: True)
+"""
+
+
+def test_an_extra_makes_one_judge_of_several(folder: Path, tmp_path: Path) -> None:
+    write(folder, "choirs", 'JUDGES = {"choir": "choir"}\n', choir=CHOIR)
+    (tmp_path / "all.toml").write_text('choir = ["a", "b"]\n')
+    options = JudgeOptions.of(judge_settings("all", folder=tmp_path), {})
+    assert options.compound is not None
+    assert options.compound.names == ["all: a", "all: b"]
+    assert options.concurrency == 7
+    assert not options.by_rules
+
+
+def test_a_judge_of_a_missing_extra_is_one_sentence(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "known_extras", lambda: {"far": {"judges": ["choir"]}})
+    (tmp_path / "all.toml").write_text('choir = ["a", "b"]\n')
+    needs = "choir: this needs eval/extras/far, which this copy does not have."
+    with pytest.raises(StorageError, match=needs):
+        judge_settings("all", folder=tmp_path)
+
+
 def test_a_report_says_which_extra_is_missing(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = {"far": {"about": "", "run_keys": ["pace.loud", "pace.mute", "pace.loud.very"]}}
+    known = {
+        "far": {"run_keys": ["pace.loud", "pace.mute", "pace.loud.very"], "files": ["a/NAME.b"]}
+    }
     monkeypatch.setattr(extras, "known_extras", lambda: known)
-    case = {"id": "q", "question": "?", "relevant_chunks": ["c"]}
-    (tmp_path / "set.jsonl").write_text(json.dumps(case) + "\n")
-    (tmp_path / "answers.jsonl").write_text('{"id": "q", "answer": "so", "contexts": ["text"]}\n')
-    run = tmp_path / "loud-one"
-
-    def call(script: str, *words: str) -> None:
-        where = ("--eval-set", str(tmp_path / "set.jsonl"), "--results-dir", str(tmp_path))
-        with fresh(importlib.import_module(script).main):
-            done = call_script(script, *words, *where)
-        assert done.returncode == 0, done.stderr
-
-    call("run_eval", "--from-jsonl", str(tmp_path / "answers.jsonl"), "--run-id", run.name)
+    run = scored_run(tmp_path, "loud-one")
+    (run / "a").mkdir()
+    (run / "a" / "x.b").touch()
     config = json.loads((run / "config.json").read_text())
     config["run"]["pace"] = {"loud": "very"}
     (run / "config.json").write_text(json.dumps(config))
-    call("score_pipeline", "--run", run.name)
-    call("report_run", "--run", run.name, "--format", "html")
+    called(tmp_path, "report_run", "--run", run.name, "--format", "html")
     page = (run / "report.html").read_text()
     needs = "this needs eval/extras/far, which this copy does not have."
     assert f"config.json has run.pace.loud: {needs}" in page
-    assert page.count("eval/extras/far") == 1
+    assert f"a/NAME.b: {needs}" in page
+    assert page.count("eval/extras/far") == 2
 
 
 def test_a_default_for_an_extra_that_is_missing_is_said(

@@ -259,8 +259,8 @@ def judge(
     from judging.show import bill
 
     console = options.stderr_console(quiet=values["quiet"])
-    if judge_options.members and not judge_options.offline:
-        console.print(expect([plan], judge_options).panel)
+    if judge_options.compound and not judge_options.offline:
+        console.print(expect([plan], judge_options).recipients)
     with connect(judge_options) as connection:
         facts = fact_store(judge_options, connection)
         with progress(console, storage.results_file(plan.folder)) as step:

@@ -128,8 +128,8 @@ def _fetch(folder: Path, server: BatchServer) -> int:
 
 def _refuse_panel(judge_options: JudgeOptions, option: str) -> None:
     """Raises JudgeError for a panel, which has no server of its own."""
-    if judge_options.members:
-        names = ", ".join(str(member.model) for member in judge_options.members)
+    if judge_options.compound is not None:
+        names = ", ".join(judge_options.compound.names)
         raise JudgeError(
             f"{option}: a panel is asked online. Make and import the batch files of each member "
             f"({names}); the panel then finds these verdicts in the cache."

@@ -162,7 +162,7 @@ def estimate(
         return
     expected = expect(plans, judge_options)
     if quietly:
-        line = expected.panel or estimate_line(expected.cost, judge_options.max_cost)
+        line = expected.recipients or estimate_line(expected.cost, judge_options.max_cost)
         options.say(line)
     elif values["as_json"]:
         click.echo(expected.json(), nl=False)

@@ -15,7 +15,6 @@ from judging.connect import Connection, JudgeOptions, connect
 from judging.cost import CostEstimate
 from judging.kinds import fields_of
 from judging.run import JudgingPlan, prompts_of, would_ask
-from judging.show import sent_to_panel
 from records.files import json_bytes
 
 
@@ -27,19 +26,18 @@ def fact_store(judge_options: JudgeOptions, connection: Connection) -> FactStore
 
 @dataclass(frozen=True, slots=True)
 class AskingCost:
-    """The expected cost of judging, the fields in each call, and the recipients of a panel's
-    answers."""
+    """The expected cost of judging, the fields in each call, and who gets the answers."""
 
     cost: CostEstimate
     sent: dict[str, list[str]]
-    panel: str
+    recipients: str
 
     def lines(self) -> list[str]:
         """The recipients and their fields, a sentence each."""
         sent = [
             f"{name} sends the judge: {', '.join(fields)}." for name, fields in self.sent.items()
         ]
-        return [self.panel, *sent] if self.panel else sent
+        return [self.recipients, *sent] if self.recipients else sent
 
     def json(self) -> bytes:
         """As one JSON object."""
@@ -53,12 +51,9 @@ def expect(plans: Sequence[JudgingPlan], judge_options: JudgeOptions) -> AskingC
         cost = connection.estimate(
             task for plan in plans for task in would_ask(plan, connection, facts)
         )
-        names = [member.judge.identity.model for member in connection.members]
+        recipients = connection.recipients(cost, judge_options.max_cost)
     sent = {name: fields_of(plan.kinds[name]) for plan in plans for name in plan.calls}
-    panel = ""
-    if judge_options.members:
-        panel = sent_to_panel(names, judge_options.hosts, cost, judge_options.max_cost)
-    return AskingCost(cost, sent, panel)
+    return AskingCost(cost, sent, recipients)
 
 
 def prompts_text(

@@ -6,11 +6,10 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Protocol
 
 from clients.http import RetryPolicy
 from clients.limits import CallLimits
@@ -22,13 +21,10 @@ from judging.cost import (
     Prices,
     estimate,
     read_prices,
-    summed,
 )
 from judging.identity import Alias, JudgeError, JudgePin, file_name
-from judging.judge_files import LOCAL
-from judging.kinds import CLAIMS, FACTS
+from judging.judge_files import LOCAL, compound_keys, compound_of
 from judging.local import LocalJudge
-from judging.panel import PANEL, Panel
 from judging.protocols import Sampling, ServerCapabilities, endpoint
 from judging.schema_limits import SchemaLimits, StoringJudge
 from judging.server import HttpJudge, key_headers
@@ -44,13 +40,35 @@ EFFORT_ROOM = 8192
 """Tokens that a reply may take beside its form where a judge names only its effort."""
 
 
+class Compound(Protocol):
+    """A judge made of judges, as an extra makes it of a judge's file.
+
+    ``names``: of the judges.
+    """
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    @property
+    def concurrency(self) -> int: ...
+
+    def may_be(self, identity: JudgeIdentity) -> bool:
+        """Whether it may be the judge of an identity; names alone decide."""
+
+    def connect(
+        self, cache: VerdictCache, salt: bytes, ask_nothing: bool
+    ) -> AbstractContextManager[Connection]:
+        """The judge, ready to be asked; see ``connect``."""
+
+
 @dataclass(frozen=True)
 class JudgeOptions:
     """The judge, the way to reach it, and its highest cost.
 
     ``judge``: an address, or ``local``; "": nothing was named. ``api_key``: the name of an
     environment variable, no key. ``thinking_tokens``: None: by the effort. ``min_kappa`` and
-    ``min_balanced_accuracy``: how good it must be. ``members``: of a panel, which has no server.
+    ``min_balanced_accuracy``: how good it must be. ``compound``: a judge made of judges, which has
+    no server.
     """
 
     judge: str = ""
@@ -78,7 +96,7 @@ class JudgeOptions:
     embedding_model: str | None = None
     min_kappa: float = 0.6
     min_balanced_accuracy: float = 0.75
-    members: tuple[JudgeOptions, ...] = ()
+    compound: Compound | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], values: Mapping[str, Any]) -> JudgeOptions:
@@ -96,9 +114,9 @@ class JudgeOptions:
         for name in ("seed", "max_cost", "offline", "cache_dir"):
             if name in values:
                 chosen[name] = values[name]
-        if members := tuple(cls.of(member, values) for member in settings.get("members", ())):
-            chosen["members"] = members
-            chosen["concurrency"] = sum(member.concurrency for member in members)
+        for key in compound_keys() & settings.keys():
+            chosen["compound"] = compound = compound_of(key).compound(settings, values)
+            chosen["concurrency"] = compound.concurrency
         return cls(**chosen)
 
     def may_be(self, identity: JudgeIdentity) -> bool:
@@ -106,9 +124,10 @@ class JudgeOptions:
 
         No server is asked. Raises JudgeError for a model without a server.
         """
-        if self.members or identity.provider == PANEL:
-            names = [str(member.model) for member in self.members]
-            return identity.provider == PANEL and identity.model == "+".join(names)
+        if self.compound is not None:
+            return self.compound.may_be(identity)
+        if identity.provider in compound_keys():
+            return False
         if self.by_rules or identity.provider == LOCAL:
             return identity.provider == LOCAL and self.by_rules
         if self.model is not None:
@@ -136,17 +155,12 @@ class JudgeOptions:
         return "" if self.judge == LOCAL else self.judge
 
     @property
-    def hosts(self) -> list[str]:
-        """Where the members of a panel are."""
-        return [urlsplit(member.server).hostname or "offline" for member in self.members]
-
-    @property
     def by_rules(self) -> bool:
         """Do the embedded rules judge? ``offline`` means the cache, and a model is never the rules.
 
         Raises JudgeError for a model without a server.
         """
-        if self.members or self.server or (self.offline and (self.model or not self.judge)):
+        if self.compound or self.server or (self.offline and (self.model or not self.judge)):
             return False
         if self.model and not self.judge:
             raise JudgeError(
@@ -154,6 +168,16 @@ class JudgeOptions:
                 "with --offline."
             )
         return True
+
+
+class CountedJudge(Judge, Protocol):
+    """A judge whose verdicts are counted. ``cannot``: prompts that it cannot answer, and why."""
+
+    @property
+    def totals(self) -> JudgingTotals: ...
+
+    @property
+    def cannot(self) -> Mapping[str, str]: ...
 
 
 class _CountingJudge:
@@ -200,7 +224,7 @@ class Connection:
     of the verdicts should know of the names in the replies.
     """
 
-    judge: _CountingJudge | Panel
+    judge: CountedJudge
     salt: bytes
     describe: Callable[[], dict[str, Any]]
     judging_run: str = ""
@@ -215,17 +239,14 @@ class Connection:
     thinking: int = 0
     budget: CostLimit = field(default_factory=CostLimit)
     stop: threading.Event = field(default_factory=threading.Event)
-    members: Sequence[Connection] = ()
     _confirmed: bool = False
 
+    def recipients(self, cost: CostEstimate, max_cost: float | None) -> str:
+        """Who gets the answers, where a user might not know it, and the cost; "" for one server."""
+        return ""
+
     def estimate(self, tasks: Iterable[JudgeTask]) -> CostEstimate:
-        """Calls, tokens and money of tasks, by the judge's prices; nothing is asked. A panel makes
-        lists (claims, facts) once, and asks every member about all else."""
-        if self.members:
-            asked = list(tasks)
-            voted = [task for task in asked if task.metric not in (CLAIMS.prompt, FACTS.prompt)]
-            first, *others = self.members
-            return summed([first.estimate(asked), *(each.estimate(voted) for each in others)])
+        """Calls, tokens and money of tasks, by the judge's prices; nothing is asked."""
         return estimate(
             tasks,
             self.holds,
@@ -246,15 +267,6 @@ class Connection:
         if self._confirmed:
             return
         self._confirmed = True
-        changes: list[JudgeChanged] = []
-        for member in self.members:
-            try:
-                member.confirm()
-            except JudgeChanged as changed:
-                changes.append(changed)
-        if changes:
-            gone = {run: why for changed in changes for run, why in changed.withdrawn.items()}
-            raise JudgeChanged(changes[0].message, gone)
         if (reason := self.changed()) is not None:
             self.withdraw(reason)
             raise JudgeChanged(
@@ -285,75 +297,35 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
         return
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE, read_only=options.offline)
     try:
-        if options.members:
-            yield from _panel(options, cache, salt, ask_nothing)
+        if options.compound is not None:
+            opened = options.compound.connect(cache, salt, ask_nothing)
         else:
-            open_one = _offline if options.offline else _server
-            yield from open_one(options, cache, salt, ask_nothing, _Shared())
+            opened = open_judge(options, cache, salt, ask_nothing, Shared())
+        with opened as connection:
+            yield connection
     finally:
         cache.close()
 
 
 @dataclass(frozen=True)
-class _Shared:
-    """What the judges of a panel have together: the end, and the dollars spent."""
+class Shared:
+    """What judges that are asked together share: the end, and the dollars spent."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     purse: list[float] = field(default_factory=lambda: [0.0])
 
 
-def _panel(
-    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
+@contextmanager
+def open_judge(
+    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool, shared: Shared
 ) -> Iterator[Connection]:
-    """All members, each connected as its own judge. Raises JudgeError where two are one judge."""
-    open_one, shared = contextmanager(_offline if options.offline else _server), _Shared()
-    with ExitStack() as stack:
-        members = []
-        for member in options.members:
-            try:
-                link = open_one(member, cache, salt, ask_nothing, shared)
-                members.append(stack.enter_context(link))
-            except JudgeError as error:
-                raise type(error)(f"panel: {member.model}: {error}") from None
-        told = [member.describe() for member in members]
-        for number, one in enumerate(told):
-            same = [told[n] for n in range(number) if told[n]["identity"] == one["identity"]]
-            if one["parameters"] in [other["parameters"] for other in same]:
-                raise JudgeError(
-                    f"panel: two members are the same judge, {members[number].judge.identity}; "
-                    "name each once."
-                )
-        panel = Panel([member.judge for member in members])
-
-        def describe() -> dict[str, Any]:
-            each = [member.describe() for member in members]
-            own: dict[str, Any] = {
-                "identity": panel.identity.to_dict(),
-                "parameters": {"members": [one["parameters"] for one in each]},
-                "mode": "panel",
-                "dropped_params": sorted({name for one in each for name in one["dropped_params"]}),
-                "members": [{k: one[k] for k in ("identity", "mode")} for one in each],
-            }
-            for name in ("answered_as", "fingerprints"):
-                own[name] = sorted({text for one in each for text in one.get(name, ())})
-            return own
-
-        yield Connection(
-            panel,
-            salt,
-            describe,
-            withdrawn=lambda: cache.withdrawn,
-            taken_back=lambda: cache.taken_back,
-            notes=lambda: list(dict.fromkeys(n for member in members for n in member.notes())),
-            holds=lambda task: all(member.holds(task) for member in members),
-            tokens=cache.tokens_a_reply,
-            stop=shared.stop,
-            members=members,
-        )
+    """One judge, on its server or from the cache alone."""
+    open_one = _offline if options.offline else _server
+    yield from open_one(options, cache, salt, ask_nothing, shared)
 
 
 def _offline(
-    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool, shared: _Shared
+    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool, shared: Shared
 ) -> Iterator[Connection]:
     """The cache alone, as the judge that has verdicts there under this name."""
     candidates = [
@@ -402,7 +374,7 @@ def unasked(
 
 
 def _server(
-    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool, shared: _Shared
+    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool, shared: Shared
 ) -> Iterator[Connection]:
     stop = shared.stop
     judging_run = new_judging_run()

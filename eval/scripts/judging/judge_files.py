@@ -23,6 +23,7 @@ from clients.limits import LIMITS
 from clients.secrets import url_in_message
 from judging.identity import JudgeError
 from judging.protocols import OURS, endpoint
+from records import extras
 from records.errors import Problem, StorageError
 from records.files import read_toml, replace_bytes
 from records.runs import JUDGES
@@ -46,7 +47,6 @@ SCHEMA = 1
 WHO = {
     "server": KeyRule("text", "Address of a judge's server (docs/judging.md), or local."),
     "model": KeyRule("text", "The model's name on that server."),
-    "panel": KeyRule("texts", "Judges of this folder that vote, by name, instead of a server."),
 }
 
 HOW = {
@@ -73,9 +73,6 @@ HOW = {
 DOLLARS = KeyRule("number", "US dollars per million tokens.", 0, 1e9)
 PRICES = dict.fromkeys(("prompt", "completion", "cached"), DOLLARS)
 
-OF_PANEL = frozenset({"panel", "embedding_model", "min_kappa", "min_balanced_accuracy"})
-"""The keys that a panel can have; all others belong in the files of its members."""
-
 HEAD = {
     "schema": KeyRule("whole", "Version of the file's form.", SCHEMA, SCHEMA),
     "description": KeyRule("text", "For people."),
@@ -91,6 +88,18 @@ OWN_KEYS = {
     "reasoning_effort": "reasoning_effort",
 }
 """Fields of a request that have a key or an option of their own, by its name."""
+
+
+def compound_keys() -> set[str]:
+    """The keys by which extras make a judge of several, also of extras that this copy lacks."""
+    return extras.keys(extras.JUDGES)
+
+
+def compound_of(key: str) -> Any:
+    """The module that makes a judge of several. Raises JudgeError where its extra is missing."""
+    if (module := extras.find(extras.JUDGES, key)) is None:
+        raise JudgeError(f"{key}: {extras.missing(extras.JUDGES, key)}.")
+    return module
 
 
 def names(folder: Path = JUDGES) -> list[str]:
@@ -122,7 +131,8 @@ def judge_settings(
             f"--model {model}: {path} names the model {own}; leave --model out, or save another "
             "judge with --save-judge."
         )
-    if model and not own and not (model_is_default and "panel" in settings):
+    compounds = compound_keys() & settings.keys()
+    if model and not own and not (model_is_default and compounds):
         settings["model"] = model
     given = [pair for pair in pairs if not pair.startswith("prices.")]
     prices = [pair.removeprefix("prices.") for pair in pairs if pair.startswith("prices.")]
@@ -136,31 +146,9 @@ def judge_settings(
         if isinstance(changes.get(name), str):
             changes[name] = Path(changes[name])
     settings |= changes
-    if "panel" in settings and path is not None:
-        for key in sorted(settings.keys() - OF_PANEL):
-            raise JudgeError(
-                f"{path} is a panel: {key} belongs in the files of its members; set it there."
-            )
-        settings["members"] = [_member(path, name) for name in settings["panel"]]
+    for key in compounds if path is not None else ():
+        settings |= compound_of(key).read(path, settings)
     return settings
-
-
-def _member(panel: Path, name: str) -> dict[str, Any]:
-    """The keys of one judge of a panel. Raises StorageError for a name that is none of a file."""
-    try:
-        if not NAME.fullmatch(name) or not (panel.parent / f"{name}.toml").is_file():
-            known = ", ".join(names(panel.parent))
-            raise JudgeError(f"no judge of that name has a file in {panel.parent}; known: {known}.")
-        member = judge_settings(name, folder=panel.parent) if name != panel.stem else {"panel": []}
-        if "panel" in member:
-            raise JudgeError("is a panel itself; name single judges.")
-        if member.get("server", LOCAL) == LOCAL:
-            raise JudgeError("names no server; the embedded rules cannot be a member of a panel.")
-    except StorageError as error:
-        line = line_of(text_of(panel), "panel")
-        fault = f"{name}: {error.message.rstrip('.')}"
-        raise StorageError.from_problems([Problem(str(panel), line, "panel", fault)]) from None
-    return member
 
 
 def _file_of(judge: str, folder: Path) -> Path | None:
@@ -192,11 +180,12 @@ def read_judge(path: Path) -> dict[str, Any]:
         ) from None
     text = text_of(path)
     inner = {**table, "prices": "-"} if isinstance(table.get("prices"), dict) else table
-    problems = check_table(inner, HEAD | WHO | HOW, str(path), text=text)
+    compounds = {key: KeyRule("texts", "Names of judges.") for key in compound_keys()}
+    problems = check_table(inner, HEAD | WHO | HOW | compounds, str(path), text=text)
     faulty = {problem.field for problem in problems}
     fine = {key: value for key, value in table.items() if key not in faulty}
     problems += _deeper(fine, str(path), text)
-    if not problems and not table.keys() & WHO.keys():
+    if not problems and not table.keys() & (WHO.keys() | compounds):
         problems.append(
             Problem(str(path), None, "server", "is missing; write the server's address")
         )
@@ -210,13 +199,8 @@ def read_judge(path: Path) -> dict[str, Any]:
 
 def _deeper(values: Mapping[str, Any], source: str, text: str = "") -> Iterable[Problem]:
     """What is wrong within values whose form is right."""
-    if (panel := values.get("panel")) is not None:
-        if len(set(panel)) < max(2, len(panel)):
-            fault = "must name two judges or more, each once"
-            yield Problem(source, line_of(text, "panel"), "panel", fault)
-        for key in sorted(values.keys() - OF_PANEL - HEAD.keys()):
-            fault = "is given together with panel; write it into the files of the members"
-            yield Problem(source, line_of(text, key), key, fault)
+    for key in compound_keys() & values.keys():
+        yield from compound_of(key).problems(values, source, text)
     server = values.get("server", LOCAL)
     if server != LOCAL:
         if "@" in server or not re.fullmatch(r"[^?]*(\?api-version=[A-Za-z0-9.-]+)?", server):
@@ -261,7 +245,7 @@ def save_judge(name: str, settings: Mapping[str, Any], folder: Path = JUDGES) ->
             f"{LOCAL}."
         )
     path = folder / f"{name}.toml"
-    if not settings.keys() & WHO.keys():
+    if not settings.keys() & (WHO.keys() | compound_keys()):
         raise StorageError(f"--save-judge {name}: name the judge with --judge and --model.")
     problems = list(_deeper(settings, "--judge"))
     if (settings.get("api_key") or "PATH") not in os.environ:  # what is set is no pasted key
@@ -271,7 +255,7 @@ def save_judge(name: str, settings: Mapping[str, Any], folder: Path = JUDGES) ->
         raise StorageError.from_problems(problems)
     written = {
         key: _from_folder(value, folder) if isinstance(value, Path) else value
-        for key in (*WHO, *HOW)
+        for key in (*WHO, *sorted(compound_keys()), *HOW)
         if (value := settings.get(key)) is not None
     }
     tables = {key: value for key, value in written.items() if isinstance(value, dict)}

@@ -12,9 +12,8 @@ To ask something new about one answer: a row, its prompt in ``prompts/`` and a f
 ``Source``; a row with the verdicts first, second and equal, ``positive`` first and ``partial``
 second, so that either needs a quote from its answer; with ``frame`` and ``rubric`` it asks a
 rubric. Each order is a task of its own, with the two answers exchanged in the material, and a
-verdict by code where both answers are equal. Several judges (a panel) are asked the same task each:
-the row is the same and only ``Settings.judge`` differs; ask ``opinion.ask`` with each member and
-count the votes of their entries.
+verdict by code where both answers are equal. A judge made of several has an ``opinion`` of its own,
+which asks each the same.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ opinion (missing) or the verdict ``quote_unverified`` (no quote), never a guess.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,6 @@ import msgspec
 from msgspec.structs import replace
 
 from judging.kinds import Material, ids_of, make_task
-from judging.panel import vote, vote_of
 from judging.prompt_files import neutral
 from judging.types import Judge, JudgeTask, JudgeVerdict, Usage
 from ragmetrics.text.quotes import quoted
@@ -63,70 +61,13 @@ class Opinion(msgspec.Struct):
 async def ask(
     judge: Judge, kind: CallKind, material: Material, *, salt: bytes, repeat: int = 0
 ) -> Opinion:
-    """Ask about all items of the material, of a panel each member. Never raises for what a judge
-    does."""
-    members: Sequence[Judge] = getattr(judge, "members", ())
-    if not members:
-        return await _ask_alone(judge, kind, material, salt, repeat)
-    opinions = [await _ask_alone(member, kind, material, salt, repeat) for member in members]
-    return _joined(kind, ids_of(kind, material), [str(one.identity) for one in members], opinions)
+    """Ask about all items of the material. Never raises for what a judge does.
 
-
-def _joined(
-    kind: CallKind, asked: Sequence[str], judges: Sequence[str], opinions: Sequence[Opinion]
-) -> Opinion:
-    """The opinion of a panel: the vote on every item, with the words of the first who says so."""
-    sound = [opinion for opinion in opinions if not opinion.failure]
-    first = (sound or opinions)[0]
-    keys = "\0".join(opinion.first.key for opinion in opinions)
-    flags = {
-        name: vote([None if o.failure else bool(o.reply.get(name)) for o in opinions])
-        for name in kind.extra
-    }
-    for opinion in sound[::-1] if flags else ():  # texts of a member that the panel agrees with
-        if all(opinion.reply.get(name) == flag for name, flag in flags.items()):
-            first = opinion
-    data = None if first.first.data is None else {**first.first.data, **flags}
-    joined = Opinion(
-        first.task,
-        replace(first.first, data=data, key=hashlib.sha256(keys.encode()).hexdigest()),
-        dropped=sum(opinion.dropped for opinion in opinions),
-        more_calls=[again for opinion in opinions for again in opinion.more_calls],
-        calls=[call for opinion in opinions for call in opinion.calls],
-        missing_votes={
-            f"{number}: {judge}": f"{opinion.failure}: {opinion.message}"
-            for number, (judge, opinion) in enumerate(zip(judges, opinions, strict=True), 1)
-            if opinion.failure
-        },
-    )
-    unpaid = [opinion for opinion in opinions if opinion.failure == "budget"]
-    if unpaid or not sound:  # what was not asked for money is asked later, and no vote is missing
-        why = (unpaid or opinions)[0]
-        joined.failure, joined.message = why.failure, why.message
-        return joined
-    open_items = [name for name, flag in flags.items() if flag is None]
-    for place, name in enumerate(asked):
-        of_item = [None if o.failure else o.entries[place] for o in opinions]
-        votes = [None if e is None else vote_of(kind, e["verdict"]) for e in of_item]
-        joined.votes[name] = votes
-        if (word := vote(votes, kind.scale)) is None:
-            open_items.append(name)
-            continue
-        same = [e for e, said in zip(of_item, votes, strict=True) if e is not None and said == word]
-        joined.entries.append(
-            next((e for e in same if e["verdict"] == word), same[0]) | {"verdict": word}
-        )
-    if open_items:
-        lost = "".join(f"; no vote of {who} ({why})" for who, why in joined.missing_votes.items())
-        joined.failure, joined.entries = "no_majority", []
-        joined.message = f"no verdict has a majority on {', '.join(open_items)}{lost}"
-    return joined
-
-
-async def _ask_alone(
-    judge: Judge, kind: CallKind, material: Material, salt: bytes, repeat: int
-) -> Opinion:
-    """What one judge says of all items."""
+    A judge that is made of several has an ``opinion`` of its own.
+    """
+    if (own := getattr(judge, "opinion", None)) is not None:
+        made: Opinion = await own(kind, material, salt, repeat)
+        return made
     task = make_task(kind, material, salt=salt, repeat=repeat)
     first = await judge.ask(task)
     opinion = Opinion(task, first, calls=[first])

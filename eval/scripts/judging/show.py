@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from terminal.tables import counted
@@ -74,14 +73,3 @@ def print_estimate(console: Console, estimate: CostEstimate) -> None:
     if not estimate.remembered_tokens:
         del rows[4]
     print_rows(console, ("nothing was asked", ""), rows)
-
-
-def sent_to_panel(
-    names: Sequence[str], hosts: Sequence[str], estimate: CostEstimate, max_cost: float | None
-) -> str:
-    """The recipients of the answers when a panel judges, and the total cost of its members."""
-    from terminal.tables import printable
-
-    to = ", ".join(f"{name} ({host})" for name, host in zip(names, hosts, strict=True))
-    line = estimate_line(estimate, max_cost)
-    return printable(f"A panel judges: the answers go to {to}. In all {line}")

@@ -31,7 +31,7 @@ KNOWN_EXTRAS = Path(__file__).with_name("known_extras.toml")
 
 OPTIONS, FORMATS, FILES = "options", "formats", "files"
 LABEL_ACTIONS, LABEL_ORDERS = "label_actions", "label_orders"
-BLOCKS, COMPARED, RUN_KEYS = "blocks", "compared", "run_keys"
+BLOCKS, COMPARED, JUDGES, RUN_KEYS = "blocks", "compared", "judges", "run_keys"
 
 KINDS = {
     OPTIONS: "script of the core: module with its OPTIONS and the function `run`",
@@ -44,6 +44,8 @@ KINDS = {
     "baseline) that gives its blocks, a heading first; none where it has nothing to say",
     COMPARED: "what two runs have beside their scores: module with `of_runs`, which gives blocks "
     "on runs and their base, and `of_case`, which gives question, verdict and quote of one case",
+    JUDGES: "key of a judge's file that names judges: module with `read` and `problems` of its "
+    "keys, and `compound`, which makes one judge of them",
     RUN_KEYS: "key of `run` in config.json, with dots: module that reads it",
 }
 """What an extra can add: the constant of its ``extra.py``, in capitals there, and what it maps."""
@@ -130,6 +132,12 @@ def added(kind: str, key: str | None = None) -> Iterator[tuple[Extra, str, str]]
         for name, reference in extra.added.get(kind, {}).items():
             if key in (None, name):
                 yield extra, name, reference
+
+
+def keys(kind: str) -> set[str]:
+    """The keys of a kind: those that extras of this copy add, and those of the toolkit's own."""
+    known = (key for table in known_extras().values() for key in table.get(kind, ()))
+    return {*known, *(key for _, key, _ in added(kind))}
 
 
 def code_of(kind: str) -> Iterator[Any]:

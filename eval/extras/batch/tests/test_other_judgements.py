@@ -1,4 +1,4 @@
-"""Batch files of rubrics and of a panel's members."""
+"""Batch files of rubrics."""
 
 from __future__ import annotations
 
@@ -48,22 +48,3 @@ def test_rubrics_by_files_give_the_bytes_of_the_online_way(
     assert offline | {"options": online["options"]} == online
     assert other.finished.bytes_of("rubrics")[0] == kept[0]
     assert {line["case_id"]: line["verdicts"] for line in other.lines()} == shown
-
-
-def test_a_panel_is_asked_online(run: JudgedRun, tmp_path: Path) -> None:
-    run.write()
-    for name in "ab":
-        text = f'server = "http://127.0.0.1:9/v1"\nmodel = "{name}-2025-01-01"\nrevision = "r1"\n'
-        (tmp_path / f"{name}.toml").write_text(text, "utf-8")
-    (tmp_path / "two.toml").write_text('panel = ["a", "b"]\n', "utf-8")
-    done = run.call("--judge", str(tmp_path / "two.toml"), "--batch-out", str(tmp_path / "out"))
-    assert done.exit_code == 2
-    assert "a panel is asked online" in done.output
-
-
-def test_the_local_judge_needs_no_batch_files(run: JudgedRun, tmp_path: Path) -> None:
-    run.write()
-    done = run.call("--judge", "local", "--batch-out", str(tmp_path / "out"))
-    assert done.exit_code == 2
-    assert "needs no batch files; leave the option out" in done.output
-    assert not (tmp_path / "out").exists()

@@ -1,13 +1,14 @@
-"""What other extras add to judge_pairs.py, where their folders are."""
+"""What other extras do with pairs and panels, where their folders are."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.scripts.judging.conftest import Server
+from tests.scripts.judging.conftest import JudgedRun, Server
 
 from extras.pairs.tests.test_pairs import Pairs, by_points, comparable, reply, shown
 from records.extras import extras
@@ -86,3 +87,23 @@ def test_by_files_gives_the_bytes_of_the_online_way(pairs: Pairs) -> None:
     assert comparable(path.read_bytes()) == kept
     assert pairs.server.judgements == asked
     assert pairs.call("--batch-out", str(folder)).output.startswith("Nothing is left to ask")
+
+
+@pytest.mark.skipif("batch" not in PRESENT, reason="no eval/extras/batch")
+def test_a_panel_is_asked_online(run: JudgedRun, tmp_path: Path) -> None:
+    run.write()
+    for name in "ab":
+        text = f'server = "http://127.0.0.1:9/v1"\nmodel = "{name}-2025-01-01"\nrevision = "r1"\n'
+        (tmp_path / f"{name}.toml").write_text(text, "utf-8")
+    (tmp_path / "two.toml").write_text('panel = ["a", "b"]\n', "utf-8")
+    done = run.call("--judge", str(tmp_path / "two.toml"), "--batch-out", str(tmp_path / "out"))
+    assert done.exit_code == 2
+    assert "a panel is asked online" in done.output
+
+
+def test_the_local_judge_needs_no_batch_files(run: JudgedRun, tmp_path: Path) -> None:
+    run.write()
+    done = run.call("--judge", "local", "--batch-out", str(tmp_path / "out"))
+    assert done.exit_code == 2
+    assert "needs no batch files; leave the option out" in done.output
+    assert not (tmp_path / "out").exists()

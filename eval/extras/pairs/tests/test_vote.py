@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from clients.http import finish
+from extras.pairs.votes import Panel, vote
 from judging.cost import JudgingTotals
 from judging.kinds import FACTS, Material, make_task
 from judging.opinion import ask
-from judging.panel import Panel, vote
 from records.verdicts import KINDS, QUOTE_UNVERIFIED
 
 SALT = b"s" * 32

@@ -4,7 +4,7 @@ Three judges err in a fifth of the verdicts, each by itself or in part together;
 People label 30, 50 or 100 of 300 cases, drawn as calibrate_judge.py draws them, and the mean over
 all cases is corrected as it does. Printed: the share of the 95 % intervals that cover the truth.
 
-    nice python bench/validate_panel.py [--runs 1000]
+    nice python …/validate_panel.py [--runs 1000]
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "eval" / "scripts"))
+ROOT = Path(__file__).resolve().parents[4]
+sys.path[:0] = [str(ROOT / folder) for folder in ("eval/scripts", "eval")]
 
-from judging.panel import vote
+from extras.pairs.votes import vote
 from validation.claims import JudgedClaim
 from validation.drawing import drawn_claims, label_weights
 from validation.judge import corrected_mean

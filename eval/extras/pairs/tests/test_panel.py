@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.scripts.judging.conftest import JudgedRun, Server, ids_in, schema_of
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "eval" / "scripts"
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 MODELS = {name: f"{name}-2025-01-01" for name in "abc"}
 QUOTE = "The fee is 15 euros"
 JUDGE = """server = "{url}"
