@@ -309,7 +309,7 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
 
 @dataclass(frozen=True)
 class Shared:
-    """What judges that are asked together share: the end, and the dollars spent."""
+    """The end and the dollars spent, which judges that are asked together share."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     purse: list[float] = field(default_factory=lambda: [0.0])
