@@ -43,7 +43,7 @@ from storage import StorageError
 from terminal.tables import plain
 
 if TYPE_CHECKING:
-    from decisions.alerts import AlertRule, HistoryChange, MetricCourse
+    from decisions.alerts import AlertRule, HistoryBreak, MetricCourse
     from decisions.history import HistoryPoint, MetricHistory
     from decisions.history_print import NewestAgainst
 
@@ -175,7 +175,7 @@ def _headline(primary: Sequence[str]) -> list[tuple[str, str]]:
 def _put_out(
     history: MetricHistory,
     lines: list[MetricCourse],
-    changed: list[HistoryChange],
+    changed: list[HistoryBreak],
     rule: AlertRule,
     against: Sequence[NewestAgainst],
     values: dict[str, Any],

@@ -249,14 +249,14 @@ def _since(flags: Iterable[bool]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryChange:
+class HistoryBreak:
     """At ``place`` something changed that makes numbers before and after unlike. ``what`` says."""
 
     position: int
     text: str
 
 
-def changes(points: Sequence[HistoryPoint], lines: Sequence[MetricCourse]) -> list[HistoryChange]:
+def changes(points: Sequence[HistoryPoint], lines: Sequence[MetricCourse]) -> list[HistoryBreak]:
     """New definitions, another eval set, other labels, cases, or options of a section."""
     history_changes = []
     shown = {line.section for line in lines}
@@ -267,24 +267,24 @@ def changes(points: Sequence[HistoryPoint], lines: Sequence[MetricCourse]) -> li
         if before and sets[position] != sets[position - 1]:
             cases = _cases(before, point)
             history_changes.append(
-                HistoryChange(position, f"the eval set changed ({cases}): new lines")
+                HistoryBreak(position, f"the eval set changed ({cases}): new lines")
             )
         elif before and point.cases != before.cases:
             history_changes.append(
-                HistoryChange(position, f"{_cases(before, point)} of the same eval set")
+                HistoryBreak(position, f"{_cases(before, point)} of the same eval set")
             )
         unreadable = unreadable_remark({UNREADABLE: point.unreadable})
         if unreadable and (before is None or before.unreadable != point.unreadable):
-            history_changes.append(HistoryChange(position, unreadable))
+            history_changes.append(HistoryBreak(position, unreadable))
         if (
             before
             and None not in (label_hashes := {before.labels, point.labels})
             and len(label_hashes) > 1
         ):
-            history_changes.append(HistoryChange(position, "the labels changed"))
+            history_changes.append(HistoryBreak(position, "the labels changed"))
         for section, hashed in point.settings.items():
             if section in shown and last.setdefault(section, hashed) != hashed:
-                history_changes.append(HistoryChange(position, f"the options of {section} changed"))
+                history_changes.append(HistoryBreak(position, f"the options of {section} changed"))
             last[section] = hashed
     for line in lines:
         for position in line.breaks:
@@ -292,7 +292,7 @@ def changes(points: Sequence[HistoryPoint], lines: Sequence[MetricCourse]) -> li
             then, now = line.values[at - 1].definition, line.values[at].definition
             if then != now:
                 text = f"{line.name} has another definition ({then} → {now}): a new line"
-                history_changes.append(HistoryChange(position, text))
+                history_changes.append(HistoryBreak(position, text))
     return sorted(history_changes, key=lambda change: change.position)
 
 

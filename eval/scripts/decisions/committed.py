@@ -131,7 +131,7 @@ def compare_scores(
 ) -> Comparison:
     """The primary metrics of two runs, by the scores of their cases alone.
 
-    ``labels``: the cluster of each case. ``aims``: targets whose loss is told. A metric that one
+    ``labels``: the cluster of each case. ``aims``: targets that may be lost. A metric that one
     run alone has is there, too.
     """
     table = paired_table(base, new, labels)

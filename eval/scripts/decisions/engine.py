@@ -16,6 +16,7 @@ from typing import Literal
 from decisions.change import (
     FEWEST_CLUSTERS,
     Change,
+    ChangeVerdict,
     change_of,
     ends_of,
     higher_is_better,
@@ -351,7 +352,7 @@ def _row(
     look = suspect and verdict == "no evidence"
     fragile = verdict == "better" and one_loss_undoes(change)
     change = replace(change, p_joint=p, p_worse=p_worse, mde=mde, least_fall=least)
-    change = replace(change, test="joint sign-flip", critical=critical[0], verdict=verdict)
+    change = replace(change, test=TEST, critical=critical[0], verdict=verdict)
     return replace(change, look=look, fragile=fragile)
 
 
@@ -367,19 +368,15 @@ def decided(change: Change, joint: Change, why: str = "") -> Change:
     if joint.verdict == "no verdict":
         return replace(change, verdict="no verdict", interval=None, p=None, coverage=coverage)
     opposed = joint.verdict in ("better", "worse") and joint.opposed
-    return replace(
-        change,
-        p_joint=joint.p_joint,
-        p_worse=joint.p_worse,
-        test="joint sign-flip",
-        mde=joint.mde,
-        critical=joint.critical,
-        least_fall=joint.least_fall,
-        verdict="mixed" if opposed else joint.verdict,
-        look=joint.look,
-        fragile=joint.fragile,
-        coverage=coverage,
-    )
+    result = {name: getattr(joint, name) for name in _OF_TEST}
+    verdict: ChangeVerdict = "mixed" if opposed else joint.verdict
+    return replace(change, **result, test=TEST, verdict=verdict, coverage=coverage)
+
+
+TEST = "joint sign-flip"
+
+_OF_TEST = ("p_joint", "p_worse", "mde", "critical", "least_fall", "look", "fragile")
+"""Fields that are results of the joint test."""
 
 
 def joint_p(

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
-from decisions.alerts import Alert, HistoryChange, MetricCourse
+from decisions.alerts import Alert, HistoryBreak, MetricCourse
 from decisions.compare_words import COLUMNS as COMPARED_COLUMNS
 from decisions.comparison import Comparison
 from decisions.history import HistoryPoint, MetricHistory
@@ -39,7 +39,7 @@ ALIKE = "neighbouring runs are similar: expect a false alert in a quarter of qui
 def history_page(
     history: MetricHistory,
     lines: Sequence[MetricCourse],
-    changed: Sequence[HistoryChange],
+    changed: Sequence[HistoryBreak],
     *,
     max_drop: float | None,
     primary: Collection[str],
@@ -286,7 +286,7 @@ def _origin(point: HistoryPoint) -> dict[str, str | None]:
 
 
 def as_dict(
-    history: MetricHistory, lines: Sequence[MetricCourse], changed: Sequence[HistoryChange]
+    history: MetricHistory, lines: Sequence[MetricCourse], changed: Sequence[HistoryBreak]
 ) -> dict[str, Any]:
     """Points, lines with their alerts, changes and notes. No clock time enters."""
     points = [
