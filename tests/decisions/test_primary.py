@@ -182,3 +182,22 @@ def test_a_set_declares_what_matters(tmp_path: Path) -> None:
     for bad in ("5", "0.0", "1.0", '"5 %"', "true"):
         with pytest.raises(StorageError, match="the share of a metric's range that matters, such"):
             declared_matters(targets(tmp_path, f"[decide]\nmatters = {bad}\n"))
+
+
+@pytest.mark.parametrize("cases", [5_000, 5_001])
+@pytest.mark.usefixtures("declared")
+def test_up_to_5000_cases_have_a_line_in_metrics_json(cases: int, tmp_path: Path) -> None:
+    """Of 5,000 cases about 150 kB: some 30 bytes a line."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_scores(
+        folder, "pipeline", [line(f"c{n:04}", "scored", "pass", 1.0) for n in range(cases)]
+    )
+    update_metrics(folder, "pipeline", {"definitions": {"pass": "pipeline/pass@1"}}, {})
+    write_case_lines(folder)
+    lines = load_metrics(folder / "metrics.json").get("primary", {})
+    assert len(lines) == (5_000 if cases == 5_000 else 0)
+    assert (folder / "metrics.json").stat().st_size < 170_000
+    committed = tmp_path / "metrics.json"
+    shutil.copyfile(folder / "metrics.json", committed)
+    assert (read_primary(committed) is None) is (cases > 5_000)

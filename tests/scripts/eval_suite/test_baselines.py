@@ -102,6 +102,29 @@ def test_metrics_json_is_a_baseline_and_a_lost_number_fails(
     assert ["no such file; write attacks" in reason for reason in said] == [True]
 
 
+def test_a_baseline_without_scores_of_its_cases_gives_no_verdict(
+    finished: Any, suite: Any, write: Any
+) -> None:
+    """As of a set of more than 5,000 cases. Its means are compared all the same."""
+    write()
+    suite()
+    metrics = load_metrics(finished.run / "metrics.json")
+    del metrics["primary"], metrics["primary_metrics"]
+    baseline = finished.folder / "base.json"
+    write_metrics(baseline, metrics)
+    found = suite("--baseline", str(baseline))
+    reasons = {one["reason"] for one in found["changes"]} - {""}
+    assert [reason.partition(": ")[0] for reason in reasons] == ["no verdict"]
+    assert "has no scores of its cases in metrics.json" in reasons.pop()
+    assert (found["passed"], found["says"], found["headline"]) == (True, [], None)
+    shown = " ".join(finished.score(main, "--baseline", str(baseline)).stdout.split())
+    assert "; no verdict: run has no scores of its cases" in shown
+    dropped = metrics["sections"]["pipeline"]["mean"]
+    dropped["answered"] += 0.5
+    write_metrics(baseline, metrics)
+    assert suite("--baseline", str(baseline), "--max-drop", "0.4", code=1)["passed"] is False
+
+
 def test_a_section_that_vanished_is_a_regression(finished: Any, suite: Any, write: Any) -> None:
     """A plugin's and a judge's numbers, of which this run has none; smoke leaves the judge out."""
     write()
