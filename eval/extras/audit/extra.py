@@ -1,1 +1,3 @@
-"""What is wrong with the documents: moved labels, near doubles, stale passages, contradictions."""
+"""What is wrong with the documents, and whether a bot shows a role what it must not see."""
+
+BLOCKS = {"audit": "report_block:blocks"}

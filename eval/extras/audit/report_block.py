@@ -1,0 +1,39 @@
+"""The block of a run's report: what the latest audit found beside the failing cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from decisions.case_verdict import read_verdicts
+from extras.audit.audit import LAST_AUDIT
+from extras.audit.findings import KINDS
+from records.run import Run
+from records.runs import CACHE_DIR, scored_sections
+from terminal.page import Block, CaseRef, Heading, Prose, Quoted
+
+SAYS = {"gold": "its gold", "near_double": "its passages", "stale": "its passages"}
+"""What of a case a finding is about, where that is not said by the kind."""
+
+
+def blocks(runs: Sequence[Run]) -> list[Block]:
+    """Findings that touch failing cases of the last run; none without an audit or such a case."""
+    path, run = CACHE_DIR / LAST_AUDIT, runs[-1]
+    if not path.exists() or not scored_sections(run.folder):
+        return []
+    report = orjson.loads(path.read_bytes())
+    verdicts = read_verdicts(run.folder, table=run)
+    lines: list[Block] = []
+    for finding in report["findings"]:
+        for case_id in finding["cases"]:
+            verdict = verdicts.verdict(case_id)
+            if verdict is not None and verdict.fails:
+                what = SAYS.get(finding["kind"], KINDS[finding["kind"]][0].lower())
+                lines.append(
+                    Prose((CaseRef(case_id), f": {what}: ", Quoted(finding["why"])), item=1)
+                )
+    if not lines:
+        return []
+    about = f"The latest audit of {report['vault']} has findings about these failing cases:"
+    return [Heading("What is wrong with their documents"), Prose(about), *lines]

@@ -1,0 +1,55 @@
+"""The block in the report of a run: findings of the latest audit beside failing cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.processes import call_script
+
+import extras.audit.report_block as report_block
+from extras.audit.audit import LAST_AUDIT
+from records.run import Run
+from records.runs import ResultsWriter
+from storage import ErrorInfo, TestResult
+from terminal.page import CaseRef, Prose
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Two cases, of which one failed, and an audit with a finding about each."""
+    monkeypatch.setattr(report_block, "CACHE_DIR", tmp_path)
+    eval_set = tmp_path / "set.jsonl"
+    eval_set.write_text('{"id": "good", "question": "q"}\n{"id": "bad", "question": "r"}\n')
+    writer = ResultsWriter(tmp_path / "results", "a")
+    writer.write_result(TestResult("good", answer="Four weeks."))
+    writer.write_result(TestResult("bad", status="error", error=ErrorInfo("timeout")))
+    folder = writer.finish(["good", "bad"]).parent
+    words = ("--run", str(folder), "-q", "--eval-set", str(eval_set))
+    assert call_script("score_pipeline", *words).returncode == 0
+    return Run(folder, eval_set)
+
+
+def audited(run: Run, *cases: str) -> None:
+    findings = [
+        {"kind": "gold", "why": f"the file of {case} is gone", "cases": [case]} for case in cases
+    ]
+    data = {"vault": "docs", "findings": findings}
+    (run.folder.parents[1] / LAST_AUDIT).write_bytes(orjson.dumps(data))
+
+
+def test_findings_stand_beside_the_failing_cases_alone(run: Run) -> None:
+    audited(run, "good", "bad")
+    blocks = report_block.blocks([run])
+    lines = [block for block in blocks if isinstance(block, Prose) and block.item]
+    (line,) = lines
+    assert isinstance(line.words, tuple)
+    assert line.words[0] == CaseRef("bad")
+    assert line.words[1] == ": its gold: "
+
+
+def test_without_an_audit_or_a_failing_case_there_is_no_block(run: Run) -> None:
+    assert report_block.blocks([run]) == []
+    audited(run, "good")
+    assert report_block.blocks([run]) == []
