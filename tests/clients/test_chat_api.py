@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from time import monotonic, sleep
 from typing import Any
@@ -13,19 +13,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from clients.bot import ChatApi, Question
-from clients.expressions import compile_path
 from clients.http import (
     KINDS,
-    CallError,
     Interrupted,
-    Reply,
     RetryPolicy,
     ask_all,
     call_with_retries,
     finish,
 )
-from clients.mapping import AnswerMap
-from clients.profile import Profile
 from clients.secrets import Headers
 from records.results import TestResult
 
@@ -320,43 +315,3 @@ def test_closing_ends_a_call_that_waits(fake_bot: Any, api: MakeApi) -> None:
     with pytest.raises(Interrupted):
         finish(client.ask(Question("case", "q")))
     assert fake_bot.asked["q"] == 1
-
-
-def test_another_transport_takes_the_place_of_http() -> None:
-    sent: list[tuple[str, str, bytes | None]] = []
-
-    class Recorded:
-        """Fails as an overloaded server does, then answers."""
-
-        async def send(
-            self,
-            method: str,
-            url: str,
-            headers: Mapping[str, str],
-            body: bytes | None,
-            timeout: float,
-        ) -> Reply:
-            sent.append((method, url, body))
-            if len(sent) == 1:
-                raise CallError("server_error", "HTTP 503", retryable=True)
-            answer = {"answer": "Yes.", "chunks": [{"id": "c1", "text": "Yes."}]}
-            return Reply(200, {}, json.dumps(answer).encode(), 0.25)
-
-        def close(self) -> None:
-            sent.append(("close", "", None))
-
-    answer = AnswerMap(
-        response={"answer": compile_path("answer"), "retrieved": compile_path("chunks")},
-        chunk={"chunk_id": compile_path("id"), "text": compile_path("text")},
-    )
-    profile = Profile("own", "", answer, path="/ask", body={"q": "{question}"})
-    client = ChatApi(
-        "http://nowhere.invalid", profile, policy=RetryPolicy(backoff=0), transport=Recorded()
-    )
-    result = finish(client.ask(Question("q1", "Is it so?"))).result
-    client.close()
-
-    assert (result.answer, result.chunks()[0].chunk_id) == ("Yes.", "c1")
-    assert result.latency_ms == {"total": 250.0}  # of the reply that counts: 0.25 s
-    call = ("POST", "http://nowhere.invalid/ask", b'{"q":"Is it so?"}')
-    assert sent == [call, call, ("close", "", None)]

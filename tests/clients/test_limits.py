@@ -29,11 +29,11 @@ class Clock:
         self.now += seconds
 
 
-def begun(limits: CallLimits, clock: Clock, calls: int, tokens: int | None = None) -> list[float]:
+def begun(limits: CallLimits, clock: Clock, calls: int) -> list[float]:
     """Seconds from the start at which calls begin that end at once."""
     stop, start, moments = threading.Event(), clock.now, []
     for _ in range(calls):
-        finish(limits.enter(stop, tokens))
+        finish(limits.enter(stop))
         moments.append(clock.now - start)
         limits.answered(0.0, {})
     return moments
@@ -47,12 +47,15 @@ def test_requests_a_minute_are_sent_evenly() -> None:
 
 
 def test_tokens_a_minute_are_sent_evenly_and_corrected() -> None:
-    """600 a minute are 10 a second: a call of 20 keeps the next one 2 s; 40 taken, 2 s more."""
+    """600 a minute are 10 a second: 40 taken keep the next call 4 s. It is expected to take the
+    mean of one in eight, 5 (half a second); 20 taken make that 2 s."""
     clock = Clock()
     limits = CallLimits(8, tpm=600, clock=clock, sleep=clock.sleep)
-    assert begun(limits, clock, 2, 20) == pytest.approx([0.0, 2 / 0.985])
-    limits.spent(20, 40)
-    assert begun(limits, clock, 1, 20) == pytest.approx([4 / 0.985])
+    assert begun(limits, clock, 1) == [0.0]
+    limits.spent(40)
+    assert begun(limits, clock, 1) == pytest.approx([4 / 0.985])
+    limits.spent(20)
+    assert begun(limits, clock, 1) == pytest.approx([2 / 0.985])
 
 
 def test_a_429_stops_all_calls_as_long_as_it_says_and_halves() -> None:

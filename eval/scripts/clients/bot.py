@@ -28,7 +28,6 @@ from clients.http import (
     NotConnected,
     Reply,
     RetryPolicy,
-    Transport,
     call_with_retries,
     finish,
 )
@@ -122,9 +121,7 @@ class ChatApi:
         limits: CallLimits | None = None,
         max_bytes: int = 64 * 2**20,
         user_agent: str = "rag-eval-toolkit",
-        transport: Transport | None = None,
     ) -> None:
-        """``transport``: how requests are sent, by HTTP without it."""
         self._profile = profile
         self._policy = policy or RetryPolicy()
         self._limits = limits
@@ -152,7 +149,7 @@ class ChatApi:
             self._url_for(profile.path, self._query, {"session": None}) if fixed else None
         )
         self._seen = False
-        self._transport: Transport = transport or HttpTransport(
+        self._transport = HttpTransport(
             url,
             max_bytes=max_bytes,
             timeout=self._policy.timeout,
@@ -182,7 +179,7 @@ class ChatApi:
                 answer.result.session = answer.result.session or question.session
             tokens = answer.result.usage.get("total_tokens")
             if self._limits is not None and isinstance(tokens, int):
-                self._limits.spent(None, tokens)
+                self._limits.spent(tokens)
             return answer
         except CallFailed as failed:
             return self._failed(failed.error, question, failed.attempts)

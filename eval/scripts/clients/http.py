@@ -1,6 +1,6 @@
 """HTTP calls: what can go wrong with one, its retries, and the loop in which many are under way.
 
-``Transport`` is the whole interface to the network; ``clients.policy`` has the rules of sending.
+``clients.policy`` has the rules of sending one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from clients.limits import CallLimits, Stopped
 from records.results import EARLIER_TURN_FAILED
@@ -109,18 +109,6 @@ class Reply:
     arrivals: tuple[tuple[int, float], ...] = ()
 
 
-class Transport(Protocol):
-    """Sends one request. Any number may be under way in one loop."""
-
-    async def send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float
-    ) -> Reply:
-        """One try of at most ``timeout`` seconds. Raises CallError for anything but a success."""
-
-    def close(self) -> None:
-        """Release the unused connections."""
-
-
 Answer = TypeVar("Answer")
 
 
@@ -173,14 +161,12 @@ async def call_with_retries(
     clock: Callable[[], float] = time.monotonic,
     draw: Callable[[], float] = random.random,
     limits: CallLimits | None = None,
-    tokens: int | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> tuple[Answer, int]:
     """``attempt_call(seconds allowed)`` until it succeeds; its answer and the number of tries.
 
-    ``limits``: whose turn each try waits for, which takes nothing from the call's time; ``tokens``:
-    what a try is expected to take of them. Raises CallFailed with the last error, or Interrupted
-    when ``stop`` is set before a try.
+    ``limits``: whose turn each try waits for, which takes nothing from the call's time. Raises
+    CallFailed with the last error, or Interrupted when ``stop`` is set before a try.
     """
     end = clock() + policy.budget
     attempt = 0
@@ -191,7 +177,7 @@ async def call_with_retries(
         try:
             if limits is None:
                 return await attempt_call(min(policy.timeout, end - clock())), attempt
-            end += await limits.enter(stop, tokens)
+            end += await limits.enter(stop)
             allowed = min(policy.timeout, end - clock())
             return await _limited(attempt_call, allowed, limits), attempt
         except Stopped:

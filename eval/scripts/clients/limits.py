@@ -97,19 +97,16 @@ class CallLimits:
         """How many calls may be under way at once now."""
         return max(1, int(self._window))
 
-    async def enter(self, stop: threading.Event, tokens: int | None = None) -> float:
-        """Wait for a call's turn; the seconds that were waited.
-
-        ``tokens``: what the call is expected to take, None for the mean so far. Raises Stopped.
-        """
+    async def enter(self, stop: threading.Event) -> float:
+        """Wait for a call's turn; the seconds that were waited. Raises Stopped."""
         begin = self._clock()
-        if not self._line.locked() and not stop.is_set() and self._begin(begin, tokens) is None:
+        if not self._line.locked() and not stop.is_set() and self._begin(begin) is None:
             return 0.0
         async with self._line:
             # limits are re-read after each wait
             while not stop.is_set():
                 now = self._clock()
-                left = self._begin(now, tokens)
+                left = self._begin(now)
                 if left is None:
                     return now - begin
                 if left:
@@ -119,7 +116,7 @@ class CallLimits:
                     await self._place.wait()
         raise Stopped
 
-    def _begin(self, now: float, tokens: int | None) -> float | None:
+    def _begin(self, now: float) -> float | None:
         """Let a call begin (None), if it may; else the seconds until then, 0 for not before another
         call ends."""
         if self._active >= self.window:
@@ -128,15 +125,14 @@ class CallLimits:
         if left > 0:
             return left
         self._active += 1
-        self._book(now, tokens)
+        self._book(now)
         return None
 
-    def _book(self, now: float, tokens: int | None) -> None:
+    def _book(self, now: float) -> None:
         """Set when the next call may begin. One that began a little late delays no other."""
         moment = self._next_request if now - self._next_request < LATE else now
         self._next_request = moment + max(self._interval, self._learnt_interval)
-        expected = self._mean_tokens if tokens is None else tokens
-        self._next_token = max(now, self._next_token) + expected * self._token_interval
+        self._next_token = max(now, self._next_token) + self._mean_tokens * self._token_interval
 
     def _leave(self) -> None:
         self._active -= 1
@@ -158,10 +154,9 @@ class CallLimits:
                 self._not_before = max(self._not_before, now + retry_after)
         self._leave()
 
-    def spent(self, expected: int | None, tokens: int) -> None:
-        """Replace the expected cost of a call by its real cost."""
-        guess = self._mean_tokens if expected is None else expected
-        self._next_token += (tokens - guess) * self._token_interval
+    def spent(self, tokens: int) -> None:
+        """Replace the expected tokens of a call, the mean so far, by those that it took."""
+        self._next_token += (tokens - self._mean_tokens) * self._token_interval
         self._mean_tokens += (tokens - self._mean_tokens) / 8
 
     def _halve(self, now: float) -> None:

@@ -392,7 +392,7 @@ class _ModelExchange:
         length = sum(len(message["content"]) for message in messages)
         usage = answer.usage
         if self._channel.limits is not None and usage.total_tokens is not None:
-            self._channel.limits.spent(None, usage.total_tokens)
+            self._channel.limits.spent(usage.total_tokens)
         spent.costs.append(self.budget.pay(usage, length, len(answer.text)))
         spent.usage = usage if spent.asks == 1 else add_usage(spent.usage, usage)
         spent.cut = cut_prompt(usage, messages)
