@@ -15,12 +15,12 @@ import pytest
 from clients.bot import ChatApi, Question
 from clients.http import (
     KINDS,
-    Interrupted,
     RetryPolicy,
     ask_all,
     call_with_retries,
     finish,
 )
+from clients.limits import Interrupted
 from clients.secrets import Headers
 from records.results import TestResult
 

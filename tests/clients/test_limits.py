@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 from tests.fake_bot import Exchange, FakeBot
 
-from clients.http import CallError, Interrupted, Reply, RetryPolicy, call_with_retries, finish
-from clients.limits import WATCHED, CallLimits, Stopped, _seconds
+from clients.http import CallError, Reply, RetryPolicy, call_with_retries, finish
+from clients.limits import WATCHED, CallLimits, Interrupted, _seconds
 
 
 class Clock:
@@ -148,7 +148,7 @@ def test_stopping_ends_a_wait_and_gives_the_place_back() -> None:
     finish(limits.enter(stop))
     limits.answered(0.0, {})
     threading.Timer(0.05, stop.set).start()
-    with pytest.raises(Stopped):
+    with pytest.raises(Interrupted):
         finish(limits.enter(stop))
     with pytest.raises(Interrupted):
         finish(call_with_retries(never, RetryPolicy(), stop, limits=limits))

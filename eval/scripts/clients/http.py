@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from clients.limits import CallLimits, Stopped
+from clients.limits import CallLimits, Interrupted
 from records.results import EARLIER_TURN_FAILED
 
 KINDS = {
@@ -110,16 +110,9 @@ class Reply:
 
 
 Answer = TypeVar("Answer")
-
-
 Job = TypeVar("Job")
 
-
 MAX_WAIT = 30.0
-
-
-class Interrupted(Exception):
-    """The run is being stopped: what is in flight counts for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +173,6 @@ async def call_with_retries(
             end += await limits.enter(stop)
             allowed = min(policy.timeout, end - clock())
             return await _limited(attempt_call, allowed, limits), attempt
-        except Stopped:
-            raise Interrupted from None
         except CallError as error:
             if not error.retryable or attempt > policy.retries:
                 raise CallFailed(error, attempt) from error

@@ -54,8 +54,8 @@ it, Anthropic, the IETF draft "RateLimit header fields for HTTP", and a common f
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 
 
-class Stopped(Exception):
-    """The run is being stopped while a call waits for its turn."""
+class Interrupted(Exception):
+    """The run is being stopped: what is in flight counts for nothing."""
 
 
 class CallLimits:
@@ -98,7 +98,7 @@ class CallLimits:
         return max(1, int(self._window))
 
     async def enter(self, stop: threading.Event) -> float:
-        """Wait for a call's turn; the seconds that were waited. Raises Stopped."""
+        """Wait for a call's turn; the seconds that were waited. Raises Interrupted."""
         begin = self._clock()
         if not self._line.locked() and not stop.is_set() and self._begin(begin) is None:
             return 0.0
@@ -114,7 +114,7 @@ class CallLimits:
                 else:
                     self._place.clear()
                     await self._place.wait()
-        raise Stopped
+        raise Interrupted
 
     def _begin(self, now: float) -> float | None:
         """Let a call begin (None), if it may; else the seconds until then, 0 for not before another
