@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import gzip
 import shutil
 import ssl
@@ -144,6 +145,41 @@ def test_a_server_that_drips_bytes_meets_the_deadline(
     assert time.monotonic() - begin < 5  # the whole answer takes 18 s
     assert (error.kind, error.message) == ("timeout", "no complete answer within 0.5 s")
     assert error.retryable
+
+
+def test_a_single_request_whose_loop_is_late_ends_on_time_as_well(fake_bot: Any) -> None:
+    """The thread ends by itself: what it has read by then is never taken for the answer."""
+
+    def drip(exchange: Any) -> None:
+        exchange.handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n")
+        exchange.drip(b" " * 900, 0.02)
+
+    fake_bot.default = drip
+    client = SingleTransport(fake_bot.url, timeout=0.3)
+
+    async def send_while_busy() -> None:
+        call = asyncio.create_task(client.send("POST", fake_bot.url, HEADERS, BODY, 0.3))
+        await asyncio.sleep(0.05)
+        time.sleep(0.6)  # the deadline of the loop comes late, that of the thread does not
+        await call
+
+    with pytest.raises(CallError, match=r"no complete answer within 0\.3 s") as failed:
+        finish(send_while_busy())
+    assert failed.value.kind == "timeout"
+    client.close()
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
+def test_a_broken_connection_is_not_tried_again_by_the_library(
+    fake_bot: Any, send: Send, method: str
+) -> None:
+    """A bot that remembers would hear a question twice; how often to try is the caller's."""
+    fake_bot.question = lambda exchange: "q"
+    fake_bot.default = lambda exchange: exchange.reset()
+    error = failure(send, fake_bot.url, method=method)
+    assert (error.kind, error.retryable) == ("connection", True)
+    assert not isinstance(error, NotConnected)
+    assert fake_bot.asked["q"] == 1
 
 
 def test_a_password_of_netrc_is_not_sent(

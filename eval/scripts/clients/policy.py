@@ -113,11 +113,15 @@ class PolicyTransport(ABC):
             raise
         except Exception as error:
             if deadline.expired():
-                message = f"no complete answer within {self.timeout:g} s"
-                raise CallError("timeout", message, retryable=True) from None
+                raise self.out_of_time() from None
             if (failure := failure_of(error, self)) is None:
                 raise  # an error of ours
             raise failure from None
+
+    def out_of_time(self) -> CallError:
+        """The error of an answer that is not complete when its time is over."""
+        message = f"no complete answer within {self.timeout:g} s"
+        return CallError("timeout", message, retryable=True)
 
     @abstractmethod
     async def exchange(self, call: Exchange) -> None:
@@ -364,13 +368,16 @@ def failure_of(error: Exception, rules: PolicyTransport) -> CallError | None:
         return CallError("malformed", "the body's compression does not match its header")
     if re.search(r"^(ConnectTimeout|ConnectionTimeoutError): ", lines, re.MULTILINE):
         return NotConnected(f"could not connect within {rules.timeout:g} s")
+    if re.search(r"^ReadTimeoutError: ", lines, re.MULTILINE):
+        return rules.out_of_time()
     if re.search(r"^(Invalid\w*URL|LocationParseError|UnicodeError): ", lines, re.MULTILINE):
         return NotConnected("the URL has no valid host")
     if _NO_CONNECTION.search(lines):
         return NotConnected(rules.redactor.excerpt(_no_connection(chain), MOST_SHOWN))
     words = (text for pattern, text in _BROKEN if re.search(pattern, lines, re.MULTILINE))
-    strerror = getattr(error, "strerror", None) or type(error).__name__
-    return CallError("connection", next(words, strerror), retryable=True)
+    of_system = (cause.strerror for cause in chain if isinstance(cause, OSError) and cause.strerror)
+    reason = next(words, None) or next(of_system, type(error).__name__)
+    return CallError("connection", reason, retryable=True)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

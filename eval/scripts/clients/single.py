@@ -63,7 +63,9 @@ class SingleTransport(PolicyTransport):
         with response:
             if call.begin(response.status_code, response.headers):
                 while piece := response.raw.read1(CHUNK, decode_content=True):
-                    if not call.take(piece) or time.monotonic() > end:
+                    if time.monotonic() > end:
+                        raise self.out_of_time()
+                    if not call.take(piece):
                         break
 
     def _adapter(self, scheme: str) -> HTTPAdapter:

@@ -30,6 +30,7 @@ class HttpTransport(PolicyTransport):
             allow_redirects=False,
             proxy=self.proxy,
             ssl=self.certificates if url.scheme == "https" else True,
+            middlewares=() if call.method == "POST" else (_only_once,),
         )
         try:
             if call.begin(response.status, _readable(response)):
@@ -61,6 +62,18 @@ class HttpTransport(PolicyTransport):
         session, self._session = self._session, None
         if session is not None:
             finish(session.close())
+
+
+async def _only_once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Keep the session from sending all but a POST again when the connection breaks."""
+    import aiohttp
+
+    try:
+        return await handler(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientError from error
 
 
 def _readable(response: aiohttp.ClientResponse) -> Mapping[str, str]:
