@@ -18,11 +18,12 @@ from labeller.session import Session
 from labeller.sources import (
     Api,
     ApiChunks,
-    RunChunks,
     api_source,
     failures,
+    run_chunks,
     uncertainty,
 )
+from records.run import Run
 
 
 def gather(source: Fetcher, count: int) -> list[Arrival]:
@@ -197,7 +198,7 @@ def test_the_chunks_of_a_run(run: Callable[..., Path]) -> None:
         result("b", status="error", error=storage.ErrorInfo("timeout", "too slow")),
         result("c", retrieved=["only-an-id"]),
     )
-    ask = RunChunks(path)
+    ask = run_chunks(Run(path.parent))
     (found,) = ask("a", "Question a?", None)
     assert (found.rel_path, found.heading_path, found.text, found.cut) == (
         "x.md",
@@ -219,7 +220,7 @@ def test_the_chunks_of_a_run(run: Callable[..., Path]) -> None:
 def test_a_damaged_answer_is_told_for_its_case_alone(run: Callable[..., Path], bad: bytes) -> None:
     path = run(result("a", retrieved=[chunk("x", text="text")]), result("b", retrieved=["y"]))
     path.write_bytes(path.read_bytes().replace(b':"text"', b":" + bad))
-    ask = RunChunks(path)
+    ask = run_chunks(Run(path.parent))
     with pytest.raises(FetchError, match=r"results\.jsonl: |no result for this case"):
         ask("a", "Question a?", None)
     assert len(ask("b", "Question b?", None)) == 1
@@ -258,7 +259,7 @@ def test_what_teaches_most_by_the_scores_of_a_run(run: Callable[..., Path]) -> N
         result("clear", retrieved=[chunk("x", 0.9), chunk("y", 0.3)]),
         result("none", retrieved=[chunk("x")]),
     )
-    found = uncertainty(path)
+    found = uncertainty(Run(path.parent))
     assert found == pytest.approx({"tie": 1.0, "clear": 1 / 3})
 
 

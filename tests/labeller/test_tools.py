@@ -14,7 +14,8 @@ from labeller.case_state import CaseState
 from labeller.edits import copied
 from labeller.fetching import Arrival, Fetcher, FetchError, deliver
 from labeller.session import Session
-from labeller.sources import RunChunks
+from labeller.sources import run_chunks
+from records.run import Run
 from records.tool_calls import ToolCall
 from storage import RetrievedChunk, TestResult
 from terminal.actions import ActionRefused
@@ -104,7 +105,7 @@ def test_the_calls_of_a_run_are_shown_also_where_no_passage_is_known(tmp_path: P
     path = tmp_path / "results.jsonl"
     path.write_bytes(b"".join(msgspec.json.encode(line.to_dict()) + b"\n" for line in lines))
     (tmp_path / "config.json").write_text('{"schema": 1, "run_id": "r"}')
-    source = Fetcher(RunChunks(path), "run")
+    source = Fetcher(run_chunks(Run(path.parent)), "run")
     came: dict[str, Arrival] = {}
     for case_id in "abc":
         source.request(case_id, "?")
@@ -114,7 +115,7 @@ def test_the_calls_of_a_run_are_shown_also_where_no_passage_is_known(tmp_path: P
     assert (came["b"].calls, came["b"].chunks, came["b"].problem) == ((DELETE,), (), "")
     assert "nothing to label" in came["c"].problem
     with pytest.raises(FetchError):
-        RunChunks(path)("c", "?", None)
+        run_chunks(Run(path.parent))("c", "?", None)
 
 
 def test_in_line_mode(lines: Lines) -> None:

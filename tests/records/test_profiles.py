@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from labeller.fetching import FetchError
-from labeller.sources import RunChunks
+from labeller.sources import run_chunks
 from records import profiles
 from records.judgements import Verdicts
 from records.profiles import digest_without_turns, maps_passages, read_maps_passages
@@ -98,7 +98,7 @@ def test_all_readers_agree_on_the_empty_lists_of_an_old_run(
         line, b"", {}, {}, lambda: Verdicts({}), ("a", 0), maps_passages=read_maps_passages(run)
     )
     assert (case.passages, case.passages_unknown) == ((), why)
-    source = RunChunks(run / "results.jsonl")
+    source = run_chunks(Run(run))
     if known:
         assert source("a", "?", None) == []
     else:

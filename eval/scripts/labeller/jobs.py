@@ -26,7 +26,7 @@ from labeller.cases import (
 from labeller.fetching import Fetcher, without_api
 from labeller.last_view import View, resume
 from labeller.session import Session
-from labeller.sources import RunChunks, failures, uncertainty
+from labeller.sources import failures, run_chunks, uncertainty
 from labeller.store import LabelStore
 from labeller.worklist import queue_orders
 from records import extras
@@ -35,7 +35,8 @@ from records.errors import Problem, StorageError, did_you_mean
 from records.files import read_toml
 from records.judged import identify_case, judgements_dir
 from records.labels import read_cases
-from records.runs import CACHE_DIR, PROFILES, find_run, own_file, results_file
+from records.run import Run
+from records.runs import CACHE_DIR, PROFILES, find_run, own_file
 from terminal.tables import counted
 
 OTHERS = "judgements/NAME.jsonl"
@@ -353,10 +354,8 @@ def _priority(options: LabelOptions, store: LabelStore, order: str) -> Mapping[s
     if order not in queue_orders():
         raise StorageError(f"{extras.missing(extras.LABEL_ORDERS, order) or 'it is unknown'}.")
     if order in ("failing", "uncertain"):
-        results = _results(options, options.run)
-        if order == "uncertain":
-            return uncertainty(results)
-        return failures(results.parent, store.cases)
+        run = _run_of(options, options.run)
+        return uncertainty(run) if order == "uncertain" else failures(run.folder, store.cases)
     by_extra = extras.find(extras.LABEL_ORDERS, order)
     return by_extra(store.cases, options.judgements_dir) if by_extra else {}
 
@@ -365,8 +364,8 @@ def _priority(options: LabelOptions, store: LabelStore, order: str) -> Mapping[s
 def _source_of(options: LabelOptions, store: LabelStore) -> Iterator[Fetcher]:
     """Where the passages come from: the run, the API, or nowhere, which says so in its place."""
     if options.from_run is not None:
-        results = _results(options, options.from_run)
-        source = Fetcher(RunChunks(results), f"run {results.parent.name}")
+        run = _run_of(options, options.from_run)
+        source = Fetcher(run_chunks(run), f"run {run.folder.name}")
     elif options.api_url is not None:
         from labeller.sources import Api, api_source
 
@@ -382,8 +381,8 @@ def _source_of(options: LabelOptions, store: LabelStore) -> Iterator[Fetcher]:
         source.close()
 
 
-def _results(options: LabelOptions, run: str) -> Path:
-    path = results_file(find_run(options.results_dir, run))
-    if not path.exists():
-        raise StorageError(f"{path}: no such file; the run is not complete.")
-    return path
+def _run_of(options: LabelOptions, name: str) -> Run:
+    run = Run(find_run(options.results_dir, name))
+    if not run.results.exists():
+        raise StorageError(f"{run.results}: no such file; the run is not complete.")
+    return run

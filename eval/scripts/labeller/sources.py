@@ -15,20 +15,18 @@ import msgspec
 
 from decisions.case_verdict import read_verdicts
 from labeller.conversation import AskedQuery, asked_query
-from labeller.fetching import FetchedChunks, Fetcher, FetchError
+from labeller.fetching import Ask, FetchedChunks, Fetcher, FetchError
 from labeller.passages import Chunk
 from records.cases import ignore
 from records.errors import StorageError
-from records.file_access import open_plain
 from records.files import replace_bytes
-from records.profiles import forget_unmapped, read_maps_passages
 from records.results import (
     RetrievedChunk,
     TestResult,
     passages_unknown,
     read_results,
-    result_offsets,
 )
+from records.run import Run
 
 if TYPE_CHECKING:
     from clients.profile import Profile
@@ -65,38 +63,23 @@ def _chunk(chunk: RetrievedChunk, rank: int) -> Chunk:
     )
 
 
-class RunChunks:
-    """The chunks stored in a run's results.jsonl. An `Ask`; the file is read through once."""
+def run_chunks(run: Run) -> Ask:
+    """An `Ask` for the passages stored in a run."""
+    lock = threading.Lock()  # the run reads its file through at the first question
 
-    def __init__(self, results: Path) -> None:
-        self._path = results
-        self._lock = threading.Lock()
-        self._offsets: dict[str, tuple[int, ...]] | None = None
-
-    def __call__(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
-        with self._lock:
-            if self._offsets is None:
-                self._offsets = self._index()
-            offsets = self._offsets.get(case_id)
-        if offsets is None:
-            raise FetchError("the run has no result for this case; p needs an API.")
+    def ask(case_id: str, query: str, k: int | None) -> list[Chunk]:
         try:
-            with open_plain(self._path) as file:
-                file.seek(offsets[0])
-                result = msgspec.json.decode(file.readline(), type=TestResult)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise FetchError(f"{self._path.name}: {error}") from None
-        if not read_maps_passages(self._path.parent):
-            forget_unmapped(result)
+            with lock:
+                result = run.first_answer(case_id)
+        except StorageError as error:
+            raise FetchError(str(error)) from None
+        if result is None:
+            raise FetchError("the run has no result for this case; p needs an API.")
         if query != result.question and result.question:
             raise FetchError("a run cannot answer other questions; name an API with --api-url.")
         return _chunks_of(result)
 
-    def _index(self) -> dict[str, tuple[int, ...]]:
-        try:
-            return result_offsets(self._path, report=ignore)
-        except StorageError as error:
-            raise FetchError(str(error)) from None
+    return ask
 
 
 class ApiChunks:
@@ -154,14 +137,14 @@ class ApiChunks:
         return self._cache / f"{name}.json"
 
 
-def uncertainty(results: Path) -> Mapping[str, float]:
+def uncertainty(run: Run) -> Mapping[str, float]:
     """How unsure the retriever was of each case of a run: near 1 a tie at the top, 0 no doubt.
 
     One minus the gap between the two best final scores, as a share of the best score.
     """
     doubts: dict[str, float] = {}
     fields = ("test_case_id", "retrieved.score_final")
-    for _, result in read_results(results, fields, ignore):
+    for _, result in read_results(run.results, fields, ignore):
         chunks = (chunk for chunk in result.retrieved or () if not isinstance(chunk, str))
         scores = sorted(c.score_final for c in chunks if c.score_final is not None)
         if len(scores) > 1 and scores[-1] > 0:

@@ -10,14 +10,14 @@ from operator import attrgetter, gt, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from records.cases import TestCase, iter_case_blocks
+from records.cases import TestCase, ignore, iter_case_blocks
 from records.clusters import AUTO, Clustering, clustering_of
 from records.errors import Problem
-from records.jsonl import Lean, whole
+from records.jsonl import Lean, read, whole
 from records.labels import read_labels, unknown_labels
 from records.lines import Report
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import RunConfig, TestResult, iter_result_blocks, results_of
+from records.results import RunConfig, TestResult, iter_result_blocks, result_offsets, results_of
 from records.runs import EVAL_SET, known_config, results_file, scored_sections, scores_file
 from records.scores import OWN_TEXTS
 from records.section_table import SectionTable
@@ -158,6 +158,23 @@ class Run:
     def _own_sections(self) -> list[str]:
         """The scored sections whose lines are the run's own answers."""
         return [name for name in scored_sections(self.folder) if name != OWN_TEXTS]
+
+    def first_answer(self, case_id: str) -> TestResult | None:
+        """The result of a case, of several repeats the first; None when there is none.
+
+        Of the file only the case's own line has to be sound. Raises StorageError when it is not.
+        """
+        offsets = self._offsets.get(case_id, ())[:1]
+        if not offsets:
+            return None
+        lines = read(self.results, TestResult, "result line", "make the run again", at=offsets)
+        ((_, _, answer),) = lines
+        return answer if read_maps_passages(self.folder) else forget_unmapped(answer)
+
+    @cached_property
+    def _offsets(self) -> dict[str, tuple[int, ...]]:
+        """Where the results of each case begin; lines that are no results are left out."""
+        return result_offsets(self.results, report=ignore)
 
     def answers_of(self, case_ids: Collection[str]) -> list[TestResult]:
         """All results of some cases. Raises StorageError for damaged results."""
