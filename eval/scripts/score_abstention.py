@@ -9,8 +9,8 @@ metrics.json.
 Examples:
   python eval/scripts/score_abstention.py
   python eval/scripts/score_abstention.py --by category --worst 10
-  python eval/scripts/score_abstention.py --decide-by phrases --worst 5 --worst-by over_refusal
-  python eval/scripts/score_abstention.py --decide-by judge   # after judge_answers.py
+  python eval/scripts/score_abstention.py --set decide_by=phrases --worst 5 --worst-by over_refusal
+  python eval/scripts/score_abstention.py --set decide_by=judge   # after judge_answers.py
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ section ``context`` of the run's metrics.json.
 \b
 Examples:
   python eval/scripts/score_context.py
-  python eval/scripts/score_context.py --top 5 --by query_type
+  python eval/scripts/score_context.py --set top=5 --by query_type
   python eval/scripts/score_context.py --worst 5 --worst-by fact_coverage
 """
 

@@ -10,7 +10,7 @@ tokens and cost.
 Examples:
   python eval/scripts/score_pipeline.py
   python eval/scripts/score_pipeline.py --by category --worst 10
-  python eval/scripts/score_pipeline.py --uncertain-below 0.3 --json
+  python eval/scripts/score_pipeline.py --set uncertain_below=0.3 --json
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ nothing to score: stderr says so, --json prints null, and the exit code is 0.
 \b
 Examples:
   python eval/scripts/score_safety.py --by attack_category --worst 10
-  python eval/scripts/score_safety.py --run night-12 --guardrail reference --json
+  python eval/scripts/score_safety.py --run night-12 --set source=reference --json
 """
 
 from __future__ import annotations

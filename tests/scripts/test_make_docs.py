@@ -151,7 +151,7 @@ def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     assert {path.stem for path in (made / "docs").glob("*.md")} == names | OTHER_PAGES
     page = (made / "docs" / "score_retrieval.md").read_text("utf-8")
     assert "\n`Usage: score_retrieval.py [OPTIONS]`\n" in page
-    assert "--min-similarity" in page
+    assert "min_similarity: Levenshtein" in page
     listed = (made / "docs" / "README.md").read_text("utf-8")
     assert all(f"[{name}.py]({name}.md)" in listed for name in names)
     assert all(f"({file})" in listed for file, _, _ in make_docs.GUIDES)

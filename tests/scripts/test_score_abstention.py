@@ -87,7 +87,7 @@ def test_the_wording_alone_may_decide(finished: Any) -> None:
     shown = finished.score(main, "--worst", "1").stdout
     assert "In 1 result the text and the bot's flag disagree" in shown
     assert "its wording says: abstained" in shown
-    found = finished.section(main, "--decide-by", "phrases")
+    found = finished.section(main, "--set", "decide_by=phrases")
     assert found["mean"]["abstention_accuracy"] == 1.0
     assert found["options"]["decide_by"] == "phrases"
 

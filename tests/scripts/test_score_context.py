@@ -58,7 +58,7 @@ def test_numbers_states_and_evidence(finished: Any) -> None:
 
 def test_only_the_top_chunks_count_when_asked(finished: Any) -> None:
     finished.write(CASES, RESULTS)
-    found = finished.section(main, "--top", "1")
+    found = finished.section(main, "--set", "top=1")
     assert found["mean"]["redundancy_ngram"] == 0.0
     assert found["options"]["top"] == 1
 

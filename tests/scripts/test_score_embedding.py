@@ -135,7 +135,7 @@ def test_a_plain_data_set_needs_no_run(tmp_path: Path, embedded: Counter[str]) -
     assert found["mean"]["context_sufficiency"] == 0.5
     assert found["mean"]["answer_correctness"] == 1.0
     assert found["not_applicable"]["answer_correctness"] == 1
-    sharp = score_file(tmp_path / "answers.json", "--json", "--sufficiency-threshold", "0.8")
+    sharp = score_file(tmp_path / "answers.json", "--json", "--set", "sufficiency_threshold=0.8")
     assert json.loads(sharp.stdout)["mean"]["context_sufficiency"] == 0.0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.json", "cache"]
 

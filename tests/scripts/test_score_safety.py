@@ -68,7 +68,7 @@ def test_the_bots_own_guardrail_where_it_sends_scores(finished: Any) -> None:
     assert found["mean"]["auc"] == 0.666667
     assert found["mean"]["detection_rate"] == 0.666667
     assert finished.rows("safety")["q2"]["evidence"]["score"] == 0.7
-    again = finished.section(main, "--guardrail", "reference")
+    again = finished.section(main, "--set", "source=reference")
     assert again["guardrails"]["input"].startswith("reference guardrail")
     assert again["options"]["guardrail"] == "reference"
 
@@ -140,6 +140,6 @@ def test_texts_under_a_wrong_name_are_no_missing_labels(finished: Any) -> None:
 
 def test_refusals_say_what_to_do(finished: Any) -> None:
     write(finished)
-    assert finished.score(main, "--guardrail", "system").exit_code == 2
+    assert finished.score(main, "--set", "source=system").exit_code == 2
     assert finished.score(main, "--run", "nothing").exit_code == 2
-    assert finished.score(main, "--warn", "1.5").exit_code == 2
+    assert finished.score(main, "--set", "warn=1.5").exit_code == 2

@@ -141,7 +141,7 @@ _HEADINGS = {
     "Statistics": (
         "--cluster --margin --seed --max-drop"
         " --varied --ignore-invariants --flips-by --confidence-by --allow-missing"
-        " --match --gain --min-similarity"
+        " --match"
     ),
     "Server and cost": (
         "--set --save-judge --max-error-rate --retry-errors --max-cost --offline --cache-dir --jobs"

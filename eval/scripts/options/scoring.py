@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 
 import options
 from options.commands import Command, command
+from records.settings import KeyRule, from_pairs
 
 
 def score_options(function: options.F, *, texts: bool = False) -> options.F:
@@ -51,32 +53,17 @@ def score_options(function: options.F, *, texts: bool = False) -> options.F:
     )
 
 
-def _number_option(
-    name: str, default: float, text: str, low: float | None = None, high: float | None = None
-) -> Callable[[options.F], options.F]:
-    return click.option(name, type=options.FiniteRange(low, high), default=default, help=text)
-
-
-def _choice_option(
-    *names: str, choices: Sequence[str], text: str
-) -> Callable[[options.F], options.F]:
-    """One of the choices, usually the first."""
-    return click.option(*names, type=click.Choice(choices), default=choices[0], help=text)
-
-
 def _usual_cutoffs() -> tuple[int, ...]:
     from ragmetrics.catalogue import KS
 
     return KS
 
 
-_MATCHING = (
-    _choice_option(
-        "--match",
-        choices=("auto", "chunk", "anchor", "doc", "page", "text"),
-        text="What counts as a match; auto takes the first kind that a case has gold for.",
-    ),
-    _number_option("--min-similarity", 0.8, "Levenshtein similarity from which texts match.", 0, 1),
+_MATCH = click.option(
+    "--match",
+    type=click.Choice(("auto", "chunk", "anchor", "doc", "page", "text")),
+    default="auto",
+    help="What counts as a match; auto takes the first kind that a case has gold for.",
 )
 
 _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
@@ -89,36 +76,10 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
             show_default="1,3,5,10",
             help="Cut-offs, separated by commas.",
         ),
-        _MATCHING[0],
-        _choice_option(
-            "--gain",
-            choices=("linear", "exp"),
-            text="NDCG's gain: the grade, or 2^grade - 1.",
-        ),
-        _MATCHING[1],
+        _MATCH,
     ),
-    "searches": _MATCHING,
-    "conversations": _MATCHING,
-    "context": (
-        click.option(
-            "--top",
-            type=click.IntRange(min=1),
-            default=None,
-            show_default="all",
-            help="Use only the first N retrieved chunks (those that the answer saw).",
-        ),
-    ),
-    "groundedness": (
-        click.option(
-            "--first-index",
-            type=click.IntRange(min=0),
-            default=1,
-            help="Number of the first chunk in the bot's citation marks.",
-        ),
-        _number_option(
-            "--min-score", 0.0, "What the best retrieval score must exceed (retrieval_scores_ok)."
-        ),
-    ),
+    "searches": (_MATCH,),
+    "conversations": (_MATCH,),
     "embedding": (
         click.option(
             "--dataset",
@@ -133,59 +94,81 @@ _OF_SECTION: Mapping[str, Sequence[Callable[[Any], Any]]] = {
             help="Download a missing embedding model from its hub.",
         ),
         options.vectors_option,
-        _number_option(
-            "--sufficiency-threshold",
-            0.5,
-            "Cosine with the question from which a context counts as sufficient.",
-            -1,
-            1,
-        ),
-        _number_option(
-            "--hallucination-threshold",
-            0.4,
-            "Cosine with a whole context under which a sentence counts as unsupported (@1).",
-            -1,
-            1,
-        ),
-        _number_option(
-            "--window-threshold", 0.65, "The same for 1-3 sentences of a context (@2).", -1, 1
-        ),
-    ),
-    "abstention": (
-        _choice_option(
-            "--decide-by",
-            choices=("auto", "api", "phrases", "judge"),
-            text="Recognise abstentions by the bot's own field, by the answer's wording, or by the "
-            "first of them (auto); judge: like auto, but a judge's verdict before the wording.",
-        ),
-    ),
-    "safety": (
-        _choice_option(
-            "--guardrail",
-            "source",
-            choices=("auto", "system", "reference"),
-            text="Whose scores to judge; auto: the bot's own if it sends them.",
-        ),
-        _number_option("--warn", 0.4, "Score from which a prompt counts as detected.", 0, 1),
-        _number_option(
-            "--block",
-            0.5,
-            "Score from which a prompt counts as blocked, an output as a leak.",
-            0,
-            1,
-        ),
-    ),
-    "pipeline": (
-        _number_option(
-            "--uncertain-below",
-            0.5,
-            "Confidence under which a response counts as uncertain.",
-            0,
-            1,
-        ),
     ),
 }
 """What the script of a section offers besides the options that all scorers share."""
+
+
+def _number(about: str, low: float = -math.inf, high: float = math.inf) -> KeyRule:
+    return KeyRule("number", about, low, high)
+
+
+def _choice(about: str, *choices: str) -> KeyRule:
+    return KeyRule("choice", about, choices=choices)
+
+
+_SIMILARITY = _number("Levenshtein similarity from which texts match (0.8)", 0, 1)
+
+_KEYS_OF_SECTION: Mapping[str, Mapping[str, KeyRule]] = {
+    "retrieval": {
+        "gain": _choice("linear (NDCG's gain is the grade) or exp (2^grade - 1)", "linear", "exp"),
+        "min_similarity": _SIMILARITY,
+    },
+    "searches": {"min_similarity": _SIMILARITY},
+    "conversations": {"min_similarity": _SIMILARITY},
+    "context": {
+        "top": KeyRule("whole", "only the first N chunks (all; those that the answer saw)", 1)
+    },
+    "groundedness": {
+        "first_index": KeyRule("whole", "number of the first chunk in citation marks (1)", 0),
+        "min_score": _number("what the best retrieval score must exceed (0)"),
+    },
+    "embedding": {
+        "sufficiency_threshold": _number(
+            "cosine with the question from which a context is sufficient (0.5)", -1, 1
+        ),
+        "hallucination_threshold": _number(
+            "cosine with a whole context under which a sentence is unsupported, @1 (0.4)", -1, 1
+        ),
+        "window_threshold": _number("the same for 1-3 sentences of a context, @2 (0.65)", -1, 1),
+    },
+    "abstention": {
+        "decide_by": _choice(
+            "api (the bot's own field), phrases (the answer's wording), auto (the first of them), "
+            "or judge (like auto, but a judge's verdict before the wording)",
+            *("auto", "api", "phrases", "judge"),
+        ),
+    },
+    "safety": {
+        "source": _choice(
+            "whose scores: system (the bot's own), reference, or auto (its own if it sends them)",
+            *("auto", "system", "reference"),
+        ),
+        "warn": _number("score from which a prompt is detected (0.4)", 0, 1),
+        "block": _number("score from which it is blocked, and an output a leak (0.5)", 0, 1),
+    },
+    "pipeline": {
+        "uncertain_below": _number("confidence under which a response is uncertain (0.5)", 0, 1)
+    },
+}
+"""What few change: the keys that ``--set`` of a section's script takes."""
+
+
+def _set_option(keys: Mapping[str, KeyRule]) -> Callable[[options.F], options.F]:
+    """``--set KEY=VALUE``: each key becomes a value of the script, as if it had an option."""
+
+    def take(ctx: click.Context, param: click.Parameter, pairs: Sequence[str]) -> None:
+        ctx.params |= from_pairs(pairs, keys)
+
+    about = "; ".join(f"{key}: {rule.about}" for key, rule in keys.items())
+    return click.option(
+        "--set",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=take,
+        expose_value=False,
+        help=f"Change a setting (repeatable). {about}.",
+    )
 
 
 def score_command(section: str, **settings: Any) -> Callable[[Callable[..., Any]], Command]:
@@ -193,7 +176,9 @@ def score_command(section: str, **settings: Any) -> Callable[[Callable[..., Any]
 
     def make(function: Callable[..., Any]) -> Command:
         texts = section == "safety"
-        function = options.decorated(function, _OF_SECTION.get(section, ()))
+        keys = _KEYS_OF_SECTION.get(section)
+        own = (*_OF_SECTION.get(section, ()), *([_set_option(keys)] if keys else []))
+        function = options.decorated(function, own)
         made: Command = command(**settings)(score_options(function, texts=texts))
         return made
 

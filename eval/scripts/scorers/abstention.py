@@ -344,7 +344,7 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     if section["phrases_disagree"]:
         console.print(
             f"In {counted(section['phrases_disagree'], 'result')} the text and "
-            "the bot's flag disagree (--decide-by phrases)."
+            "the bot's flag disagree (--set decide_by=phrases)."
         )
 
 

@@ -180,7 +180,9 @@ def test_another_set_is_refused_with_the_flag_that_overrides(
 
 
 def test_options_of_a_scorer_are_held_against_each_other(compare: Compare, folder: Path) -> None:
-    assert run(score_retrieval.main, folder, "--run", "bad", "--gain", "exp", "-q").exit_code == 0
+    assert (
+        run(score_retrieval.main, folder, "--run", "bad", "--set", "gain=exp", "-q").exit_code == 0
+    )
     done = compare("good", "bad", "--sections", "retrieval")
     assert done.exit_code == 2
     assert "retrieval.options.gain: linear → exp" in done.stderr

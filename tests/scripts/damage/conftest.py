@@ -112,7 +112,7 @@ class Desk:
         return self.invoke(judge_answers.main, "--run", "a", *words, *self.where)
 
     def decide(self) -> Result:
-        words = ["--run", "a", "--decide-by", "judge"]
+        words = ["--run", "a", "--set", "decide_by=judge"]
         return self.invoke(score_abstention.main, *words, *self.where)
 
     def calibrate(self) -> Result:

@@ -182,7 +182,7 @@ def test_the_judge_decides_abstentions_that_the_wording_leaves_open(run: Any, se
     ]
     cases = [{"id": name, "answerable": False} for name in names]
     run.write(cases, [run.result(name, a) for name, a in zip(names, answers, strict=True)])
-    words = ("--decide-by", "judge")
+    words = ("--set", "decide_by=judge")
     done = run.finished.score(score_abstention, *words)
     assert done.exit_code == 2
     assert "--metrics abstained_judged" in done.output.replace("\n", " ")

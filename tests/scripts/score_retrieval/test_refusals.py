@@ -73,7 +73,7 @@ def test_a_file_in_the_way_is_one_sentence(evaluated: Any) -> None:
         ["--k", "9" * 21],
         ["--k", "١"],
         ["--seed", "-5"],
-        ["--min-similarity", "nan"],
+        ["--set", "min_similarity=nan"],
         ["--worst-by", "nonsense"],
         ["--run", "none"],
         ["--match", "x"],
