@@ -227,10 +227,9 @@ def compare(
     """Compare two scored run folders, metric by metric.
 
     ``clusters``: cases that are flipped together. ``parts``: the slices of each case; the primary
-    metrics are then tested in each slice of ``options.by`` too. ``tables``: where the runs' scores
-    are, or stay to be looked at again. Raises IncomparableError (exit code
-    2) when they differ in what must be the same, and StorageError when one of them is not scored or
-    a file is damaged. Memory: some columns of scores; the rest of a large section lies on disk.
+    metrics are then tested in each slice of ``options.by`` too. ``tables``: what was read of the
+    runs. Raises IncomparableError (exit code 2) when they differ in what must be the same, and
+    StorageError when one of them is not scored or a file is damaged.
     """
     return compare_many(base, [new], options, clusters=clusters, parts=parts, tables=tables)[0]
 
@@ -245,7 +244,7 @@ def compare_many(
     tables: Runs | None = None,
 ) -> list[Comparison]:
     """Compare several runs with one base; all are corrected together, in one joint test."""
-    keep, tables = tables is not None and len(others) == 1, tables or Runs()
+    tables = tables or Runs()
     options = options or CompareOptions()
     old = read_run(base)
     targets = read_targets(options.targets)
@@ -263,11 +262,6 @@ def compare_many(
                 own = tables[draft.new.source].section(section)
                 pairs = _matched(scores, own, asked[id(old)], asked[id(draft.new)])
                 _take_section(draft, pairs, primary, options, codes, members)
-                if not keep:
-                    tables[draft.new.source].forget(section)
-                del own, pairs
-        if not keep:
-            tables[old.source].forget(section)
     return _settled(drafts, primary, options, codes, tables)
 
 

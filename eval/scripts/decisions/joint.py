@@ -36,22 +36,20 @@ def all_ids(columns: Sequence[PrimaryColumn]) -> Ints:
     arrays = [column.ids for column in columns]
     if not arrays:
         return np.zeros(0, np.int64)
-    if all(ids is arrays[0] or np.array_equal(ids, arrays[0]) for ids in arrays):
+    if all(np.array_equal(ids, arrays[0]) for ids in arrays):
         return arrays[0]
-    together = np.concatenate(arrays)
-    _, first = np.unique(together, return_index=True)
-    ids: Ints = together[np.sort(first)]
-    return ids
+    return np.array(list(dict.fromkeys(np.concatenate(arrays).tolist())), np.int64)
 
 
-def table_of(columns: list[PrimaryColumn], ids: Ints, clusters: Ints) -> tuple[PrimaryTable, Mask]:
-    """The columns, which are given up, with a row for each of ``ids``, and which of these cases
-    have no result in a run."""
+def table_of(
+    columns: Sequence[PrimaryColumn], ids: Ints, clusters: Ints
+) -> tuple[PrimaryTable, Mask]:
+    """The columns with a row for each of ``ids``, and which of these cases have no result in a
+    run."""
     names = tuple(column.name for column in columns)
     a, b = (np.full((len(ids), len(names)), np.nan) for _ in range(2))
     missing = np.zeros(len(ids), bool)
-    for at in reversed(range(len(names))):
-        column = columns.pop()
+    for at, column in enumerate(columns):
         places = places_of(column.ids, ids)
         a[places, at], b[places, at] = column.a, column.b
         missing[places] |= column.missing

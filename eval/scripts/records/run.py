@@ -128,10 +128,6 @@ class Run:
             self._sections[name] = table
         return self._sections[name]
 
-    def forget(self, name: str) -> None:
-        """Give the memory of a section back."""
-        self._sections.pop(name, None)
-
     def clustering(self) -> Clustering | None:
         """The clusters that the score lines name; None where they name none.
 
