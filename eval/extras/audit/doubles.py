@@ -1,9 +1,9 @@
 """Near doubles: paragraphs with nearly the same characters, in groups.
 
 Two paragraphs are near doubles when their sets of character 5-grams overlap by .8 (Jaccard), or
-when .9 of the shorter one's are in the longer one's, or when .8 of the longer one's words are in
-the other in the same order (50 words of which ten were changed). Candidates share sampled 20-grams:
-a text that is so near keeps whole runs of the other, and every eighth of these is enough to meet.
+when .9 of the shorter one's are in the longer one's, or when .82 of the longer one's words are in
+the other in the same order (50 words of which nine were changed). Candidates share runs of 20
+letters, of which every eighth is looked up: a text that is so near has whole runs of the other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Hashes = NDArray[np.uint64]
 
-JACCARD, CONTAINED, IN_ORDER = 0.8, 0.9, 0.8
+JACCARD, CONTAINED, IN_ORDER = 0.8, 0.9, 0.82
 POSSIBLE = 0.5
 """Overlap from which the order of words is looked at."""
 GRAM, RUN = 5, 20

@@ -108,7 +108,7 @@ def _moved(
 ) -> tuple[str, Place | None]:
     """Where the text went: by its quotes, by the vault's history, by its heading."""
     for quote in quotes:
-        places = index.with_quote(quote)
+        places = _likeliest(index.with_quote(quote), support)
         if len(places) == 1:
             return f"{fault}; its quote moved to {places[0]}", places[0]
         if places:
@@ -120,6 +120,14 @@ def _moved(
         return f"{fault}; moved to {place}", place
     candidates = _candidates(support, index)
     return f"{fault}; candidates: {_listed(candidates)}" if candidates else fault, None
+
+
+def _likeliest(places: list[Place], support: GoldSupport) -> list[Place]:
+    """Of several places those in the label's own file, else those with the label's headings."""
+    path, heading = normalise_path(support.rel_path), heading_segments(support.heading_path)
+    own = [place for place in places if place.rel_path == path]
+    same = [place for place in places if heading_segments(place.heading_path) == heading]
+    return own or (same if heading else []) or places
 
 
 def _listed(places: Sequence[Place]) -> str:
