@@ -17,6 +17,7 @@ from extras.audit.doubles import double_findings, groups_of
 from extras.audit.findings import AuditReport, Finding, by_harm, read_accepted
 from extras.audit.gaps import RunFacts, Subjects, facts_of, gap_findings, weight_findings
 from extras.audit.gold import VaultIndex, gold_findings
+from extras.audit.pages import page_note
 from extras.audit.passages import AuditSection, paragraphs_of, sections_of
 from extras.audit.stale import stale_findings
 from judging.connect import JudgeOptions
@@ -63,6 +64,7 @@ def audit(
     sections = sections_of(vault.notes)
     cases, notes = _cases_of(options.eval_set, vault)
     facts = facts_of(options.runs, sections)
+    notes += filter(None, [page_note(facts.paged, vault.notes)])
     paragraphs = paragraphs_of(sections)
     groups, pairs = groups_of(paragraphs)
     findings = [Finding("unreadable", str(problem)) for problem in vault.unreadable]

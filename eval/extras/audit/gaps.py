@@ -24,6 +24,8 @@ OFTEN = 0.1
 """Share of the questions in whose lists a document is retrieved often."""
 LEAST_OFTEN = 3
 MOST_SUBJECTS = 40
+MOST_PAGED = 200
+"""Passages by which the page numbers of a bot are read."""
 
 
 @dataclass
@@ -31,13 +33,14 @@ class RunFacts:
     """What the runs show: questions refused or failing, and what was retrieved.
 
     ``together``: in how many answers two sections were retrieved at once; ``documents``: in how
-    many answers a document was.
+    many answers a document was; ``paged``: path, page and text of passages with a page.
     """
 
     answers: int = 0
     unanswered: dict[str, str] = field(default_factory=dict)
     documents: Counter[str] = field(default_factory=Counter)
     together: Counter[frozenset[int]] = field(default_factory=Counter)
+    paged: dict[tuple[str, int | str, str], None] = field(default_factory=dict)
 
 
 def facts_of(folders: Sequence[Path], sections: Sequence[AuditSection]) -> RunFacts:
@@ -63,6 +66,12 @@ def facts_of(folders: Sequence[Path], sections: Sequence[AuditSection]) -> RunFa
             for chunk in result.chunks():
                 path = normalise_path(chunk.rel_path or "")
                 paths.add(path)
+                if (
+                    isinstance(chunk.page, int | str)
+                    and chunk.text
+                    and len(facts.paged) < MOST_PAGED
+                ):
+                    facts.paged[path, chunk.page, chunk.text] = None
                 page = chunk.page if isinstance(chunk.page, int) else None
                 number = numbers.get((path, heading_segments(chunk.heading_path or ""), page))
                 seen |= set() if number is None else {number}
