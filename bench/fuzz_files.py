@@ -390,7 +390,7 @@ def readers(seeds: Path) -> list[Reader]:
         "results.jsonl": [
             ("score_retrieval", "--run", "new"),
             ("score_pipeline", "--run", "new"),
-            ("report_run", "--run", "new", "--format", "json"),
+            ("report_run", "--run", "new", "--format", "html"),
         ],
         "config.json": [
             ("score_retrieval", "--run", "new"),

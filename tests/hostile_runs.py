@@ -182,7 +182,7 @@ def a_set(path: str) -> Change:
 NAMES = (
     *("config.json", "results.jsonl", "metrics.json", "slices.json", "verdicts.jsonl"),
     *("scores", "scores/retrieval.jsonl", "scores/judged.jsonl", "suite.json", "gate.json"),
-    *("report.json", "report.html", "report.md", "results.partial.jsonl", "calibration.json"),
+    *("report.html", "report.md", "results.partial.jsonl", "calibration.json"),
     *("metrics.json.lock", "pairs", "safety_results.jsonl", "traces", "unknown"),
 )
 """Names below a run folder that scripts read or write."""

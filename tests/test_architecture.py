@@ -74,12 +74,6 @@ IMPURE = FILES | NETWORK | CLOCKS | CHANCE
 IMPURE_CALLS = {"open", "print", "input", "now", "today", "utcnow"}
 FILE_CALLS = {"read_text", "read_bytes", "write_text", "write_bytes", "unlink", "mkdir"}
 LONG_CLASS = 300
-STILL_LONG_CLASSES = {
-    "views/browser/lists.py: CasesScreen": 315,
-    "views/browser/listing.py: CaseList": 305,
-}
-"""Classes to be cut by subject: each may only get shorter, and leaves the table at 300 lines."""
-
 TOP = {path.relative_to(SCRIPTS_DIR).parts[0].removesuffix(".py") for path in SOURCES}
 SCRIPT_NAMES = {path.stem for path in SCRIPTS}
 MODULES = {
@@ -305,20 +299,13 @@ def test_no_name_hides_a_library() -> None:
 
 
 def test_no_class_is_longer_than_a_reader_holds() -> None:
-    """A class that was cut or that went leaves the table, so that it cannot grow again."""
     lengths = {
         f"{name_of(path)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
         for path in SOURCES
         for node in ast.walk(TREES[path])
         if isinstance(node, ast.ClassDef)
     }
-    too_long = {
-        name: length
-        for name, length in lengths.items()
-        if length > max(LONG_CLASS, STILL_LONG_CLASSES.get(name, 0))
-    }
-    assert too_long == {}
-    assert [name for name in STILL_LONG_CLASSES if lengths.get(name, 0) <= LONG_CLASS] == []
+    assert {name: length for name, length in lengths.items() if length > LONG_CLASS} == {}
 
 
 def test_a_class_has_a_name_of_its_own() -> None:

@@ -11,8 +11,8 @@ from terminal.page import Heading, Page, Prose, Quoted
 from terminal.safe_text import display
 from terminal.tables import harmless_lines, plain
 from views.page import markdown
-from views.report.page import _PageBlocks
-from views.report.text import visible
+from views.report.page import PageBlocks
+from views.text import visible
 
 NEEDED = [
     "می\u200cخواهم",  # Persian: "I want", two parts of one word that are not joined
@@ -107,7 +107,7 @@ RENDERERS: dict[str, Callable[[str], str]] = {
     "screen": display,
     "report": visible,
     "Markdown": drawn(lambda page: markdown([page])),
-    "HTML": drawn(lambda page: str(_PageBlocks(()).write(page.blocks))),
+    "HTML": drawn(lambda page: str(PageBlocks().write(page.blocks))),
 }
 
 

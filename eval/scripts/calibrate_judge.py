@@ -166,7 +166,7 @@ def print_report(report: dict[str, Any], *, as_json: bool) -> None:
         layout = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
         click.echo(orjson.dumps(rounded(report), option=layout).decode())
         return
-    from terminal.page import print_page
+    from terminal.print_page import print_page
     from validation.show import calibration_page
 
     print_page(options.stdout_console(), calibration_page(report))

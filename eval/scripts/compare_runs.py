@@ -139,7 +139,8 @@ def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
 def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
     """All of it on the terminal, the answer last."""
     from decisions.compare_words import matrix_page
-    from terminal.page import Page, print_page
+    from terminal.page import Page
+    from terminal.print_page import print_page
 
     console = options.stdout_console()
     if report.of_extras:
@@ -349,9 +350,10 @@ def main(
         text = markdown_of(report, pages_of(report, every=True, slices=slices))
         files.replace_bytes(markdown, text)
     if page is not None:
-        from views.report.build import page_of_comparisons
+        from views.report.comparison import comparisons_page
+        from views.report.page import html_page
 
-        html = page_of_comparisons(
+        compared = comparisons_page(
             comparisons,
             folders,
             eval_set,
@@ -360,7 +362,7 @@ def main(
             tables=tables,
             embed=question_vectors(runs.CACHE_DIR),
         )
-        files.replace_bytes(page, html)
+        files.replace_bytes(page, html_page(compared, "Made by compare_runs.py"))
     if as_json:
         click.echo(json_bytes(report), nl=False)
     else:

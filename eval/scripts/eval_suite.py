@@ -121,7 +121,7 @@ def show(report: SuiteReport, as_json: bool, every: bool, brief: bool) -> None:
         click.echo(storage.json_bytes(storage.rounded(report.to_dict())), nl=False)
         return
     from scorers.suite_report import brief_page, suite_page
-    from terminal.page import print_page
+    from terminal.print_page import print_page
 
     page = brief_page(report) if brief else suite_page(report, every)
     print_page(options.stdout_console(), page)

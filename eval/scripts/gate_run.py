@@ -157,7 +157,7 @@ def _show(verdict: Verdict, gates_file: Path, values: dict[str, Any]) -> None:
     import secrets
 
     from decisions.gate_print import gate_page, workflow_commands
-    from terminal.page import print_page
+    from terminal.print_page import print_page
 
     if values["as_json"]:
         click.echo(storage.json_bytes(storage.rounded(verdict.to_dict())), nl=False)

@@ -1,10 +1,10 @@
-"""Write the report of one run as Markdown, JSON and one self-contained HTML page.
+"""Write the report of one run as Markdown and one self-contained HTML page.
 
 In: a scored run (metrics.json and, for single answers, scores/, results.jsonl, config.json,
-calibration.json and calibration_correctness.json), the eval set, and the targets. Out: report.md,
-report.json and report.html in the run folder, with the same content; their paths on stdout (with
---json the report itself). The page loads nothing: open it from disk, or mail it. A small script in
-it filters and sorts the list of cases; everything is readable without it.
+calibration.json and calibration_correctness.json), the eval set, and the targets. Out: report.md
+and report.html in the run folder, with the same content; their paths on stdout (with --json the
+blocks of the report instead). The page loads nothing: open it from disk, or mail it. A small script
+in it filters and sorts the list of cases; everything is readable without it.
 
 With --baseline the page begins with what got better or worse, with the verdicts of compare_runs.py.
 It shows the cases that broke or were fixed with both answers side by side.
@@ -15,7 +15,7 @@ Examples:
   python eval/scripts/report_run.py --run night-12 --baseline night-11 --history
   python eval/scripts/report_run.py --run night-12 --format html --worst 50
   python eval/scripts/report_run.py --worst-by recall@5 --output /tmp/recall
-  python eval/scripts/report_run.py --json | jq .verdict
+  python eval/scripts/report_run.py --json | jq '.blocks[] | select(.kind == "section") | .title'
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ import click
 import options
 import storage
 from records import runs
+from records.files import json_bytes
+from records.metrics import rounded
 from records.targets import TARGETS, read_advisory, read_targets
+from terminal.page import conclusion, page_data
 
-FORMATS = ("md", "json", "html")
+FORMATS = ("md", "html")
 
 
 class Formats(click.ParamType[tuple[str, ...]]):
@@ -58,7 +61,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--output",
     type=options.PATH,
-    help="Write OUTPUT.md, OUTPUT.json, OUTPUT.html.  [default: report in the run folder]",
+    help="Write OUTPUT.md and OUTPUT.html.  [default: report in the run folder]",
 )
 @click.option("--baseline", metavar="RUN", help="Run id or folder to compare with.")
 @click.option(
@@ -105,7 +108,7 @@ def main(
 ) -> None:
     from clients.embedder import question_vectors
     from views.report.build import ReportOptions, build
-    from views.report.page import render, write
+    from views.report.page import write
 
     folder = storage.find_run(results_dir, run)
     bounds = targets_file or TARGETS
@@ -121,11 +124,11 @@ def main(
     report = build(folder, asked)
     written = write(report, formats, output or folder / storage.REPORT)
     if as_json:
-        click.echo(render(report, "json"), nl=False)
+        click.echo(json_bytes(rounded(page_data(report))), nl=False)
     for path in written:
         click.echo(path, err=as_json)
     if not quiet:
-        options.say(report.verdict.says)
+        options.say(conclusion(report))
 
 
 if __name__ == "__main__":

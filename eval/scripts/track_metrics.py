@@ -189,7 +189,7 @@ def _put_out(
         differences_page,
         history_page,
     )
-    from terminal.page import print_page
+    from terminal.print_page import print_page
 
     for note in history.notes if not values["quiet"] else ():
         options.say(f"Note: {plain(note, 400)}")

@@ -114,8 +114,8 @@ def test_the_whole_way_of_an_agent(server: BotServer, tmp_path: Path) -> None:
     assert means["careless"]["forbidden_called"] == round(4 / 24, 6)
     assert means["careless"]["no_call_ok"] is None
     worst = desk.call("score_tools", "--run", "careless", "--worst", "1")
-    assert "call 2  delete_basket()  (forbidden)" in worst
-    assert 'not made: price(id={"number": 0})' in worst
+    assert "2. delete_basket()\n    forbidden" in worst
+    assert 'not made price(id={"number": 0})' in worst
 
     suite = desk.call("eval_suite", "--run", "careless", "--sections", "tools")
     assert "tool_recall" in suite

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from rich.console import Console
 from tests.score_lines import read_lines, write_lines
 
@@ -17,11 +16,10 @@ from decisions.compare_words import compare_page
 from decisions.comparison import Comparison
 from decisions.conversations import ConversationChange, ConversationChanges
 from records.runs import scores_file
-from terminal.page import print_page
+from terminal.print_page import print_page
 from views.page import markdown
-from views.report.compared import comparison_part
-from views.report.page import comparison_page
-from views.report.report import ChangedTurns
+from views.report.compared import talk_blocks
+from views.report.page import PageBlocks
 
 PASS, BREAKS, FAILED, UNLABELLED = 1.0, 0.0, "failed", None
 
@@ -137,10 +135,8 @@ def test_every_form_of_a_comparison_names_them_as_text(capsys: pytest.CaptureFix
     text = markdown([page])
     assert "- `talk [b]` (repeat 1): all 3 turns were ok, now turn 2 fails (`And <b>" in text
     assert "\x1b" not in text
-    part = comparison_part(Comparison("old", "new", ()))
-    assert b"turn 2" not in comparison_page("old", [part], [], 0, [])
-    turns = ChangedTurns(talks.summary(), talks.broke, talks.earlier, talks.fixed)
-    html = comparison_page("old", [replace(part, conversations=turns)], [], 0, []).decode()
+    blocks = talk_blocks(talks)
+    html = str(PageBlocks().write(blocks))
     assert "now turn 2 fails" in html
     assert "&lt;b&gt;" in html
     assert "Of 14 conversations 12 broke" in html

@@ -88,8 +88,8 @@ def test_one_document_is_fixed_and_every_verdict_says_so(pair: Pair) -> None:
     assert SCOPE in found.says[0]
     assert SCOPE in str(compare_page(found))
     assert "run_eval.py --repeat 2" in notes[0]
-    report = compare_with(pair.base, Run(pair.new), pair.eval_set, pair.targets).part
-    assert SCOPE in str(report.says[0])
+    report = compare_with(pair.base, Run(pair.new), pair.eval_set, pair.targets)
+    assert SCOPE in report.comparison.says[0]
     verdict = pair.gated()
     (failed,) = verdict.of("failed")
     assert (failed.name, verdict.passed) == ("pipeline.pass", False)

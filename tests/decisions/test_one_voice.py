@@ -16,6 +16,7 @@ import pytest
 from tests.metrics_files import write_metrics
 from tests.score_lines import write_lines
 
+from decisions import compare_words
 from decisions.alerts import compare_points
 from decisions.compare import CompareOptions, compare
 from decisions.comparison import Comparison
@@ -29,7 +30,7 @@ from decisions.regressions import Regressions, is_worse, regressions
 from records.files import sha256_file
 from records.metrics import update_primary
 from records.run import Run
-from views.report.compared import compare_with
+from views.report.compared import compare_with, sentences
 
 NAMES = ("retrieval.recall@5", "pipeline.pass", "pipeline.answered")
 ALPHA = 0.05
@@ -181,16 +182,17 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
             assert (row.verdict, row.delta) == (other.verdict, other.delta), (seed, row.name)
 
         # report_run --baseline: verdicts, p and headline
-        report = compare_with(base, Run(new), eval_set, targets).part
-        told = {metric.row.name: metric for metric in report.primary}
+        report = compare_with(base, Run(new), eval_set, targets).comparison
+        told = {row.name: row for row in compare_words.row_groups(report)[0]}
+        texts = sentences(report)
         measured = [row for row in found.rows if row.primary and row.name in told]
         assert len(measured) == len(told), seed
         for row in measured:
             mine = told[row.name]
-            assert (mine.row.verdict, mine.row.look) == (row.verdict, row.look), seed
-            assert (mine.row.p_joint, mine.row.p_worse) == (row.p_joint, row.p_worse), seed
+            assert (mine.verdict, mine.look) == (row.verdict, row.look), seed
+            assert (mine.p_joint, mine.p_worse) == (row.p_joint, row.p_worse), seed
             for word in ("better", "worse"):
-                assert str(mine.says).endswith(f": {word}.") == (row.verdict == word), seed
+                assert texts[row.name][0].endswith(f": {word}.") == (row.verdict == word), seed
         assert report.headline == found.headline, seed
         assert (*report.says,) == found.says, seed
         as_json = json.loads(json.dumps(found.to_dict()))

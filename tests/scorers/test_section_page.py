@@ -11,7 +11,8 @@ from rich.console import Console
 from decisions.measures import measures
 from records.targets import Target
 from scorers.section_page import draft_notes, section_blocks
-from terminal.page import number, print_blocks
+from terminal.page import number
+from terminal.print_page import print_blocks
 from terminal.tables import counted, picture, printable, scale
 
 

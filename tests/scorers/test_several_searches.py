@@ -24,7 +24,7 @@ from scorers.groundedness import GroundednessScorer
 from scorers.loop import score_run
 from scorers.retrieval import SEVERAL, RetrievalScorer
 from scorers.section_page import section_blocks
-from terminal.page import print_blocks
+from terminal.print_page import print_blocks
 
 NAME = "retrieval.evidence_recall@5"
 EVIDENCE_RECALL = find("evidence_recall")

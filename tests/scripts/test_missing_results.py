@@ -308,8 +308,6 @@ def test_the_report_shows_it(asked: Any) -> None:
     run.score(score_retrieval.main)
     done = run.score(report_run.main)
     assert done.exit_code == 0, done.output
-    found = json.loads((run.run / "report.json").read_text())
-    assert (found["asked"], found["missing"]) == (10, 2)
     for name in ("report.md", "report.html"):
         assert SAID in (run.run / name).read_text(), name
 

@@ -86,7 +86,7 @@ def test_the_wording_alone_may_decide(finished: Any) -> None:
     assert finished.section(main)["mean"]["abstention_accuracy"] == 0.0
     shown = finished.score(main, "--worst", "1").stdout
     assert "In 1 result the text and the bot's flag disagree" in shown
-    assert "its wording says: abstained" in shown
+    assert "phrases: abstained" in shown
     found = finished.section(main, "--set", "decide_by=phrases")
     assert found["mean"]["abstention_accuracy"] == 1.0
     assert found["options"]["decide_by"] == "phrases"
@@ -98,11 +98,12 @@ def test_the_tables_and_the_worst_case(finished: Any) -> None:
     assert done.exit_code == 0, done.output
     shown = done.stdout
     assert "Decided by the bot's own field (2), the wording (2)." in shown
-    assert "answered: the bot says so" in shown
-    assert f"answer: [bold]{ANSWER}" in shown
+    assert "decided by: api" in shown
+    assert f"[bold]{ANSWER}" in shown
     assert "\x1b" not in shown
     other = finished.score(main, "--worst", "1", "--worst-by", "over_refusal").stdout
-    assert "abstained: by its wording, refusal" in other
+    assert "decided by: phrases" in other
+    assert "why: refusal" in other
     assert f"sentence: {REFUSAL}" in other
 
 

@@ -70,11 +70,11 @@ def test_the_tables_and_the_worst_case(finished: Any) -> None:
     shown = done.stdout
     assert "< 0.2" in shown
     assert "research" in shown
-    assert "most alike, 3-gram overlap 1.00:" in shown
-    assert "1. [red]1.md" in shown
+    assert "most alike: chunks passage 1 ([red]1.md" in shown
+    assert "overlap 1" in shown
     by_fact = finished.score(main, "--worst", "2", "--worst-by", "fact_coverage").stdout
-    assert "fact in chunk 2: dogs bark" in by_fact
-    assert "fact in no chunk: birds sing" in by_fact
+    assert "dogs bark: passage 2 (" in by_fact
+    assert "    birds sing\n" in by_fact
 
 
 def test_cut_texts_are_not_applicable_and_the_remedy_is_told(finished: Any) -> None:

@@ -85,8 +85,8 @@ def test_the_wrong_search_is_named_with_its_turn(finished: Any) -> None:
     assert section["by_turn"]["4"]["2"]["evidence_recall"] == 0.0
     done = finished.score(score_searches.main, "--worst", "1", columns=120)
     assert "The weakest search is search 2 of turn 4" in done.stdout
-    assert f"search 2  {WRONG}  (1 passage, 1 new; evidence_recall 0.000)" in done.stdout
-    assert "turn 4 of conversation c0" in done.stdout
+    assert f"    {WRONG}\n    1 passage, 1 new, no gold, evidence_recall 0.00" in done.stdout
+    assert "conversation: turn 4 of c0" in done.stdout
 
 
 def test_turns_are_slices_and_their_loss_has_an_interval(

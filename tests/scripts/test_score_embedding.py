@@ -105,7 +105,7 @@ def test_the_worst_cases_show_data_as_data(finished: Any, embedded: Counter[str]
     assert done.exit_code == 0, done.output
     assert "[red]Dogs" in done.stdout
     assert "\x1b[31m" not in done.stdout
-    assert "nearest: Cats bark." in done.stdout
+    assert "nearest Cats bark." in done.stdout
 
 
 def data_set(folder: Path, items: Any) -> Path:

@@ -61,9 +61,9 @@ def test_the_worst_case_shows_what_failed_and_runs_no_markup(finished: Any) -> N
     assert "bad  mean_claim_support" in shown
     assert "What [red]opens[/]?" in shown
     assert "The [bold]kitchen[/] opens at 31" in shown
-    assert "found nowhere: 31" in shown
-    assert "citation [7] names no retrieved chunk" in shown
-    assert "best in leave.md:" in shown
+    assert "number not in any source: 31" in shown
+    assert "citation [7] names no retrieved passage" in shown
+    assert "passage 1 · " in shown
     assert "\x1b" not in shown
 
 

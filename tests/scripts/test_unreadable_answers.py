@@ -14,6 +14,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from tests.pages import page_of
 from tests.score_lines import read_lines
 
 import compare_runs
@@ -291,13 +292,10 @@ def test_a_case_that_must_not_fail_has_to_be_read(runs: TwoRuns) -> None:
 
 def test_the_report_shows_them_apart_from_failed_calls(runs: TwoRuns) -> None:
     runs.score("retrieval", "pipeline")
-    runs.call(report_run.main, "--run", "new", "--format", "md,json,html")
-    report = json.loads((runs.new / "report.json").read_text())
-    assert (report["failed_calls"], report["unreadable"]) == (0, 3)
-    columns = [row[:3] for row in report["case_list"]["rows"]]
-    assert {row[0] for row in columns if "unreadable" in row} == {*UNREAD}
-    shown = {one["case_id"]: one for one in report["worst"]["listed"]}
-    assert shown["q0"]["verdict"] == "not measured"
+    report = page_of(json.loads(runs.call(report_run.main, "--run", "new", "--json").stdout))
+    assert {("failed calls", "0"), ("unreadable answers", "3")} <= {*report.facts}
+    assert {row["case_id"] for row in report.listed if row["state"] == "unreadable"} == {*UNREAD}
+    assert not [text for text in report.in_full["q0"].texts if text.startswith("fails")]
     text = (runs.new / "report.md").read_text()
     assert f"{SAID}." in text
     assert f"The answer could not be read: {WHY}" in text

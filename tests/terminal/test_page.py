@@ -28,11 +28,11 @@ from terminal.page import (
     p_value,
     p_words,
     percent,
-    print_page,
     signed,
     signed_between,
     times,
 )
+from terminal.print_page import print_page
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from terminal.page import (
     Block,
+    CaseLinks,
     CaseRef,
     CasesColumn,
     Conclusion,
@@ -19,9 +20,12 @@ from terminal.page import (
     Prose,
     Quotation,
     Quoted,
+    Section,
     items,
 )
-from views.page import HtmlPage, markdown
+from views.html import HtmlPage
+from views.page import markdown
+from views.text import anchor
 
 COLUMNS = (
     DataColumn[tuple[str, str]]("case", lambda row: row[0], words=True, foreign=True),
@@ -66,6 +70,12 @@ def test_what_is_folded_goes_first_where_there_is_too_much() -> None:
     assert len(markdown([lines], most=100, rest="see the file")) <= 100
 
 
+def test_the_words_over_what_is_folded_are_no_markup() -> None:
+    page = Page("", [Section("<b>x</b>\n\n# y", [Prose("z")], level=0)])
+    head = "<details><summary>&lt;b&gt;x&lt;/b&gt; # y</summary>"
+    assert markdown([page]) == f"{head}\n\nz\n\n</details>\n"
+
+
 @given(st.text(max_size=80))
 def test_foreign_text_is_a_code_span_in_prose_and_in_cells(text: str) -> None:
     page = Page("", [Prose(("before ", Quoted(text), " after")), DataTable(COLUMNS, [(text, "1")])])
@@ -84,28 +94,27 @@ def test_own_words_are_no_markup(text: str) -> None:
 
 def test_a_table_of_a_page_shows_foreign_text_and_links_to_cases() -> None:
     bad = "<script>alert(1)</script>\u202e"
-    cases = CasesColumn[tuple[str, str]]("cases", lambda row: {"count": 2})
+    links = CaseLinks(2, [("c<1>", 2)])
+    cases = CasesColumn[tuple[str, str]]("cases", lambda row: links)
     table = DataTable([*COLUMNS, cases], [(bad, "1")], caption="All of <them>")
     html = HtmlPage(
-        lambda case_id, repeat: Markup(f"<a>{repeat}</a>"),
-        lambda found: Markup(f"<b>{found['count']}</b>"),
-        lambda chart: Markup(""),
-        lambda whisker: Markup(""),
+        {anchor("c<1>", 2)}, lambda chart: Markup(""), lambda whisker: Markup("")
     ).write([table, Prose((CaseRef("c<1>", 2), " broke"))])
-    assert "<p><a>2</a> broke</p>" in html
+    link = f'<a href="#{anchor("c<1>", 2)}">c&lt;1&gt; r2</a>'
+    assert f"<p>{link} broke</p>" in html
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "⟨U+202E⟩" in html
     assert "All of &lt;them&gt;" in html
-    assert "<b>2</b>" in html
+    assert f"<summary>2 answers</summary>{link} and 1 more</details>" in html
     assert "cases" not in markdown([Page("", [table])])
 
 
 def test_the_head_of_a_page_s_column_hides_nothing() -> None:
     from terminal.page import plain_table
-    from views.report.page import _PageBlocks
+    from views.report.page import PageBlocks
 
     table = plain_table(("case", "x\x1b[2J<b>\u202e"), [("c", "d")], caption="k")
-    html = str(_PageBlocks(()).write([table]))
+    html = str(PageBlocks().write([table]))
     assert "x⟨U+001B⟩[2J&lt;b&gt;⟨U+202E⟩" in html
     assert not {"\x1b", "\u202e"} & set(html)

@@ -82,7 +82,7 @@ def main(vault: str, eval_set: Path, results_dir: Path, run: tuple[str, ...], **
     from extras.audit.findings import KINDS, accept, audit_page
     from records.errors import StorageError
     from records.runs import HOME
-    from terminal.page import print_page
+    from terminal.print_page import print_page
 
     accepted = values["accepted"] or HOME / "eval" / "audit_accepted.toml"
     fail_on = values["fail_on"] or ()

@@ -150,7 +150,7 @@ def set_of(role: Role, lines: bytes) -> bytes:
 def _print(report: AccessReport, *, as_json: bool, every: bool) -> None:
     """The two rows, the leaks with case and quote, and the verdict."""
     from extras.audit.access_page import access_data, access_page
-    from terminal.page import print_page
+    from terminal.print_page import print_page
 
     if as_json:
         from storage import json_bytes

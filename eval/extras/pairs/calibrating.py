@@ -15,7 +15,7 @@ from records.errors import StorageError
 from records.files import json_bytes
 from records.metrics import rounded
 from records.runs import find_run
-from terminal.page import print_page
+from terminal.print_page import print_page
 from validation.jobs import METRIC, CalibrateOptions
 
 

@@ -211,7 +211,7 @@ def show(plans: list[PairsPlan], values: dict[str, Any]) -> None:
     from extras.pairs.deciding import decided_runs, pairs_page
     from records.claim_labels import label_files, read_labels
     from records.clusters import read_clusters
-    from terminal.page import print_page
+    from terminal.print_page import print_page
 
     first = plans[0]
     folders = [plan.folder for plan in plans]

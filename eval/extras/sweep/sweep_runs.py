@@ -97,7 +97,7 @@ def main(grid: Path, run_id: str | None, **values: Any) -> None:
     from extras.sweep.running import SweepRun
     from extras.sweep.setting_run import SweepOptions
     from records.settings import from_pairs
-    from terminal.page import print_page
+    from terminal.print_page import print_page
 
     if values["resume"] and not run_id:
         raise click.UsageError("--resume needs --run-id: name the sweep to continue.")

@@ -144,7 +144,7 @@ def main(
         click.echo(storage.json_bytes(to_dict(outcome)), nl=False)
     elif not silent or outcome.has_alarm:
         from extras.watch import show
-        from terminal.page import print_page
+        from terminal.print_page import print_page
 
         print_page(options.stdout_console(), show.watch_page(outcome))
     return options.Exit.GATE_FAILED if fail_on and outcome.has_alarm else options.Exit.DONE

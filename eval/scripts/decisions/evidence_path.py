@@ -201,18 +201,15 @@ def _aligned(table: SectionTable, metric: str, like: SectionTable) -> Floats:
     return np.array([known.get(name, np.nan) for name in names[1]])
 
 
-def path_blocks(paths: Sequence[RunPath], *, page: bool = False) -> Iterator[Block]:
-    """The paths of one or two runs, a row a step; a ``page`` has a picture, else bars are drawn."""
+def path_blocks(paths: Sequence[RunPath]) -> Iterator[Block]:
+    """The paths of one or two runs, a row a step; a page has a picture, else bars are drawn."""
 
     def columns(at: int, path: RunPath) -> Iterator[DataColumn[int]]:
         steps = path.steps
         name = plain(path.run_id, 40)
         yield DataColumn(name, lambda row: percent(steps[row].share), foreign=True)
-        if not page:
-            bars = DataColumn[int](
-                " " * (at + 1), lambda row: bar(steps[row].share, 16), words=True
-            )
-            yield replace(bars, drop=2)
+        bars = DataColumn[int](" " * (at + 1), lambda row: bar(steps[row].share, 16), words=True)
+        yield replace(bars, drop=2, off_page=True)
         yield DataColumn("of" + " " * at, lambda row: f"{steps[row].n:,}", 1)
 
     if paths:
@@ -220,8 +217,7 @@ def path_blocks(paths: Sequence[RunPath], *, page: bool = False) -> Iterator[Blo
         step = DataColumn[int]("step", lambda row: first[row].name, words=True)
         shown = [column for at, path in enumerate(paths) for column in columns(at, path)]
         yield Heading("Where the evidence is lost", 3)
-        if page:
-            yield Chart("path", paths)
+        yield Chart("path", paths)
         caption = "Share of answers whose needed evidence is still there, of how many"
         yield DataTable([step, *shown], range(len(first)), caption=caption)
         yield Prose(EXPLAINED, "quiet")

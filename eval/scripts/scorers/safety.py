@@ -509,7 +509,7 @@ def _show_slices(
 ) -> None:
     """For each dimension asked for one table of the headline metrics that its slices have."""
     from scorers.section_page import slice_block
-    from terminal.page import print_blocks
+    from terminal.print_page import print_blocks
 
     for dimension in by:
         slices = section["by"].get(dimension, {}).values()

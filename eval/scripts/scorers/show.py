@@ -195,7 +195,8 @@ def show(
     from decisions.measures import measures
     from records.targets import read_advisory, read_targets
     from scorers.section_page import section_blocks, slice_block
-    from terminal.page import Prose, print_blocks
+    from terminal.page import Prose
+    from terminal.print_page import print_blocks
 
     modes = section["by"].get("match", {})
     matched = ", ".join(f"{mode} ({part['n']})" for mode, part in modes.items())

@@ -1,55 +1,21 @@
-"""A document as a list of typed blocks, how its numbers are worded, and how a terminal prints it.
+"""A document as a list of typed blocks, how its numbers are worded, and its JSON form.
 
 A room makes the blocks from its own typed rows: what ``--json`` prints, a table of a terminal and
-one of a document hold the same rows. ``views/page.py`` writes the blocks as Markdown.
+one of a document hold the same rows. ``terminal/print_page.py`` prints the blocks on a terminal,
+``views/page.py`` writes them as Markdown and HTML.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import Any, Generic, Literal, TypeVar
 
-from terminal.plot import change_line, shrunk, sparkline
-from terminal.tables import (
-    PICTURE,
-    ROOMY,
-    draws_unicode,
-    has_room,
-    picture,
-    plain,
-    print_columns,
-    print_text,
-    scale,
-)
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from terminal.tables import ROOMY
 
 Row = TypeVar("Row")
 
 Tone = Literal["good", "bad", "doubt", "quiet", "strong"]
-
-_STYLES: dict[Tone | None, str] = {
-    "good": "green",
-    "bad": "red",
-    "doubt": "yellow",
-    "quiet": "dim",
-    "strong": "bold",
-    None: "",
-}
-
-_ASCII = str.maketrans(
-    {"–": "-", "−": "-", "…": ".", "▼": "v", "▲": "^", "→": ">", "•": "*", "·": ".", "×": "x"}
-    | dict(zip("░▒▓█▏▎▍▌▋▊▉", ".:%#" + " " * 3 + "=" * 4, strict=True))
-)
-
-_MOST = 2000
-"""Characters of one text on a terminal."""
-
-_NARROWEST = 8
-"""Columns that a picture keeps on the narrowest terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +33,66 @@ class CaseRef:
     repeat: int = 0
 
 
-Words = str | Quoted | CaseRef | tuple[str | Quoted | CaseRef, ...]
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A word in a frame that marks its neighbour: ``relevant``, ``failed``."""
+
+    text: str
+    tone: Tone | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Words that lead to a section of the document, by its anchor."""
+
+    text: str
+    anchor: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBar:
+    """When a step ran, as a bar: its beginning and size, each in [0, 1] of the whole time."""
+
+    start: float
+    size: float
+
+
+Part = str | Quoted | CaseRef | Tag | Link | TimeBar
+
+Words = Part | tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading; level 1 is the document's own."""
+    """A heading; level 1 is the document's own. ``note``: what is in grey behind it."""
 
     words: Words
     level: int = 2
     tone: Tone | None = None
+    note: str = ""
+    anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A sentence or a short line. ``item``: how deep in a list it is, 0 outside one."""
+    """A sentence or a short line. ``item``: how deep in a list it is, 0 outside one. ``look``: a
+    class of a page's style, for a list that of all its items."""
 
     words: Words
     tone: Tone | None = None
     item: int = 0
+    look: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A value behind its label. ``look``: a class of a page's style for all that follow."""
+
+    label: str
+    words: Words
+    tone: Tone | None = None
+    look: str = "pairs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +105,73 @@ class Conclusion:
 
 
 @dataclass(frozen=True, slots=True)
+class TextMark:
+    """A stretch of a text with its tone, and the sign that follows it."""
+
+    start: int
+    end: int
+    tone: Tone | None
+    sign: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Quotation:
-    """A foreign text under its name: a question, an answer, a passage."""
+    """A foreign text under its name: a question, an answer.
+
+    ``marks``: its claims; ``changed``: stretches whose words another text does not have.
+    """
 
     name: str
     text: str
+    marks: Sequence[TextMark] = ()
+    changed: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PassageBlock:
+    """A retrieved text: its place and marks, and the text, which is folded unless ``loud``.
+
+    ``rank``: from 1. ``gold``: it is relevant. ``snippets``: texts that are marked in it.
+    ``length``: its characters where the run keeps a part of it.
+    """
+
+    rank: int
+    place: str
+    text: str
+    gold: bool = False
+    loud: bool = False
+    tags: tuple[Tag, ...] = ()
+    note: str = ""
+    snippets: Sequence[str] = ()
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Blocks of two runs beside each other, row by row. ``look``: a class of a page's style."""
+
+    rows: Sequence[tuple[Sequence[Block], Sequence[Block]]]
+    names: tuple[str, str] = ("", "")
+    look: str = "sides"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Blocks under a heading, which a page folds.
+
+    ``lines``: what the folded section shows below its heading. ``anchor``: where a link leads to.
+    ``open``: a page shows it unfolded. ``screen``: a page does not print it. ``page_only``: neither
+    Markdown nor a terminal has it. ``level`` 0: no heading but a line.
+    """
+
+    title: Words
+    blocks: Sequence[Block]
+    anchor: str = ""
+    level: int = 2
+    lines: Sequence[Words] = ()
+    open: bool = False
+    screen: bool = False
+    page_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +208,15 @@ class Whisker:
 
 
 @dataclass(frozen=True, slots=True)
+class CaseLinks:
+    """The answers behind a figure: how many, and some by id and repeat. ``label``: which ones."""
+
+    count: int
+    listed: Sequence[tuple[str, int]] = ()
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Term:
     """A metric by its name; a page shows it in plain words, too, and explains it."""
 
@@ -155,7 +233,8 @@ class DataColumn(Generic[Row]):
     ``drop``: where a terminal is narrow, columns go by rising numbers; those of 0 stay. ``words``:
     the cell is text, to the left. ``foreign``: that no one here wrote. ``mark``: a sign, for which
     a document shows the row's tone. ``small``: what a document adds to the cell. ``shade``: how a
-    page colours it, a class of its style. ``term``: the metric that a page explains.
+    page colours it, a class of its style. ``term``: the metric that a page explains. ``short``: its
+    head where columns are narrow, but not on a page; ``off_page``: a page has a picture instead.
     """
 
     name: str
@@ -167,6 +246,8 @@ class DataColumn(Generic[Row]):
     small: Callable[[Row], str] | None = None
     shade: Callable[[Row], str] | None = None
     term: Callable[[Row], Term] | None = None
+    short: str = ""
+    off_page: bool = False
 
 
 @dataclass(frozen=True)
@@ -200,10 +281,10 @@ class TrendColumn(Generic[Row]):
 
 @dataclass(frozen=True)
 class CasesColumn(Generic[Row]):
-    """A column of a page's links to cases, which the page draws; None for a row without any."""
+    """A column of a page's links to cases; None for a row without any."""
 
     name: str
-    cases: Callable[[Row], Any]
+    cases: Callable[[Row], CaseLinks | None]
 
 
 AnyColumn = DataColumn[Row] | WhiskerColumn[Row] | TrendColumn[Row] | CasesColumn[Row]
@@ -229,7 +310,18 @@ class DataTable(Generic[Row]):
     look: str = ""
 
 
-Block = Heading | Prose | Conclusion | Quotation | Chart | DataTable[Any]
+Block = (
+    Heading
+    | Prose
+    | Labelled
+    | Conclusion
+    | Quotation
+    | PassageBlock
+    | Sides
+    | Section
+    | Chart
+    | DataTable[Any]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +334,88 @@ class Page:
     def ordered(self, *, verdict_first: bool) -> list[Block]:
         """The blocks with the verdicts where a document, or a terminal, has them."""
         return sorted(self.blocks, key=lambda b: isinstance(b, Conclusion) is not verdict_first)
+
+
+def conclusion(page: Page) -> str:
+    """The verdict of a document, as text; "" without one."""
+    verdicts = (block for block in page.blocks if isinstance(block, Conclusion))
+    return next((plain_words(block.words) for block in verdicts), "")
+
+
+def plain_words(words: Words) -> str:
+    """Words as text; a case is its id, a bar nothing."""
+    parts = words if isinstance(words, tuple) else (words,)
+    return "".join(
+        part if isinstance(part, str) else "" if isinstance(part, TimeBar) else part.text
+        for part in parts
+    )
+
+
+# As JSON data
+
+
+def page_data(page: Page) -> dict[str, Any]:
+    """A document as JSON data: its title, and its blocks in order, each with its ``kind``.
+
+    Cells of tables are texts, pictures and links to cases their values.
+    """
+    return {"title": plain_words(page.title), "blocks": list(map(_data, page.blocks))}
+
+
+def _data(value: Any) -> Any:
+    """A block, or a part of one, without what is as usual in it."""
+    if isinstance(value, DataTable):
+        return _table_data(value)
+    if isinstance(value, Chart):
+        drawn = value.data
+        return {"kind": "chart", "name": value.kind, "data": _plain(drawn)}
+    if not isinstance(value, _BLOCKS):
+        return _plain(value)
+    data: dict[str, Any] = {"kind": type(value).__name__.removesuffix("Block").lower()}
+    for one in fields(value):
+        content = getattr(value, one.name)
+        if one.name in ("words", "title"):
+            data[one.name] = plain_words(content)
+        elif one.name in ("blocks", "more"):
+            data[one.name] = list(map(_data, content))
+        elif one.name == "rows":
+            data[one.name] = [[list(map(_data, side)) for side in row] for row in content]
+        elif one.name == "lines":
+            data[one.name] = list(map(plain_words, content))
+        elif content != one.default and one.name != "look":
+            data[one.name] = _plain(content)
+    return data
+
+
+_BLOCKS = (Heading, Prose, Labelled, Conclusion, Quotation, PassageBlock, Sides, Section)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(map(_plain, value))
+    return value
+
+
+def _table_data(table: DataTable[Any]) -> dict[str, Any]:
+    rows = [[_cell_data(column, row) for column in table.columns] for row in table.rows]
+    names = [getattr(column, "name", "picture").strip() for column in table.columns]
+    title = table.caption or table.title or table.folded
+    return {"kind": "table", "title": title, "columns": names, "rows": rows}
+
+
+def _cell_data(column: AnyColumn[Any], row: Any) -> Any:
+    if isinstance(column, DataColumn):
+        small = column.small(row) if column.small else ""
+        return f"{column.cell(row)} {small}".rstrip() if small else column.cell(row)
+    if isinstance(column, WhiskerColumn):
+        return _plain(column.whisker(row))
+    if isinstance(column, CasesColumn):
+        return _plain(column.cases(row))
+    return _plain(column.values(row))
 
 
 # How numbers are worded
@@ -325,194 +499,6 @@ def times(ratio: float | None) -> str:
     if ratio is None:
         return "–"
     return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3g}"
-
-
-# On a terminal
-
-
-def print_page(console: Console, page: Page, *, every: bool = False) -> None:
-    """The blocks in order, the verdict last. ``every``: folded tables too.
-
-    Nothing foreign is obeyed: control and direction characters are replaced. Outside UTF-8 only
-    ASCII is printed.
-    """
-    print_blocks(console, page.ordered(verdict_first=False), every=every)
-
-
-def print_blocks(console: Console, blocks: Iterable[Block], *, every: bool = False) -> None:
-    """Some blocks in the order in which they are given."""
-    for block in blocks:
-        _print_block(console, block, every)
-
-
-def _print_block(console: Console, block: Block, every: bool) -> None:
-    if isinstance(block, Heading):
-        _say(console, "")
-        _say(console, plain_words(block.words), block.tone, bold=block.tone is not None)
-    elif isinstance(block, Prose):
-        _say(console, plain_words(block.words), block.tone, indent=block.item)
-    elif isinstance(block, Conclusion):
-        _say(console, "")
-        _say(console, plain_words(block.words), block.tone, bold=True)
-        for line in block.more:
-            _say(console, plain_words(line.words), line.tone)
-    elif isinstance(block, Quotation):
-        _say(console, f"{block.name}: {block.text}", indent=1)
-    elif isinstance(block, DataTable) and block.rows:
-        _print_table(console, block, every)
-
-
-def plain_words(words: Words) -> str:
-    """Words as text; a case is its id."""
-    parts = words if isinstance(words, tuple) else (words,)
-    return "".join(part if isinstance(part, str) else part.text for part in parts)
-
-
-def _say(
-    console: Console, text: str, tone: Tone | None = None, *, bold: bool = False, indent: int = 0
-) -> None:
-    """A line of prose: folded on a terminal, whole in a file."""
-    style = f"bold {_STYLES[tone]}" if bold else _STYLES[tone]
-    print_text(console, "  " * indent + _safe(console, text), style.strip())
-
-
-def _safe(console: Console, text: str) -> str:
-    shown = plain(text, _MOST)
-    if draws_unicode(console):
-        return shown
-    return shown.translate(_ASCII).encode("ascii", "replace").decode("ascii")
-
-
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A column with its cells; ``left``: of text or pictures."""
-
-    head: str
-    cells: list[str]
-    left: bool = False
-    drop: int = 0
-    legend: str = ""
-
-
-def _print_table(console: Console, table: DataTable[Row], every: bool) -> None:
-    if table.folded and not every:
-        if table.hint:
-            _say(console, table.hint)
-        return
-    if title := table.folded or table.title:
-        _print_block(console, Heading(title), every)
-    columns = _drawn_columns(console, table)
-    tones = [table.tone(row) if table.tone else None for row in table.rows]
-    styles: list[str | None] = [_STYLES[tone] or None for tone in tones]
-    rows = list(zip(*(column.cells for column in columns), strict=True))
-    if table.group:
-        rows, styles = _grouped(table.rows, table.group, rows, styles)
-    droppable = sorted((column for column in columns if column.drop), key=lambda c: c.drop)
-    shown = print_columns(
-        console,
-        [column.head for column in columns],
-        rows,
-        styles=styles,
-        droppable=[column.head for column in droppable],
-        left=[column.head for column in columns if column.left],
-    )
-    for column in columns:
-        if column.legend and column.head in shown:
-            _say(console, column.legend, "quiet")
-
-
-def _drawn_columns(console: Console, table: DataTable[Row]) -> list[_Drawn]:
-    """The columns as text; pictures where there is room, sparklines in what the others leave."""
-    whiskers = {}
-    pictured: dict[str, int] = {}
-    for index, column in enumerate(table.columns):
-        if isinstance(column, WhiskerColumn):
-            pictures = _pictures(console, column, table.rows)
-            if pictures is not None:
-                whiskers[index] = pictures
-                pictured |= {column.draws: 1, column.spares: 3}
-    drawn: list[_Drawn | TrendColumn[Row]] = []
-    for index, column in enumerate(table.columns):
-        if isinstance(column, TrendColumn):
-            drawn.append(column)
-        elif isinstance(column, DataColumn):
-            cells = [_safe(console, column.cell(row)) for row in table.rows]
-            drop = pictured.get(column.name, column.drop)
-            drawn.append(_Drawn(column.name, cells, column.words, drop))
-        elif index in whiskers:
-            drawn.append(whiskers[index])
-    headings = [table.group(row) for row in table.rows] if table.group else []
-    taken = sum(
-        2 + max(map(len, (column.head, *column.cells, *(() if at else headings))))
-        for at, column in enumerate(drawn)
-        if isinstance(column, _Drawn)
-    )
-    room = max(console.width - taken, _NARROWEST)
-    return [
-        column if isinstance(column, _Drawn) else _sparks(console, column, table.rows, room)
-        for column in drawn
-    ]
-
-
-def _grouped(
-    data: Sequence[Row],
-    group: Callable[[Row], str],
-    rows: Sequence[tuple[str, ...]],
-    styles: Sequence[str | None],
-) -> tuple[list[tuple[str, ...]], list[str | None]]:
-    """The rows with a heading before the first one of each group."""
-    shown: list[tuple[str, ...]] = []
-    toned: list[str | None] = []
-    before = None
-    for item, cells, style in zip(data, rows, styles, strict=True):
-        if (heading := group(item)) != before:
-            before = heading
-            shown.append((plain(heading), *[""] * (len(cells) - 1)))
-            toned.append(_STYLES["strong"])
-        shown.append(cells)
-        toned.append(style)
-    return shown, toned
-
-
-def _pictures(console: Console, column: WhiskerColumn[Row], rows: Iterable[Row]) -> _Drawn | None:
-    """A column of pictures under its scale; None where there is no room or no row has one."""
-    fits = has_room(console, column.least)
-    whiskers = [column.whisker(row) for row in rows] if fits else []
-    low, high, head = 0.0, 1.0, scale("0", "1")
-    if column.around_zero:
-        sizes = (whisker.size for whisker in whiskers if whisker is not None)
-        high = math.ceil(max((size for size in sizes if size <= 1), default=0.0) * 20) / 20
-        low, head = -high, scale(f"−{high:g}", f"+{high:g}", "0")
-    unicode = draws_unicode(console)
-    drawn = [
-        ""
-        if whisker is None or low == high
-        else change_line(
-            whisker.value or 0.0,
-            reach=high,
-            columns=PICTURE,
-            interval=whisker.interval,
-            unseen=whisker.unseen,
-            target=whisker.mark,
-            unicode=unicode,
-        )
-        if column.changes
-        else picture(
-            whisker.interval, whisker.value, whisker.mark, low=low, high=high, unicode=unicode
-        )
-        for whisker in whiskers
-    ]
-    legend = column.legend[not unicode]
-    return _Drawn(head, drawn, True, column.drop, legend) if any(drawn) else None
-
-
-def _sparks(console: Console, column: TrendColumn[Row], rows: Iterable[Row], room: int) -> _Drawn:
-    drawn = []
-    for row in rows:
-        values, breaks = column.values(row)
-        shown, places = shrunk(values, breaks, room - len(breaks))
-        drawn.append(sparkline(shown, places, unicode=draws_unicode(console)))
-    return _Drawn(column.name, drawn, left=True)
 
 
 def term_column(name: str, term: Callable[[Row], Term]) -> DataColumn[Row]:

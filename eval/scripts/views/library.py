@@ -43,9 +43,9 @@ from views.browser.model import MetricTrend, OpenRun, RunInfo, Trend
 from views.case import Case
 from views.case_files import read_case
 from views.notes import CaseNotes
-from views.report.text import visible
 from views.runs import Signature, run_info, signature
 from views.snapshot import Snapshot
+from views.text import visible
 
 
 class RunLibrary:

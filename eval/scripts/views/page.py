@@ -1,37 +1,34 @@
-"""The blocks of a document as Markdown and as HTML, in which no foreign text is markup."""
+"""The blocks of a document as Markdown, in which no foreign text is markup."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any
 
 from terminal.page import (
-    AnyColumn,
     Block,
-    CaseRef,
-    CasesColumn,
-    Chart,
     Conclusion,
     DataColumn,
     DataTable,
     Heading,
+    Labelled,
     Page,
+    PassageBlock,
     Prose,
     Quotation,
     Quoted,
-    Term,
+    Section,
+    Sides,
     Tone,
-    TrendColumn,
-    Whisker,
-    WhiskerColumn,
     Words,
+    plain_words,
 )
-from views.report.text import markdown_escape, visible
+from views.text import left_out_words, markdown_escape, shortened, visible
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
+TEXT, PASSAGE = 6_000, 4_000
+"""Characters of a question or an answer, and of a passage, that a document shows."""
 
 _MARKS: dict[Tone | None, str] = {"good": "✅", "bad": "❌", "doubt": "⚠️", "quiet": "➖"}
 """What stands for a tone where there are no colours; other tones have no sign."""
@@ -87,37 +84,67 @@ def _joined(head: str, blocks: Iterable[Block]) -> str:
 
 
 def _is_item(block: Block | None) -> bool:
-    return isinstance(block, Prose) and block.item > 0
-
-
-def _is_open_table(block: Block | None) -> bool:
-    return isinstance(block, DataTable) and not block.folded
+    return isinstance(block, Labelled) or (isinstance(block, Prose) and block.item > 0)
 
 
 def _lines(block: Block) -> Iterator[str]:
     if isinstance(block, Heading):
-        yield f"{'#' * block.level} {_inline(block.words)}"
+        note = f" ({_escaped(block.note)})" if block.note else ""
+        yield f"{'#' * block.level} {_inline(block.words)}{note}"
     elif isinstance(block, Prose):
         if text := _inline(block.words):
             yield f"{'  ' * (block.item - 1)}- {text}" if block.item else text
+    elif isinstance(block, Labelled):
+        yield f"- {_escaped(block.label)}: {_inline(block.words)}"
     elif isinstance(block, Conclusion):
         yield f"**{_inline(_marked(block))}**"
         if block.more:
             yield ""
             yield from (f"- {_inline(line.words)}" for line in block.more)
     elif isinstance(block, Quotation):
-        yield from (f"{_escaped(block.name)}:", "", *_fence(block.text))
+        yield from ((f"{_escaped(block.name)}:", "") if block.name else ())
+        yield from _fence(block.text, TEXT)
+    elif isinstance(block, PassageBlock):
+        marks = ", ".join(tag.text for tag in block.tags)
+        yield _escaped(f"{block.rank}. {block.place}" + (f" ({marks})" if marks else ""))
+        if block.loud and block.text:  # a page has the text of the others
+            yield from ("", *_fence(block.text, PASSAGE))
+    elif isinstance(block, Sides):
+        for name, side in zip(block.names, zip(*block.rows, strict=True), strict=True):
+            yield _joined(f"**{_escaped(name)}**\n" if name else "", _flat(side)).rstrip("\n")
+            yield ""
+    elif isinstance(block, Section) and not block.page_only:
+        yield from _section(block)
     elif isinstance(block, DataTable) and block.rows:
         yield from _table(block)
+
+
+def _flat(side: Iterable[Iterable[Block]]) -> list[Block]:
+    return [block for blocks in side for block in blocks]
+
+
+def _section(section: Section) -> Iterator[str]:
+    inside = _joined("", section.blocks).rstrip("\n")
+    if section.level:
+        yield f"{'#' * section.level} {_inline(section.title)}"
+        yield from ("", inside) if inside else ()
+    else:
+        yield from (_summary(plain_words(section.title)), "", inside, "", "</details>")
+
+
+def _summary(text: str) -> str:
+    """The head of what is folded: HTML, in which Markdown's escapes mean nothing."""
+    return f"<details><summary>{escape(' '.join(visible(text).split()))}</summary>"
 
 
 def _table(table: DataTable[Any]) -> Iterator[str]:
     columns = [column for column in table.columns if isinstance(column, DataColumn)]
     if table.folded:
-        yield from (f"<details><summary>{_escaped(table.folded)}</summary>", "")
+        yield from (_summary(table.folded), "")
     elif table.title:
         yield from (f"## {_escaped(table.title)}", "")
-    yield "| " + " | ".join(_escaped(column.name) for column in columns) + " |"
+    heads = (_escaped(column.short or column.name) for column in columns)
+    yield f"| {' | '.join(heads)} |"
     lines = ("---" if column.words or not at else "--:" for at, column in enumerate(columns))
     yield f"|{'|'.join(lines)}|"
     group = ""
@@ -136,163 +163,6 @@ def _table(table: DataTable[Any]) -> Iterator[str]:
         yield from ("", "</details>")
 
 
-def _html(template: str, *values: Any) -> Markup:
-    """Markup with values, of which those that are no markup are escaped."""
-    from markupsafe import Markup
-
-    return Markup(template).format(*values)
-
-
-class HtmlPage:
-    """Writes blocks as HTML, in which no foreign text is markup.
-
-    Tables are numbered; a folded one is not printed. What only a page can do is handed in, as
-    functions that return markup. ``case_link``: a case as a link where the page has it.
-    ``case_links``: the cases behind a figure. ``chart``: a picture. ``whisker``: the picture of an
-    interval.
-    """
-
-    def __init__(
-        self,
-        case_link: Callable[[str, int], Markup],
-        case_links: Callable[[Any], Markup],
-        chart: Callable[[Chart], Markup],
-        whisker: Callable[[Whisker], Markup],
-    ) -> None:
-        self._tables = 0
-        self._case_link, self._case_links = case_link, case_links
-        self._chart, self._whisker = chart, whisker
-
-    def write(self, blocks: Iterable[Block]) -> Markup:
-        """Write the blocks in order; an open table is beside the picture before it."""
-        html = []
-        beside = listed = False
-        for block, after in pairwise([*blocks, None]):
-            pictured = isinstance(block, Chart) and _is_open_table(after)
-            html += [_html('<ul class="plain">')] * (_is_item(block) and not listed)
-            html += [_html('<div class="figures">')] * pictured
-            html.append(self._block(block))
-            html += [_html("</div>")] * beside
-            html += [_html("</ul>")] * (_is_item(block) and not _is_item(after))
-            beside, listed = pictured, _is_item(block)
-        return _html("\n").join(html)
-
-    def _block(self, block: Block | None) -> Markup:
-        if isinstance(block, Heading):
-            return _html("<h{0}>{1}</h{0}>", block.level, self._inline(block.words))
-        if isinstance(block, Prose) and block.words:
-            small = _html(' class="small"') if block.tone == "quiet" else ""
-            shape = '<li dir="auto"{}>{}</li>' if block.item else "<p{}>{}</p>"
-            return _html(shape, small, self._inline(block.words))
-        if isinstance(block, Chart):
-            caption = self._inline(block.caption)
-            caption = _html("<figcaption>{}</figcaption>", caption) if caption else caption
-            return _html("<figure>{}{}</figure>", self._chart(block), caption)
-        if isinstance(block, DataTable) and block.rows:
-            table = self._table(block)
-            folded = '<details class="on-screen"><summary>{}</summary>\n{}</details>'
-            return _html(folded, visible(block.folded), table) if block.folded else table
-        return _html("")
-
-    def _inline(self, words: Words) -> Markup:
-        parts = words if isinstance(words, tuple) else (words,)
-        return _html("").join(
-            self._case_link(part.text, part.repeat)
-            if isinstance(part, CaseRef)
-            else visible(part if isinstance(part, str) else part.text)
-            for part in parts
-        )
-
-    def _table(self, table: DataTable[Any]) -> Markup:
-        """A table that scrolls by itself; on a phone a row can be a card."""
-        self._tables += 1
-        columns = [column for column in table.columns if not isinstance(column, TrendColumn)]
-        names = [
-            "picture" if isinstance(c, WhiskerColumn) else visible(c.name.strip()) for c in columns
-        ]
-        kinds = [_FIRST, *map(_html_class, columns[1:])]
-        head = '<th scope="col" class="{}">{}</th>'
-        box = (
-            '<div class="scroll" tabindex="0" role="region" aria-labelledby="t{0}">\n'
-            '<table class="{1}">\n<caption><span id="t{0}">{2}</span></caption>\n'
-            "<thead><tr>{3}</tr></thead>\n<tbody>\n{4}</tbody></table></div>"
-        )
-        labels = ["", *names[1:]] if "cards" in table.look else [""] * len(names)
-        rows = (
-            _html(
-                "<tr>{}</tr>\n",
-                _html("").join(
-                    self._cell(column, row, kind, label)
-                    for column, kind, label in zip(columns, kinds, labels, strict=True)
-                ),
-            )
-            for row in table.rows
-        )
-        return _html(
-            box,
-            self._tables,
-            table.look,
-            visible(table.caption or table.title or table.folded),
-            _html("").join(_html(head, *pair) for pair in zip(kinds, names, strict=True)),
-            _html("").join(rows),
-        )
-
-    def _cell(self, column: AnyColumn[Any], row: Any, kind: str, label: str) -> Markup:
-        """A cell of the kind of its column."""
-        shade, text = "", _html("")
-        if isinstance(column, DataColumn):
-            shade = column.shade(row) if column.shade else ""
-            text = (
-                _term(column.term(row)) if column.term else _html("{}", visible(column.cell(row)))
-            )
-            if column.small and (small := column.small(row)):
-                text += _html(" <small>{}</small>", small)
-            if column.words and shade:
-                text = text and _html('<span class="{}">{}</span>', shade, text)
-                shade = ""
-        elif isinstance(column, CasesColumn):
-            cases = column.cases(row)
-            text = self._case_links(cases).strip() if cases else text
-        elif isinstance(column, WhiskerColumn):
-            whisker = column.whisker(row)
-            text = self._whisker(whisker).strip() if whisker else text
-        attributes = {
-            "class": "" if kind == _FIRST else f"{kind} {shade}".strip(),
-            "data-l": label,
-            "dir": "auto" if "wrapped" in kind else "",
-        }
-        own = (_html(' {}="{}"', *pair) for pair in attributes.items() if pair[1])
-        cell = '<th scope="row"{}>{}</th>' if kind == _FIRST else "<td{}>{}</td>"
-        return _html(cell, _html("").join(own), text)
-
-
-_FIRST = "left"
-"""The class of the first column, whose cells are the heads of the rows."""
-
-
-def _html_class(column: AnyColumn[Any]) -> str:
-    if isinstance(column, CasesColumn):
-        return "left ids-cell"
-    if isinstance(column, DataColumn):
-        return "left " + ("mark" if column.shade else "wrapped") if column.words else ""
-    return "left picture"
-
-
-def _term(term: Term) -> Markup:
-    """A metric in words, its name in grey behind them; what it means on hover, and when it has the
-    focus."""
-    name = _html("_<wbr>").join(visible(term.name).split("_"))
-    shown = _html("{}", visible(term.words)) if term.words else name
-    if term.meaning:
-        span = '<span class="term" tabindex="0" title="{}">{}</span>'
-        shown = _html(span, visible(term.meaning), shown)
-    elif not term.words:
-        shown = _html("")
-    if term.words or not term.meaning:
-        shown += _html(' <span class="name">{}</span>', name)
-    return shown + _html(' <span class="small">{}</span>', term.note) if term.note else shown
-
-
 def _cell(column: DataColumn[Any], row: Any) -> str:
     """Foreign text as a code span, which a bar ends unless a backslash stands before it; two of
     them would not do."""
@@ -307,9 +177,7 @@ def _cell(column: DataColumn[Any], row: Any) -> str:
 def _inline(words: Words) -> str:
     parts = words if isinstance(words, tuple) else (words,)
     return "".join(
-        code(part.text)
-        if isinstance(part, Quoted)
-        else _escaped(part if isinstance(part, str) else part.text)
+        code(part.text) if isinstance(part, Quoted) else _escaped(plain_words(part))
         for part in parts
     )
 
@@ -329,9 +197,10 @@ def code(text: str) -> str:
     return f"{ticks}{pad}{clean}{pad}{ticks}"
 
 
-def _fence(text: str) -> list[str]:
-    """A fenced block that the text cannot end."""
-    clean = visible(text)
+def _fence(text: str, most: int) -> list[str]:
+    """A fenced block that the text cannot end, with at most so many characters of it."""
+    text, left_out = shortened(text, most)
+    clean = visible(f"{text} {left_out_words(left_out)}" if left_out else text)
     ticks = "`" * max(3, _longest_run(clean) + 1)
     return [f"{ticks}text", *clean.split("\n"), ticks]
 

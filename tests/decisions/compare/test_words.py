@@ -15,7 +15,7 @@ from decisions.compare_words import compare_page, matrix_page
 from decisions.comparison import Comparison
 from decisions.engine import Headline, PrimaryTable, decide, decided
 from ragmetrics.stats.arrays import np
-from terminal.page import print_page
+from terminal.print_page import print_page
 from views.page import markdown
 
 

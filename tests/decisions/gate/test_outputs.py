@@ -23,7 +23,8 @@ from decisions.gate_print import (
 )
 from records.gate_verdict import Accept, Check, Verdict, parse_accepts, with_accepts
 from storage import StorageError
-from terminal.page import DataColumn, print_page
+from terminal.page import DataColumn
+from terminal.print_page import print_page
 from terminal.tables import harmless_lines
 from views.page import _cell, code
 from views.page import markdown as markdown_of

@@ -31,6 +31,7 @@ from records.results import Reference, RetrievedChunk, RunConfig, TestResult
 from records.runs import ResultsWriter
 from views.browser.case_page import case_docs
 from views.browser.document import Doc
+from views.case_blocks import ShownWith
 from views.library import RunLibrary
 
 CASES: list[dict[str, Any]] = [
@@ -144,7 +145,7 @@ class Desk:
         for case in CASES:
             if (detail := run.detail((case["id"], 0))) is not None:
                 blank = lambda: Doc(ascii_only=False, width=78)  # noqa: E731
-                case_docs(blank, detail, "fails", failing=True, full=True, two=True)
+                case_docs(blank, detail, ShownWith("fails", failing=True), full=True, two=True)
                 said += detail.problems
         return [text for text in (*said, *run.notices) if text]
 

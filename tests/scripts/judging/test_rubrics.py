@@ -108,7 +108,7 @@ def test_the_tables_say_what_was_asked_and_that_nobody_checked_it(asked: Any) ->
     assert "not calibrated: fewer than 30 labels" in " ".join(shown.stdout.split())
     assert "Does the answer help the person who asked?" in shown.stdout
     assert "helpful (target)" in shown.stdout
-    assert "✗ helpful: partly helpful: as it says" in shown.stdout
+    assert "helpful: verdict partly helpful; good no; quote " in shown.stdout
 
 
 def test_dry_run_says_what_goes_to_the_judge_and_asks_nothing(asked: Any) -> None:

@@ -15,7 +15,7 @@ import report_run
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--format", "pdf"], "name some of md, json, html"),
+        (["--format", "pdf"], "name some of md, html"),
         (["--worst-by", "nonsense"], "'nonsense': the run has no such metric; choose one of: "),
         (["--confidence-by", "nonsense"], "'nonsense': the run has no such metric"),
     ],

@@ -39,8 +39,8 @@ def test_the_tables_show_targets_slices_and_worst_cases(
     assert "> 0.7" in shown
     assert "factual" in shown
     assert "reasoning" in shown
-    assert "wanted    missed  a.md > A" in shown
-    assert "wanted    rank 2  b.md > [red]B" in shown  # markup is text
+    assert "gold not retrieved: a.md > A" in shown
+    assert "gold found at 2: b.md > [red]B" in shown  # markup is text
     assert "Is [bold]this[/]" in shown
     assert "\x1b]0" not in shown
     assert "\x1b[2J" not in shown

@@ -14,6 +14,7 @@ from storage import TestResult, case_from_dict, iter_results, read_cases
 from views.browser.case_page import case_docs
 from views.browser.document import Doc
 from views.case import Case
+from views.case_blocks import ShownWith
 from views.case_files import read_case
 
 NONE = Verdicts({})
@@ -144,9 +145,9 @@ def add_verdict(eval_set: Path, run: Path, **more: Any) -> None:
     add_verdicts(run / "verdicts.jsonl", [judgement | more])
 
 
-def page(detail: Case, **more: Any) -> str:
-    options = {"failing": False, "full": False, "two": False} | more
-    left, right = case_docs(Doc, detail, "state", **options)
+def page(detail: Case, *, failing: bool = False, full: bool = False, two: bool = False) -> str:
+    view = ShownWith("state", failing=failing)
+    left, right = case_docs(Doc, detail, view, full=full, two=two)
     return left.text + (right.text if right else "")
 
 

@@ -13,17 +13,15 @@ from tests.views.browser.conftest import Runs
 from records.scores import ScoreLine, SearchesEvidence
 from storage import TestResult, case_from_dict
 from terminal.actions import ActionRefused
+from terminal.page import Heading, Prose, Section, plain_words
 from views.browser.case_page import conversation_doc
 from views.browser.document import Doc
 from views.browser.pages import CaseScreen
 from views.case import Case, Said, case_of
+from views.case_blocks import ShownWith
 from views.library import RunLibrary
-from views.report import words
-from views.report.build import with_changes
-from views.report.described import conversations, describe
-from views.report.model import as_json
-from views.report.page import _environment, comparison_page
-from views.report.report import ReportAnswer
+from views.report.cases import ShownCase, case_section, conversations
+from views.report.page import PageBlocks
 from views.searches import longest_ms, search_steps
 
 A, B, C = ({"chunk_id": name, "rel_path": f"{name}.md", "text": f"Text {name}."} for name in "abc")
@@ -118,8 +116,8 @@ def test_the_turns_of_a_conversation_are_found_in_order(talks: RunLibrary) -> No
     for ascii_only, bars in ((False, "░░░░████████████"), (True, "....############")):
         doc = conversation_doc(partial(Doc, ascii_only=ascii_only, width=78), turns, "p2")
         assert "1 turn · turn 2 is the first that fails" in doc.text
-        assert f" 2  {bars} 100 ms +300" in doc.text
-        assert "     2 GOLD c.md" in doc.text
+        assert f"2. {bars} 100 ms +300" in doc.text
+        assert "    GOLD 2. c.md" in doc.text
         assert "rewritten as       and [that] <plan>?" in doc.text
         assert "failed: no index" in doc.text
 
@@ -149,54 +147,55 @@ async def test_a_key_shows_the_conversation_and_back(talks: RunLibrary) -> None:
             page.turn_conversation()
 
 
-def described(case: dict[str, Any], said: Said, **more: Any) -> ReportAnswer:
+def shown(case: dict[str, Any], *reasons: str, **more: Any) -> ShownCase:
     test_case, _ = case_from_dict(case)
     result = msgspec.convert(answer(case["id"], **more), TestResult)
     lines: dict[str, ScoreLine] = {}
     if "searches" in more:
         lines["searches"] = ScoreLine(case["id"], 0, "scored", {}, {}, FOUND)
-    return describe(case_of(result, test_case, lines), said)
+    view = ShownWith(said=Said("fails" if reasons else "ok", reasons), failing=bool(reasons))
+    found = case_of(result, test_case, lines)
+    return case_section(found, view), found, view
 
 
-FAILS, FINE = Said("fails", ("no gold passage",)), Said("ok")
+FAILS = "no gold passage"
 
 
 def test_the_report_lists_those_that_fail_first_at_the_earliest_turn() -> None:
     hostile = {"tool": "find\x1b[2J\u202e<b>"}
     searches = [SEARCHES[0], SEARCHES[1] | hostile, SEARCHES[2]]
     answers = [
-        described(turn("late", 3), FAILS),
-        described(turn("late", 1), FINE),
-        described(turn("fine", 1), FINE),
-        described({"id": "alone", "question": "?"}, FAILS),
-        described(turn("early", 2), FAILS, searches=searches, rewritten_query="and [that] <plan>?"),
-        described(turn("early", 1), FINE),
+        shown(turn("late", 3), FAILS),
+        shown(turn("late", 1)),
+        shown(turn("fine", 1)),
+        shown({"id": "alone", "question": "?"}, FAILS),
+        shown(turn("early", 2), FAILS, searches=searches, rewritten_query="and [that] <plan>?"),
+        shown(turn("early", 1)),
     ]
-    talks = conversations(answers)
-    assert [(talk.name, talk.first_failing, talk.turns) for talk in talks] == [
-        ("early", 2, [5, 4]),
-        ("late", 3, [1, 0]),
-        ("fine", None, [2]),
+    head, *talks = conversations([((case.case_id, 0), own) for own in answers for case in [own[1]]])
+    assert isinstance(head, Prose)
+    assert plain_words(head.words).startswith("In 2 of 3 conversations a turn fails")
+    sections = [talk for talk in talks if isinstance(talk, Section)]
+    assert [plain_words(talk.title) for talk in sections] == [
+        "earlyfails from turn 2",
+        "latefails from turn 3",
+        "fineok",
     ]
-    assert talks[1].absent == [2]
-    assert words.turns_text(talks[1]) == "2 turns, 1 of them fails; not shown: turn 2"
-    assert words.conversations_text(talks).startswith("In 2 of 3 conversations a turn fails")
-    assert {"conversation", "turn", "searches"}.isdisjoint(as_json(answers[3]))
-    template = _environment().from_string(
-        '{% import "charts.html.j2" as draw with context %}'
-        '{% import "parts.html.j2" as part with context %}'
-        "{{ part.conversation(talk, answers) }}"
-    )
-    html = template.render(talk=talks[0], answers=answers, anchors=set(), report={})
+    turns = [
+        [plain_words(one.words) for one in talk.blocks if isinstance(one, Heading)]
+        for talk in sections
+    ]
+    assert turns[1] == ["Turn 1: late1 ok", "Turn 3: late3 no gold passage"]
+    assert sections[1].lines == ("2 turns, 1 of them fails; not shown: turn 2",)
+    html = PageBlocks().write(sections[:1])
     assert "fails from turn 2" in html
     assert "and [that] &lt;plan&gt;?" in html
-    assert '<rect class="bar" x="25" width="75"' in html
-    assert html.count("find⟨U+001B⟩[2J⟨U+202E⟩&lt;b&gt;, at 100 ms, took 300 ms") == 2
+    assert '<rect class="bar" x="25.0" width="75.0"' in html
+    assert html.count("find⟨U+001B⟩[2J⟨U+202E⟩&lt;b&gt;") == 1
     assert not {"\x1b", "\u202e"} & set(html)
-    assert "Evidence complete at search 2." in html
+    assert "evidence complete at search 2" in html
 
 
-def test_a_page_of_a_comparison_draws_the_searches_of_its_cases() -> None:
-    changed = described({"id": "x", "question": "?"}, FAILS, searches=SEARCHES)
-    answers = [with_changes(changed, (), None, "broke")]
-    assert b'<rect class="bar" x="25" width="75"' in comparison_page("a → b", [], answers, 0, [])
+def test_a_case_in_full_draws_its_searches() -> None:
+    section, *_ = shown({"id": "x", "question": "?"}, FAILS, searches=SEARCHES)
+    assert '<rect class="bar" x="25.0" width="75.0"' in PageBlocks().write([section])

@@ -19,7 +19,8 @@ from tests.views.browser.case_lines import (
 from records.scores import PipelineEvidence
 from views.browser.case_page import case_docs, raw_doc
 from views.browser.document import Doc
-from views.case import Claim
+from views.case import Case, Claim
+from views.case_blocks import ShownWith, case_blocks
 from views.case_files import read_case
 
 
@@ -34,7 +35,7 @@ def test_claims_keep_their_place_verdict_and_reason() -> None:
 
 
 def test_the_answer_is_coloured_and_each_claim_has_a_sign() -> None:
-    left, _ = case_docs(Doc, detail_of(), "s", failing=False, full=False, two=False)
+    left, _ = case_docs(Doc, detail_of(), ShownWith(), full=False, two=False)
     assert f"{ANSWER[:26]} ✓ {ANSWER[27:53]} ✗ {ANSWER[54:]} ·" in left.text
     assert ANSWER[:26] in marked(left, "good")
     assert ANSWER[27:53] in marked(left, "warn")
@@ -42,18 +43,17 @@ def test_the_answer_is_coloured_and_each_claim_has_a_sign() -> None:
 
 
 def test_claims_that_overlap_or_lie_outside_leave_the_answer_whole() -> None:
-    doc = Doc(ascii_only=True)
-    doc.answer(
-        "abcdef",
-        [
-            Claim("x", (0, 4), "supported"),
-            Claim("x", (2, 5), "contradicted"),
-            Claim("x", (4, 99), "supported"),
-            Claim("x", (-3, 2), "supported"),
-            Claim("x", None, "supported"),
-        ],
+    claims = (
+        Claim("x", (0, 4), "supported"),
+        Claim("x", (2, 5), "contradicted"),
+        Claim("x", (4, 99), "supported"),
+        Claim("x", (-3, 2), "supported"),
+        Claim("x", None, "supported"),
     )
-    assert doc.text == "abcd +ef\n"
+    doc = Doc(ascii_only=True)
+    case = Case("q", 0, "?", "ok", answer="abcdef", claims=claims, claims_by="rules")
+    doc.draw(case_blocks(case, ("answer",)))
+    assert doc.text == "-- Answer -- claims by rules\nabcd +ef\n"
     assert marked(doc, "good") == ["abcd", " +"]
 
 
@@ -62,10 +62,10 @@ def test_gold_is_marked_as_the_evidence_says() -> None:
     assert [passage.gold for passage in detail.passages] == [True, False, False]
     assert [(gold.location, gold.rank) for gold in detail.gold] == [("a.md > A", 1), ("z.md", None)]
     shown = page(detail)
-    assert "3 chunks, gold ones (anchor): 1" in shown
+    assert "3 passages, gold ones (anchor): 1" in shown
     assert "gold found at 1    a.md > A" in shown
     assert "gold not retrieved z.md" in shown
-    left, _ = case_docs(Doc, detail, "s", failing=False, full=True, two=False)
+    left, _ = case_docs(Doc, detail, ShownWith(), full=True, two=False)
     assert marked(left, "marked") == ["Kept for\n  30 days"]
     assert "(cut when it was stored; 900 characters long)" in left.text
 

@@ -32,7 +32,7 @@ def test_a_judge_who_placed_his_claims_colours_the_answer() -> None:
     shown = page(detail)
     assert "── Judge: groundedness ── local/rules · ok" in shown
     assert 'quote: "Nothing"' in shown
-    assert "‼ contradicted   chunk 2 · no" in shown
+    assert "                   passage 2 · no" in shown
     assert "? quote unverified" in shown
 
 

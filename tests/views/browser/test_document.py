@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tests.views.browser.case_lines import RESULT, SCORES, detail_of, marked
 
-from views.browser.case_page import CaseInRun, pair_docs, raw_doc
+from views.browser.case_page import pair_docs, raw_doc
 from views.browser.document import Doc, _find_snippets
-from views.case import Claim
+from views.case import Case, Claim
+from views.case_blocks import ShownWith, case_blocks
 
 
 def test_snippets_are_found_whatever_the_line_breaks() -> None:
@@ -36,8 +37,10 @@ def test_passages_claims_and_quotes_are_cut_between_words() -> None:
         shown = doc.text.replace("…", " ").split()
         assert set(shown) <= set(words), limit
         assert "word120" in shown
+    claim = Claim(text, None, "unsupported", "", "", quote=text)
+    case = Case("q", 0, "?", "ok", claims=(claim,), claims_by="rules")
     doc = Doc(width=60)
-    doc.claim(Claim(text, None, "unsupported", "", ""), "", text)
+    doc.draw(case_blocks(case, ("claims",))[1:])
     shown = doc.text.replace("…", " ").replace('"', " ").split()
     assert set(shown) - set(words) == {"✗", "not", "supported", "quote:"}
     doc = Doc()
@@ -65,25 +68,25 @@ def test_a_pair_says_what_changed() -> None:
         }
     }
     base, new = detail_of(), detail_of(RESULT | {"answer": "Forever."}, scores=new_scores)
-    left, right = pair_docs(
-        Doc,
-        CaseInRun("k10", base, "ok (warning: of the base)"),
-        CaseInRun("k5", new, "FAILS: the right passage was at rank 2 and is now missing"),
-        ("BROKE", "bad"),
-        two=False,
+    view = ShownWith(
+        before=base,
+        runs=("k10", "k5"),
+        states=(
+            "ok (warning: of the base)",
+            "FAILS: the right passage was at rank 2 and is now missing",
+        ),
+        way="broke",
     )
+    left, right = pair_docs(Doc, new, view, two=False)
     assert right is None
     assert (
         "BROKE  k10: ok; k5: FAILS: the right passage was at rank 2 and is now missing" in left.text
     )
-    assert left.text.count("of the base") == 1, "a warning stands over its answer alone"
+    assert left.text.count("of the base") == 1, "a warning is beside its answer alone"
     assert left.text.index("Base: k10") < left.text.index("New: k5")
-    assert "1 → none  a.md > A" in left.text
-    assert "gold chunks at: base 1; new none" in left.text
+    assert "gold 1 → none      a.md > A" in left.text
     assert "recall@5           0.50 → 0" in left.text
     assert "1 changed, 3 equal" in left.text
-    left, right = pair_docs(
-        Doc, CaseInRun("k10", base, "ok"), CaseInRun("k5", new, "x"), ("ok", ""), two=True
-    )
+    left, right = pair_docs(Doc, new, view, two=True)
     assert right is not None
     assert ("Base: k10" in left.text, "New: k5" in right.text) == (True, True)

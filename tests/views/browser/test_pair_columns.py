@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from records.scores import ScoreLine
-from views.browser.case_page import CaseInRun, _changes_part, pair_docs
+from views.browser.case_page import pair_docs
 from views.browser.document import Doc, level
-from views.browser.rows import MAIN, RUN_MAIN, case_columns, gain, heading, score_pair
+from views.browser.rows import MAIN, RUN_MAIN, case_columns, gain, heading
 from views.case import Case
+from views.case_blocks import ShownWith, case_blocks
+from views.score_words import score_pair
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def detail(value: float) -> Case:
 
 def test_values_stand_under_each_other_whatever_the_length_of_the_names() -> None:
     doc = Doc()
-    _changes_part(doc, CaseInRun("a", detail(0.25), "ok"), CaseInRun("b", detail(0.75), "ok"))
+    doc.draw(case_blocks(detail(0.75), ("values",), ShownWith(before=detail(0.25))))
     rows = [line for line in doc.text.splitlines() if "→" in line]
     assert rows == [
         "mrr                    0.25 → 0.75",
@@ -77,11 +79,9 @@ def test_level_counts_the_lines_of_the_screen() -> None:
 def test_answers_of_a_pair_begin_on_the_same_line() -> None:
     """Whatever stands above them: here the question takes many lines on the left."""
     question = "why " * 60
-    base, new = (
-        CaseInRun(name, Case("q", 0, question, "ok", answer=answer), "ok")
-        for name, answer in (("a", "short"), ("b", "long " * 40))
-    )
-    left, right = pair_docs(lambda: Doc(width=40), base, new, ("BROKE", "bad"), two=True)
+    base, new = (Case("q", 0, question, "ok", answer=answer) for answer in ("short", "long " * 40))
+    view = ShownWith(before=base, runs=("a", "b"), states=("ok", "ok"), way="broke")
+    left, right = pair_docs(lambda: Doc(width=40), new, view, two=True)
     assert right is not None
 
     def lines_before(doc: Doc, title: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.pages import Blocks, page_of
 from tests.score_lines import read_lines
 
 import judge_answers
@@ -70,12 +71,11 @@ class Judged:
         (line,) = read_lines(self.run, "judged")
         return [claim["text"] for claim in line["evidence"].get("claims", ())]
 
-    def reported(self) -> dict[str, Any]:
+    def reported(self) -> Blocks:
         """The one answer of the report."""
-        report = json.loads(self._call(report_run.main, "--json", "--worst-by", "faithfulness"))
-        (answer,) = report["worst"]["listed"]
-        found: dict[str, Any] = answer
-        return found
+        told = self._call(report_run.main, "--json", "--worst-by", "faithfulness")
+        (answer,) = page_of(json.loads(told)).in_full.values()
+        return answer
 
     def browsed(self, wait_until: Callable[..., None]) -> Case:
         """The case as the browser shows it."""
@@ -119,8 +119,9 @@ def test_parts_of_an_answer_that_is_gone_are_not_shown(judged: Judged, wait_unti
     assert [claim.text for claim in detail.claims] == [SHORT]
     assert detail.problems == (), "what stays over of the old answer is no news"
     answer = judged.reported()
-    assert [one["text"]["text"] for one in answer["verdicts"]] == [SHORT]
-    assert not [why for why in answer["because"] if "judge" in why]
+    assert ("✗ not found", SHORT) in answer.facts
+    assert not [fact for fact in answer.facts if "Box 45" in fact[1]]
+    assert not [why for why in answer.texts if "the judge: " in why]
     assert (SHORT in told, "Box 45" in told) == (True, False)
 
 
@@ -134,8 +135,8 @@ def test_verdicts_on_another_answer_are_not_shown_before_it_is_judged(
         "verdicts of the judge are not shown: judged before its answer or labels changed",
     )
     answer = judged.reported()
-    assert answer["verdicts"] == []
-    assert "the judge: judged before its answer or labels changed" in answer["because"]
+    assert not [label for label, _ in answer.facts if label.startswith(("✓", "✗"))]
+    assert "the judge: judged before its answer or labels changed" in answer.texts
 
 
 def test_parts_of_another_judge_are_not_shown_under_this_ones_name(
@@ -153,8 +154,8 @@ def test_parts_of_another_judge_are_not_shown_under_this_ones_name(
     assert detail.problems == (
         "Lines of verdicts.jsonl by another judge, prompt or temperature, which are ignored: 1.",
     )
-    reported = {one["verdict"] for one in judged.reported()["verdicts"]}
-    assert reported <= {"supported", "not_found"}
+    told = {label for label, _ in judged.reported().facts if label[:1] in "✓✗‼?" and label}
+    assert told <= {"✓ supported", "✗ not found"}
 
 
 def test_without_its_case_nothing_tells_whether_a_verdict_is_on_this_answer(

@@ -21,6 +21,7 @@ from views.browser.model import MetricTrend
 from views.browser.query import QueryError, equals, parse
 from views.browser.rows import group_columns, group_row
 from views.browser.summary import Group, group_rows, mean_of, reasons_text
+from views.case_blocks import ShownWith
 from views.library import RunLibrary
 
 
@@ -192,9 +193,11 @@ def test_what_is_filtered_goes_to_a_file(
 
 def test_a_case_as_markdown_is_inert() -> None:
     detail = detail_of({**detail_of.__defaults__[0], "answer": "```\n<b>\x1b[2J [x](http://y)"})  # type: ignore[index]
-    text = case_markdown("k*10", detail, "FAILS: refused", [CaseNote("see [1]", author="maria")])
-    assert text.startswith("## q, run k\\*10\n\n**FAILS: refused**\n")
+    notes = [CaseNote("see [1]", author="maria")]
+    text = case_markdown("k*10", detail, ShownWith("FAILS: refused", failing=True, notes=notes))
+    assert text.startswith("## q, run k\\*10\n")
+    assert "\nFAILS: refused\n" in text
     assert "````text\n```\n<b>⟨U+001B⟩[2J [x](http://y)\n````" in text
     assert "- note: maria: see \\[1\\]" in text
-    assert "- gold, rank 1: a.md \\> A" in text or "- gold, rank 1: a.md > A" in text
+    assert "- gold found at 1: a.md > A" in text
     assert "\x1b" not in text

@@ -8,15 +8,15 @@ import msgspec
 
 from records.scores import ScoreLine, ToolsEvidence
 from storage import TestResult, case_from_dict
+from terminal.page import Heading, Prose, plain_words
 from terminal.safe_text import display
 from views.browser.case_page import case_docs, conversation_doc
 from views.browser.document import Doc
-from views.case import Case, Said, case_of
-from views.report.build import with_changes
-from views.report.described import describe
-from views.report.model import as_json
-from views.report.page import _environment
-from views.worst import _tools
+from views.case import Case, case_of
+from views.case_blocks import ShownWith
+from views.report.cases import case_section
+from views.report.page import PageBlocks
+from views.worst import explanation
 
 CASE = {
     "id": "q",
@@ -53,7 +53,7 @@ def case(tools: Any, evidence: Any = None, **more: Any) -> Case:
 
 
 def page(detail: Case, *, two: bool = False) -> list[str]:
-    docs = case_docs(Doc, detail, "ok", failing=False, full=True, two=two)
+    docs = case_docs(Doc, detail, ShownWith("ok"), full=True, two=two)
     return [str(doc.text) for doc in docs if doc is not None]
 
 
@@ -63,10 +63,10 @@ def test_the_page_of_a_case_shows_its_calls_between_answer_and_searches() -> Non
     titles = ("── Answer", "── Tools ── 3 calls, 1 expected call not made", "── Searches")
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
-    assert ' 1  search(query="hat")\n    expected, 1,200 ms\n    3 hats\n' in text
+    assert '1. search(query="hat")\n    expected, 1,200 ms\n    3 hats\n' in text
     assert "forbidden\n    failed: no <i>right</i>\n" in text
-    assert " 3  long(… 30,000 characters, not kept)\n    ab … (9,000 characters)\n" in text
-    assert "    not made: mail()\n" in text
+    assert "3. long(… 30,000 characters, not kept)\n    ab … (9,000 characters)\n" in text
+    assert "not made mail()\n" in text
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert display("delete(x=") in text
@@ -81,7 +81,7 @@ def test_the_page_of_a_conversation_shows_the_calls_of_each_turn() -> None:
     detail = case(TOOLS, EVIDENCE, searches=SEARCHES)
     text = str(conversation_doc(Doc, [(detail, "ok", False), (case(None), "ok", False)], "q").text)
     first, second = text.split("── Turn ")[1:]
-    parts = ("So.", "Tools · 3 calls, 1 expected call not made", "1 search")
+    parts = ("So.", "Tools ── 3 calls, 1 expected call not made", "1 search")
     places = [first.index(part) for part in parts]
     assert places == sorted(places)
     (of_case,) = page(detail)
@@ -102,27 +102,24 @@ def test_a_bot_that_reports_none_has_no_part_and_one_that_called_none_says_so() 
 
 
 def test_worst_cases_list_their_calls() -> None:
-    first, second, error, third, missing = _tools(case(TOOLS, EVIDENCE))
-    assert first == '  call 1  search(query="hat")  (expected, 1,200 ms)'
-    assert second.endswith("(forbidden)")
-    assert error == "    failed: no <i>right</i>"
-    assert third == "  call 3  long(… 30,000 characters, not kept)"
-    assert missing == "  not made: mail()"
-    assert list(_tools(case([]))) == ["  no tool was called"]
+    blocks = explanation(case(TOOLS, EVIDENCE), "tools")
+    lines = [plain_words(one.words) for one in blocks if isinstance(one, Prose)]
+    assert lines[:3] == ['1. search(query="hat")', "expected, 1,200 ms", "3 hats"]
+    assert lines[4:6] == ["forbidden", "failed: no <i>right</i>"]
+    assert lines[6] == "3. long(… 30,000 characters, not kept)"
+    assert lines[-1] == "not made mail()"
+    (head,) = explanation(case([]), "tools")
+    assert isinstance(head, Heading)
+    assert head.note == "no tool was called"
 
 
 def test_the_report_draws_them_and_no_text_of_them_acts() -> None:
-    described = describe(case(TOOLS, EVIDENCE, searches=SEARCHES), Said("ok"))
-    described = with_changes(described, (), None, "broke")
-    template = _environment().from_string(
-        '{% import "charts.html.j2" as draw with context %}'
-        '{% import "parts.html.j2" as part with context %}{{ part.answer(one) }}'
-    )
-    html = template.render(one=described, anchors=set(), report={})
+    shown = case(TOOLS, EVIDENCE, searches=SEARCHES)
+    html = str(PageBlocks().write([case_section(shown, ShownWith())]))
     assert html.index("<h4>Answer") < html.index("<h4>Tools") < html.index("<h4>Searches")
-    assert "3 calls, 1 expected call not made." in html
+    assert "3 calls, 1 expected call not made" in html
     assert "failed: no &lt;i&gt;right&lt;/i&gt;" in html
     assert "&lt;b&gt;" in html
     assert not {"\x1b", "\u202e"} & set(html)
-    assert '<span class="tag miss">not made</span> <span dir="auto">mail()</span>' in html
-    assert "tools" not in as_json(describe(case(None), Said("ok")))
+    assert '<span class="tag miss">not made</span> mail()' in html
+    assert "<h4>Tools" not in PageBlocks().write([case_section(case(None), ShownWith())])

@@ -22,6 +22,7 @@ import aiohttp
 import click
 import pytest
 from click.testing import CliRunner, Result
+from tests.pages import Blocks, page_of
 
 import report_run
 import storage
@@ -253,12 +254,11 @@ class Made:
         words = ["--eval-set", str(self.folder / "set.jsonl"), "--run", str(self.run)]
         return CliRunner().invoke(command, [*words, *options])
 
-    def report(self, *options: str) -> dict[str, Any]:
+    def report(self, *options: str) -> Blocks:
         """What --json prints, after the files were written."""
         done = self.call(report_run.main, "--json", *options)
         assert done.exit_code == 0, done.output
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        return page_of(json.loads(done.stdout))
 
     def text(self, form: str) -> str:
         return (self.run / f"report.{form}").read_text("utf-8")
@@ -338,12 +338,12 @@ class Pair:
         words = ["--eval-set", str(self.folder / "set.jsonl"), "--results-dir", str(self.results)]
         return CliRunner().invoke(command, [*options, *words])
 
-    def report(self, *options: str) -> dict[str, Any]:
+    def report(self, *options: str) -> Blocks:
         where = ("--run", "new", "--output", str(self.folder / "report"))
         done = self.call(report_run.main, *where, "--json", *options)
         assert done.exit_code == 0, done.output
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        self.reported = page_of(json.loads(done.stdout))
+        return self.reported
 
     @property
     def page(self) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from views.report.model import CaseRow, CaseTable
+from views.report.case_list import CaseRow, CaseTable
 from views.report.page import case_rows
 
 WIDTHS = [(1280, False), (390, True)]
@@ -110,7 +110,7 @@ async def test_the_first_screen_has_verdict_picture_and_what_changed(
     async with browser.tab() as tab:
         await tab.look(1280, "light")
         await tab.open(pair.page.as_uri())
-        for part in (".says", ".changes svg", "#broke-first", "#fixed-first", ".flipped.fixed"):
+        for part in (".says", ".first svg", "#broke-first", "#fixed-first", ".flipped.fixed"):
             bottom = f"document.querySelector('{part}').getBoundingClientRect().bottom"
             assert 0 < await tab.value(bottom) <= 800, part
         assert "gold 1 → none" in await tab.value("document.querySelector('.flipped').textContent")

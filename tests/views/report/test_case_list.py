@@ -18,14 +18,13 @@ from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.cases import CaseRule
 from ragmetrics.catalogue.metric import Metric
 from records.run import Run
-from views.report import words
+from terminal.page import CaseLinks
 from views.report.answers import RunAnswers
-from views.report.case_list import CaseListing, order_of
+from views.report.case_list import CaseListing, CaseRow, CaseTable, order_of
 from views.report.figures import ranks
-from views.report.model import CaseLinks, CaseRow, CaseTable, ReportMetric
-from views.report.page import case_rows, rows_without_script
-from views.report.report import CaseChange
-from views.report.text import anchor
+from views.report.metrics import ReportMetric
+from views.report.page import WITHOUT_SCRIPT, case_rows, rows_without_script
+from views.text import anchor
 
 IDS = [
     "refund-days",
@@ -77,7 +76,7 @@ def test_a_long_list_is_whole_as_data_and_its_first_rows_are_there_without_scrip
     rows = [CaseRow(f"q{n}", 0, "ok", "", None, [1.0], "Why?") for n in range(130)]
     table = CaseTable(["pass"], rows, 0)
     assert len(list(case_rows(table))) == 130
-    assert len(list(rows_without_script(table, frozenset()))) == words.WITHOUT_SCRIPT == 100
+    assert len(list(rows_without_script(table, frozenset()))) == WITHOUT_SCRIPT == 100
 
 
 def test_anchors_are_plain_and_no_two_are_the_same() -> None:
@@ -105,8 +104,7 @@ def test_flips_then_failed_calls_then_the_worst_then_the_others(tmp_path: Path) 
     answers = answers_of(tmp_path, 8)
     ways: dict[str, Ways] = {"c5": "broke", "gone": "fixed"}
     assert order_of(answers, ways, None) == [5, 7, 0, 1, 2, 3, 4, 6]
-    moved = {"c6": [CaseChange("a", 1.0, 0.5)]}
-    cases = CaseListing(answers, [5, 0, 6], {n: (f"c{n}", 0) for n in range(8)}, moved, ways)
+    cases = CaseListing(answers, [5, 0, 6], {n: (f"c{n}", 0) for n in range(8)}, ways)
     told = [(row.case_id, row.state, row.why) for row in cases.part([], {}).rows]
     assert told == [("c5", "broke", ""), ("c0", "fails", "low"), ("c6", "ok", "")]
 
@@ -123,8 +121,8 @@ def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_
     assert not cases.whole()
     part = cases.part([], {})
     assert (len(part.rows), part.left_out) == (4, 26)
-    assert "26 more are left out" in words.list_text(part)
-    first, *_ = ranks(answers.first_ranks.tolist(), links=cases.of_ranks).bins
+    assert "26 more are left out" in part.says()
+    first, *_ = ranks(answers.first_ranks.tolist(), links=cases.of_ranks).groups
     # a failed call has no rank
     assert first.cases == CaseLinks(29, [("c0", 0), ("c1", 0), ("c2", 0)])
 
@@ -135,9 +133,9 @@ def test_a_figure_links_to_twenty_cases_and_counts_the_others(tmp_path: Path) ->
     cases = CaseListing(answers, order, {row: (f"c{row}", 0) for row in order})
     measure = Measure("retrieval", "b", 0.5, None, 30, 0, 0, "r/b@1", higher_is_better=True)
     row = Metric("b", "retrieval", "", "", "", low=0.0, high=1.0)
-    links = cases.of_metric(ReportMetric(measure, "", row, summary=True, close=False))
+    links = cases.of_metric(ReportMetric(measure, catalogued=row))
     assert links is not None
-    assert (links.count, links.label) == (30, "not 1")
+    assert (links.count, links.label) == (30, "cases below 1")
     assert links.listed == [(f"c{n}", 0) for n in range(20)]  # the worst first
 
 

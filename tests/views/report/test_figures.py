@@ -21,13 +21,8 @@ from records.targets import parse_target
 from terminal.page import Whisker
 from views.report import charts, figures
 from views.report.case_list import worst_by, worst_rows
-from views.report.model import (
-    CorrelationMatrix,
-    Reliability,
-    ReportMetric,
-    StageLatency,
-    TargetsVerdict,
-)
+from views.report.figures import Reliability
+from views.report.metrics import ReportMetric, TargetsVerdict, section_metrics, targets_verdict
 
 PAIRS = [(0.15, False), (0.15, True), (0.95, True), (0.95, True), (0.95, False), (1.0, True)]
 
@@ -42,10 +37,7 @@ def test_calibration_error_by_hand() -> None:
     assert found.ece == pytest.approx(1.55 / 6)
     assert found.bias == pytest.approx(0.15 / 6)
     assert found.brier == pytest.approx(1.6525 / 6)
-    assert [(one.from_, one.to, one.n) for one in found.bins] == [
-        (0.1, 0.2, 2),
-        (0.9, 1.0, 4),
-    ]
+    assert [(one.place, one.n) for one in found.bins] == [(1, 2), (9, 4)]
     assert found.bins[1].success == 0.75
 
 
@@ -74,22 +66,22 @@ def test_correlations_equal_scipys(rows: int) -> None:
     table[1] = table[0] * 2 - rng.random(rows)  # all distinct
     table[2] = table[1] + rng.random(rows)  # so that pairs of these are too many for a table
     table[rng.random(table.shape) < 0.2] = nan
-    found = figures.matrix([array("d", row) for row in table])
+    r, n = figures.matrix([array("d", row) for row in table])
     for i in range(5):
-        assert found.r[i][i] == pytest.approx(1)
+        assert r[i][i] == pytest.approx(1)
         for j in range(i):
             both = ~np.isnan(table[i]) & ~np.isnan(table[j])
-            assert found.n[i][j] == found.n[j][i] == both.sum()
+            assert n[i][j] == n[j][i] == both.sum()
             expected = stats.spearmanr(table[i][both], table[j][both]).statistic
-            assert found.r[i][j] == found.r[j][i] == pytest.approx(expected, abs=1e-12)
+            assert r[i][j] == r[j][i] == pytest.approx(expected, abs=1e-12)
 
 
 def test_undefined_correlations_are_none() -> None:
-    found = figures.matrix([[1, 1, 1, 1], [1, 2, 3, 4], [nan, nan, 3, 4]])
-    assert found.r[1][0] is None  # one side is constant
-    assert found.r[2][1] is None  # two pairs
-    assert found.n[2][1] == 2
-    assert figures.matrix([]) == CorrelationMatrix("spearman", (), (), [], [])
+    r, n = figures.matrix([[1, 1, 1, 1], [1, 2, 3, 4], [nan, nan, 3, 4]])
+    assert r[1][0] is None  # one side is constant
+    assert r[2][1] is None  # two pairs
+    assert n[2][1] == 2
+    assert figures.matrix([]) == ([], [])
 
 
 def verdicts_of(broken: list[int]) -> RunVerdicts:
@@ -124,8 +116,8 @@ def test_the_worst_by_a_metric_heed_its_direction() -> None:
 
 def test_ranks_are_counted_in_growing_groups() -> None:
     found = figures.ranks([0, 0, 1, 1, 1, 1, 1, 4, 15, 15, -1, 15, 20, 60])  # -1: no gold
-    counts = {one.rank: one.count for one in found.bins}
-    assert (found.n, found.not_found) == (13, 2)
+    counts = {one.label: one.count for one in found.groups}
+    assert (found.n, found.nowhere.count) == (13, 2)
     assert counts["1"] == 5
     assert counts["4"] == 1
     assert (counts["11–20"], counts["21–50"], counts["51–100"]) == (4, 0, 1)
@@ -135,15 +127,15 @@ def test_ranks_are_counted_in_growing_groups() -> None:
 @given(st.dictionaries(st.integers(0, 5000), st.integers(1, 50)))
 def test_every_rank_is_in_one_group(counts: dict[int, int]) -> None:
     found = figures.ranks(rank for rank, times in counts.items() for _ in range(times))
-    shown = sum(one.count for one in found.bins)
-    assert shown + found.not_found == found.n == sum(counts.values())
+    shown = sum(one.count for one in found.groups)
+    assert shown + found.nowhere.count == found.n == sum(counts.values())
 
 
 def test_ranks_against_success() -> None:
     # Rank 1: 2 of 3 known succeed, of one more nobody knows; ranks 11 to 20: 0 of 1; nowhere: 1.
     first = [1, 1, 1, 1, 12, 0, -1]
     found = figures.ranks(first, [True, False, True, None, False, True, True])
-    groups = {group.rank: group for group in found.bins}
+    groups = {group.label: group for group in found.groups}
     assert (groups["1"].count, groups["1"].known) == (4, 3)
     assert groups["1"].success == 2 / 3
     # Wilson for 2 of 3: centre (2/3 + z²/6) / (1 + z²/3), half z sqrt(2/27 + z²/36) / (1 + z²/3),
@@ -153,10 +145,10 @@ def test_ranks_against_success() -> None:
     assert (groups["2"].success, groups["2"].ci95) == (None, None)
     assert found.nowhere.success == 1.0
     # Success of the last answers unknown, or of none: the counts stay.
-    known = figures.ranks(first, [True]).bins[0]
+    known = figures.ranks(first, [True]).groups[0]
     assert (known.count, known.known, known.success) == (4, 1, 1.0)
     assert known.ci95 == pytest.approx([0.2065, 1.0], abs=2e-4)  # 1 / (1 + z²)
-    assert figures.ranks(first).bins[0].success is None
+    assert figures.ranks(first).groups[0].success is None
 
 
 def measured(mean: float | None, ci95: tuple[float, float] | None, n: int, target: str) -> Measure:
@@ -168,8 +160,8 @@ def measured(mean: float | None, ci95: tuple[float, float] | None, n: int, targe
 
 def verdict_of(*rows: Measure, answers: int = 50, failed_calls: int = 0) -> TargetsVerdict:
     section: dict[str, Any] = {"mean": {one.metric: one.mean for one in rows}, "definitions": {}}
-    part = figures.perspective("s", section, {("s", one.metric): one for one in rows})
-    return figures.verdict([part], answers, failed_calls)
+    metrics = section_metrics("s", section, {("s", one.metric): one for one in rows})
+    return targets_verdict(metrics, answers, failed_calls)
 
 
 def test_the_verdict_names_what_is_missed_unsure_and_open() -> None:
@@ -182,9 +174,8 @@ def test_the_verdict_names_what_is_missed_unsure_and_open() -> None:
     )
     assert found.says == "3 of 5 targets met, 1 missed, 1 not measured."
     lists = (found.missed, found.unsure, found.open)
-    names = [[aim.metric.measure.metric for aim in aims] for aims in lists]
+    names = [[aim.measure.metric for aim in aims] for aims in lists]
     assert names == [["> 0.6"], ["> 0.65"], ["> 0.1"]]
-    assert found.missed[0].place == 1
     (doubt,) = found.doubts
     assert doubt.startswith("2 of 4 results are too close to call (≈)")
 
@@ -203,7 +194,7 @@ def test_doubts_of_an_empty_a_tiny_and_a_failing_run() -> None:
 def test_coverage_counts_all_cases() -> None:
     def coverage(n: int, not_applicable: int, failed: int) -> float | None:
         measure = Measure("s", "m", None, None, n, not_applicable, failed, "", True)
-        return ReportMetric(measure, "", None, summary=True, close=False).coverage
+        return ReportMetric(measure).coverage
 
     assert coverage(6, 3, 1) == 0.6
     assert coverage(0, 0, 0) is None
@@ -215,8 +206,8 @@ TIMES = st.floats(0, 1e6)
 @given(st.lists(st.tuples(TIMES, TIMES, TIMES, TIMES), min_size=1, max_size=6))
 def test_marks_of_a_chart_stay_within_it_in_order(times: list[tuple[float, ...]]) -> None:
     marks = ("p50", "p95", "p99", "max")
-    stages = [StageLatency("s", a, b, c, d, 4) for a, b, c, d in map(sorted, times)]
-    chart = charts.ranges(stages, marks)
+    stages = {str(n): dict(zip(marks, sorted(row), strict=True)) for n, row in enumerate(times)}
+    chart = charts.ranges(stages, marks, {})
     for row in chart["rows"]:
         places = [x for _, x in row["marks"]]
         assert places == sorted(places)

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pages import page_of
 
 import report_run
 from storage import replace_json
-from views.case import Case, Claim, JudgedMetric, Said
-from views.report import figures, words
-from views.report.described import describe
-from views.report.model import NamedFigure
+from terminal.page import DataTable, Heading, Labelled, Prose, plain_words
+from views.case import Case, Claim, JudgedMetric
+from views.case_blocks import ShownWith, case_blocks
+from views.report.judge import judge_blocks
 
 
 def test_the_judges_bad_news_come_first() -> None:
@@ -28,13 +29,19 @@ def test_the_judges_bad_news_come_first() -> None:
         JudgedMetric("correctness", "j", "ok", items=facts),
         JudgedMetric("nuggets", "j", "failed", items=facts),
     )
-    found = describe(Case("q", 0, "?", "ok", judged=judged), Said()).verdicts
-    assert [(one.kind, one.good) for one in found] == [
-        ("claim", False),
-        ("fact", False),
-        ("claim", True),
+    case = Case("q", 0, "?", "ok", judged=judged)
+    blocks = case_blocks(case, ("judged",), ShownWith(brief=True))
+    told = [(one.label, one.words) for one in blocks if isinstance(one, Labelled)]
+    assert told == [
+        ("✗ not found", "Not so."),
+        ("", "hallucination"),
+        ("✓ supported", "So."),
+        ("", 'quote: "so"'),
+        ("✗ missing", "F"),
+        ("✗ missing", "F"),
     ]
-    assert found[0].blame == "hallucination"
+    notes = [one.note for one in blocks if isinstance(one, Heading)]
+    assert notes == ["j · ok", "j · ok", "j · failed"]
 
 
 CALIBRATION: dict[str, Any] = {
@@ -80,10 +87,12 @@ def test_a_calibrated_judge_is_told_in_every_form(made: Any, tmp_path: Path) -> 
     replace_json(run / "calibration.json", CALIBRATION)
     done = made.call(report_run.main, "--run", str(run), "--json")
     assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)
-    (told,) = report["judge_calibrations"]
-    assert told["confusion"] == CALIBRATION["confusion"]
-    assert [one["name"] for one in told["shares"]] == [
+    report = page_of(json.loads(done.stdout)).section("Calibration")
+    confusion = report.table("Claims: what people say in rows")
+    counts = sorted(int(cell) for row in confusion for cell in [*row.values()][1:])
+    assert counts == [2, 5, 15, 28]
+    shares = report.table("Share of supported claims")
+    assert [row["share supported"] for row in shares] == [
         "claims, as judged",
         "cases, as judged (faithfulness)",
         "claims, corrected for its errors (Rogan-Gladen)",
@@ -117,18 +126,21 @@ def test_both_calibrations_are_told_each_in_its_own_words(made: Any, tmp_path: P
     replace_json(tmp_path / "calibration_correctness.json", FACTS)
     done = made.call(report_run.main, "--run", str(tmp_path), "--json")
     assert done.exit_code == 0, done.output
-    claims, facts = json.loads(done.stdout)["judge_calibrations"]
-    assert [one["name"] for one in facts["shares"]] == [
+    report = page_of(json.loads(done.stdout)).section("Calibration")
+    shares = report.table("Share of present facts")
+    assert [row["share present"] for row in shares] == [
         "facts, as judged",
         "cases, as judged (fact_recall)",
     ]
-    assert len(claims["tables"]) == 1
-    by_word, confusion = facts["tables"]
-    assert by_word["head"] == ["people say", "judge: contradicted", "judge: missing",
-                               "judge: present"]  # fmt: skip
+    tables = [one for one in report.of("table") if "what people say" in one["title"]]
+    assert len(tables) == 3
+    _, by_word, confusion = tables
+    assert by_word["columns"] == ["people say", "judge: contradicted", "judge: missing",
+                                  "judge: present"]  # fmt: skip
     assert by_word["rows"][0] == ["contradicted", "0", "4", "0"]
     assert confusion["rows"][0] == ["not present", "5", "15"]
-    assert [one["human"] for one in (*claims["worst"], *facts["worst"])] == [
+    told = [text for text in report.texts if ": people " in text]
+    assert [text.split(": people ")[1].split(",")[0] for text in told] == [
         "not supported",
         "not present",
     ]
@@ -170,12 +182,21 @@ def test_a_damaged_calibration_is_named(
     assert list(tmp_path.glob("report.*")) == []
 
 
+def texts_of(stored: dict[str, Any]) -> list[str]:
+    return [plain_words(one.words) for one in judge_blocks(stored) if isinstance(one, Prose)]
+
+
 def test_a_figure_without_an_interval_has_none() -> None:
-    found = figures.calibration(CALIBRATION | {"figures": {"kappa": {"value": 0.5}}})
-    assert found.figures == [NamedFigure("Cohen's kappa", 0.5, None)]
+    blocks = judge_blocks(CALIBRATION | {"figures": {"kappa": {"value": 0.5}}})
+    tables = [one for one in blocks if isinstance(one, DataTable)]
+    (table,) = [one for one in tables if "agrees with people" in one.caption]
+    assert list(table.rows) == [("Cohen's kappa", "0.500", "–")]
 
 
 def test_too_few_labels_are_told() -> None:
-    few = figures.calibration(CALIBRATION | {"too_few": True, "figures": None, "corrected": None})
-    assert few.figures == few.shares == []
-    assert "Too few to tell: 30 supported and 20 unsupported" in words.judge_text(few)[-1]
+    few = CALIBRATION | {"too_few": True, "figures": None, "corrected": None}
+    captions = ("How the judge agrees with people", "Share of supported")
+    tables = [one for one in judge_blocks(few) if isinstance(one, DataTable)]
+    tables = [one for one in tables if one.caption.startswith(captions)]
+    assert [list(table.rows) for table in tables] == [[], []]
+    assert any("Too few to tell: 30 supported and 20 unsupported" in text for text in texts_of(few))

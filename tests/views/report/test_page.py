@@ -163,10 +163,6 @@ def test_bands_and_marks_are_told_in_words(page: str) -> None:
 
 
 def test_notes_of_people_stand_with_their_case(read: Reader, made: Any) -> None:
-    notes = [
-        "".join(said)
-        for path, _, said in read.named("li")
-        if "".join(said).startswith("flagged: Look at the chunker.")
-    ]
-    assert len(notes) == 1
+    notes = ["".join(said) for path, _, said in read.named("dd")]
+    assert len([text for text in notes if text.startswith("flagged: Look at the chunker.")]) == 1
     assert "- note: flagged: Look at the chunker." in made.text("md")

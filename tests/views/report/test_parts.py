@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from tests.definitions import definition_of
 from tests.metrics_files import write_metrics
+from tests.pages import page_of
 from tests.score_lines import write_lines
 
 import report_run
@@ -20,20 +20,15 @@ from ragmetrics.catalogue.cases import RULES, CaseRule
 from ragmetrics.catalogue.metric import Metric
 from records.run import Run
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
-from views.case import Said, case_of
-from views.report import charts, figures
-from views.report.answers import RunAnswers, read_results
-from views.report.described import describe
-from views.report.model import (
-    ConfigSetting,
-    RankGroup,
-    SliceCell,
-    TargetsVerdict,
-    TrendLine,
-    TrendValue,
-    as_json,
-)
-from views.report.report import RunReport
+from terminal.page import DataColumn, DataTable, PassageBlock
+from views.case import case_of
+from views.case_blocks import ShownWith, case_blocks
+from views.report import charts, metrics
+from views.report.answers import RunAnswers
+from views.report.charts import TrendLine, TrendValue
+from views.report.metrics import SliceCell
+from views.report.page import PageBlocks
+from views.report.tables import settings
 
 YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
 LOW = Metric("over_refusal", "abstention", "", "", "", binary=True, higher_is_better=False)
@@ -112,22 +107,21 @@ def test_a_reference_marks_the_passage_that_it_names() -> None:
     ]
     refs = [Reference(index=1, chunk_id="b"), Reference(index=3)]
     result = TestResult("q", "Q?", answer="A [1][3]", retrieved=chunks, references=refs)
-    found = describe(case_of(result), Said())
-    assert [one.cited for one in found.retrieved] == [False, True, True]
-    assert found.retrieved[0].text is not None
-    assert found.retrieved[0].text.left_out == 1000
-    assert [*found.gold, *found.claims, *found.verdicts] == []
+    blocks = case_blocks(case_of(result), view=ShownWith(brief=True))
+    passages = [block for block in blocks if isinstance(block, PassageBlock)]
+    assert [[tag.text for tag in one.tags] for one in passages] == [[], ["cited"], ["cited"]]
+    assert "… 1,000 more characters" in PageBlocks().write([passages[0]])
 
 
-def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, made: Any) -> None:
+def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path) -> None:
     config = RunConfig("r", index={"a": {"b": 1, "c": None}, "on": True, "no": []}, seed=0)
     replace_json(tmp_path / "config.json", {
         "run_id": "r", "schema": 1, "index": config.index, "run": {"k": [1, 2]}, "seed": 0
     })  # fmt: skip
-    parts = {one.part: one.rows for one in read_results(answers_of(tmp_path), []).configuration}
-    assert parts["index"] == [ConfigSetting("a.b", "1"), ConfigSetting("on", "true")]
-    assert parts["how it was asked"] == [ConfigSetting("k", "1, 2")]
-    assert ConfigSetting("seed", "0") in parts["run"]
+    parts = dict(settings(tmp_path))
+    assert parts["index"] == [("a.b", "1"), ("on", "true")]
+    assert parts["how it was asked"] == [("k", "1, 2")]
+    assert ("seed", "0") in parts["run"]
 
 
 SECTION: dict[str, Any] = {
@@ -145,10 +139,10 @@ SECTION: dict[str, Any] = {
 
 def test_metrics_stand_in_catalogue_order_with_rising_cut_offs() -> None:
     """metrics.json sorts its keys, so recall@10 stands before recall@2 there."""
-    names = figures.metrics_in_order(SECTION)
+    names = metrics.metrics_in_order(SECTION)
     assert names == ["recall@2", "recall@10", "precision@2", "mine"]
-    assert figures.summary_of("retrieval", names) == names  # none of the suite's choice is there
-    assert figures.sections_in_order({"zeta": SECTION, "pipeline": SECTION, "x": 3}) == [
+    assert metrics.summary_of("retrieval", names) == names  # none of the suite's choice is there
+    assert metrics.sections_in_order({"zeta": SECTION, "pipeline": SECTION, "x": 3}) == [
         "pipeline",
         "zeta",
     ]
@@ -162,8 +156,8 @@ def test_a_metric_of_an_older_version_keeps_its_words() -> None:
         | parts
         | {"definitions": SECTION["definitions"] | {"recall@2": "retrieval/recall@0"}}
     )
-    part = figures.perspective("retrieval", old, measures({"retrieval": old}, {}))
-    told = {metric.measure.metric: metric for metric in part.metrics}
+    found = metrics.section_metrics("retrieval", old, measures({"retrieval": old}, {}))
+    told = {metric.measure.metric: metric for metric in found}
     assert told["recall@2"].words == "Right passages found in the first 2"
     assert told["recall@2"].meaning == ""
     assert told["mine"].words == ""
@@ -177,12 +171,16 @@ def test_the_largest_slices_are_kept(values: int, shown: int, left_out: int) -> 
             for n in range(values)
         }
     }
-    (table,) = figures.slices({"retrieval": SECTION | {"by": by}}, ["retrieval"])
-    assert (len(table.rows), table.left_out) == (shown, left_out)
-    assert table.rows[-1].value == f"t{values - 1:02}"
+    of_section = {"retrieval": SECTION | {"by": by}}
+    _, rows, rest = metrics.slice_rows(of_section, {"retrieval": by}, "tag")
+    assert (len(rows), rest) == (shown, left_out)
+    assert rows[-1].value == f"t{values - 1:02}"
     # A slice of fewer than 20 cases is coloured by its mean, and hatched: it may be chance.
-    assert table.rows[-1].cells[0] == SliceCell(0.1, values - 1, "poor", values <= 20)
-    assert table.rows[0].few is True
+    assert rows[-1].cells[0] == SliceCell(0.1, values - 1, "poor", values <= 20)
+    table = next(one for one in metrics.slice_blocks(of_section) if isinstance(one, DataTable))
+    column = table.columns[1]
+    assert isinstance(column, DataColumn)
+    assert column.cell(rows[0]) == f"{rows[0].n}*"
 
 
 def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -> None:
@@ -191,27 +189,11 @@ def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -
     write_metrics(tmp_path / "metrics.json", {"sections": {"custom": empty}})
     done = made.call(report_run.main, "--run", str(tmp_path), "--json")
     assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)
     told = "The run holds no answer to a case; no target is set for what was measured."
-    assert report["verdict"]["says"] == told
+    assert page_of(json.loads(done.stdout)).verdict == told
     text = (tmp_path / "report.md").read_text("utf-8")
     assert "No judge was asked" in text
-    assert all((tmp_path / f"report.{form}").read_bytes() for form in ("md", "json", "html"))
-
-
-def test_the_json_is_the_typed_report_and_no_field_is_lost(made: Any) -> None:
-    report = json.loads(made.text("json"))
-    absent = {"conversations", "unreadable", "of_extras"}  # the run has none of them
-    assert set(report) == set(RunReport.__struct_fields__) - absent
-    assert set(report["verdict"]) == set(TargetsVerdict.__struct_fields__)
-    assert {"from", "to"} <= set(report["first_relevant"]["bins"][0])
-    assert isinstance(report["case_list"]["rows"][0], list)
-    with pytest.raises(AttributeError):
-        RankGroup(1, 1, 2, 2, 1.0, (0.3, 1.0)).count = 3  # type: ignore[misc]
-    assert as_json(RankGroup(1, 1, 2, 2, 0.12345678, None)) == {
-        "from": 1, "to": 1, "count": 2, "known": 2, "success": 0.123457, "ci95": None,
-        "cases": None,
-    }  # fmt: skip
+    assert all((tmp_path / f"report.{form}").read_bytes() for form in ("md", "html"))
 
 
 def test_a_plugins_section_has_the_tables_of_the_page_for_nothing(
@@ -265,25 +247,15 @@ def test_lines_that_score_alike_are_counted_together(tmp_path: Path) -> None:
 def test_a_trend_has_intervals_and_no_overlapping_scale() -> None:
     """The scale goes from 0.2 to 0.8 with a tenth of room: 0.14 to 0.86 on 94 units under 8, so an
     interval of 0.4 is 94 × 0.4 / 0.72 = 52.2 high, and means 0.1 apart are 13.1 apart, 0.05 6.5."""
-    line = TrendLine(
-        "s",
-        "m",
-        "",
-        "",
-        0.0,
-        1.0,
-        [],
-        [
-            TrendValue(0, 0.5, (None, None), None, (0.2, 0.6)),
-            TrendValue(1, 0.6, (None, None), None, (0.4, 0.8)),
-            TrendValue(2, 0.6, (None, None), None),
-        ],
-    )
-    chart = charts.trend(line, 3)
+    values = [
+        TrendValue(0, 0.5, (None, None), None, (0.2, 0.6)),
+        TrendValue(1, 0.6, (None, None), None, (0.4, 0.8)),
+        TrendValue(2, 0.6, (None, None), None),
+    ]
+    chart = charts.trend(TrendLine("m", "", 1.0, values), 3)
     low, high = chart["dots"][0]["ends"]
     assert low - high == pytest.approx(52.22, abs=0.1)  # both are rounded to a tenth
     assert chart["dots"][2]["ends"] is None
     assert [level for _, level in chart["ticks"]] == [0.6, 0.5]
-    near = msgspec.structs.replace(line.values[0], mean=0.55)
-    line = msgspec.structs.replace(line, values=[near, *line.values[1:]])
-    assert len(charts.trend(line, 3)["ticks"]) == 1
+    near = TrendValue(0, 0.55, (None, None), None, (0.2, 0.6))
+    assert len(charts.trend(TrendLine("m", "", 1.0, [near, *values[1:]]), 3)["ticks"]) == 1

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from terminal.page import percent
-from views.report import words
-from views.report.model import CutText
-from views.report.text import cut, markdown_fence, markdown_line, one_line, page_bytes, visible
+from terminal.page import Prose, Quotation, percent
+from views.page import _fence
+from views.report.cases import BLOCK_BYTES, size_of
+from views.report.figures import coefficient
+from views.text import markdown_escape, one_line, shortened, visible
 
 
 def test_control_and_direction_signs_become_visible() -> None:
@@ -47,23 +48,24 @@ def test_one_line_is_one_line(text: str, limit: int) -> None:
 
 
 def test_a_cut_says_how_much_is_left_out() -> None:
-    assert cut("abcdef", 4) == CutText("abcd", 2)
-    assert cut("abc", 4) == CutText("abc", 0)
-    assert cut(None, 4) is None
+    assert shortened("abcdef", 4) == ("abcd", 2)
+    assert shortened("abc", 4) == ("abc", 0)
 
 
 def test_bytes_on_the_page_count_what_escaping_adds() -> None:
-    assert page_bytes([["<", "é"], CutText("x", 3)]) == len("&lt;") + 2 + 1 + 8
-    assert page_bytes("\u202e") == len("⟨U+202E⟩".encode())
+    assert size_of([["<", "é"], Prose("x")]) == len("&lt;") + 2 + 1 + BLOCK_BYTES
+    assert size_of("\u202e") == len("⟨U+202E⟩".encode())
+    long = Quotation("", "y" * 9000)
+    assert size_of(long) == 6000 + BLOCK_BYTES, "a page shows its beginning"
 
 
 @given(st.text(alphabet="`~ab\n", max_size=40))
 def test_a_text_cannot_leave_its_fence(text: str) -> None:
-    lines = [line for one in markdown_fence(text) for line in one.split("\n")]
-    fence = lines[1].removesuffix("text")
+    lines = _fence(text, 100)
+    fence = lines[0].removesuffix("text")
     assert set(fence) == {"`"}
-    inner = lines[2:-2]
-    assert lines[-2] == fence
+    inner = lines[1:-1]
+    assert lines[-1] == fence
     closing = re.compile(rf" {{0,3}}`{{{len(fence)},}}\s*$")
     assert [line for line in inner if closing.match(line)] == []
 
@@ -82,7 +84,7 @@ def test_a_text_cannot_leave_its_fence(text: str) -> None:
     ],
 )
 def test_signs_of_markdown_are_escaped(text: str, shown: str) -> None:
-    assert markdown_line(text) == shown
+    assert markdown_escape(one_line(text)) == shown
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_a_percentage_is_never_rounded_to_all_or_nothing(share: float | None, sh
 
 
 def test_a_correlation_has_no_minus_zero() -> None:
-    shown: Sequence[str] = [words.coefficient(r) for r in (-0.004, -0.5, None, 1.0)]
+    shown: Sequence[str] = [coefficient(r) for r in (-0.004, -0.5, None, 1.0)]
     assert shown == ["0.00", "-0.50", "–", "1.00"]
 
 
@@ -103,7 +105,10 @@ def test_hostile_markdown_is_read_as_text(made: Any) -> None:
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(made.text("md"))
     kinds = {one.type for token in tokens for one in (token, *(token.children or ()))}
     assert {"table_open", "fence", "heading_open"} <= kinds
-    assert kinds & {"html_block", "html_inline", "link_open", "image", "code_block"} == set()
+    assert kinds & {"html_inline", "link_open", "image", "code_block"} == set()
+    html = [line for one in tokens if one.type == "html_block" for line in one.content.split("\n")]
+    own = re.compile(r"(<details><summary>[^<>]*</summary>|</details>)?")
+    assert [line for line in html if not own.fullmatch(line)] == []
     columns = [t.content for t in tokens if t.type == "inline" and t.level == 4]
     assert "metric" in columns
     rows = [token.map for token in tokens if token.type == "tr_open" and token.map]

@@ -23,8 +23,9 @@ from extras.watch.watched import (
     watch_figure,
     with_seen,
 )
-from terminal.page import Page, fine_percent, print_page
+from terminal.page import Page, fine_percent
 from terminal.plot import ASCII_BARS, BARS
+from terminal.print_page import print_page
 
 Counts = Sequence[tuple[int, int]]
 

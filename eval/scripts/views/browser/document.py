@@ -3,47 +3,53 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 
+from terminal.page import (
+    Block,
+    Heading,
+    Labelled,
+    PassageBlock,
+    Prose,
+    Quotation,
+    Sides,
+    Tag,
+    TextMark,
+    TimeBar,
+    Tone,
+    Words,
+    plain_words,
+)
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, display, one_line, wrap
 from terminal.text_pane import Mark
-from views.case import Claim, Verdict
 
-STYLES: dict[Verdict, str] = {
-    "supported": "good",
-    "unsupported": "warn",
-    "contradicted": "bad",
-    "unclear": "key",
-    "skipped": "dim",
+_STYLES: dict[Tone | None, str] = {
+    "good": "good",
+    "bad": "bad",
+    "doubt": "warn",
+    "quiet": "dim",
+    "strong": "term",
+    None: "",
 }
+"""The style of a tone."""
 
-SAYS: dict[Verdict, str] = {
-    "supported": "supported",
-    "unsupported": "not supported",
-    "contradicted": "contradicted",
-    "unclear": "unclear",
-    "skipped": "not judged",
-}
-
-SIGNS: dict[Verdict, tuple[str, str]] = {
-    "supported": ("✓", "+"),
-    "unsupported": ("✗", "x"),
-    "contradicted": ("‼", "!"),
-    "unclear": ("?", "?"),
-    "skipped": ("·", "."),
-}
-"""A sign for each colour, so that colour alone carries no meaning; the second one in ASCII."""
+_ASCII = str.maketrans({"✓": "+", "✗": "x", "‼": "!", "·": ".", "→": ">"})
 
 CHANGED = "term"
 """The style of words that differ: bold and underlined, so that it needs no colour."""
 
-LABEL_WIDTH = 18
-
-CLAIM_INDENT = 17
+LABEL_WIDTH, WIDEST_LABEL = 18, 40
 
 CHUNK_INDENT = 8
 
-CLAIM_LIMIT = 160
+ITEM_INDENT = 4
+
+BAR_WIDTH = 16
+"""Cells of the bar that shows when a step ran."""
+
+SHORT_CHUNK, SHORT_LINES = 260, 4
+"""Characters of a chunk that are shown until the whole is asked for; its lines on a wide page."""
 
 WORD = 40
 """Characters of the longest word that is kept whole where a text is cut."""
@@ -117,30 +123,80 @@ class Doc:
             self.add(" " * indent if number else "")
             self.line(piece, style)
 
-    def sign(self, verdict: Verdict) -> str:
-        """The sign of a verdict."""
-        return SIGNS[verdict][self.ascii]
+    def draw(self, blocks: Iterable[Block], *, full: bool = False) -> None:
+        """Append blocks of a page. ``full``: passages as a whole, not their beginnings."""
+        for labelled, group in groupby(blocks, lambda block: isinstance(block, Labelled)):
+            if labelled:
+                self._pairs([block for block in group if isinstance(block, Labelled)])
+            else:
+                for block in group:
+                    self._draw(block, full=full)
+
+    def _pairs(self, blocks: Sequence[Labelled]) -> None:
+        """Labelled values below each other, in a column that has room for their names."""
+        width = min(max(LABEL_WIDTH, *(len(block.label) for block in blocks)), WIDEST_LABEL)
+        for block in blocks:
+            text, style = self._plain(block.words), _STYLES[block.tone]
+            self.pair(self._plain(block.label), text, style, width=width)
+
+    def _draw(self, block: Block, *, full: bool) -> None:
+        if isinstance(block, Heading):
+            self.part(plain_words(block.words), block.note)
+        elif isinstance(block, Prose):
+            self._prose(block)
+        elif isinstance(block, Quotation):
+            self.answer(block.text, block.marks, block.changed)
+        elif isinstance(block, PassageBlock):
+            self._passage(block, full=full)
+        elif isinstance(block, Sides):
+            for title, side in zip(("Base", "New"), (0, 1), strict=True):
+                self.part(f"{title}: {block.names[side]}")
+                self.draw((own for row in block.rows for own in row[side]), full=full)
+
+    def _prose(self, block: Prose) -> None:
+        """A line, or an item of a list below the one that it belongs to."""
+        indent = ITEM_INDENT * max(0, block.item - 1)
+        self.add(" " * indent)
+        parts = block.words if isinstance(block.words, tuple) else (block.words,)
+        if len(parts) > 1 and isinstance(parts[0], Tag):
+            self.add(self._plain(parts[0]), _STYLES[parts[0].tone])
+            parts = parts[1:]
+        text = "".join(map(self._plain, parts))
+        self.hang(text, indent or ITEM_INDENT * block.item, _STYLES[block.tone])
+
+    def _plain(self, words: Words) -> str:
+        """Words as text; a bar as cells of two kinds."""
+        parts = words if isinstance(words, tuple) else (words,)
+        text = "".join(
+            self._bar(part) if isinstance(part, TimeBar) else plain_words(part) for part in parts
+        )
+        return text.translate(_ASCII) if self.ascii else text
+
+    def _bar(self, bar: TimeBar) -> str:
+        full, free = ("#", ".") if self.ascii else ("█", "░")
+        start = min(BAR_WIDTH - 1, int(bar.start * BAR_WIDTH))
+        size = max(1, min(BAR_WIDTH - start, round((bar.start + bar.size) * BAR_WIDTH) - start))
+        return free * start + full * size + free * (BAR_WIDTH - start - size)
 
     def answer(
-        self, text: str, claims: Sequence[Claim], changed: Sequence[tuple[int, int]] = ()
+        self,
+        text: str,
+        claims: Sequence[TextMark] = (),
+        changed: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """An answer with its claims coloured, each followed by its sign.
+        """A text with its claims coloured, each followed by its sign.
 
         ``changed``: stretches whose words another answer does not have; they are underlined.
         """
         begins: list[tuple[int, int]] = []
-        """Offsets in the answer, and where the stretch that begins there stands in the document."""
+        """Offsets in the text, and where the stretch that begins there stands in the document."""
         written = 0
-        for claim in sorted(claims, key=lambda claim: claim.span or (0, 0)):
-            if claim.span is None:
-                continue
-            start, end = claim.span
-            if not written <= start < end <= len(text):
-                continue  # overlaps the one before, or belongs to another answer
-            begins.append((written, self.add(text[written:start])))
-            begins.append((start, self.add(text[start:end], STYLES[claim.verdict])))
-            self.add(f" {self.sign(claim.verdict)}", STYLES[claim.verdict])
-            written = end
+        for claim in claims:
+            begins.append((written, self.add(text[written : claim.start])))
+            style = _STYLES[claim.tone]
+            begins.append((claim.start, self.add(text[claim.start : claim.end], style)))
+            self.add(f" {self._plain(claim.sign)}", style)
+            written = claim.end
         begins.append((written, self.add(text[written:])))
         self.line()
         ends = [offset for offset, _ in begins[1:]] + [min(len(text), SHOWN_LIMIT)]
@@ -151,19 +207,17 @@ class Doc:
                     mark = (begin + left - offset, begin + right - offset, CHANGED)
                     self.marks.append(mark)
 
-    def claim(self, claim: Claim, where: str = "", quote: str = "") -> None:
-        """A claim with its verdict in words."""
-        style = STYLES[claim.verdict]
-        word = one_line(claim.word.replace("_", " ") or SAYS[claim.verdict], 40)
-        verdict = f"{self.sign(claim.verdict)} {word}"
-        self.add(f"{verdict:<{CLAIM_INDENT - 1}} ", style)
-        notes = " · ".join(part for part in (where, one_line(claim.note, 400)) if part)
-        self.hang(notes, CLAIM_INDENT, "dim")
-        said_of = f'quote: "{_shortened(quote, 600)}"' if quote else ""
-        for text, text_style in ((_shortened(claim.text), ""), (said_of, "dim")):
-            if text:
-                self.add(" " * CLAIM_INDENT)
-                self.hang(text, CLAIM_INDENT, text_style)
+    def _passage(self, passage: PassageBlock, *, full: bool) -> None:
+        tags = "".join(f" [{tag.text}]" for tag in passage.tags if tag.tone != "good")
+        style = "good" if passage.gold else "key"
+        self.add(f"{passage.rank:>2} {'GOLD' if passage.gold else '':<5}", style)
+        head = f"{one_line(passage.place, 400)}{tags}  {passage.note}"
+        self.hang(head, CHUNK_INDENT, style if passage.gold else "dim")
+        limit = None if full else max(SHORT_CHUNK, SHORT_LINES * (self.width - CHUNK_INDENT))
+        text = passage.text if full else squeezed(passage.text)
+        self.passage(text, passage.snippets, limit)
+        if passage.length and full:
+            self.line(f"(cut when it was stored; {passage.length} characters long)", "dim")
 
     def passage(self, text: str, snippets: Sequence[str], limit: int | None) -> None:
         """A chunk's text with gold snippets marked; around the first one when it is cut."""
@@ -210,12 +264,6 @@ def _find_snippets(text: str, snippets: Sequence[str]) -> list[tuple[int, int]]:
             pattern = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
             spans += [match.span() for match in pattern.finditer(text)]
     return sorted(spans)
-
-
-def _shortened(text: str, limit: int = CLAIM_LIMIT) -> str:
-    """The beginning of a text on one line: it stands in full elsewhere."""
-    shown = squeezed(text)
-    return f"{shown[: _word_end(shown, limit)].rstrip()} …" if len(shown) > limit else shown
 
 
 def _word_end(text: str, end: int) -> int:

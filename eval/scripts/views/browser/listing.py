@@ -306,48 +306,56 @@ class CaseList:
 
     def title(self, look: Look) -> list[Span]:
         """The run, its state, and the counts."""
-        info, table = self.run.info, self.table
-        cases, failing, warned, unread = self.failing.counts(table)
-        spans: list[Span] = [("term", one_line(f" {self.run.run_id}", 60))]
-        if progress := rows.progress(info, table.count):
-            spans.append(("key", display(f"  {progress}")))
-        spans.append(("row", display(f"  {counted(cases, 'case')}, ")))
-        verb = "fails" if failing == 1 else "fail"
-        spans.append(("bad" if failing else "good", display(f"{failing} {verb}")))
-        if warned:
-            spans.append(("warn", display(f", {warned} with a warning")))
-        if unread:
-            spans.append(("warn", display(f", {unread} not measured")))
-        if not table.metrics:
-            spans.append(("warn", display("  not scored yet")))
-        if len(self.listed) != table.count:
-            spans.append(("key", display(f"  showing {len(self.listed)}")))
-        if self.run.reading:
-            spans.append(("dim", one_line(f"  reading {self.run.reading} …", 80)))
-        return spans
+        return _title(self)
 
     def second_line(self, width: int) -> list[Span]:
         """The filter; or a message for the user; or advice on filters."""
-        notices = self.run.notices
-        if self.filter is not None and self.filter.terms:
-            room = max(24, width - len(self.filter.text) - 12)
-            reasons = self.reasons(room)
-            text_room = max(12, width - len(reasons) - 12)
-            return [
-                ("key", display(" filter: ")),
-                *cut([("row", one_line(self.filter.text, 300))], text_room),
-                ("bad", display(f"  {reasons}" if reasons else "")),
-            ]
-        if notices:
-            more = f" (and {len(notices) - 1} more)" if len(notices) > 1 else ""
-            first = cut([("warn", one_line(f" {notices[0]}", 300))], width - len(more))
-            return [*first, ("warn", display(more))]
-        reasons = self.reasons(width - 2)
-        hint = "/ filters, such as: failing category=factual recall@5<1 words"
-        if not reasons:
-            return [("dim", display(f" {hint}"))]
-        tail = f"   {hint}" if len(reasons) + len(hint) + 4 <= width else ""
-        return [("bad", display(f" {reasons}")), ("dim", display(tail))]
+        return _second_line(self, width)
+
+
+def _title(cases: CaseList) -> list[Span]:
+    info, table = cases.run.info, cases.table
+    total, failing, warned, unread = cases.failing.counts(table)
+    spans: list[Span] = [("term", one_line(f" {cases.run.run_id}", 60))]
+    if progress := rows.progress(info, table.count):
+        spans.append(("key", display(f"  {progress}")))
+    spans.append(("row", display(f"  {counted(total, 'case')}, ")))
+    verb = "fails" if failing == 1 else "fail"
+    spans.append(("bad" if failing else "good", display(f"{failing} {verb}")))
+    if warned:
+        spans.append(("warn", display(f", {warned} with a warning")))
+    if unread:
+        spans.append(("warn", display(f", {unread} not measured")))
+    if not table.metrics:
+        spans.append(("warn", display("  not scored yet")))
+    if len(cases.listed) != table.count:
+        spans.append(("key", display(f"  showing {len(cases.listed)}")))
+    if cases.run.reading:
+        spans.append(("dim", one_line(f"  reading {cases.run.reading} …", 80)))
+    return spans
+
+
+def _second_line(cases: CaseList, width: int) -> list[Span]:
+    notices = cases.run.notices
+    if cases.filter is not None and cases.filter.terms:
+        room = max(24, width - len(cases.filter.text) - 12)
+        reasons = cases.reasons(room)
+        text_room = max(12, width - len(reasons) - 12)
+        return [
+            ("key", display(" filter: ")),
+            *cut([("row", one_line(cases.filter.text, 300))], text_room),
+            ("bad", display(f"  {reasons}" if reasons else "")),
+        ]
+    if notices:
+        more = f" (and {len(notices) - 1} more)" if len(notices) > 1 else ""
+        first = cut([("warn", one_line(f" {notices[0]}", 300))], width - len(more))
+        return [*first, ("warn", display(more))]
+    reasons = cases.reasons(width - 2)
+    hint = "/ filters, such as: failing category=factual recall@5<1 words"
+    if not reasons:
+        return [("dim", display(f" {hint}"))]
+    tail = f"   {hint}" if len(reasons) + len(hint) + 4 <= width else ""
+    return [("bad", display(f" {reasons}")), ("dim", display(tail))]
 
 
 class PairList(CaseList):

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
 
-from records.errors import StorageError
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused
 from terminal.frame import Look, cut
 from terminal.lists import Bar, Line, LineList, Span
 from terminal.safe_text import one_line
-from terminal.tables import counted
-from terminal.windows import Ask, LinePrompt
+from terminal.windows import LinePrompt
 from views.browser import rows
 from views.browser.actions import ACTIONS, HINTS, Browser, common_acts, label_case, note_acts
 from views.browser.case_markdown import case_markdown
+from views.browser.exporting import ask_export
 from views.browser.listing import CaseList, PairList
-from views.browser.model import EXPORTS
 from views.browser.query import QueryError, completions
 from views.browser.summary import FIELDS, Group
+from views.case_blocks import ShownWith
 
 ListResult = TypeVar("ListResult")
 
@@ -221,7 +219,7 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
             "sort": self.ask_sort,
             "columns": self.ask_columns,
             "copy-case": self.copy_case,
-            "export": self.ask_export,
+            "export": lambda: ask_export(self, self.cases),
             "success": self.ask_success,
         }
         if isinstance(cases, PairList):
@@ -305,53 +303,11 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         detail = self.cases.run.detail(self.cases.table.key(row))
         if detail is None:
             raise ActionRefused("this case is not in the files any more")
-        _, state = self.cases.failing.state(self.cases.table, self.cases.table.key(row), detail)
-        notes = self.browser.library.notes.of(detail.case_id)
-        text = case_markdown(self.cases.run.run_id, detail, state, notes)
+        key = self.cases.table.key(row)
+        fails, state = self.cases.failing.state(self.cases.table, key, detail)
+        view = ShownWith(state, failing=fails, notes=self.browser.library.notes.of(detail.case_id))
+        text = case_markdown(self.cases.run.run_id, detail, view)
         self.say(self.browser.copy_out(text, "case"))
-
-    def ask_export(self) -> None:
-        """Ask for form and name of a file for the listed cases, and write it."""
-        listed = self.cases.listed
-        if not listed:
-            raise ActionRefused("no case is shown, so there is nothing to export")
-        if self.cases.run.reading:
-            raise ActionRefused("the files are still being read; try again in a moment")
-
-        def chosen(key: str | None) -> None:
-            if not key:
-                return
-            form = answers[key]
-            name = _free_name(self.cases.export_name(form))
-            label = f"Write {counted(len(listed), 'case')} to (nothing is overwritten):"
-            self.app.push_screen(LinePrompt(label, name), lambda text: named(form, text))
-
-        def named(form: str, text: str | None) -> None:
-            if text and text.strip():
-                self._export(form, Path(text.strip()).expanduser())
-
-        answers = {form[0]: form for form in EXPORTS}
-        text = f"Export {counted(len(listed), 'case')} as\n" + "\n".join(
-            f"  {form[0]}  {about}" for form, about in EXPORTS.items()
-        )
-        self.app.push_screen(Ask(text, answers), chosen)
-
-    def _export(self, form: str, path: Path) -> None:
-        table, listed = self.cases.drawn[0], self.cases.listed
-        keys = [table.key(row) for row in listed]
-        reasons = [self.cases.reason(row) for row in listed]
-        self.say(f"writing {path} …")
-
-        def write() -> None:
-            try:
-                count = self.cases.run.export(keys, reasons, form, path)
-            except StorageError as error:
-                self.app.call_from_thread(self.say, error.message, "warn")
-            else:
-                done = f"Wrote {counted(count, 'case')} to {path}."
-                self.app.call_from_thread(self.say, done)
-
-        self.run_worker(write, thread=True, exit_on_error=False)
 
     # -- groups ---------------------------------------------------------------------------------
 
@@ -513,13 +469,3 @@ def _named(names: Sequence[str], text: str) -> list[tuple[str, str]]:
     """The names that begin as typed, a minus before them kept."""
     minus, typed = text[: text.startswith("-")], text.removeprefix("-").casefold()
     return [(minus + name, name) for name in names if name.casefold().startswith(typed)]
-
-
-def _free_name(name: str) -> str:
-    """A file name that is not taken in the present folder."""
-    path = Path(name)
-    number = 2
-    while path.exists():
-        path = Path(f"{Path(name).stem}-{number}{Path(name).suffix}")
-        number += 1
-    return str(path)

@@ -28,7 +28,6 @@ from views.browser.actions import (
 )
 from views.browser.case_markdown import case_markdown
 from views.browser.case_page import (
-    CaseInRun,
     case_docs,
     conversation_doc,
     pair_docs,
@@ -39,8 +38,9 @@ from views.browser.document import Doc
 from views.browser.failing import Failing
 from views.browser.listing import ListWalk, PairList, Walk
 from views.browser.model import OpenRun, Trend
-from views.browser.rows import FLIP_WORDS, progress
+from views.browser.rows import progress
 from views.case import Case
+from views.case_blocks import ShownWith
 
 TWO_FROM = 120
 """Columns from which two pages have room."""
@@ -335,8 +335,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         return self.failing.state(self.run.table, (shown.case_id, shown.repeat), shown)
 
     def markdown(self) -> str:
-        notes = self.browser.library.notes.of(self.detail.case_id)
-        return case_markdown(self.run_id, self.detail, self._state()[1], notes)
+        return case_markdown(self.run_id, self.detail, self._view())
 
     def label_text(self) -> str:
         state = progress(self.run.info, self.run.table.count)
@@ -350,17 +349,13 @@ class CaseScreen(PageScreen, inherit_bindings=False):
             return trend_doc(self.blank, self.key[0], trend if key == self.key else None), None
         if self.conversation:
             return conversation_doc(self.blank, self._turns(), self.detail.case_id), None
+        return case_docs(self.blank, self.detail, self._view(), full=self.full, two=self.two)
+
+    def _view(self) -> ShownWith:
+        """Whether the case in view fails and why, and the notes on it."""
         fails, state = self._state()
         notes = self.browser.library.notes.of(self.detail.case_id)
-        return case_docs(
-            self.blank,
-            self.detail,
-            state,
-            failing=fails,
-            full=self.full,
-            two=self.two,
-            notes=notes,
-        )
+        return ShownWith(state, failing=fails, notes=notes, hint="; H shows all turns")
 
     def show(self) -> None:
         whole = self.raw or self.trend or self.conversation
@@ -488,30 +483,35 @@ class PairScreen(PageScreen, inherit_bindings=False):
 
     def markdown(self) -> str:
         notes = self.browser.library.notes.of(self.key[0])
-        sides = zip(self._sides(), (notes, ()), strict=True)
-        return "\n".join(
-            case_markdown(side.name, side.detail, side.state, of_side) for side, of_side in sides
+        views = (
+            ShownWith(state, notes=own)
+            for state, own in zip(self._states(), (notes, ()), strict=True)
         )
+        runs = (self.pair.base.run_id, self.pair.run.run_id)
+        return "\n".join(map(case_markdown, runs, self.details, views))
 
     def label_text(self) -> str:
         arrow = "->" if self.look.ascii else "→"
         return f"{self.pair.base.run_id} {arrow} {self.pair.run.run_id}  {self.details[1].case_id}"
 
     def docs(self) -> tuple[Doc, Doc | None]:
-        row = self.row
-        change = FLIP_WORDS.get("" if row is None else self.pair.way(row), ("-", "dim"))
-        notes = self.browser.library.notes.of(self.key[0])
-        base, new = self._sides()
-        judged = self.browser.library.judged_pair(self.pair.base.run_id, new.name, self.key)
-        return pair_docs(self.blank, base, new, change, two=self.two, notes=notes, judged=judged)
+        row, (old, now) = self.row, self.details
+        runs = (self.pair.base.run_id, self.pair.run.run_id)
+        view = ShownWith(
+            notes=self.browser.library.notes.of(self.key[0]),
+            before=old,
+            runs=runs,
+            states=self._states(),
+            way="" if row is None else self.pair.way(row),
+            pairs=self.browser.library.judged_pair(*runs, self.key),
+        )
+        return pair_docs(self.blank, now, view, two=self.two)
 
-    def _sides(self) -> tuple[CaseInRun, CaseInRun]:
-        """The case in both runs."""
-        pair = self.pair
-        old, now = self.details
+    def _states(self) -> tuple[str, str]:
+        """Whether and why the case fails in both runs, in words."""
+        pair, (old, now) = self.pair, self.details
         before = pair.failing.state(pair.base.table, self.key, old)[1]
-        after = pair.failing.state(pair.run.table, self.key, now, old)[1]
-        return CaseInRun(pair.base.run_id, old, before), CaseInRun(pair.run.run_id, now, after)
+        return before, pair.failing.state(pair.run.table, self.key, now, old)[1]
 
     def _open_alone(self, run: OpenRun) -> None:
         row = run.table.row_of(*self.key)

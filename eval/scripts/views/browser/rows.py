@@ -5,7 +5,6 @@ Every foreign string passes `one_line` here. A state is never colour alone: it h
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -19,6 +18,7 @@ from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one
 from views.browser.failing import Failing
 from views.browser.model import RunInfo
 from views.browser.summary import Group, mean_of
+from views.score_words import score, score_pair
 
 MAIN, RUN_MAIN = overview(of_cases=True), overview()
 """Metrics of cases, and of runs, shown where a run has them and the window is wide enough."""
@@ -46,32 +46,8 @@ class Column:
     right: bool = True
 
 
-def score(value: float | None) -> str:
-    """A score on at most 6 characters; a dash for none."""
-    if value is None or math.isnan(value):
-        return "-"
-    if value == int(value) and abs(value) < 10_000:
-        return str(int(value))
-    return f"{value:.2f}" if abs(value) < 100 else f"{value:.4g}"
-
-
 _PAIR_DECIMALS = 3
 """Decimals of the two scores in a cell of the list of flips, which has 11 columns."""
-
-
-def score_pair(before: float | None, after: float | None, most: int = 6) -> tuple[str, str]:
-    """Two scores with as many decimals as show that they differ; the same text when `most` do not.
-
-    Scores are written with six decimals: what differs by less is the same.
-    """
-    pair = score(before), score(after)
-    if before is None or after is None or "-" in pair:
-        return pair
-    for digits in range(3, most + 1):
-        if float(pair[0]) != float(pair[1]):
-            return pair
-        pair = f"{before:.{digits}f}", f"{after:.{digits}f}"
-    return pair if float(pair[0]) != float(pair[1]) else (score(after), score(after))
 
 
 def _cell(table: AnswerTable, row: int, name: str) -> str:

@@ -25,6 +25,7 @@ from views.browser.lists import ListScreen, Opener
 from views.browser.model import RunInfo
 from views.browser.query import QueryError, QueryTerm, names_in, parse
 from views.browser.summary import Group
+from views.score_words import score
 
 _SHORT_BELOW = 16
 
@@ -226,7 +227,7 @@ def _about(doc: Doc, run: RunInfo) -> Doc:
 def _listed(means: Iterable[tuple[str, tuple[float | None, int]]]) -> str:
     """Each mean once; of cut-offs, those at 5 and 10 are enough here."""
     return ", ".join(
-        f"{name} {rows.score(mean)}"
+        f"{name} {score(mean)}"
         for name, (mean, _) in means
         if mean is not None and ("@" not in name or name.endswith(("@5", "@10")))
     )

@@ -1,5 +1,5 @@
 """Collects the report's facts about single answers: scores and verdicts from the columns of the
-run, and what results.jsonl, config.json and the eval set say of those that it shows."""
+run, and what results.jsonl and the eval set say of those that it shows."""
 
 from __future__ import annotations
 
@@ -10,23 +10,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from decisions.case_verdict import Key, Ruling, RunVerdicts
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.stats.tally import Slices, facets_of, slices_of
-from records import calibration
 from records.cases import TestCase, ignore, iter_cases
 from records.labels import read_labels
 from records.profiles import forget_unmapped, read_maps_passages
 from records.results import UNREADABLE, ErrorInfo, TestResult, iter_results
 from records.run import Run
-from records.runs import CONFIG, RESULTS, read_config, results_file, scored_sections
+from records.runs import RESULTS, results_file, scored_sections
 from records.scores import OWN_TEXTS, ScoreLine
 from records.section_table import LineKind
-from views.report.model import CallErrors, ConfigPart, ConfigSetting
 
 if TYPE_CHECKING:
     from records.section_table import Floats, Ints, Mask
@@ -226,9 +222,16 @@ def _figures_of(section: str, kind: LineKind) -> Iterator[tuple[str, ...]]:
             yield "outcome", expected
 
 
-PARTS = ("dataset", "index", "retriever", "answerer", "api", "judge", "run")
-
 MOST_IDS = 20
+
+
+@dataclass
+class CallErrors:
+    """The failed calls of a kind: how many, the first message, some case ids."""
+
+    count: int = 0
+    example: str = ""
+    cases: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -240,8 +243,8 @@ class ResultsRead:
     """By the number of an answer; NaN where the bot reported none."""
     answered: bytearray = field(default_factory=bytearray)
     """By the number of an answer: 1 when results.jsonl holds it, and it could be read."""
-    errors: list[CallErrors] = field(default_factory=list)
-    configuration: list[ConfigPart] = field(default_factory=list)
+    errors: dict[str, CallErrors] = field(default_factory=dict)
+    """By kind, the most frequent first."""
     notes: list[str] = field(default_factory=list)
     questions: dict[int, str] = field(default_factory=dict)
     """The beginning of the question of each listed answer, by its number."""
@@ -261,7 +264,7 @@ def read_results(
     Raises StorageError for a damaged line. Memory: a number an answer, and the chosen answers.
     """
     folder, verdicts = answers.table.folder, answers.verdicts
-    back = ResultsRead(configuration=list(_configuration(folder)))
+    back = ResultsRead()
     path = results_file(folder)
     if not path.exists():
         back.notes.append(f"{RESULTS} is not there: no answer, error or confidence is shown.")
@@ -269,19 +272,17 @@ def read_results(
     chosen, mapped = set(rows), read_maps_passages(folder)
     back.confidences = array("d", [nan]) * len(answers)
     back.answered = bytearray(len(answers))
-    failed: Counter[str] = Counter()
-    examples: dict[str, str] = {}
-    ids: dict[str, list[str]] = {}
+    failed: dict[str, CallErrors] = {}
     for result in iter_results(path):
         key = (result.test_case_id, result.repeat)
         row = verdicts.find(key)
         if result.status == "error":
             error = result.error or ErrorInfo("unknown", "", 0)
-            failed[error.kind] += 1
-            if error.message:
-                examples.setdefault(error.kind, error.message[:300])
-            if failed[error.kind] <= MOST_IDS:
-                ids.setdefault(error.kind, []).append(result.test_case_id)
+            own = failed.setdefault(error.kind, CallErrors())
+            own.count += 1
+            own.example = own.example or error.message[:300]
+            if own.count <= MOST_IDS:
+                own.cases.append(result.test_case_id)
         elif row is not None and result.status != UNREADABLE:
             back.answered[row] = 1
             if result.confidence is not None:
@@ -293,10 +294,7 @@ def read_results(
         if row is not None and row in listed:
             back.questions[row] = (result.question or "")[:QUESTION_CHARACTERS]
     back.slowest.sort(reverse=True)
-    back.errors = [
-        CallErrors(kind, count, examples.get(kind, ""), ids[kind])
-        for kind, count in sorted(failed.items(), key=lambda item: (-item[1], item[0]))
-    ]
+    back.errors = dict(sorted(failed.items(), key=lambda item: (-item[1].count, item[0])))
     return back
 
 
@@ -306,32 +304,6 @@ def _add_time(slowest: list[tuple[float, int]], total: float, row: int) -> None:
         heapq.heappush(slowest, (total, row))
     elif total > slowest[0][0]:
         heapq.heapreplace(slowest, (total, row))
-
-
-def _configuration(folder: Path) -> Iterator[ConfigPart]:
-    """config.json as tables of names and values, a table a part; nothing where it is absent."""
-    if not (folder / CONFIG).exists():
-        return
-    config = msgspec.to_builtins(read_config(folder))
-    plain = {name: value for name, value in config.items() if name not in PARTS}
-    for name, values in (("run", plain), *((part, config[part]) for part in PARTS)):
-        rows = [ConfigSetting(key, value) for key, value in _flat(values)]
-        if rows:
-            title = "how it was asked" if values is config["run"] else name
-            yield ConfigPart("run" if values is plain else title, rows)
-
-
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Nested values as dotted names and text; what is empty is left out."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{before}{name}.")
-        elif isinstance(value, list):
-            if value:
-                yield before + name, ", ".join(map(str, value))
-        elif value is not None:
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            yield before + name, text
 
 
 @dataclass
@@ -368,12 +340,3 @@ def read_cases(
             if questions:
                 read.questions[case.id] = case.question[:QUESTION_CHARACTERS]
     return read
-
-
-def read_calibrations(folder: Path) -> list[dict[str, Any]]:
-    """The judge's calibrations from calibrate_judge.py, a metric each; empty where it has not been
-    run.
-
-    Raises StorageError for a file that is none.
-    """
-    return [calibration.read(path) for path in calibration.files_of(folder)]

@@ -1,91 +1,94 @@
-"""From the files of a run to its typed report, and of two runs to the page of their comparison."""
+"""From the files of a run to its report, a page of blocks, and of two runs to their comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import isnan
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-from msgspec import UNSET
-from msgspec.structs import replace
-
-from decisions.case_changes import Ways
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Key, Ruling
-from decisions.comparison import Comparison
 from decisions.diagnosis import diagnose
-from decisions.evidence_path import read_paths
+from decisions.evidence_path import path_blocks, read_paths
 from decisions.measures import measures
 from decisions.metric_words import catalogue_row, sentence, value_in_words
 from decisions.primary import primary_names, usable_names
 from decisions.slices import Embed, common_slices
-from ragmetrics.catalogue import right_metrics
 from records import extras
 from records.asked import missing_remark, unreadable_remark
-from records.cases import TestCase
 from records.errors import StorageError
 from records.files import sha256_file
 from records.judgements import Verdicts, read_verdicts
 from records.metrics import ReportSection, read_metrics, sections_without_slices
 from records.notes import read_notes
-from records.results import SCHEMA, UNREADABLE
-from records.run import Run, Runs
-from records.runs import METRICS, SLICES, VERDICTS, VERSION
+from records.results import UNREADABLE
+from records.run import Run
+from records.runs import METRICS, SLICES, VERDICTS
 from records.scores import OWN_TEXTS
 from records.targets import TARGETS, Target
 from records.verdicts import judge_of
-from terminal.page import Block
-from views.case import Said, case_of
-from views.case_files import first_answers, read_asked
-from views.report import figures
-from views.report.answers import (
-    CasesRead,
-    Name,
-    ResultsRead,
-    RunAnswers,
-    read_calibrations,
-    read_cases,
-    read_results,
+from terminal.page import (
+    AnyColumn,
+    Block,
+    CaseLinks,
+    CasesColumn,
+    Chart,
+    Conclusion,
+    DataColumn,
+    DataTable,
+    Page,
+    Prose,
+    Section,
+    Sides,
+    plain_words,
 )
+from views.case import Case, case_of
+from views.case_blocks import ShownWith
+from views.case_files import first_answers
+from views.report import figures, metrics
+from views.report.answers import Name, RunAnswers, read_cases, read_results
 from views.report.case_list import CaseListing, order_of
+from views.report.cases import (
+    FIGURE_BYTES,
+    IN_PRINT,
+    PAGE_BYTES,
+    ROW_BYTES,
+    SECTIONS,
+    ShownCase,
+    case_section,
+    conversations,
+    numbered,
+    size_of,
+)
 from views.report.compared import (
     BaselineComparison,
+    common_blocks,
     compare_with,
-    comparison_part,
-    explain_changes,
-    history_part,
-    latency_of,
-    of_comparison,
+    comparison_blocks,
+    head_blocks,
 )
-from views.report.described import bytes_of, conversations, describe
-from views.report.model import (
-    CorrelationMatrix,
-    FirstRanks,
-    MetricName,
-    MissingScores,
-    NoReliability,
-    Reliability,
-    WrongPrompt,
-    WrongPrompts,
+from views.report.success import (
+    Success,
+    calibration_blocks,
+    first_relevant,
+    passing_metric,
+    right_metric,
 )
-from views.report.page import ROW_BYTES, comparison_page
-from views.report.report import AnswerSide, AnswersInFull, CaseChange, ReportAnswer, RunReport
-from views.report.text import cut
-
-MOST_CORRELATED = 20
+from views.report.tables import (
+    NO_SCORES,
+    configuration,
+    correlations,
+    moment,
+    not_applicable,
+    prompts,
+    settings,
+)
+from views.report.trend import history_blocks
+from views.text import one_line
 
 MOST_DETAILS, FEWER_DETAILS = 1_000, 200
 """Answers that are read whole; the fewer of a run that is too large for the list."""
-
-PAGE_BYTES = 5_000_000
-"""Largest size of a page. Rows of the list and figures come first; answers in full fill the rest.
-"""
-
-FIGURE_BYTES = 700_000
-"""Largest size of all figures."""
 
 
 @dataclass(frozen=True)
@@ -107,138 +110,307 @@ class ReportOptions:
     """Gives the vectors of questions, to find topics of failing cases."""
 
 
-def build(folder: Path, options: ReportOptions) -> RunReport:
+def build(folder: Path, options: ReportOptions) -> Page:
     """The report of a run, the same for the same files.
 
     Raises StorageError when nothing was scored, when a file is damaged, or when an option names a
     metric that the run has not.
     """
-    metrics = read_metrics(folder, ReportSection)
-    order = figures.sections_in_order(metrics.get("sections", {}))
-    sections = {name: metrics["sections"][name] for name in order}
-    if not sections:
-        raise StorageError(
-            f"{folder / METRICS}: holds no section; score the run first (eval_suite.py)."
+    return _Report(folder, options).page()
+
+
+class _Report:
+    """A run whose report is made: what was read of it, once for all sections."""
+
+    def __init__(self, folder: Path, options: ReportOptions) -> None:
+        self.folder, self.options = folder, options
+        self.metrics = read_metrics(folder, ReportSection)
+        order = metrics.sections_in_order(self.metrics.get("sections", {}))
+        self.sections = {name: self.metrics["sections"][name] for name in order}
+        if not self.sections:
+            raise StorageError(
+                f"{folder / METRICS}: holds no section; score the run first (eval_suite.py)."
+            )
+        self.run_id = self.metrics.get("run_id") or folder.resolve().name
+        self.rated = measures(self.sections, options.targets, advisory=options.advisory)
+        primary = usable_names(folder, self.metrics, primary_names(options.targets_file))
+        self.primary = tuple(name for name in primary if _split(name)[0] in self.sections)
+        columns, self.success = _columns(self.sections, options, self.primary)
+        self.table = Run(folder, explained=True)
+        self.baseline = self._compared()
+        self.ruling = Ruling(
+            read_case_rules(options.targets_file), basis_from(folder, self.sections)
         )
-    rated = measures(sections, options.targets, advisory=options.advisory)
-    primary = usable_names(folder, metrics, primary_names(options.targets_file))
-    primary = tuple(name for name in primary if _split(name)[0] in sections)
-    columns, success = _columns(sections, options, primary)
-    table, baseline = Run(folder, explained=True), None
-    if options.baseline is not None:
-        baseline = compare_with(
+        self.answers = RunAnswers(self.table, self.sections, columns, self.ruling)
+        self.cases = self._listing()
+        whole = MOST_DETAILS if self.cases.whole() else FEWER_DETAILS
+        most = whole if options.worst is None else min(whole, options.worst)
+        self.detailed = self.cases.order[:most]
+        self.back = read_results(self.answers, self.detailed, set(self.cases.order))
+        self.cases.questions = self.back.questions
+        self.read = read_cases(
+            options.eval_set,
+            options.labels_dir,
+            {self.cases.keys[row][0] for row in self.detailed if row in self.cases.keys},
+            {key[0] for key in self.cases.keys.values()},
+            questions=not self.back.questions,
+        )
+        self.cases.slices = self.read.slices
+        self.parts = {
+            name: metrics.section_metrics(name, section, self.rated, self.cases.of_metric)
+            for name, section in self.sections.items()
+        }
+
+    def _compared(self) -> BaselineComparison | None:
+        options = self.options
+        if options.baseline is None:
+            return None
+        return compare_with(
             options.baseline,
-            table,
+            self.table,
             options.eval_set,
             options.targets_file,
             ignore_invariants=options.ignore_invariants,
             labels_dir=options.labels_dir,
             embed=options.embed,
         )
-    ruling = Ruling(read_case_rules(options.targets_file), basis_from(folder, sections))
-    answers = RunAnswers(table, sections, columns, ruling)
-    cases = _case_list(answers, sections, options, baseline)
-    whole = FEWER_DETAILS if not cases.whole() else MOST_DETAILS
-    detailed = cases.order[: whole if options.worst is None else min(whole, options.worst)]
-    back = read_results(answers, detailed, set(cases.order))
-    cases.questions = back.questions
-    read = read_cases(
-        options.eval_set,
-        options.labels_dir,
-        {cases.keys[row][0] for row in detailed if row in cases.keys},
-        {key[0] for key in cases.keys.values()},
-        questions=not back.questions,
-    )
-    cases.slices = read.slices
-    notes = list(extras.missing_in(folder, table.config.run))
-    if answers.absent:
-        notes += [f"Without score file, so without single answers: {', '.join(answers.absent)}."]
-    perspectives = [
-        figures.perspective(name, sections[name], rated, cases.of_metric) for name in order
-    ]
-    where = options.eval_set, options.labels_dir
-    in_common = common_slices(answers.verdicts, *where, options.embed)
-    tables = [table] if baseline is None else [baseline.table, table]
-    in_full = _answers(cases, back, detailed, read, options, baseline)
-    listed = [_split(name) for name in primary if answers.shows(_split(name))]
-    slowest = [(*cases.keys[row], ms) for ms, row in back.slowest if row in cases.keys]
-    return RunReport(
-        schema=SCHEMA,
-        kind="report_run",
-        tool_version=VERSION,
-        run_id=metrics.get("run_id") or folder.resolve().name,
-        config_hash=metrics.get("config_hash"),
-        eval_set_sha256=metrics.get("eval_set_sha256"),
-        asked=metrics.get("asked"),
-        cases=metrics.get("cases", 0),
-        missing=metrics.get("missing"),
-        failed_calls=metrics.get("errors", 0),
-        unreadable=metrics.get(UNREADABLE) or UNSET,
-        headline=_headline(sections, primary, baseline),
-        in_common=in_common.sentences(),
-        verdict=figures.verdict(
-            perspectives,
-            metrics.get("cases", 0),
-            metrics.get("errors", 0),
-            missing_remark(metrics),
-            unreadable_remark(metrics),
-        ),
-        comparison=explain_changes(baseline.part, in_full.listed) if baseline else None,
-        trend=history_part(folder, primary) if options.history else None,
-        notes=notes + back.notes + _set_notes(metrics, options.eval_set),
-        diagnosis=diagnose(rated, sections),
-        perspectives=perspectives,
-        slices=figures.slices(sections, order, cases.of_slices()),
-        slices_missing=_missing_slices(folder, metrics),
-        first_relevant=_first_relevant(cases, _passing(sections) or _right(sections), sections),
-        latency=figures.latency(sections.get("pipeline"), slowest),
-        outcomes=figures.outcomes(
-            sections.get("pipeline"), lambda expected: cases.links_of("outcome", expected)
-        ),
-        confidence=_confidence(back, success, sections, cases),
-        judge_calibrations=[figures.calibration(stored) for stored in read_calibrations(folder)],
-        correlations=_correlations(answers),
-        worst=in_full,
-        prompts=_prompts(answers),
-        errors=back.errors,
-        not_applicable=_not_applicable(cases),
-        configuration=back.configuration,
-        case_list=cases.part(listed, read.questions),
-        evidence_path=read_paths(tables, *where, ruling),
-        latency_before=latency_of(options.baseline),
-        of_extras=_of_extras(tables) or UNSET,
-        conversations=conversations(in_full.listed) or UNSET,
-    )
 
+    def _listing(self) -> CaseListing:
+        ways = self.baseline.ways if self.baseline else {}
+        by = _named(self.sections, self.options.worst_by) if self.options.worst_by else None
+        order = order_of(self.answers, ways, by)
+        pair = self.baseline.pair if self.baseline else None
+        keys = self.answers.keys(order)
+        return CaseListing(self.answers, order, keys, ways, pair=pair, by_harm=by is None)
 
-def _of_extras(runs: Sequence[Run]) -> dict[str, list[Block]]:
-    """The blocks that extras add to the report of the last of some runs, by their keys."""
-    added = {
-        key: list(extra.load(reference)(runs))
-        for extra, key, reference in extras.added(extras.BLOCKS)
-    }
-    return {key: blocks for key, blocks in added.items() if blocks}
+    def page(self) -> Page:
+        """The head with the verdict, then the sections."""
+        title = f"Report of run {one_line(self.run_id)}"
+        if self.baseline:
+            title += f" against {one_line(self.baseline.comparison.base_id)}"
+        return Page(title, [*self._head(), *self._sections()])
 
+    def _head(self) -> Iterator[Block]:
+        options, run = self.options, self.metrics
+        in_common = common_slices(
+            self.answers.verdicts, options.eval_set, options.labels_dir, options.embed
+        ).sentences()
+        missing, unread = missing_remark(run), unreadable_remark(run)
+        remarks = [f"{missing}. {metrics.COUNT_AS_0}"] if missing else []
+        remarks += [f"{unread}."] if unread else []
+        verdict = metrics.targets_verdict(
+            (metric for part in self.parts.values() for metric in part),
+            run.get("cases", 0),
+            run.get("errors", 0),
+            remarks,
+        )
+        if self.baseline:
+            questions = {self.cases.keys[row][0]: text for row, text in self.back.questions.items()}
+            yield from head_blocks(self.baseline, questions, in_common)
+        else:
+            yield Conclusion(verdict.says)
+        lines: list[Block] = [
+            Prose(one_line(line, 300), item=1, look="sentences") for line in self._headline()
+        ]
+        if self.baseline is None:
+            yield Sides([(lines, [*common_blocks(in_common)])], look="first")
+        yield from (Prose(one_line(note, 400), look="note") for note in self._notes())
+        title = verdict.says if self.baseline else "Targets"
+        yield Section(title, [*metrics.target_blocks(verdict, self._facts())], level=0)
 
-def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:
-    scored = metrics.get("eval_set_sha256")
-    if not eval_set.exists():
-        return [f"{eval_set} is not there, so no text of it is shown; name it with --eval-set."]
-    if scored not in (None, sha256_file(eval_set)):
-        return ["The eval set has changed since the run was scored; its texts may differ."]
-    return []
+    def _headline(self) -> Iterator[str]:
+        """The primary metrics in sentences."""
+        for name in self.primary:
+            section, metric = _split(name)
+            part = self.sections[section]
+            if (mean := part["mean"].get(metric)) is not None:
+                row, n = catalogue_row(name), part["n"].get(metric, 0)
+                value = value_in_words(row, mean, n, repeated=bool(part.get("stability")))
+                words = sentence(row, metric, value)
+                yield f"{words[0].upper()}{words[1:]}."
 
+    def _notes(self) -> list[str]:
+        eval_set = self.options.eval_set
+        notes = list(extras.missing_in(self.folder, self.table.config.run))
+        if self.answers.absent:
+            absent = ", ".join(self.answers.absent)
+            notes += [f"Without score file, so without single answers: {absent}."]
+        notes += self.back.notes
+        if not eval_set.exists():
+            text = f"{eval_set} is not there, so no text of it is shown; name it with --eval-set."
+            return [*notes, text]
+        if self.metrics.get("eval_set_sha256") not in (None, sha256_file(eval_set)):
+            notes += ["The eval set has changed since the run was scored; its texts may differ."]
+        return notes
 
-def _missing_slices(folder: Path, metrics: Mapping[str, Any]) -> str:
-    """Why sections have no means by slice and what makes them; "" when all have."""
-    lacking = sections_without_slices(folder / METRICS)
-    if not lacking:
-        return ""
-    run = metrics.get("run_id") or folder.resolve().name
-    return (
-        f"Without means by slice: {', '.join(lacking)}. {folder / SLICES}, which git leaves out, "
-        f"is missing or of another scoring; eval_suite.py --run {run} makes it from the results."
-    )
+    def _facts(self) -> list[tuple[str, str]]:
+        """The counts of the run, and what names it: when it was made, what was asked."""
+        run = self.metrics
+        facts = [
+            ("cases", f"{run.get('cases', 0):,}"),
+            ("failed calls", f"{run.get('errors', 0):,}"),
+        ]
+        if unread := run.get(UNREADABLE):
+            facts.append(("unreadable answers", f"{unread:,}"))
+        rows = {
+            f"{part}.{name}": value for part, own in settings(self.folder) for name, value in own
+        }
+        if "run.finished" in rows:
+            rows["run.finished"] = moment(rows["run.finished"])
+        head = (
+            ("made", "run.finished"),
+            ("bot", "api.url"),
+            ("model", "answerer.model"),
+            ("embedding model", "index.embedding_model"),
+        )
+        facts += [(name, rows[key]) for name, key in head if key in rows]
+        config = run.get("config_hash")
+        return facts + ([("configuration", config[:12])] if config else [])
+
+    def _sections(self) -> Iterator[Section]:
+        runs = [self.table] if self.baseline is None else [self.baseline.table, self.table]
+        options, pipeline = self.options, self.sections.get("pipeline")
+        paths = read_paths(runs, options.eval_set, options.labels_dir, self.ruling)
+        if paths:
+            yield Section("Where it fails", [*path_blocks(paths)], "where", open=True)
+        full = self._in_full()
+        shown = tuple(key for key, _ in full)
+        listed = [_split(name) for name in self.primary if self.answers.shows(_split(name))]
+        table = replace(self.cases.part(listed, self.read.questions), in_full=shown)
+        rows: list[Block] = [Prose(table.says())]
+        rows += [Chart("cases", table)] if table.rows else []
+        yield Section("All cases", rows, "cases", open=True, screen=True, page_only=True)
+        if self.baseline:
+            title = f"What changed since {one_line(self.baseline.comparison.base_id)}"
+            yield Section(title, [*comparison_blocks(self.baseline)], "changes")
+        if options.history:
+            blocks = history_blocks(self.folder, self.primary)
+            yield Section("Trend of the primary metrics", [*blocks], "trend")
+        yield from _of_extras(runs)
+        found = metrics.diagnosis_blocks(diagnose(self.rated, self.sections))
+        yield Section("Diagnosis", [*found], "diagnosis", screen=False)
+        of_sections = [
+            block
+            for name, part in self.parts.items()
+            for block in metrics.metric_blocks(name, self.sections[name], part)
+        ]
+        yield Section("Metrics", [metrics.METRICS_EXPLAINED, *of_sections], "metrics")
+        slices = metrics.slice_blocks(self.sections, self.cases.of_slices(), self._missing_slices())
+        yield Section("Slices", [*slices], "slices")
+        name = passing_metric(self.sections) or right_metric(self.sections)
+        passing = Success(self.sections, self.ruling, name)
+        title = "Rank of the first relevant passage"
+        yield Section(title, [*figures.rank_blocks(first_relevant(self.cases, passing))], "ranks")
+        slowest = [(*self.cases.keys[n], ms) for ms, n in self.back.slowest if n in self.cases.keys]
+        before = _stages_before(options.baseline)
+        latency = metrics.latency_blocks(
+            pipeline, before, slowest, lambda expected: self.cases.links_of("outcome", expected)
+        )
+        yield Section("Latency and cost", [*latency], "latency-head")
+        success = Success(self.sections, self.ruling, self.success)
+        judged = "judged" in self.sections
+        calibrated = calibration_blocks(self.folder, self.cases, self.back, success, judged=judged)
+        yield Section("Calibration", [*calibrated], "calibration", screen=True)
+        related = correlations(self.answers)
+        yield Section("Correlations of metrics", [*related], "correlations", screen=True)
+        if wrong := [*prompts(self.answers)]:
+            title = "Texts that the guardrails judged wrongly"
+            yield Section(title, wrong, "prompts", screen=True)
+        yield Section("Errors", [*self._errors()], "errors")
+        missing = [*not_applicable(self.cases)]
+        yield Section("What was not applicable", missing, "not-applicable", screen=True)
+        if talks := [*conversations(full)]:
+            yield Section("Conversations", talks, "conversations", screen=True)
+        worst = [*self._worst_head(len(full)), *numbered(section for _, (section, *_) in full)]
+        yield Section("Cases in full", worst, "worst")
+        yield Section("Configuration", [*configuration(self.folder)], "configuration", screen=True)
+
+    def _missing_slices(self) -> str:
+        """Why sections have no means by slice and what makes them; "" when all have."""
+        lacking = sections_without_slices(self.folder / METRICS)
+        if not lacking:
+            return ""
+        return (
+            f"Without means by slice: {', '.join(lacking)}. {self.folder / SLICES}, which git "
+            f"leaves out, is missing or of another scoring; eval_suite.py --run {self.run_id} "
+            "makes it from the results."
+        )
+
+    def _errors(self) -> Iterator[Block]:
+        errors, failed = self.back.errors, self.metrics.get("errors", 0)
+        if not errors:
+            text = f"Failed calls: {failed:,}. Why is not known without results.jsonl."
+            yield Prose(text if failed else "No call failed.")
+            return
+        columns: list[AnyColumn[str]] = [
+            DataColumn("kind", one_line, words=True),
+            DataColumn("calls", lambda kind: f"{errors[kind].count:,}"),
+            DataColumn("such as", lambda kind: one_line(errors[kind].example, 300), words=True),
+            CasesColumn(
+                "cases",
+                lambda kind: CaseLinks(errors[kind].count, [(c, 0) for c in errors[kind].cases]),
+            ),
+        ]
+        yield DataTable(columns, list(errors), caption="Failed calls by kind")
+
+    # Cases in full
+
+    def _in_full(self) -> list[tuple[Key, ShownCase]]:
+        """The answers in full, in the order of the list, as long as the page has room for them."""
+        keys, options = self.cases.keys, self.options
+        rows = [row for row in self.detailed if keys.get(row) in self.back.results]
+        lines = self.answers.lines(rows)
+        judged = _judged(self.folder, {keys[row] for row in rows})
+        before: dict[str, Case] = {}
+        changes = self.baseline.changes if self.baseline else {}
+        if self.baseline is not None:
+            changed = {keys[row][0] for row in rows if keys[row][0] in changes}
+            before = first_answers(self.baseline.table, changed, self.read.cases, SECTIONS)
+        notes = read_notes(options.eval_set, options.labels_dir)
+        shown: list[tuple[Key, ShownCase]] = []
+        room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(self.cases.order)
+        for row in rows:
+            key = case_id, repeat = keys[row]
+            case = case_of(self.back.results[key], self.read.cases.get(case_id), lines[row], judged)
+            said = case.say(self.ruling, self.answers.verdicts.broken[row])
+            own = changes.get(case_id, ()) if repeat == 0 else ()
+            way = self.cases.ways.get(case_id, "") if repeat == 0 else ""
+            view = ShownWith(
+                said=said,
+                failing=said.word == "fails",
+                notes=notes.get(case_id, ()),
+                before=before.get(case_id) if own or way else None,
+                way=way,
+                changes=own,
+                brief=True,
+            )
+            section = case_section(case, view)
+            room -= size_of(section)
+            if room < 0:
+                break
+            shown.append((key, (section, case, view)))
+        return shown
+
+    def _worst_head(self, shown: int) -> Iterator[Block]:
+        """Which answers are shown in full, how many are not, and in which order."""
+        answers = len(self.answers)
+        if not answers:
+            yield Prose(NO_SCORES)
+            return
+        text = f"{self.answers.verdicts.counts().says()} "
+        text += "All answers are shown in full"
+        if shown < answers:
+            text = text.removesuffix("All answers are shown in full")
+            text += f"{shown:,} answers are shown in full, {answers - shown:,} are left out"
+        if self.options.worst_by:
+            text += f", those with the worst {self.options.worst_by} first."
+        else:
+            text += ": first those that broke or were fixed, then failed calls, then those that "
+            text += "fail, by the most harmful reason."
+        yield Prose(text)
+        if shown > IN_PRINT:
+            text = f"{IN_PRINT} of them are printed, without their passages; the page shows the "
+            yield Prose(f"{text}others on a screen.", look="in-print")
 
 
 def _split(name: str) -> Name:
@@ -247,38 +419,12 @@ def _split(name: str) -> Name:
     return section, metric
 
 
-def _headline(
-    sections: Mapping[str, Any], primary: Sequence[str], baseline: BaselineComparison | None
-) -> list[str]:
-    """The primary metrics in sentences; with a baseline what they were, and the verdicts, those
-    that changed first."""
-    lines = [said.text for said in baseline.part.sentences] if baseline else []
-    done = {m.row.name for m in baseline.part.primary if m.says} if baseline else set()
-    for name in primary:
-        section, metric = _split(name)
-        part = sections[section]
-        mean = part["mean"].get(metric)
-        if name not in done and mean is not None:
-            row, n = catalogue_row(name), part["n"].get(metric, 0)
-            value = value_in_words(row, mean, n, repeated=bool(part.get("stability")))
-            said = sentence(row, metric, value)
-            lines.append(f"{said[0].upper()}{said[1:]}.")
-    return lines
-
-
-def _case_list(
-    answers: RunAnswers,
-    sections: Mapping[str, Any],
-    options: ReportOptions,
-    baseline: BaselineComparison | None,
-) -> CaseListing:
-    changes, ways = (baseline.changes, baseline.ways) if baseline else ({}, {})
-    by = _named(sections, options.worst_by) if options.worst_by else None
-    order = order_of(answers, ways, by)
-    pair = baseline.pair if baseline else None
-    return CaseListing(
-        answers, order, answers.keys(order), changes, ways, pair=pair, by_harm=by is None
-    )
+def _of_extras(runs: Sequence[Run]) -> Iterator[Section]:
+    """The sections that extras add to the report of the last of some runs."""
+    for extra, key, reference in extras.added(extras.BLOCKS):
+        if added := list(extra.load(reference)(runs)):
+            heading, *blocks = added
+            yield Section(plain_words(heading.words), blocks, key)
 
 
 def _columns(
@@ -290,68 +436,21 @@ def _columns(
     """
     columns: dict[str, list[str]] = {}
     for name, section in sections.items():
-        names = figures.metrics_in_order(section)
         if name != OWN_TEXTS:
-            columns[name] = figures.summary_of(name, names)
+            columns[name] = metrics.summary_of(name, metrics.metrics_in_order(section))
     success = _named(sections, options.confidence_by) if options.confidence_by else None
-    success = success or _right(sections)
+    success = success or right_metric(sections)
     worst = _named(sections, options.worst_by) if options.worst_by else None
-    extra = (success, _passing(sections) or _right(sections), worst, *map(_split, primary))
+    extra = (
+        success,
+        passing_metric(sections) or right_metric(sections),
+        worst,
+        *map(_split, primary),
+    )
     for named in extra:
         if named and named[1] not in columns[named[0]] and named[1] in sections[named[0]]["mean"]:
             columns[named[0]].append(named[1])
     return columns, success
-
-
-def _right(sections: Mapping[str, Any]) -> Name | None:
-    """The metric of the run that says best whether an answer is right."""
-    return next((metric for metric in right_metrics() if _says(sections, metric)), None)
-
-
-def _passing(sections: Mapping[str, Any]) -> Name | None:
-    """Whether an answer passed all checks of the pipeline; None when that was not scored."""
-    section = sections.get("pipeline", {"n": {}})
-    return ("pipeline", "pass") if section["n"].get("pass") else None
-
-
-def _first_relevant(
-    cases: CaseListing, success: Name | None, sections: Mapping[str, Any]
-) -> FirstRanks:
-    """Where the first relevant passage stood, and how often the answer was a success then."""
-    ruling, ranks = cases.answers.verdicts.ruling, cases.answers.first_ranks.data
-    good = _good(ruling, sections, success)
-    if success is None or good is None:
-        return figures.ranks(ranks, links=cases.of_ranks)
-    scores = cases.answers.column(success).data
-    outcomes = (None if isnan(score) else good.passed(score) for score in scores)
-    return figures.ranks(ranks, outcomes, _in_words(ruling, success, good), cases.of_ranks)
-
-
-def _in_words(ruling: Ruling, name: Name, good: Target) -> str:
-    """When an answer is right: ``correctness > 2``, or ``pass = 1`` at the end of a range."""
-    of_rule = ruling.keeps(".".join(name)) is not None
-    return f"{name[1]} {good if of_rule else f'= {good.bound:g}'}"
-
-
-def _good(ruling: Ruling, sections: Mapping[str, Any], name: Name | None) -> Target | None:
-    """What a rule for single cases asks of a metric, else the good end of its range."""
-    if name is None:
-        return None
-    metric = figures.rows_of(sections[name[0]]).get(name[1])
-    end = None if metric is None else metric.high if metric.higher_is_better else metric.low
-    rule = ruling.keeps(".".join(name))
-    if rule is not None or metric is None or end is None:
-        return rule
-    return Target(">=" if metric.higher_is_better else "<=", end)
-
-
-def _says(sections: Mapping[str, Any], name: Name) -> bool:
-    """True when the run has the metric, and not from the embedded judge, which counts words."""
-    section = sections.get(name[0])
-    if section is None or not section["n"].get(name[1]):
-        return False
-    judge = section.get("options", {}).get("judge") or {}
-    return (judge.get("identity") or {}).get("provider") != "local"
 
 
 def _named(sections: Mapping[str, Any], metric: str) -> Name:
@@ -361,7 +460,7 @@ def _named(sections: Mapping[str, Any], metric: str) -> Name:
         if metric in sections[name]["definitions"]:
             return name, metric
     choices = ", ".join(
-        name_of for name in cases for name_of in figures.metrics_in_order(sections[name])
+        name_of for name in cases for name_of in metrics.metrics_in_order(sections[name])
     )
     raise StorageError(f"{metric!r}: the run has no such metric; choose one of: {choices}.")
 
@@ -374,225 +473,8 @@ def _judged(folder: Path, keys: Collection[Key]) -> Verdicts | None:
     return read_verdicts(folder, judge_of(folder), keep=keep)
 
 
-def _answers(
-    cases: CaseListing,
-    back: ResultsRead,
-    rows: Sequence[int],
-    read: CasesRead,
-    options: ReportOptions,
-    baseline: BaselineComparison | None,
-) -> AnswersInFull:
-    """The answers in full, in the order of the list, as long as the page has room for them."""
-    run, keys = cases.answers.verdicts, cases.keys
-    rows = [row for row in rows if keys.get(row) in back.results]
-    lines = cases.answers.lines(rows)
-    judged = _judged(cases.answers.table.folder, {keys[row] for row in rows})
-    before: dict[str, AnswerSide] = {}
-    if baseline is not None:
-        changed = {keys[row][0] for row in rows if keys[row][0] in cases.changes}
-        before = sides_before(baseline.table, changed, read.cases)
-    notes = read_notes(options.eval_set, options.labels_dir)
-    listed: list[ReportAnswer] = []
-    room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(cases.order)
-    for row in rows:
-        key = case_id, repeat = keys[row]
-        case = case_of(back.results[key], read.cases.get(case_id), lines[row], judged)
-        answer = describe(case, case.say(run.ruling, run.broken[row]))
-        own = cases.changes.get(case_id, ()) if repeat == 0 else ()
-        way = cases.ways.get(case_id) if repeat == 0 else None
-        answer = with_changes(answer, own, before.get(case_id), way)
-        answer = replace(answer, notes=[note.line() for note in notes.get(case_id, ())])
-        room -= bytes_of(answer)
-        if room < 0:
-            break
-        listed.append(answer)
-    verdicts = run.counts()
-    return AnswersInFull(
-        by=options.worst_by,
-        answers=len(cases.answers),
-        verdicts=verdicts.to_dict() | {"says": verdicts.says()},
-        listed=listed,
-        left_out=len(cases.answers) - len(listed),
-    )
-
-
-def _confidence(
-    back: ResultsRead,
-    success: Name | None,
-    sections: Mapping[str, Any],
-    cases: CaseListing,
-) -> Reliability | NoReliability:
-    """Reliability of the confidences of answers given, or why there is none."""
-    if success is None:
-        return NoReliability("nothing says which answers are right (no labels, no judge)")
-    name = success[1]
-    answers, ruling = cases.answers, cases.answers.verdicts.ruling
-    good = _good(ruling, sections, success)
-    if good is None:
-        return NoReliability(f"{name} has no range, so nothing says from where it is a success")
-    scores, abstained = answers.column(success), answers.abstained
-    left_out = {"abstained": 0, "not scored": 0, "no confidence from 0 to 1": 0}
-    wrong: dict[int, list[int]] = {}
-
-    def pairs() -> Iterator[tuple[float, bool]]:
-        for row, confidence in enumerate(back.confidences):
-            if not back.answered[row]:
-                continue
-            if abstained[row]:
-                left_out["abstained"] += 1
-            elif not 0 <= confidence <= 1:
-                left_out["no confidence from 0 to 1"] += 1
-            elif isnan(scores[row]):
-                left_out["not scored"] += 1
-            else:
-                right = bool(good.passed(scores[row]))
-                if not right:
-                    wrong.setdefault(figures.bin_of(confidence), []).append(row)
-                yield confidence, right
-
-    reliability = figures.reliability(pairs())
-    if not reliability.n:
-        counts = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
-        return NoReliability(f"no answer counts ({counts or 'none was read'})")
-    bins = [
-        replace(group, cases=cases.links(wrong.get(round(group.from_ * figures.BINS), ())))
-        for group in reliability.bins
-    ]
-    return replace(
-        reliability,
-        bins=bins,
-        success=_in_words(ruling, success, good),
-        left_out={why: count for why, count in left_out.items() if count},
-    )
-
-
-def _correlations(answers: RunAnswers) -> CorrelationMatrix:
-    """Correlations of the metrics that stand for their sections and that any answer has.
-
-    Of too many, each section keeps its first ones.
-    """
-    placed = list(answers.measured())
-    shown_names = {name for _, name in sorted(placed, key=lambda entry: entry[0])[:MOST_CORRELATED]}
-    shown = [name for _, name in placed if name in shown_names]
-    return figures.matrix(
-        map(answers.column, shown),
-        [MetricName(*name) for name in shown],
-        left_out=[name[1] for _, name in placed if name not in shown_names],
-    )
-
-
-def _prompts(answers: RunAnswers) -> WrongPrompts:
-    """Labelled prompts and texts that the guardrails judged wrongly."""
-    listed = []
-    count, wrong = answers.wrong_prompts()
-    for line, misses in wrong:
-        evidence = msgspec.to_builtins(line.evidence) or {}
-        kind, category, score = map(evidence.get, ("kind", "category", "score"))
-        text = cut(evidence.get("text"), 600)
-        listed.append(WrongPrompt(line.case_id, kind, category, score, misses, text))
-    return WrongPrompts(count, listed)
-
-
-def _not_applicable(cases: CaseListing) -> list[MissingScores]:
-    """Why scores are missing: a row for each section and reason."""
-    rows = []
-    for section, reasons in cases.answers.reasons.items():
-        for reason, metrics in reasons.items():
-            stems = dict.fromkeys(name.partition("@")[0] for name in sorted(metrics))
-            links = cases.links_of("reason", section, reason) if section != OWN_TEXTS else None
-            names = ["all" if stem == "*" else stem for stem in stems]
-            rows.append(MissingScores(section, reason, max(metrics.values()), links, names))
-    return sorted(rows, key=lambda row: (row.section, -row.answers, row.reason))
-
-
-# A page of comparisons alone, and what it shares with the report: two answers side by side.
-
-
-def sides_before(
-    table: Run, ids: Collection[str], cases: Mapping[str, TestCase]
-) -> dict[str, AnswerSide]:
-    """Another run's answers and passages in some cases, by case id."""
-    sides = {}
-    for case_id, case in first_answers(table, ids, cases, _SECTIONS).items():
-        answer = describe(case, Said())
-        sides[case_id] = AnswerSide(*(getattr(answer, n) for n in AnswerSide.__struct_fields__))
-    return sides
-
-
-_SECTIONS = ("retrieval", "groundedness", "pipeline")
-"""The sections that explain an answer beside another one."""
-
-
-def with_changes(
-    answer: ReportAnswer,
-    changes: Sequence[CaseChange],
-    before: AnswerSide | None,
-    way: Ways | None = None,
-) -> ReportAnswer:
-    """An answer in full with its changes since the other run, and that run's answer. ``way``: broke
-    or fixed."""
-    shown = before if changes or way else None
-    return replace(answer, changes=list(changes), way=way or "", before=shown)
-
-
-def page_of_comparisons(
-    comparisons: Sequence[Comparison],
-    folders: Sequence[Path],
-    eval_set: Path,
-    labels_dir: Path | None,
-    failures: Sequence[str] = (),
-    targets: Path = TARGETS,
-    tables: Runs | None = None,
-    embed: Embed | None = None,
-) -> bytes:
-    """One self-contained HTML page of comparisons with the same base, ``folders[0]``.
-
-    Of a single comparison the cases that broke or were fixed are shown in full, as many as the page
-    has room for. ``tables``: what was read of the runs.
-    """
-    answers: Sequence[ReportAnswer] = ()
-    left_out = 0
-    if len(comparisons) == 1:
-        tables, (base, new) = tables or Runs(), folders
-        compared = of_comparison(
-            comparisons[0],
-            base,
-            new,
-            eval_set,
-            targets,
-            tables=tables,
-            labels_dir=labels_dir,
-            embed=embed,
-        )
-        answers, left_out = _changed_answers(compared, tables[new], eval_set, labels_dir)
-        parts = [explain_changes(compared.part, answers)]
-    else:
-        parts = [comparison_part(comparison) for comparison in comparisons]
-    names = [comparisons[0].base_id, *(comparison.new_id for comparison in comparisons)]
-    title = " → ".join(names) if len(names) == 2 else ", ".join(names)
-    return comparison_page(title, parts, answers, left_out, failures)
-
-
-def _changed_answers(
-    compared: BaselineComparison, new: Run, eval_set: Path, labels_dir: Path | None
-) -> tuple[list[ReportAnswer], int]:
-    """The cases that changed, as both runs answered them, and how many found no room."""
-    ids = list(compared.changes)
-    cases = read_asked(eval_set, labels_dir, ids) if eval_set.exists() else {}
-    before = sides_before(compared.table, ids, cases)
-    now = first_answers(new, ids, cases, _SECTIONS)
-    notes = read_notes(eval_set, labels_dir)
-    room = PAGE_BYTES - FIGURE_BYTES
-    answers: list[ReportAnswer] = []
-    for case_id in ids:
-        if case_id not in now:
-            continue
-        described = describe(now[case_id], Said())
-        way = compared.ways.get(case_id)
-        answer = with_changes(described, compared.changes[case_id], before.get(case_id), way)
-        answer = replace(answer, notes=[note.line() for note in notes.get(case_id, ())])
-        room -= bytes_of(answer)
-        if room < 0:
-            break
-        answers.append(answer)
-    return answers, len(ids) - len(answers)
+def _stages_before(baseline: Path | None) -> metrics.Stages:
+    """The times of the baseline by stage; none where it is not a run."""
+    if baseline is None or not baseline.is_dir():
+        return {}
+    return metrics.stages_of(read_metrics(baseline)["sections"].get("pipeline"))

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, repeat
 from math import isnan, nan
-from typing import TYPE_CHECKING
-
-from msgspec import UNSET, UnsetType
+from typing import TYPE_CHECKING, NamedTuple
 
 from decisions.case_changes import CHANGES, PairVerdicts, Ways
 from decisions.case_verdict import UNREADABLE_BIT, Key, RunVerdicts
@@ -19,10 +17,9 @@ from decisions.metric_words import catalogue_row
 from ragmetrics.stats.tally import Slices
 from records.metrics import ROUND
 from records.results import UNREADABLE
+from terminal.page import CaseLinks
 from views.report.answers import MOST_ROWS, FigureRows, Name, RunAnswers
-from views.report.figures import SliceLinks
-from views.report.model import CaseLinks, CaseRow, CaseTable, ReportMetric
-from views.report.report import CaseChange
+from views.report.metrics import ReportMetric, SliceLinks
 
 if TYPE_CHECKING:
     from records.section_table import Floats
@@ -34,7 +31,40 @@ order: its memory goes into their number."""
 STATES = ("broke", "fails", "fixed", "warns", UNREADABLE, "ok")
 """The states of an answer, the worst first."""
 
-Changes = Mapping[str, Sequence[CaseChange]]
+
+class CaseRow(NamedTuple):
+    """An answer in the list; ``values``: its primary scores."""
+
+    case_id: str
+    repeat: int
+    state: str
+    why: str
+    category: str | None
+    values: Sequence[float | None]
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTable:
+    """All answers in short rows. ``metrics``: of their scores. ``in_full``: keys of the answers
+    that the document shows in full."""
+
+    metrics: Sequence[str]
+    rows: Sequence[CaseRow]
+    left_out: int
+    in_full: Sequence[Key] = ()
+
+    def says(self) -> str:
+        """The content of the list, and the part that is left out."""
+        if not self.rows:
+            return "No scores of single answers are there."
+        unread = f" {UNREADABLE}," if any(row.state == UNREADABLE for row in self.rows) else ""
+        text = (
+            f"{len(self.rows):,} answers, the worst first: broke, fails, fixed, warns,{unread} ok."
+        )
+        if self.left_out:
+            text += f" {self.left_out:,} more are left out; browse_runs.py shows all of them."
+        return text
 
 
 def worst_rows(verdicts: RunVerdicts, count: int) -> list[int]:
@@ -91,7 +121,6 @@ class CaseListing:
     answers: RunAnswers
     order: Sequence[int]
     keys: Mapping[int, Key]
-    changes: Changes = field(default_factory=dict)
     ways: Mapping[str, Ways] = field(default_factory=dict)
     """The cases that broke or were fixed since the baseline."""
     slices: Mapping[str, Slices] = field(default_factory=dict)
@@ -140,9 +169,7 @@ class CaseListing:
             return way, (self.pair.few_words(case_id) if self.pair else "") or word
         return "fails" if rule else "warns" if warns else "ok", word
 
-    def links(
-        self, rows: Iterable[int], count: int | None = None, label: str | UnsetType = UNSET
-    ) -> CaseLinks:
+    def links(self, rows: Iterable[int], count: int | None = None, label: str = "") -> CaseLinks:
         """Some listed answers: at most 20 of them by id and repeat, and how many there are."""
         numbers = list(rows)
         listed = [self.keys[row] for row in numbers[:MOST_ROWS] if row in self.keys]
@@ -171,7 +198,13 @@ class CaseListing:
         listed = column[list(self.order)]
         listed[listed == good] = nan
         rows = [self.order[at] for at in worst_by(listed, row.higher_is_better, MOST_ROWS)]
-        return self.links(rows, count, f"not {good:g}") if count else None
+        return (
+            self.links(
+                rows, count, f"cases {'below' if row.higher_is_better else 'above'} {good:g}"
+            )
+            if count
+            else None
+        )
 
     def of_slices(self) -> SliceLinks:
         """Finds the listed answers of a slice, in the order of the list.

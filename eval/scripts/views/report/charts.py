@@ -6,35 +6,60 @@ stays readable when a phone shrinks it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Any
 
-from decisions.change import SIGNS
+from decisions.change import SIGNS, Change
 from decisions.compare_words import change_of
 from decisions.evidence_path import RunPath
+from decisions.metric_words import catalogue_row
 from terminal.page import Whisker, from_to, signed
-from views.report.model import ConfidenceBin, StageLatency, TrendLine
-from views.report.report import ComparedMetric
+from views.report.figures import ConfidenceBin
 
 WIDTH = 400.0
 Chart = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TrendValue:
+    """A mean at a point of a history with its interval, and the band in which chance keeps it."""
+
+    point: int
+    mean: float
+    band: tuple[float | None, float | None]
+    alert: str | bool | None = None
+    ci95: Sequence[float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrendLine:
+    """A metric over the points of a history. ``span``: the size of its range."""
+
+    metric: str
+    words: str
+    span: float
+    values: Sequence[TrendValue]
 
 
 def _round(value: float) -> float:
     return round(value, 1)
 
 
-def ranges(
-    stages: Sequence[StageLatency], marks: Sequence[str], before: Sequence[StageLatency] = ()
-) -> Chart:
+Stages = Mapping[str, Mapping[str, float]]
+"""Percentiles in milliseconds, by stage."""
+
+
+def ranges(stages: Stages, marks: Sequence[str], before: Stages) -> Chart:
     """A line a stage from its first to its last mark, on a logarithmic axis of milliseconds, and
     under it that of another run.
 
-    Times below 0.01 ms stand at its beginning.
+    Times below 0.01 ms are at its beginning.
     """
-    least, known = 0.01, {stage.stage: stage for stage in before}
-    values = [max(least, getattr(stage, mark)) for stage in (*stages, *before) for mark in marks]
+    least = 0.01
+    values = [times[mark] for own in (stages, before) for times in own.values() for mark in marks]
+    values = [max(least, value) for value in values]
     low, high = floor(log10(min(values))), ceil(log10(max(values)))
     high = max(high, low + 1)
     left, right, top, row_height = 12.0, WIDTH - 16, 14.0, 52.0 if before else 38.0
@@ -46,15 +71,13 @@ def ranges(
     bottom = top + row_height * len(stages)
     rows = [
         {
-            "name": stage.stage,
+            "name": name,
             "y": _round(top + row * row_height + 25.8),
             "label_y": _round(top + row * row_height + 11.4),
-            "marks": [(mark, x_of(getattr(stage, mark))) for mark in marks],
-            "before": [x_of(getattr(old, mark)) for mark in marks]
-            if (old := known.get(stage.stage))
-            else [],
+            "marks": [(mark, x_of(times[mark])) for mark in marks],
+            "before": [x_of(before[name][mark]) for mark in marks] if name in before else [],
         }
-        for row, stage in enumerate(stages)
+        for row, (name, times) in enumerate(stages.items())
     ]
     ticks = [(x_of(10.0**power), _milliseconds(power)) for power in range(low, high + 1)]
     return {"width": WIDTH, "height": bottom + 24, "bottom": bottom, "rows": rows, "ticks": ticks}
@@ -172,14 +195,14 @@ def whisker(shown: Whisker, width: float = 120.0) -> Chart | None:
     }
 
 
-def changes(rows: Sequence[ComparedMetric]) -> Chart | None:
+def changes(rows: Sequence[Change]) -> Chart | None:
     """Two pictures a primary metric: before and after on the metric's range with the target, and
     the difference around 0 with its interval and the smallest one that can be detected.
 
     All differences have one scale, which ends at the largest interval. None without a row that has
     both values; ratios have no picture.
     """
-    drawn = [(row, shown) for row in rows if (shown := change_of(row.row)) is not None]
+    drawn = [(row, shown) for row in rows if (shown := change_of(row)) is not None]
     size = max((shown.size for _, shown in drawn if shown.size <= 1), default=0.0)
     reach = ceil(size * 20 - 1e-9) / 20
     if not drawn or not reach:
@@ -190,8 +213,8 @@ def changes(rows: Sequence[ComparedMetric]) -> Chart | None:
         return _round(middle + half * min(1.0, max(-1.0, value / reach)))
 
     lines = []
-    for at, (one, shown) in enumerate(drawn):
-        row, end = one.row, one.catalogued
+    for at, (row, shown) in enumerate(drawn):
+        end = catalogue_row(row.metric)
         low, high = (end.low, end.high) if end is not None else (None, None)
         values = Whisker(None, row.new, row.target, low=low, high=high, before=row.base)
         first, last = map(across, shown.interval or (0.0, 0.0))
@@ -221,13 +244,13 @@ def trend(line: TrendLine, points: int) -> Chart:
     The axis spans the values and bands with a tenth of room, at least a twentieth of the metric's
     range, so that small changes are seen and noise does not fill the picture.
     """
-    values, span, height = line.values, (line.high or 0.0) - (line.low or 0.0), 120.0
+    values, height = line.values, 120.0
     means = [value.mean for value in values]
     levels = means + [
         end for value in values for end in (*value.band, *(value.ci95 or ())) if end is not None
     ]
     low, high = min(levels), max(levels)
-    room = max(0.1 * (high - low), 0.025 * span, 1e-9)
+    room = max(0.1 * (high - low), 0.025 * line.span, 1e-9)
     low, high = low - room, high + room
     left, right, top, bottom = 44.0, WIDTH - 12, 8.0, height - 18
 

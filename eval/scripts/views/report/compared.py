@@ -1,44 +1,40 @@
-"""A run beside others, as a report shows it: its baseline and its history.
+"""A run beside its baseline, as blocks of a report and of the page of a comparison.
 
 Every verdict is that of decisions/; here nothing is calculated, only put into words and rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from dataclasses import replace as with_fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-from msgspec import UNSET
-from msgspec.structs import replace
 
 from decisions import compare_words
-from decisions.alerts import AlertRule, changes, make_lines
-from decisions.case_changes import ChangedCase, PairVerdicts, Ways, changes_of, read_pair
+from decisions.case_changes import CaseChanges, PairVerdicts, Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
 from decisions.change import Change
 from decisions.committed import compare_pair, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of
 from decisions.comparison import Comparison
-from decisions.conversations import SHOWN, find_changes
+from decisions.conversations import SHOWN, ConversationChanges, find_changes
 from decisions.flips import Flips, find_flips
-from decisions.history import read_history
-from decisions.history_print import as_dict
 from decisions.metric_words import catalogue_row, outcome_of
 from decisions.slices import Embed, common_slices
 from records import extras
 from records.clusters import AUTO, read_clusters
-from records.metrics import read_metrics
 from records.run import Run, Runs
 from terminal.page import (
     AnyColumn,
     Block,
     CaseRef,
+    Chart,
+    Conclusion,
     DataColumn,
     DataTable,
     Heading,
     Prose,
+    Section,
+    Sides,
+    Tag,
     Term,
     Tone,
     Whisker,
@@ -47,43 +43,41 @@ from terminal.page import (
     number,
     term_column,
 )
-from views.report import figures, words
-from views.report.model import (
-    ReportTrend,
-    StageLatency,
-    TrendChange,
-    TrendLine,
-    TrendPoint,
-    TrendValue,
-)
-from views.report.report import (
-    CaseChange,
-    ChangedAnswer,
-    ChangedTurns,
-    ComparedMetric,
-    ComparisonPart,
-    MetricFlips,
-    ReportAnswer,
-    VerdictSentence,
-)
-from views.report.text import one_line
+from terminal.tables import counted
+from views.text import one_line
 
 MOST_FLIPS = 100
 """Cases of one metric, each way, that are looked up; the others are counted."""
 
+LISTED = 20
+"""Cases of a list that are named."""
+
+FIRST_CHANGES = 5
+"""Cases that broke, and cases that were fixed, at the top of a document."""
+
+_MOST_WHY = 3
+
 
 @dataclass(frozen=True)
 class BaselineComparison:
-    """``table``: of the baseline. ``part``: what the report contains. ``changes``: by case id, of
-    the cases that broke or were fixed, then of those in which only a primary metric changed;
-    ``ways``: of the first ones, which of the two; ``pair``: the verdicts on both, where they are
-    known."""
+    """A comparison with the cases that changed. ``table``: of the baseline.
 
+    ``changes``: in words, by case id, of the cases that broke or were fixed, then of those in which
+    only a primary metric changed; ``ways``: of the first ones, which of the two; ``pair``: the
+    verdicts on both, where they are known. ``remarks``: on what was counted together.
+    """
+
+    comparison: Comparison
     table: Run
-    part: ComparisonPart
-    changes: Mapping[str, Sequence[CaseChange]] = field(default_factory=dict)
-    ways: Mapping[str, Ways] = field(default_factory=dict)
-    pair: PairVerdicts | None = None
+    flips: Sequence[Flips]
+    changes: Mapping[str, Sequence[str]]
+    ways: Mapping[str, Ways]
+    pair: PairVerdicts | None
+    cases: CaseChanges | None
+    talks: ConversationChanges | None
+    in_common: Sequence[str]
+    of_extras: Sequence[Block]
+    remarks: Sequence[str] = ()
 
 
 def compare_with(
@@ -111,103 +105,47 @@ def compare_with(
         override="--ignore-invariants",
     )
     comparison = compare_pair(base, new, options, clusters, tables)
-    return of_comparison(
-        comparison,
-        base,
-        new,
-        eval_set,
-        targets,
-        remarks,
-        tables,
-        labels_dir=labels_dir,
-        embed=embed,
+    folders = base, new
+    compared = of_comparison(
+        comparison, folders, eval_set, targets, tables, labels_dir=labels_dir, embed=embed
     )
+    return replace(compared, remarks=remarks)
 
 
 def of_comparison(
     comparison: Comparison,
-    base: Path,
-    new: Path,
+    folders: tuple[Path, Path],
     eval_set: Path,
     targets: Path,
-    remarks: Sequence[str] = (),
-    tables: Runs | None = None,
+    tables: Runs,
     *,
     labels_dir: Path | None = None,
     embed: Embed | None = None,
 ) -> BaselineComparison:
     """A comparison that was made already, with the cases that broke, were fixed, or changed in a
     primary metric. ``tables``: what was read of the runs."""
-    tables = tables or Runs()
+    base, new = folders
     moved = [row for row in comparison.rows if row.primary and (row.rose or row.fell)]
-    moved = [] if is_committed_alone(base) else moved
-    flips = [
-        find_flips(
-            base,
-            new,
-            row,
-            MOST_FLIPS,
-            eval_set,
-            tables=tables,
-        )
-        for row in sorted(moved, key=_interest)
-    ]
+    moved = [] if is_committed_alone(base) else sorted(moved, key=_interest)
+    flips = [find_flips(base, new, row, MOST_FLIPS, eval_set, tables=tables) for row in moved]
     pair = read_pair(base, new, read_case_rules(targets), tables)
     cases = changes_of(pair, MOST_FLIPS)
     ways = {case.case_id: case.way for case in cases.changed} if cases else {}
-    changes = _changes(flips, ways)
-    known = {case.case_id: case for case in cases.changed} if cases else {}
-    talks = find_changes(pair, eval_set)
-    in_common = common_slices(pair, eval_set, labels_dir, embed).sentences()
-    part = replace(
-        comparison_part(comparison, remarks),
-        flips=[MetricFlips(found, compare_words.flips_summary(found)) for found in flips],
-        cases_changed=[
-            ChangedAnswer(
-                case_id, ways.get(case_id, ""), own, case.reasons[:MOST_WHY], fact=case.fact
-            )
-            for case_id, own in changes.items()
-            for case in (known.get(case_id) or ChangedCase(case_id, "ok still"),)
-        ],
-        cases_say=cases.says() if cases else "",
-        in_common=in_common if cases else (),
-        case_counts=cases.to_dict() | {"changed": []} if cases else None,
-        conversations=UNSET
-        if talks is None
-        else ChangedTurns(
-            talks.summary(), talks.broke[:SHOWN], talks.earlier[:SHOWN], talks.fixed[:SHOWN]
-        ),
-        of_extras=[
+    return BaselineComparison(
+        comparison,
+        tables[base],
+        flips,
+        changes_by_case(flips, ways),
+        ways,
+        None if pair.unknown else pair,
+        cases,
+        find_changes(pair, eval_set),
+        common_slices(pair, eval_set, labels_dir, embed).sentences() if cases else (),
+        [
             block
             for added in extras.code_of(extras.COMPARED)
             for block in added.of_runs(base, [new], read_clusters(eval_set), seed=0)
         ],
-    )
-    return BaselineComparison(tables[base], part, changes, ways, None if pair.unknown else pair)
-
-
-def comparison_part(comparison: Comparison, remarks: Sequence[str] = ()) -> ComparisonPart:
-    """Verdicts, rows and remarks of a comparison; its flips come besides."""
-    primary, telling, quiet = compare_words.row_groups(comparison)
-    ranks = {"worse": 0, "mixed": 0, "better": 1}
-    rows = [_row(row) for row in primary]
-    said = sorted(rows, key=lambda m: ranks.get(m.row.verdict, 1 if m.row.look else 2))
-    return ComparisonPart(
-        base_id=comparison.base_id,
-        new_id=comparison.new_id,
-        headline=comparison.headline,
-        says=comparison.says or (comparison.headline,),
-        cases=compare_words.cases_line(comparison),
-        sentences=[VerdictSentence(m.says, m.row.verdict) for m in said if m.says],
-        primary=rows,
-        exploratory=[_row(row) for row in telling],
-        quiet=[_row(row) for row in quiet],
-        explored_says=compare_words.explored_line(comparison),
-        explored=sum(row.p_bh is not None for row in telling + quiet),
-        controls=[str(difference) for difference in comparison.controls],
-        varied=[str(difference) for difference in comparison.varied],
-        notes=[*remarks, *compare_words.remarks(comparison)],
-        legend=[*compare_words.contradictions(comparison), *compare_words.legend(comparison)],
     )
 
 
@@ -219,220 +157,223 @@ def _interest(row: Change) -> tuple[int, float]:
     return rank, 1.0 if p is None else p
 
 
-def _row(row: Change) -> ComparedMetric:
-    metric = catalogue_row(row.metric)
-    return ComparedMetric(row, metric, _sentence(row))
-
-
-def _sentence(row: Change) -> str | None:
-    """What a primary metric says now and said before, and the engine's verdict, in a sentence."""
-    if not row.primary or (row.verdict != "no verdict" and None in (row.new, row.base)):
-        return None
-    return outcome_of(row)
-
-
-def _changes(flips: Sequence[Flips], ways: Mapping[str, Ways]) -> dict[str, list[CaseChange]]:
-    """By case, which scores changed: first what broke, then what was fixed, then what else moved,
-    for the worse first."""
+def changes_by_case(flips: Sequence[Flips], ways: Mapping[str, Ways]) -> dict[str, list[str]]:
+    """By case, which scores changed, ``pass 1 → 0``: first what broke, then what was fixed, then
+    what else moved, for the worse first."""
     groups: tuple[list[str], ...] = ([], [])
-    changes: dict[str, list[CaseChange]] = {case_id: [] for case_id in ways}
+    changes: dict[str, list[str]] = {case_id: [] for case_id in ways}
     for found in flips:
         name = found.metric.partition(".")[2]
         for better, flip in [(0, f) for f in found.worse] + [(1, f) for f in found.better]:
-            change = CaseChange(name, flip.base.score, flip.new.score)
+            change = f"{name} {short(flip.base.score)} → {short(flip.new.score)}"
             changes.setdefault(flip.case_id, []).append(change)
             groups[better].append(flip.case_id)
     ordered = dict.fromkeys((*ways, *groups[0], *groups[1]))
     return {case_id: changes[case_id] for case_id in ordered}
 
 
-MOST_WHY = 3
+def short(score: float) -> str:
+    """A score in two digits; whole ones bare."""
+    return f"{score:.0f}" if score == int(score) else f"{score:.2f}"
 
 
-def explain_changes(part: ComparisonPart, answers: Sequence[ReportAnswer]) -> ComparisonPart:
-    """The cases that changed with their question, and why those that moved fail now."""
-    by_id = {answer.case_id: answer for answer in answers if not answer.repeat}
-    explained = []
-    for changed in part.cases_changed:
-        if (answer := by_id.get(changed.case_id)) is not None:
-            question, why = one_line(answer.question.text, 160), answer.fails[:MOST_WHY]
-            changed = replace(changed, question=question, why=changed.why or why)
-        explained.append(changed)
-    return replace(part, cases_changed=explained)
+def sentences(comparison: Comparison) -> dict[str, tuple[str, str]]:
+    """By primary metric a sentence on its change, and its verdict; those that changed first."""
+    ranks = {"worse": 0, "mixed": 0, "better": 1}
+    rows = [row for row in compare_words.row_groups(comparison)[0] if _tells(row)]
+    rows.sort(key=lambda row: ranks.get(row.verdict, 1 if row.look else 2))
+    return {row.name: (outcome_of(row), row.verdict) for row in rows}
 
 
-def latency_of(baseline: Path | None) -> Sequence[StageLatency]:
-    """The times of the baseline by stage; none where it is not a run."""
-    if baseline is None or not baseline.is_dir():
-        return ()
-    return figures.latency(read_metrics(baseline)["sections"].get("pipeline"), ()).stages
+def _tells(row: Change) -> bool:
+    return row.verdict == "no verdict" or None not in (row.new, row.base)
 
 
-MOST_POINTS = 40
-"""The newest points that are drawn; alerts rest on all of them."""
+# As blocks
 
 
-def history_part(folder: Path, primary: Sequence[str]) -> ReportTrend:
-    """The history of the primary metrics in the folder of this run, newest point last.
+_LOOKS = {"worse": "worse", "mixed": "worse", "better": "better"}
 
-    The same lines, bands and alerts as track_metrics.py gives them. Raises StorageError outside a
-    folder with any metrics.json.
+
+def head_blocks(
+    compared: BaselineComparison, questions: Mapping[str, str], in_common: Sequence[str] = ()
+) -> Iterator[Block]:
+    """The verdict, a picture of the primary metrics, and the first cases that changed.
+
+    ``questions``: of these, by case id. ``in_common``: what failing cases have in common.
     """
-    history = read_history((folder.resolve().parent,))
-    points = history.points
-    scored = {key for point in points for key in point.values}
-    names = [(section, metric) for section, _, metric in (n.partition(".") for n in primary)]
-    keys = [name for name in names if name in scored]
-    lines = make_lines(points, keys, AlertRule(primary))
-    whole = as_dict(history, lines, changes(points, lines))
-    first = max(0, len(points) - MOST_POINTS)
-    run_id = folder.resolve().name
-    return ReportTrend(
-        points=[
-            TrendPoint(
-                point.label, point.title, point.date[:10], point.run_id, point.run_id == run_id
-            )
-            for point in points[first:]
-        ],
-        left_out=first,
-        lines=[_line(line, first) for line in whole["metrics"]],
-        changes=[
-            TrendChange(change["place"] - first, change["what"])
-            for change in whole["changes"]
-            if change["place"] >= first
-        ],
-        notes=whole["notes"],
+    comparison = compared.comparison
+    first, *more = comparison.says or (comparison.headline,)
+    yield Conclusion(first)
+    caption = (
+        "Left: ○ before, ● after, │ target. Right: the difference with its 95 % interval; this set "
+        "cannot detect a change inside the shaded band. ▲ better, ▼ worse, · no evidence."
     )
-
-
-def _line(line: Mapping[str, Any], first: int) -> TrendLine:
-    metric = catalogue_row(line["metric"])
-    return TrendLine(
-        section=line["section"],
-        metric=line["metric"],
-        words=metric.in_words(line["metric"]) if metric else "",
-        meaning=metric.meaning if metric else "",
-        low=metric.low if metric else None,
-        high=metric.high if metric else None,
-        alerts=[alert["text"] for alert in line["alerts"]],
-        values=[
-            TrendValue(
-                value["point"] - first,
-                value["mean"],
-                (value["band_low"], value["band_high"]),
-                value["alert"],
-                _interval(value),
-            )
-            for value in line["values"]
-            if value["point"] >= first
-        ],
+    primary = compare_words.row_groups(comparison)[0]
+    left: list[Block] = [Chart("changes", primary, caption)]
+    left += [Prose(line, "quiet") for line in more]
+    right = [*common_blocks([*in_common, *compared.in_common])]
+    for way, title in (("broke", "Broke"), ("fixed", "Fixed")):
+        right += _first_changes(compared, way, title, questions)
+    yield Sides([(left, right)], look="first")
+    lines = [
+        Prose(
+            text,
+            "good" if verdict == "better" else "bad" if verdict in _LOOKS else None,
+            1,
+            "sentences",
+        )
+        for text, verdict in sentences(comparison).values()
+    ]
+    told = ". ".join(
+        filter(
+            None, (compare_words.cases_line(comparison), compare_words.explored_line(comparison))
+        )
     )
+    title = compared.cases.says() if compared.cases else "The main measures in words"
+    yield Section(one_line(title, 1200), [*lines, Prose(told, "quiet")], level=0)
 
 
-def _interval(value: Mapping[str, Any]) -> Sequence[float] | None:
-    low, high = value["ci95_low"], value["ci95_high"]
-    return None if low is None else (low, high)
+def common_blocks(lines: Sequence[str]) -> Iterator[Block]:
+    """The slices in which more cases fail than elsewhere."""
+    if lines:
+        yield Heading("What failing cases have in common", 2)
+        yield from (Prose(one_line(line, 600), item=1, look="common") for line in lines)
 
 
-def compared_table(
-    rows: Sequence[ComparedMetric], caption: str, folded: str = ""
-) -> DataTable[Any]:
+def _first_changes(
+    compared: BaselineComparison, way: str, title: str, questions: Mapping[str, str]
+) -> Iterator[Block]:
+    cases = [case for case in (compared.cases.changed if compared.cases else ()) if case.way == way]
+    if not cases or compared.cases is None:
+        return
+    count = next(n for name, n in compared.cases.counts.items() if name == way)
+    more = f", the first {FIRST_CHANGES}" if len(cases) > FIRST_CHANGES else ""
+    yield Heading(f"{title}: {counted(count, 'case')}{more}", 2, anchor=f"{way}-first")
+    for case in cases[:FIRST_CHANGES]:
+        fact = f"{'was: ' if way == 'fixed' and case.fact else ''}{one_line(case.fact, 80)}"
+        question = one_line(questions.get(case.case_id, ""), 90)
+        words = (CaseRef(case.case_id), " ", Tag(fact, "strong"), f" {question}")
+        yield Prose(words, item=1, look=f"flipped {way}")
+
+
+def comparison_blocks(compared: BaselineComparison) -> Iterator[Block]:
+    """The changes since the baseline: settings, rows of metrics, and the cases that changed."""
+    comparison = compared.comparison
+    primary, telling, quiet = compare_words.row_groups(comparison)
+    for title, lines in (
+        ("Must be the same, but differs", map(str, comparison.controls)),
+        ("Changed in the configuration", map(str, comparison.varied)),
+        ("Before you read on", [*compared.remarks, *compare_words.remarks(comparison)]),
+    ):
+        if shown := [one_line(line, 400) for line in lines]:
+            yield Heading(title, 3)
+            yield from items(shown)
+    if primary:
+        yield Heading("Primary metrics", 3)
+        caption = "Primary metrics decide the verdict (p-values from one joint test)"
+        yield compared_table(primary, caption)
+    yield from _changed_cases(compared)
+    for found in compared.flips:
+        yield from _flip_blocks(found)
+    if compared.talks is not None:
+        yield from talk_blocks(compared.talks)
+    for block in compared.of_extras:
+        yield replace(block, level=3) if isinstance(block, Heading) else block
+    if telling:
+        yield Heading("Exploratory metrics", 3)
+        tests = sum(row.p_bh is not None for row in telling + quiet)
+        caption = f"Exploratory metrics that differ ({tests} tests; false discovery rate 5 %)"
+        yield compared_table(telling, caption)
+    yield Prose(
+        "On the page the arrow goes from the value before to the value now; the line is the 95 % "
+        "interval of the difference, drawn from the value before.",
+        "quiet",
+    )
+    folded = f"{len(quiet)} metrics that show no difference"
+    yield compared_table(quiet, "Metrics that show no difference", folded)
+    legend = [*compare_words.contradictions(comparison), *compare_words.legend(comparison)]
+    yield from (Prose(one_line(line, 400), "quiet") for line in legend)
+
+
+def _changed_cases(compared: BaselineComparison) -> Iterator[Block]:
+    """The cases that broke or were fixed, and why."""
+    if compared.cases is None:
+        return
+    yield Heading("Cases that broke or were fixed", 3)
+    yield Prose(compared.cases.says())
+    for case in compared.cases.changed:
+        why = f": {one_line('; '.join(case.reasons[:_MOST_WHY]), 400)}" if case.reasons else ""
+        yield Prose((f"{case.way}: ", CaseRef(case.case_id), why), item=1)
+
+
+def _flip_blocks(found: Flips) -> Iterator[Block]:
+    """The cases that one metric changed most for."""
+    yield Heading(one_line(compare_words.flips_summary(found)), 3)
+    for side, flips, total in (
+        ("worse", found.worse, found.fell_behind),
+        ("better", found.better, found.gained),
+    ):
+        if flips:
+            yield Heading(f"For the {side}", 4)
+        for flip in flips[:LISTED]:
+            change = f": {number(flip.base.score)} → {number(flip.new.score)}"
+            yield Prose((CaseRef(flip.case_id), change), item=1)
+        yield from _more(total - min(len(flips), LISTED), side)
+
+
+def _more(count: int, what: str) -> Iterator[Block]:
+    if count > 0:
+        yield Prose(f"{count:,} more {what}.", item=1)
+
+
+def talk_blocks(talks: ConversationChanges) -> Iterator[Block]:
+    """The conversations that changed, some of each way."""
+    yield Heading(one_line(talks.summary(), 300), 3)
+    for talk in (*talks.broke[:SHOWN], *talks.earlier[:SHOWN], *talks.fixed[:SHOWN]):
+        repeat = f" (repeat {talk.repeat})" if talk.repeat else ""
+        name = f"{one_line(talk.conversation, 80)}{repeat}: {talk.says()} ("
+        question = f") {one_line(talk.question)}"
+        yield Prose((name, CaseRef(talk.case_id, talk.repeat), question), item=1)
+
+
+def compared_table(rows: Iterable[Change], caption: str, folded: str = "") -> DataTable[Change]:
     """Metrics of two runs, with an arrow from the value before to the value now."""
 
-    def column(own: DataColumn[Any]) -> DataColumn[ComparedMetric]:
-        return DataColumn(own.name, lambda metric: own.cell(metric.row))
+    def shade(row: Change) -> str:
+        return f"say {row.verdict.replace(' ', '-')}"
 
-    def shade(metric: ComparedMetric) -> str:
-        return f"say {metric.row.verdict.replace(' ', '-')}"
+    def term(row: Change) -> Term:
+        metric = catalogue_row(row.metric)
+        note = "(lower is better)" if row.higher_is_better is False else ""
+        words = metric.in_words(row.metric) if metric else ""
+        return Term(row.metric, words, metric.meaning if metric else "", note)
 
-    def term(metric: ComparedMetric) -> Term:
-        note = "(lower is better)" if metric.row.higher_is_better is False else ""
-        return Term(metric.row.metric, metric.words, metric.meaning, note)
+    def column(own: DataColumn[Change]) -> DataColumn[Change]:
+        return DataColumn(own.name, own.cell)
 
     *middle, verdict = compare_words.COLUMNS[1:]
-    columns: list[AnyColumn[ComparedMetric]] = [
+    columns: list[AnyColumn[Change]] = [
         term_column("metric", term),
         *map(column, middle),
-        with_fields(column(verdict), words=True, shade=shade),
+        replace(column(verdict), words=True, shade=shade),
         WhiskerColumn(_arrow),
     ]
-    return DataTable(columns, rows, caption=caption, folded=folded, look="metrics cards")
+    return DataTable(columns, list(rows), caption=caption, folded=folded, look="metrics cards")
 
 
-def _arrow(metric: ComparedMetric) -> Whisker | None:
+def _arrow(row: Change) -> Whisker | None:
     """From the value before to the value now; where the difference's interval would put that."""
-    row, end = metric.row, metric.catalogued
-    if end is None or row.base is None or row.new is None:
+    metric = catalogue_row(row.metric)
+    if metric is None or row.base is None or row.new is None:
         return None
     low, high = row.interval or (row.new - row.base, row.new - row.base)
     tones: dict[str, Tone] = {"better": "good", "worse": "bad"}
     return Whisker(
         (row.base + low, row.base + high),
         row.new,
-        low=end.low,
-        high=end.high,
+        low=metric.low,
+        high=metric.high,
         before=row.base,
         tone=tones.get(row.verdict),
     )
-
-
-def comparison_blocks(part: ComparisonPart, *, page: bool) -> Iterator[Block]:
-    """The changes since the baseline: rows of metrics, and the cases that changed."""
-    if not page and part.explored_says:
-        yield Prose(part.explored_says)
-    for title, lines in (
-        ("Must be the same, but differs", part.controls),
-        ("Changed in the configuration", part.varied),
-        ("To be known", part.notes),
-    ):
-        if lines:
-            yield Heading(title, 3)
-            yield from items(one_line(line, 400) for line in lines)
-    if part.primary:
-        yield Heading("Primary metrics", 3)
-        caption = "Primary metrics decide the verdict (p-values from one joint test)"
-        yield compared_table(part.primary, caption)
-    if part.cases_say and not page:
-        yield Heading("Cases that broke or were fixed", 3)
-        yield Prose(part.cases_say)
-        yield from map(Prose, part.in_common)
-        for case in part.cases_changed:
-            if case.kind:
-                why = f": {'; '.join(case.why)}" if case.why else ""
-                yield Prose(f"{case.kind}: {one_line(case.case_id, 80)}{why}", item=1)
-    for found in part.flips:
-        yield Heading(one_line(found.says), 3)
-        sides = (
-            ("worse", found.flips.worse, found.flips.fell_behind),
-            ("better", found.flips.better, found.flips.gained),
-        )
-        for side, flips, total in sides:
-            if flips:
-                yield Heading(f"For the {side}", 4)
-            for flip in flips[: words.IN_MARKDOWN]:
-                change = f": {number(flip.base.score)} → {number(flip.new.score)}"
-                yield Prose((CaseRef(flip.case_id), change), item=1)
-            if (more := total - min(len(flips), words.IN_MARKDOWN)) > 0:
-                yield Prose(f"{words.count(more)} more {side}.", item=1)
-    if part.conversations is not UNSET:
-        talks = part.conversations
-        yield Heading(one_line(talks.says, 300), 3)
-        for talk in (*talks.broke, *talks.earlier, *talks.fixed):
-            repeat = f" (repeat {talk.repeat})" if talk.repeat else ""
-            name = f"{one_line(talk.conversation, 80)}{repeat}: {talk.says()} ("
-            question = f") {one_line(talk.question)}"
-            yield Prose((name, CaseRef(talk.case_id, talk.repeat), question), item=1)
-    for block in part.of_extras:
-        yield with_fields(block, level=3) if isinstance(block, Heading) else block
-    if part.exploratory:
-        yield Heading("Exploratory metrics", 3)
-        tests = f"{part.explored} tests; false discovery rate 5 %"
-        yield compared_table(part.exploratory, f"Exploratory metrics that differ ({tests})")
-    if page:
-        text = (
-            "The arrow goes from the value before to the value now; the line is the 95 % interval "
-        )
-        yield Prose(f"{text}of the difference, drawn from the value before.", "quiet")
-        quiet = f"{len(part.quiet)} metrics that show no difference"
-        yield compared_table(part.quiet, "Metrics that show no difference", quiet)
-        yield from (Prose(one_line(line, 400), "quiet") for line in part.legend)

@@ -7,7 +7,7 @@ always the same, no data is in it, and the page's policy lets no other script ru
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -17,52 +17,70 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from records.errors import StorageError
-from records.files import json_bytes, replace_bytes
+from records.files import replace_bytes
 from records.runs import VERSION
-from terminal.page import Block, number
-from views.page import HtmlPage, markdown
-from views.report import charts, words
-from views.report.compared import compared_table, comparison_blocks
-from views.report.model import CaseRow, CaseTable, as_json
-from views.report.report import ComparisonPart, ReportAnswer, RunReport
-from views.report.sections import metrics_table, report_page, sections
-from views.report.text import anchor, one_line, visible, word_diff
+from terminal.page import Block, Chart, Page, Section, number, plain_words
+from views.html import HtmlPage
+from views.page import markdown
+from views.report import charts
+from views.report.case_list import CaseRow, CaseTable
+from views.report.compared import short
+from views.report.metrics import MARKS
+from views.text import anchor, one_line, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-class _PageBlocks(HtmlPage):
-    """Draws blocks on a page of which some answers can be linked to."""
+class PageBlocks(HtmlPage):
+    """Draws blocks on a page, with links to the answers that it has."""
 
-    def __init__(self, anchors: Collection[str]) -> None:
-        parts = _environment().get_template("parts.html.j2").make_module({"anchors": anchors})
+    def __init__(self, anchors: Collection[str] = ()) -> None:
         draw: Any = _environment().get_template("charts.html.j2").module
         super().__init__(
-            parts.case_link,  # type: ignore[attr-defined]
-            parts.links,  # type: ignore[attr-defined]
-            lambda chart: getattr(draw, chart.kind)(chart.data),
+            anchors,
+            lambda chart: (
+                _list(chart.data)
+                if chart.kind == "cases"
+                else getattr(draw, chart.kind)(chart.data)
+            ),
             draw.whisker,
         )
 
 
-def _page(report: RunReport) -> bytes:
-    """The whole page. All text of the report is escaped; nothing in it can run or load."""
-    from markupsafe import Markup
-
-    in_full = frozenset(anchor(answer.case_id, answer.repeat) for answer in report.worst.listed)
-    anchors = in_full | {anchor(row.case_id, row.repeat) for row in report.case_list.rows}
+def html_page(page: Page, foot: str) -> bytes:
+    """A document as one HTML file. All text of it is escaped; nothing in it can run or load."""
+    blocks = page.ordered(verdict_first=True)
+    at = next((n for n, one in enumerate(blocks) if _is_folded(one)), len(blocks))
+    folded = [block for block in blocks[at:] if isinstance(block, Section)]
+    contents = [(section.anchor, plain_words(section.title)) for section in folded]
     return drawn_page(
-        "report.html.j2",
-        anchors=anchors,
-        report=report,
-        sections={section.anchor: section for section in sections(report, page=True)},
-        rows=map(Markup, case_rows(report.case_list)),
-        first_rows=map(Markup, rows_without_script(report.case_list, in_full)),
+        "page.html.j2",
+        anchors=frozenset(_anchors(blocks)),
+        title=plain_words(page.title),
+        contents=contents,
+        head=blocks[:at],
+        main=blocks[at:],
+        foot=f"{foot} of RAG Eval Toolkit {VERSION}",
     )
+
+
+def _is_folded(block: Block) -> bool:
+    return isinstance(block, Section) and block.level == 2
+
+
+def _anchors(blocks: Iterable[Block]) -> Iterator[str]:
+    """The cases that a page has, in full or in its list."""
+    for block in blocks:
+        if isinstance(block, Section):
+            yield block.anchor
+            yield from _anchors(block.blocks)
+        elif isinstance(block, Chart) and isinstance(block.data, CaseTable):
+            yield from (anchor(row.case_id, row.repeat) for row in block.data.rows)
 
 
 def drawn_page(
@@ -72,38 +90,9 @@ def drawn_page(
     those of the report, too.
 
     It is encoded piece by piece: as one text it would take twice the memory."""
-    values |= {"anchors": anchors, "html": _PageBlocks(anchors), "tool_version": VERSION}
+    values |= {"anchors": anchors, "html": PageBlocks(anchors), "tool_version": VERSION}
     pieces = _environment(folder).get_template(template).generate(values)
     return b"".join(piece.encode() for piece in pieces)
-
-
-def comparison_page(
-    title: str,
-    parts: Sequence[ComparisonPart],
-    answers: Sequence[ReportAnswer],
-    left_out: int,
-    failures: Sequence[str],
-) -> bytes:
-    """The page of comparisons alone: their verdicts, and the cases that changed, in full."""
-    anchors = {anchor(answer.case_id, answer.repeat) for answer in answers}
-    return drawn_page(
-        "comparison.html.j2",
-        anchors=anchors,
-        title=title,
-        comparisons=[(part, list(_rows_of(part, alone=len(parts) == 1))) for part in parts],
-        answers=answers,
-        left_out=left_out,
-        failures=failures,
-    )
-
-
-def _rows_of(part: ComparisonPart, *, alone: bool) -> Iterator[Block]:
-    """All that a comparison holds; of several, the metrics that decide or differ."""
-    if alone:
-        yield from comparison_blocks(part, page=True)
-    else:
-        yield compared_table(part.primary, "Primary metrics")
-        yield compared_table(part.exploratory, "Exploratory metrics that differ")
 
 
 @cache
@@ -129,15 +118,14 @@ def _environment(folder: Path = TEMPLATES) -> Environment:
     )
     environment.filters |= {
         "number": number,
-        "count": words.count,
+        "count": "{:,}".format,
         "visible": visible,
         "one_line": one_line,
         "unbroken": _unbroken,
     }
     script, digest = _script()
-    environment.globals |= {"charts": charts, "words": words, "marks": words.MARKS}
-    environment.globals |= {"word_diff": word_diff, "metrics_table": metrics_table}
-    environment.globals |= {"script": Markup(script), "script_hash": digest, "anchor": anchor}
+    environment.globals |= {"charts": charts, "marks": MARKS}
+    environment.globals |= {"script": Markup(script), "script_hash": digest}
     return environment
 
 
@@ -146,6 +134,25 @@ def _unbroken(text: str) -> str:
     for sign in (" %", " = ", " < "):
         text = text.replace(sign, sign.replace(" ", "\u00a0"))
     return text
+
+
+WITHOUT_SCRIPT = 100
+"""Rows of the list of cases that a browser without JavaScript shows."""
+
+
+def _list(table: CaseTable) -> Markup:
+    """The list of cases: its rows as data, and the first ones as they are without a script."""
+    from markupsafe import Markup
+
+    in_full = frozenset(anchor(*key) for key in table.in_full)
+    template: Any = _environment().get_template("cases.html.j2").module
+    drawn: Markup = template.cases(
+        table,
+        map(Markup, case_rows(table)),
+        map(Markup, rows_without_script(table, in_full)),
+        WITHOUT_SCRIPT,
+    )
+    return drawn
 
 
 ROW_BYTES = 250
@@ -170,7 +177,7 @@ def rows_without_script(case_list: CaseTable, in_full: Collection[str]) -> Itera
 
     A row leads to its answer in full; one without is itself the place that a link leads to.
     """
-    for row in case_list.rows[: words.WITHOUT_SCRIPT]:
+    for row in case_list.rows[:WITHOUT_SCRIPT]:
         key, shown, *texts, scores = _cells(row)
         name, head = f"case-{key}", escape(shown or key)
         opening = "<tr>" if name in in_full else f'<tr id="{name}">'
@@ -220,16 +227,16 @@ def _score(score: float | None) -> str:
     """A score, in few characters whatever its size; an en dash for none."""
     if score is None:
         return "–"
-    shown = words.short(score)
+    shown = short(score)
     return shown if len(shown) <= MOST_SCORE else f"{score:.3g}"
 
 
-def write(report: RunReport, formats: Sequence[str], stem: Path) -> list[Path]:
-    """Write STEM.md, STEM.json, STEM.html as asked; their paths.
+def write(page: Page, formats: Sequence[str], stem: Path) -> list[Path]:
+    """Write STEM.md and STEM.html as asked; their paths.
 
-    All are drawn before the first is written. Raises StorageError when a folder cannot be written.
+    Both are drawn before the first is written. Raises StorageError when a folder cannot be written.
     """
-    drawn = {stem.with_name(f"{stem.name}.{form}"): render(report, form) for form in formats}
+    drawn = {stem.with_name(f"{stem.name}.{form}"): render(page, form) for form in formats}
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -239,10 +246,8 @@ def write(report: RunReport, formats: Sequence[str], stem: Path) -> list[Path]:
     return list(drawn)
 
 
-def render(report: RunReport, form: str) -> bytes:
-    """The report in one form: ``md``, ``json`` or ``html``."""
-    if form == "json":
-        return json_bytes(as_json(report))
+def render(page: Page, form: str) -> bytes:
+    """The report in one form: ``md`` or ``html``."""
     if form == "md":
-        return markdown([report_page(report)]).encode()
-    return _page(report)
+        return markdown([page]).encode()
+    return html_page(page, "Made by report_run.py")
