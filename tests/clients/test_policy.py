@@ -19,12 +19,21 @@ import aiohttp
 import pytest
 
 from clients import transport as bot_transport
-from clients.http import CallError, NotConnected, Reply, finish
+from clients.bot import ChatApi, Question
+from clients.http import CallError, NotConnected, Reply, RetryPolicy, finish
 from clients.policy import BUNDLES, PolicyTransport, proxy_for
-from clients.secrets import Redactor
+from clients.probe import Prober
+from clients.profile import load_profile
+from clients.secrets import Headers, Redactor
+from clients.shapes import Shape
 from clients.single import SingleTransport
 from clients.transport import HttpTransport
+from judging.identity import JudgeError, JudgeUnreachable
+from judging.server import HttpJudge
+from records.errors import Unreachable
+from records.runs import PROFILES
 
+QUESTION = Question("case", "q")
 BODY = b'{"question": "q"}'
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 HEADERS = {
@@ -459,6 +468,76 @@ def test_an_unknown_certificate_comes_with_the_remedy(
     assert isinstance(error, NotConnected)
     assert "self-signed certificate" in error.message.replace("self signed", "self-signed")
     assert "REQUESTS_CA_BUNDLE=FILE" in error.message
+
+
+def connect(url: str, key: Headers) -> str:
+    """What connect_bot's first request comes to."""
+    prober = Prober(url, {"X-Api-Key": "${KEY}"}, {"KEY": "sk-key"}, lambda line: None, 60)
+    try:
+        prober.send(Shape("POST", "/ask", "a test", body={"question": "{question}"}), QUESTION)
+    except (CallError, Unreachable) as error:
+        return str(error)
+    return ""
+
+
+def run(url: str, key: Headers) -> str:
+    """What a question of a run comes to."""
+    client = ChatApi(url, load_profile("default", PROFILES), key, RetryPolicy(retries=0))
+    result = finish(client.ask(QUESTION)).result
+    client.close()
+    return result.error.message if result.error else ""
+
+
+def judge(url: str, key: Headers) -> str:
+    """What a question to a judge comes to."""
+    client = HttpJudge(
+        f"{url}/v1", "a-model-2024-08-06", headers=key, policy=RetryPolicy(retries=0)
+    )
+    try:
+        client.probe()
+    except (JudgeError, JudgeUnreachable) as error:
+        return str(error)
+    finally:
+        client.close()
+    return ""
+
+
+def list_of_models(url: str, key: Headers) -> str:
+    """What a question about a judge's server comes to."""
+    client = HttpJudge(f"{url}/v1", None, headers=key, policy=RetryPolicy(retries=0))
+    try:
+        client.identify()
+    except (JudgeError, JudgeUnreachable) as error:
+        return str(error)
+    finally:
+        client.close()
+    return ""
+
+
+@pytest.mark.parametrize("caller", [connect, run, judge, list_of_models])
+def test_whoever_asks_keeps_the_same_rules(
+    fake_bot: Any,
+    tls_server: tuple[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caller: Callable[[str, Headers], str],
+) -> None:
+    """Connect, a run and a judge: no key follows a redirect, no proxy is between this machine and
+    itself, .netrc is not read, and an unknown certificate is reported with the remedy."""
+    key = Headers({"X-Api-Key": "sk-key"}, ("sk-key",))
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password of-netrc\n")
+    target = f"http://localhost:{fake_bot.port}/elsewhere"
+    fake_bot.question = lambda exchange: "q"
+    fake_bot.default = lambda exchange: exchange.raw(b"", 307, Location=target)
+    assert "HTTP 307 to another host (localhost); not followed" in caller(fake_bot.url, key)
+    assert fake_bot.seen
+    assert all(exchange.headers["X-Api-Key"] == "sk-key" for exchange in fake_bot.seen)
+    assert all("Authorization" not in exchange.headers for exchange in fake_bot.seen)
+    assert all("elsewhere" not in exchange.path for exchange in fake_bot.seen)
+    assert "REQUESTS_CA_BUNDLE=FILE" in caller(tls_server[0], key)
 
 
 DOCUMENTED = {

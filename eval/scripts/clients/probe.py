@@ -213,7 +213,6 @@ class Prober:
             headers={"Accept": _ACCEPT, **shape.headers, **self._headers},
             body=shape.body,
             begin=shape.begin,
-            stream=Stream("sse"),  # what arrives when is noted
         )
         profile, headers = fill(profile, self._environ)
         policy = RetryPolicy(self._timeout, retries=0)
