@@ -96,7 +96,7 @@ demo: setup ## ask the embedded bot 146 questions, score and judge its answers, 
 	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text $${K:+--k "$$K"} \
 	    --folder-mode on_with_fallback $(LEXICAL) $(ARGS)); \
 	  $(PY) $(SCRIPTS)/judge_answers.py --run "$$run" --judge local --metrics all --claim-level \
-	    --correctness-weight 1; \
+	    --set correctness_weight=1; \
 	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run" --brief; \
 	  page=$$($(PY) $(SCRIPTS)/report_run.py --run "$$run" --format html -q); echo; \
 	  echo "The page with all of it:     $$page"; \

@@ -79,12 +79,6 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 )
 @click.option("--claim-level", is_flag=True, help="Blame each claim and fact: the claim_* rates.")
 @click.option(
-    "--claims",
-    type=click.Choice(["sentence", "atomic"]),
-    default="sentence",
-    help="Claims by sentence rules, or by the judge.",
-)
-@click.option(
     "--repeats",
     type=OpinionCount(),
     default=(1, 1.0),
@@ -102,12 +96,6 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 @click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
 @click.option("--show-prompt", metavar="CASE", help="Print the prompt for this case; ask nothing.")
 @click.option("--rescore", is_flag=True, help="Score again from existing verdicts; ask nothing.")
-@click.option(
-    "--correctness-weight",
-    type=options.FiniteRange(0, 1),
-    show_default="0.75",
-    help="Weight of facts in answer_correctness_judged (the rest: cosine).",
-)
 @click.option(
     "--save-judge", metavar="NAME", help="Write the judge into eval/judges/NAME.toml; ask nothing."
 )
@@ -228,7 +216,7 @@ def plan_of(
         repeats=repeats,
         repeats_share=share,
         seed=values["seed"],
-        atomic=values["claims"] == "atomic",
+        atomic=judge_options.claims == "atomic",
         k=values["k"],
         concurrency=judge_options.concurrency,
         kinds={**KINDS, **{name: rubric_kind(rubric) for name, (rubric, _) in found.items()}},
@@ -338,7 +326,7 @@ def show(
         score_and_show("rubrics", shared, output, print_worst, rubric_scorer)
     if alone:
         return
-    model, weight = judge_options.embedding_model, values["correctness_weight"]
+    model, weight = judge_options.embedding_model, judge_options.correctness_weight
     if again and weight is None:
         weight = options_before(folder).get("correctness_weight")
     chosen = {"weight": weight, "cache_dir": values["cache_dir"]}

@@ -23,7 +23,9 @@ from records.settings import line_of, text_of
 from records.verdicts import JudgeIdentity
 from terminal.tables import printable
 
-OF_PANEL = frozenset({PANEL, "embedding_model", "min_kappa", "min_balanced_accuracy"})
+OF_PANEL = frozenset(
+    {PANEL, "claims", "correctness_weight", "embedding_model", "min_kappa", "min_balanced_accuracy"}
+)
 """The keys that a panel can have; all others belong in the files of its members."""
 
 

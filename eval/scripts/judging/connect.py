@@ -65,6 +65,9 @@ class Compound(Protocol):
 class JudgeOptions:
     """The judge, the way to reach it, and its highest cost.
 
+    ``claims``: by ``sentence`` rules, or ``atomic`` by the judge. ``correctness_weight``: of facts
+    in answer_correctness_judged; None: the usual one.
+
     ``judge``: an address, or ``local``; "": nothing was named. ``api_key``: the name of an
     environment variable, no key. ``thinking_tokens``: None: by the effort. ``min_kappa`` and
     ``min_balanced_accuracy``: how good it must be. ``compound``: a judge made of judges, which has
@@ -93,6 +96,8 @@ class JudgeOptions:
     max_cost: float | None = None
     offline: bool = False
     cache_dir: Path = CACHE_DIR
+    claims: str = "sentence"
+    correctness_weight: float | None = None
     embedding_model: str | None = None
     min_kappa: float = 0.6
     min_balanced_accuracy: float = 0.75

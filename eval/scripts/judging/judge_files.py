@@ -62,6 +62,14 @@ HOW = {
     "extra_body": KeyRule("table", "Further fields of each request, as the server names them."),
     **LIMITS,
     "prices": KeyRule("text", "Dollars per million tokens: prompt, completion, cached."),
+    "claims": KeyRule(
+        "choice",
+        "Claims of an answer: by sentence rules, or atomic ones by the judge.",
+        choices=("sentence", "atomic"),
+    ),
+    "correctness_weight": KeyRule(
+        "number", "Weight of facts in answer_correctness_judged; the rest: cosine.", 0, 1
+    ),
     "embedding_model": KeyRule(
         "text", "Embedding model of the cosine in answer_correctness_judged."
     ),

@@ -24,7 +24,7 @@ from records.metrics import load_metrics
 def test_the_local_judge_end_to_end(run: Any) -> None:
     run.write()
     # without cosines: no model is loaded
-    found = run.judge("--metrics", "all", "--claim-level", "--correctness-weight", "1")
+    found = run.judge("--metrics", "all", "--claim-level", "--set", "correctness_weight=1")
     # good: 1 of 1 claims; bad: 1 of 2, for 31 stands nowhere; shy abstains; broken failed
     assert found["mean"]["faithfulness"] == 0.75
     assert found["mean"]["groundedness"] == 3.75
@@ -67,16 +67,21 @@ def test_scoring_again_keeps_the_options_that_the_run_was_judged_with(
     """By the suite and by --rescore; an option that is named is meant."""
     monkeypatch.setattr(Embedder, "encode", same_vectors)
     run.write()
-    run.judge("--metrics", "correctness,answer_correctness_judged", "--correctness-weight", weight)
+    run.judge(
+        "--metrics",
+        "correctness,answer_correctness_judged",
+        "--set",
+        f"correctness_weight={weight}",
+    )
     judged = metrics_of(run)
     assert judged["options"]["correctness_weight"] == float(weight)
     assert suite(run)["perspectives"]["judged"]["status"] == "scored"
     assert metrics_of(run) == judged
     run.judge("--rescore")
     assert metrics_of(run) == judged
-    run.judge("--rescore", "--correctness-weight", "0.25")
+    run.judge("--rescore", "--set", "correctness_weight=0.25")
     assert metrics_of(run)["options"]["correctness_weight"] == 0.25
-    run.judge("--rescore", "--correctness-weight", weight)
+    run.judge("--rescore", "--set", f"correctness_weight={weight}")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").write_text("{}")
     run.judge("--rescore", "--set", f"embedding_model={tmp_path}/mine")
@@ -109,11 +114,11 @@ def test_cosines_of_a_model_that_is_gone_are_not_counted_with_another(
 def test_runs_judged_with_other_weights_are_compared_without_the_judged_section(run: Any) -> None:
     """By compare_runs, report_run, eval_suite and gate_run, in one sentence."""
     run.write()
-    words = ("--metrics", "correctness", "--correctness-weight")
-    run.judge(*words, "1")
+    words = ("--metrics", "correctness", "--set")
+    run.judge(*words, "correctness_weight=1")
     run.finished.section(score_pipeline.main)
     shutil.copytree(run.finished.run, run.finished.folder / "results" / "old")
-    run.judge(*words, "0.5")
+    run.judge(*words, "correctness_weight=0.5")
     said = (
         "judged is left out, because it was scored differently (base → new): "
         "judged.options.correctness_weight: 1.0 → 0.5; score one of the runs again like the other "
