@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from labeller.cases import SET_LABELS, LabelTarget
+from labeller.fetching import Arrival, Fetcher
 from labeller.passages import Chunk
 from labeller.session import Session
 from labeller.store import LabelStore
@@ -53,6 +55,15 @@ def snapshot(session: Session) -> bytes:
     changed, ids = session.ledger.pending()
     open_needs = {c: session.ledger[c].needs for c in ids if session.ledger[c].needs is not None}
     return repr((ids, sorted(changed.items()), sorted(open_needs.items()))).encode()
+
+
+def arrivals_for(source: Fetcher, case_id: str) -> list[Arrival]:
+    """The arrivals until one for the case is among them; the test's time limit ends the wait."""
+    arrivals: list[Arrival] = []
+    while not any(arrival.case_id == case_id for arrival in arrivals):
+        arrivals += source.arrivals()
+        time.sleep(0.001)
+    return arrivals
 
 
 class Clock:

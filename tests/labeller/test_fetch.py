@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.labeller.conftest import arrivals_for
 from tests.score_lines import write_lines
 
 import storage
@@ -304,7 +305,7 @@ def test_a_bot_that_is_asked_live_tells_its_calls_of_tools(
     api = Api(fake_bot.url, "own", 5, tmp_path, tmp_path / "cache")
     with api_source(api, {}) as source:
         source.request("a", "?")
-        (arrival,) = source.wait("a", 20)
+        (arrival,) = arrivals_for(source, "a")
     assert (arrival.problem, len(arrival.chunks)) == ("", 1)
     calls = [(call.name, call.arguments) for call in arrival.calls]
     assert calls == [("search", {"query": "hat"})] * maps_tools

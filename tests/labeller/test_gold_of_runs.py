@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from labeller.passages import Chunk, anchored, locate
+from labeller.passages import Chunk, _verdict, locate
 from labeller.sources import failures
 from records.metrics import read_metrics
 from scorers.loop import score_run
@@ -90,6 +90,6 @@ def test_a_section_below_is_located_by_the_words_that_count_in_scores() -> None:
     assert locate(support, [replace(part, text=uncounted)]) == ([0], "moved")
     cut = replace(part, text="Intro.", cut=True)
     assert locate(support, [cut]) == ([0], "heading")  # its missing part may have the quote
-    assert not anchored(support, cut)
+    assert not _verdict(support, cut)
     assert locate(support | {"snippets": []}, [part]) == ([], "absent")
-    assert anchored(support | {"snippets": []}, part)  # without snippets the heading counts
+    assert _verdict(support | {"snippets": []}, part)  # without snippets the heading counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,13 +39,10 @@ class Bot:
 def settle(session: Session, source: Fetcher, case_id: str) -> None:
     """Take what comes until nothing is on its way for the case any more."""
     source.request(case_id, "own")
-    for _ in range(10):
-        waited = source.wait(case_id, 60)
-        source._done.put(waited[0]) if waited else None
-        deliver(session, source)
-        if case_id in session.pool and not session.pool.recalling(session.current):
-            return
-    raise AssertionError("the rows did not come")
+    came = False
+    while not came or session.pool.recalling(case_id):
+        came |= any(arrival.query is None for arrival in deliver(session, source))
+        time.sleep(0.001)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 from labeller.case_state import CaseState
 from labeller.marks import toggle
-from labeller.passages import Chunk, anchored, locate
+from labeller.passages import Chunk, _verdict, locate
 from labeller.rows import arranged, view_of
 from labeller.sources import _chunks_of
 from labeller.supports import from_chunk
@@ -83,7 +83,7 @@ def test_the_page_of_a_passage_is_stored_and_is_no_place() -> None:
     (shown,) = _chunks_of(TestResult("a", retrieved=[chunk]))
     support = from_chunk(shown, CASE, frozenset()).data
     assert support["page"] == "0"
-    assert anchored(support, replace(shown, page="9"))
+    assert _verdict(support, replace(shown, page="9"))
     case, problems = case_from_dict(CASE | {"gold_supports": [support]})
     assert case is not None
     assert not problems

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.labeller.conftest import arrivals_for
 from tests.labeller.test_plain import FakeSource, Lines
 
 from labeller import tools
@@ -109,7 +110,7 @@ def test_the_calls_of_a_run_are_shown_also_where_no_passage_is_known(tmp_path: P
     came: dict[str, Arrival] = {}
     for case_id in "abc":
         source.request(case_id, "?")
-        came |= {arrival.case_id: arrival for arrival in source.wait(case_id, 10)}
+        came |= {arrival.case_id: arrival for arrival in arrivals_for(source, case_id)}
     source.close()
     assert (came["a"].calls, len(came["a"].chunks)) == ((SEARCH,), 1)
     assert (came["b"].calls, came["b"].chunks, came["b"].problem) == ((DELETE,), (), "")

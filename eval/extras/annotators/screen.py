@@ -17,7 +17,7 @@ from terminal.action_screen import Acts
 from terminal.actions import ActionRefused, Keymap
 from terminal.frame import Look
 from terminal.lists import Bar, Line, LineList, Span
-from terminal.safe_text import DisplayText, display, fit, one_line
+from terminal.safe_text import DisplayText, display, fit, one_line, wrap
 from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class AdjudicationScreen(ModeScreen):
         self.top.show(
             [
                 frame.rule(self.look, width, left, right),
-                *lines.question_lines(session, width, 2),
+                *_question_lines(session, width, 2),
                 (("dim", display(columns)),),
             ]
         )
@@ -242,3 +242,14 @@ class AdjudicationScreen(ModeScreen):
         if here:
             session.queue.goto(here)
         return False
+
+
+def _question_lines(session: Session, width: int, height: int) -> list[Line]:
+    """The question on at most `height` lines; `…` where it is cut."""
+    text = one_line(str(session.case.get("question", "")))
+    breaks = wrap(text, max(1, width - 2))
+    shown = [DisplayText(text[start:end]) for start, end in breaks[:height]]
+    if len(breaks) > height and shown:
+        shown[-1] = fit(DisplayText(shown[-1] + "…" + " " * width), width - 2)
+        shown[-1] = DisplayText(shown[-1].rstrip().removesuffix("…") + "…")
+    return [(("term", DisplayText(f" {line}")),) for line in shown] + [()] * (height - len(shown))

@@ -62,8 +62,7 @@ class FetchError(Exception):
 
 
 class Fetcher:
-    """Fetches chunks in the background by any function that gets them. No method waits or raises,
-    but `wait`."""
+    """Fetches chunks in the background by any function that gets them. It neither waits nor raises."""
 
     def __init__(
         self,
@@ -73,7 +72,7 @@ class Fetcher:
         *,
         recall: Ask | None = None,
     ) -> None:
-        """`kept` is asked for what an earlier session found; without it `ask` is."""
+        """`recall` is asked for what an earlier session found; without it `ask` is."""
         self._ask, self._recall, self._described = ask, recall or ask, described
         self._jobs: PriorityQueue[_Job] = PriorityQueue()
         self._count = itertools.count()
@@ -83,21 +82,22 @@ class Fetcher:
         self._callback: Callable[[], None] = lambda: None
         self._closed = threading.Event()
         self._threads = [
-            threading.Thread(target=self._work, name=f"chunks-{n}", daemon=True)
-            for n in range(threads)
+            threading.Thread(target=self._work, name=f"chunks-{number}", daemon=True)
+            for number in range(threads)
         ]
-        self._started = False
+        for thread in self._threads:
+            thread.start()
 
     def request(self, case_id: str, question: str) -> None:
         """Ask for the chunks of a question, once; after a failure it can be asked for again."""
         with self._lock:
             asked = case_id in self._asked
         if not asked:
-            self._put(_SOON, case_id, question, None, None)
+            self._put(_SOON, case_id, question)
 
     def refetch(self, case_id: str, question: str) -> None:
         """Ask again; an answer to an earlier request that comes late is dropped."""
-        self._put(_NOW, case_id, question, None, None)
+        self._put(_NOW, case_id, question)
 
     def probe(self, case_id: str, query: str, k: int | None = None) -> None:
         """Ask for another query's chunks, or for another number of them; before all others."""
@@ -120,22 +120,11 @@ class Fetcher:
         """Have `callback` called, in a fetching thread, after each arrival."""
         self._callback = callback
 
-    def wait(self, case_id: str, timeout: float) -> list[Arrival]:
-        """The arrivals until one for the case is among them, or `timeout` seconds are over."""
-        arrivals: list[Arrival] = []
-        while not any(arrival.case_id == case_id for arrival in arrivals):
-            try:
-                arrivals.append(self._done.get(timeout=timeout))
-            except Empty:
-                break
-        return arrivals
-
     def close(self) -> None:
         """Ask for nothing more. A call under way ends by itself."""
         self._closed.set()
-        if self._started:
-            for _ in self._threads:
-                self._jobs.put(_Job(_NEVER, next(self._count)))
+        for _ in self._threads:
+            self._jobs.put(_Job(_NEVER, next(self._count)))
 
     def describe(self) -> str:
         """Where the chunks come from."""
@@ -146,8 +135,8 @@ class Fetcher:
         when: int,
         case_id: str,
         text: str,
-        query: str | None,
-        k: int | None,
+        query: str | None = None,
+        k: int | None = None,
         *,
         recalled: bool = False,
     ) -> None:
@@ -158,10 +147,6 @@ class Fetcher:
             with self._lock:
                 self._asked[case_id] = number
         self._jobs.put(_Job(when, number, case_id, text, query, k, recalled))
-        if not self._started:
-            self._started = True
-            for thread in self._threads:
-                thread.start()
 
     def _work(self) -> None:
         while not self._closed.is_set():

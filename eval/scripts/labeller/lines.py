@@ -16,7 +16,7 @@ from labeller.session import Session
 from labeller.worklist import CaseSummary, Progress, is_draft
 from terminal.frame import Look, cut, rule
 from terminal.lists import Line, Span
-from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line, wrap
+from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
 from terminal.text_pane import Mark
 
 STATUS_SIGNS = {
@@ -101,17 +101,6 @@ def saved_span(problem: str, saved_at: float | None, dirty: bool) -> Span:
     if saved_at is None or dirty:
         return ("row", display("kept in journal" if dirty else "all saved"))
     return ("good", display(time.strftime("saved %H:%M", time.localtime(saved_at))))
-
-
-def question_lines(session: Session, width: int, height: int) -> list[Line]:
-    """The question on at most `height` lines; `…` where it is cut."""
-    text = one_line(str(session.case.get("question", "")))
-    breaks = wrap(text, max(1, width - 2))
-    lines = [DisplayText(text[start:end]) for start, end in breaks[:height]]
-    if len(breaks) > height and lines:
-        lines[-1] = fit(DisplayText(lines[-1] + "…" + " " * width), width - 2)
-        lines[-1] = DisplayText(lines[-1].rstrip().removesuffix("…") + "…")
-    return [(("term", DisplayText(f" {line}")),) for line in lines] + [()] * (height - len(lines))
 
 
 def question_text(session: Session) -> DisplayText:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -11,6 +12,7 @@ from textual.containers import Vertical
 
 from labeller import edits, lines, marks
 from labeller.actions import actions_of, hint_parts, hints_of
+from labeller.passages import Span
 from labeller.rows import sentences_of
 from terminal import frame
 from terminal.action_screen import ActionScreen, Acts
@@ -64,6 +66,33 @@ class ModeScreen(ActionScreen[str], inherit_bindings=False):
 LIMIT = 1 << 20
 
 _WORD = re.compile(r"\w+[^\w\s]*|[^\w\s]+")
+
+
+def _begin_later(text: str, start: int, end: int) -> Span:
+    """Without the first word of a selection; a selection of one word moves to the next."""
+    starts = [word.start() for word in _WORD.finditer(text, start, end) if word.start() > start]
+    after = _WORD.search(text, end)
+    return (starts[0], end) if starts else after.span() if after else (start, end)
+
+
+def _word_more(text: str, start: int, end: int) -> Span:
+    word = _WORD.search(text, end)
+    return start, word.end() if word else len(text)
+
+
+def _word_less(text: str, start: int, end: int) -> Span:
+    ends = (word.end() for word in _WORD.finditer(text, start, end))
+    return start, max((stop for stop in ends if stop < end), default=start + 1)
+
+
+_STRETCHES: dict[str, Callable[[str, int, int], Span]] = {
+    "word-right": _word_more,
+    "word-left": _word_less,
+    "start-right": _begin_later,
+    "right": lambda text, start, end: (start, min(end + 1, len(text))),
+    "left": lambda text, start, end: (start, max(end - 1, start + 1)),
+}
+"""The selection after a move, of a text and the selection before."""
 
 
 class SnippetScreen(ModeScreen):
@@ -133,11 +162,7 @@ class SnippetScreen(ModeScreen):
             "up": lambda: self._step(-1),
             "pick": self._pick,
             "inside": self._turn_inside,
-            "word-right": self._word_right,
-            "word-left": self._word_left,
-            "start-right": self._start_right,
-            "right": lambda: self._stretch((self._inside[1] if self._inside else 0) + 1),
-            "left": self._left,
+            **{name: partial(self._stretch, name) for name in _STRETCHES},
             "fact": self._make_fact,
             "keep": self._keep,
             "help": self.show_help,
@@ -171,42 +196,12 @@ class SnippetScreen(ModeScreen):
     def _text(self) -> str:
         return self._session.view.row(self._number).chunk.text
 
-    def _stretch(self, end: int) -> None:
-        if self._inside is None:
-            self._turn_inside()
-            return
-        start = self._inside[0]
-        self._inside = (start, max(start + 1, min(end, len(self._text()))))
-
-    def _word_right(self) -> None:
-        end = self._inside[1] if self._inside else 0
-        word = _WORD.search(self._text(), end)
-        self._stretch(word.end() if word else len(self._text()))
-
-    def _word_left(self) -> None:
-        if self._inside is None:
-            return
-        start, end = self._inside
-        ends = [m.end() for m in _WORD.finditer(self._text(), start, end) if m.end() < end]
-        self._stretch(ends[-1] if ends else start + 1)
-
-    def _left(self) -> None:
+    def _stretch(self, name: str) -> None:
+        """Move an end of the selection; the first move to the right begins one."""
         if self._inside is not None:
-            self._stretch(self._inside[1] - 1)
-
-    def _start_right(self) -> None:
-        """Let the selection begin a word later."""
-        if self._inside is None:
+            self._inside = _STRETCHES[name](self._text(), *self._inside)
+        elif not name.endswith("left"):
             self._turn_inside()
-            return
-        start, end = self._inside
-        starts = [m.start() for m in _WORD.finditer(self._text(), start, end) if m.start() > start]
-        if starts:
-            self._inside = (starts[0], end)
-        else:
-            word = _WORD.search(self._text(), end)
-            if word:
-                self._inside = (word.start(), word.end())
 
     def _make_fact(self) -> None:
         here = self._here()

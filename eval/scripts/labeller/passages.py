@@ -81,11 +81,6 @@ def exact_of(support: dict[str, Any]) -> str:
     return str(quote.get("exact") or "") if isinstance(quote, dict) else ""
 
 
-def anchored(support: dict[str, Any], chunk: Chunk) -> bool:
-    """Whether the support points at the chunk: by heading, by quoted text, or by file?"""
-    return bool(_verdict(support, chunk))
-
-
 def _verdict(support: dict[str, Any], chunk: Chunk) -> bool | None:
     """As scores have it; None where a cut text leaves it open."""
     title = heading(support.get("heading_path"))

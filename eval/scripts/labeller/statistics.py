@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from labeller.case_state import Record
-from labeller.worklist import LABELLED, STATUSES, progress_of, summary_of, tally
+from labeller.worklist import LABELLED, STATUSES, progress_of, summary_of
 from terminal.safe_text import one_line
 from terminal.tables import print_columns
 
@@ -19,7 +19,7 @@ def statistics_of(cases: Mapping[str, Record], judgements: Mapping[str, Record])
     """Counts of a set: cases by status and category, supports a labelled case, other labels."""
     records = {case_id: cases[case_id] for case_id in cases}
     briefs = {c: summary_of(record, judgements.get(c, {})) for c, record in records.items()}
-    progress = progress_of(tally(briefs.values()), ())
+    progress = progress_of(briefs.values(), ())
     labelled = [records[c] for c, brief in briefs.items() if brief.status == LABELLED]
     supports = [len(case.get("gold_supports") or ()) for case in labelled]
     by_category: dict[str, Counter[str]] = {}

@@ -18,7 +18,6 @@ from terminal.tables import counted
 OPEN, LABELLED, UNANSWERABLE = "open", "labelled", "unanswerable"
 SKIPPED, CANNOT_TELL = "skipped", "cannot_tell"
 STATUSES: Final = (OPEN, LABELLED, UNANSWERABLE, SKIPPED, CANNOT_TELL)
-FLAGGED: Final = "flagged"
 ORDERS: Final = ("file", "random", "failing", "uncertain")
 IDLE_SECONDS: Final = 600.0
 """A longer stay on one question counts as a break and not as work."""
@@ -105,15 +104,9 @@ def summary_of(case: Record, judgement: Record) -> CaseSummary:
     )
 
 
-def tally(summaries: Collection[CaseSummary]) -> Counter[str]:
-    """How many of `summaries` have each status, and how many are flagged."""
+def progress_of(summaries: Collection[CaseSummary], seconds: Sequence[float]) -> Progress:
+    """Progress on some cases; `seconds` are the times of those confirmed in this session."""
     counts = Counter([summary.status for summary in summaries])
-    counts[FLAGGED] = sum([summary.flagged for summary in summaries])
-    return counts
-
-
-def progress_of(counts: Mapping[str, int], seconds: Sequence[float]) -> Progress:
-    """Progress by a `tally`; `seconds` are the times of the cases confirmed in this session."""
     each = None
     if seconds:
         from statistics import median
@@ -121,8 +114,8 @@ def progress_of(counts: Mapping[str, int], seconds: Sequence[float]) -> Progress
         each = median(seconds)
     left = counts[OPEN] + counts[SKIPPED]
     return Progress(
-        total=sum(counts[status] for status in STATUSES),
-        flagged=counts[FLAGGED],
+        total=len(summaries),
+        flagged=sum([summary.flagged for summary in summaries]),
         seconds_each=each,
         seconds_left=None if each is None else each * left,
         **{status: counts[status] for status in STATUSES},
@@ -219,7 +212,6 @@ class WorkQueue:
         """The cases that were open before, the last one last."""
         self._seed, self._priority, self._lost, self._opened = seed, priority, lost, opened
         self._positions: dict[str, int] = {}
-        self._counts: Counter[str] = Counter()
         self._seconds: list[float] = []
         self._progress: Progress | None = None
 
@@ -230,8 +222,7 @@ class WorkQueue:
 
     def load(self, summaries: dict[str, CaseSummary]) -> None:
         """Take all cases anew, in the order of the set."""
-        self.ids, self.summaries = [*summaries], summaries
-        self._counts, self._progress = tally(summaries.values()), None
+        self.ids, self.summaries, self._progress = [*summaries], summaries, None
         self._arrange()
         if self.current and self.current not in self:
             self.open_first()
@@ -240,33 +231,27 @@ class WorkQueue:
         """Take the present state of a case; a new one comes at `position` of the set, None at its
         end."""
         previous = self.summaries.get(case_id)
-        if previous is not None:
-            self._count(previous, -1)
         self.summaries[case_id] = summary
-        self._count(summary, 1)
+        if previous != summary:
+            self._progress = None
         if previous is None:
             self.ids.insert(len(self.ids) if position is None else position, case_id)
             self._arrange()
 
     def remove(self, case_id: str) -> None:
         """Take a case out, if it is there; another one opens if it was open."""
-        if case_id not in self:
+        if self.summaries.pop(case_id, None) is None:
             return
-        self._count(self.summaries.pop(case_id), -1)
+        self._progress = None
         self.ids.remove(case_id)
         self._arrange()
         if self.current == case_id:
             self.open_first()
 
-    def _count(self, summary: CaseSummary, by: int) -> None:
-        self._counts[summary.status] += by
-        self._counts[FLAGGED] += by * summary.flagged
-        self._progress = None
-
     def progress(self) -> Progress:
-        """Counts over all cases, pace and time left."""
+        """Counts over all cases, pace and time left; counted when a case changed."""
         if self._progress is None:
-            self._progress = progress_of(self._counts, self._seconds)
+            self._progress = progress_of(self.summaries.values(), self._seconds)
         return self._progress
 
     def add_time(self, seconds: float) -> None:

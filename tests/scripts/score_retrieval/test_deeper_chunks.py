@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clients.place_check import asked_of, check_places
-from labeller.passages import Chunk, anchored
+from labeller.passages import Chunk, _verdict
 from ragmetrics.gold import gold_of, match_chunks
 from records.cases import GoldSupport
 from records.checked_results import checked_result
@@ -180,4 +180,4 @@ def test_all_who_ask_get_one_answer(
     check = check_places([asked_of(result, [GoldSupport(**supports[0])])])
     assert (check.headings, check.untold) == (verdict is True, verdict is None)
     labelled = Chunk("lock.md", heading, text, cut=cut)
-    assert anchored(supports[0], labelled) is (verdict is True)
+    assert _verdict(supports[0], labelled) is verdict
