@@ -57,33 +57,32 @@ class _LabelCommands(ActionCommands):
                 continue
             keys = " ".join(dict.fromkeys(map(shown_key, keys_of(action, screen.keymap))))
             label = f"{action.label} ({keys})" if keys else action.label
-            yield label, action.help, action.id, partial(self._run, screen.perform, action.id)
+            yield label, action.help, action.id, self._once(partial(screen.perform, action.id))
         for order in queue_orders():
-            run = partial(self._run, partial(self._order, screen), order)
+            change = partial(screen.cases.order_questions, order)
+            run = self._once(partial(screen.attempt, change))
             yield f"questions in {order} order", "Another order of the questions.", "", run
 
-    def _run(self, action: Callable[[str], None], argument: str) -> None:
-        """Run a command, once for each time that the palette was opened."""
-        if not self._done:
-            self._done = True
-            action(argument)
+    def _once(self, run: Callable[[], None]) -> Callable[[], None]:
+        """A command that runs once for each time that the palette was opened."""
 
-    def _go(self, screen: MainScreen, name: str) -> None:
-        screen.attempt(lambda: screen.cases.go_to(name))
+        def command() -> None:
+            if not self._done:
+                self._done = True
+                run()
 
-    def _order(self, screen: MainScreen, name: str) -> None:
-        screen.attempt(lambda: screen.cases.order_questions(name))
+        return command
 
     async def search(self, query: str) -> Hits:
         """The question of that number or id first, then the actions that match."""
         screen = self.screen
         if not isinstance(screen, MainScreen):
             return
-        name = query.strip().lstrip(":")
-        if name and (name.isdecimal() or screen.session.queue.find(name) is not None):
-            score = 1000.0 if name.isdecimal() or name in screen.session.queue else 0.1
-            question = one_line(f"go to question {name}")
-            yield Hit(score, Content(question), partial(self._go, screen, name))
+        name, queue = query.strip().lstrip(":"), screen.session.queue
+        if name and (name.isdecimal() or queue.find(name) is not None):
+            score = 1000.0 if name.isdecimal() or name in queue else 0.1
+            go = partial(screen.attempt, partial(screen.cases.go_to, name))
+            yield Hit(score, Content(one_line(f"go to question {name}")), go)
         async for hit in super().search(query):
             yield hit
 

@@ -62,7 +62,7 @@ class FetchError(Exception):
 
 
 class Fetcher:
-    """Fetches chunks in the background by any function that gets them. It neither waits nor raises."""
+    """Fetches chunks in the background, by any function that gets them; never waits or raises."""
 
     def __init__(
         self,

@@ -311,14 +311,13 @@ def _open_session(options: LabelOptions, store: LabelStore) -> Session:
         store.notices += resume(session, view)
     if options.case is not None:
         if options.case not in session.queue:
-            raise StorageError(_no_such_case(options, options.case))
+            hint = did_you_mean(options.case, cases_of(options))
+            raise StorageError(
+                f"--case {options.case}: {options.eval_set} has no such case that can be labelled "
+                f"here.{hint}"
+            )
         resume(session, View(case=options.case, row_order=session.row_order, blind=session.blind))
     return session
-
-
-def _no_such_case(options: LabelOptions, case_id: str) -> str:
-    hint = did_you_mean(case_id, cases_of(options))
-    return f"--case {case_id}: {options.eval_set} has no such case that can be labelled here.{hint}"
 
 
 def _order(
