@@ -20,7 +20,7 @@ WHOLE = 1 << 30
 
 
 class CaseHead:
-    """Three texts; the one that has the focus stands out."""
+    """The three texts of the open case; the focused text is highlighted."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -31,7 +31,7 @@ class CaseHead:
         self._talk_ends = False  # its end has to come into view
 
     def new_case(self) -> None:
-        """Show what was said before the question; no line where nothing was."""
+        """Show the messages before the question; no line without messages."""
         text, marks = conversation_text(self._session.messages_before())
         self.talk.show(text, marks)
         self._talk_ends = self.talk.display = bool(text)

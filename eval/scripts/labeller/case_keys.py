@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class CaseKeys:
-    """What is done to the open case and the set, beside the marks on its rows."""
+    """Changes the open case and the set, except for the marks on its rows."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class CaseKeys:
         }
 
     def confirm(self) -> str:
-        """Confirm the case and open the next one; what is missing is refused first."""
+        """Confirm the case and open the next one; refuses first if something is missing."""
         if self._rows.range_start is not None:
             raise ActionRefused("a range is open: Space marks it, Esc drops it")
         confirmed = self._session.confirm()

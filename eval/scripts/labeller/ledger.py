@@ -105,7 +105,7 @@ class CaseLedger:
     # -- changing ------------------------------------------------------------------------------
 
     def commit(self, change: StateChange) -> str:
-        """Make what a change leads to the open case's state. Refuses a bad record; its message."""
+        """Apply a change to the open case. Refuses a bad record; returns the message."""
         self.need_writable()
         before, after = self.open, change.state
         if same(before, after):
@@ -178,7 +178,7 @@ class CaseLedger:
         return event | ({"row": row} if row else {})
 
     def note(self, action: str, case_id: str, **fields: Any) -> None:
-        """Journal what changes no case."""
+        """Journal an event that changes no case."""
         self._record(self.history.event(self._now(), self._by, action, case_id) | fields)
 
     def _do(self, event: Event, after: CaseState | None) -> None:

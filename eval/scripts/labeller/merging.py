@@ -1,4 +1,4 @@
-"""Merging what two sessions changed in the same files: field by field, labels as one. Pure."""
+"""Merges the changes of two sessions to the same files: field by field, labels together. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class UnsavedChange:
 
 
 def changes_of(events: Iterable[Record]) -> dict[str, UnsavedChange]:
-    """What unsaved events did, a change a case."""
+    """The unsaved events as one change for each case."""
     changes: dict[str, UnsavedChange] = {}
     for event in events:
         if "before" not in event:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RowList(LineList):
-    """The rows of the open case that hold the words of the filter."""
+    """The rows of the open case that contain the words of the filter."""
 
     def __init__(self, owner: ActionScreen[None], session: Session) -> None:
         super().__init__(self._line, id="chunks")
@@ -59,7 +59,7 @@ class RowList(LineList):
         self.set_count(0)
 
     def read(self) -> bool:
-        """Read the rows again and repaint what differs; whether their number is another one."""
+        """Read the rows again and repaint the changed ones; returns whether their number changed."""
         rows, words, before = self._session.rows(), self.words.casefold().split(), self.rows
         self.rows = [row for row in rows if holds(row, words)] if words else rows
         if len(before) == len(self.rows):
@@ -245,7 +245,7 @@ class RowList(LineList):
         self._seek(1, lambda row: not row.seen, "all rows here are read")
 
     def next_hit(self, by: int) -> None:
-        """To the next row that holds the words that were looked for last."""
+        """Go to the next row that contains the words of the last search."""
         if not self.last_words:
             raise ActionRefused("nothing to look for yet; / asks for words")
         words = self.last_words.casefold().split()

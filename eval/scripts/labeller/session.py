@@ -264,7 +264,7 @@ class Session:
         return self.ledger.commit(change(state, row, *args, **more))
 
     def revise(self, change: OfCase[P], *args: P.args, **more: P.kwargs) -> str:
-        """The same as `do` for what only the set's own labels may change: the case itself."""
+        """Change the case itself, as `do` does; refused where the set may not be changed."""
         self._own_set()
         return self.do(change, *args, **more)
 

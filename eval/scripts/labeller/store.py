@@ -164,14 +164,14 @@ class LabelStore:
     # -- what was looked at --------------------------------------------------------------------
 
     def last_view(self) -> View | None:
-        """What the last session looked at. `notices` names a file that cannot be used."""
+        """The view of the last session. `notices` names a file that cannot be used."""
         view, problem = self._view_file.read() if self._resuming else (None, "")
         if problem:
             self.notices.append(problem)
         return view
 
     def remember(self, view: View) -> None:
-        """Keep what is looked at, unless nothing may be written."""
+        """Store the present view, unless nothing may be written."""
         if self._resuming and not self.read_only:
             self._view_file.write(view)
 
