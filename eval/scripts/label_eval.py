@@ -62,11 +62,6 @@ if TYPE_CHECKING:
     "--validate", is_flag=True, help="Check the set and all label files; exit 2 on faults."
 )
 @click.option("--stats", is_flag=True, help="Print counts of the set.")
-@click.option(
-    "--export-qrels",
-    type=click.Choice(["doc", "anchor"]),
-    help="Print the labels as TREC qrels, by file or by file#heading.",
-)
 @options.json_option
 @options.verbosity_options
 def main(**values: Any) -> int:
@@ -94,9 +89,6 @@ def main(**values: Any) -> int:
         from labeller.statistics import print_statistics
 
         _print(jobs.statistics(asked), print_statistics, as_json=asked.as_json)
-    elif asked.export_qrels:
-        for line in jobs.qrels(asked):
-            click.echo(line)
     else:
         outcome = jobs.label(asked, talk)
         if outcome.refused:

@@ -41,3 +41,14 @@ JUDGE_PAIRS = ScriptOptions(
     ),
     "self_test_command:run_pairs",
 )
+
+LABEL_EVAL = ScriptOptions(
+    (
+        click.option(
+            "--export-qrels",
+            type=click.Choice(["doc", "anchor"]),
+            help="Print the labels as TREC qrels, by file or by file#heading.",
+        ),
+    ),
+    "qrels:export",
+)

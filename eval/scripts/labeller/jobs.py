@@ -72,7 +72,6 @@ class LabelOptions:
     """How the person wants the screen, where not as usual: ascii, mouse, theme, keymap."""
     validate: bool
     stats: bool
-    export_qrels: str | None
     as_json: bool
     verbose: bool
     quiet: bool
@@ -82,11 +81,7 @@ class LabelOptions:
     @property
     def jobs(self) -> list[str]:
         """The options that ask for something else than labelling."""
-        jobs = {
-            "--validate": self.validate,
-            "--stats": self.stats,
-            "--export-qrels": self.export_qrels,
-        }
+        jobs = {"--validate": self.validate, "--stats": self.stats}
         return [option for option, value in jobs.items() if value]
 
     def check(self, *, on_screen: bool = True) -> None:
@@ -95,7 +90,7 @@ class LabelOptions:
         Not `on_screen`, the labelling is not shown in this terminal.
         """
         if len(self.jobs) > 1:
-            raise StorageError("choose one of --validate, --stats and --export-qrels.")
+            raise StorageError("choose one of --validate and --stats.")
         if self.as_json and not self.stats:
             raise StorageError("--json goes with --stats.")
         if self.from_run is not None and self.api_url is not None and "api_url" in self.typed:
@@ -170,7 +165,7 @@ def cases_of(options: LabelOptions) -> Document:
     return document
 
 
-def _gold_judgements(options: LabelOptions) -> Mapping[str, Record]:
+def gold_judgements(options: LabelOptions) -> Mapping[str, Record]:
     """What was judged of the set's own labels beside them."""
     document = read_judgements(options.judgements_dir).get(GOLD)
     return {} if document is None else Judgements(document)
@@ -201,14 +196,7 @@ def statistics(options: LabelOptions) -> Record:
     """Statistics of the set."""
     from labeller.statistics import statistics_of
 
-    return statistics_of(cases_of(options), _gold_judgements(options))
-
-
-def qrels(options: LabelOptions) -> Iterator[str]:
-    """The labels as lines of TREC qrels."""
-    from labeller.qrels import qrels as lines_of
-
-    return lines_of(cases_of(options), _gold_judgements(options), str(options.export_qrels))
+    return statistics_of(cases_of(options), gold_judgements(options))
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,6 @@ def test_stats(tool: Tool) -> None:
     assert "1.00" in shown
 
 
-def test_export_qrels(tool: Tool) -> None:
-    tool.write([{"id": "d", "question": "?", "gold_supports": [{"rel_path": "x.md", "grade": 2}]}])
-    assert tool.run("--export-qrels", "doc").stdout == "d 0 x.md 2\n"
-
-
 def test_a_full_screen_needs_a_terminal(tool: Tool) -> None:
     done = tool.run(typed="")
     assert done.returncode == 2

@@ -1,15 +1,36 @@
-"""The labels of a set as TREC qrels. Pure."""
+"""The labels of a set as TREC qrels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 from urllib.parse import quote
 
+import click
+
 from labeller.case_state import Record
+from labeller.jobs import LabelOptions, cases_of, gold_judgements
+from records.errors import StorageError
 from records.judged import heading, norm_path
 
 UNGRADED = 3
 """The gain of a support without a grade, as the retrieval metrics take it."""
+
+
+def export(
+    own: Mapping[str, Any],
+    values: Mapping[str, Any],
+    *,
+    asked: LabelOptions,
+    talk: Callable[[str], None],
+    show: Callable[..., None],
+) -> int:
+    """Print the labels as TREC qrels. Raises StorageError beside an option that asks for more."""
+    if asked.jobs:
+        raise StorageError(f"choose one of {asked.jobs[0]} and --export-qrels.")
+    for line in qrels(cases_of(asked), gold_judgements(asked), own["export_qrels"]):
+        click.echo(line)
+    return 0
 
 
 def qrels(cases: Mapping[str, Record], judgements: Mapping[str, Record], by: str) -> Iterator[str]:
