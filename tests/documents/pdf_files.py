@@ -31,7 +31,7 @@ def pdf(
     entries: dict[str, Any] = {}
     for title, number, above in outline:
         above_it = entries.get(above)
-        entries[title] = writer.add_outline_item(title, page_number=number, parent=above_it)
+        entries[title] = writer.add_outline_item(title=title, page_number=number, parent=above_it)
     if password:
         writer.encrypt(password, algorithm="RC4-128")
     data = io.BytesIO()

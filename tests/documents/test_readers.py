@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import zlib
@@ -145,6 +146,11 @@ def test_a_file_that_needs_too_much_memory_or_time_is_named(
     assert isinstance(content, UnreadableFile), content
     fast = tmp_path / "a.pdf"
     fast.write_bytes(pdf([["text"]]))
+    huge = tmp_path / "huge.html"
+    huge.touch()
+    os.truncate(huge, (200 << 20) + 1)  # a sparse file
+    (content,) = read_apart([huge])
+    assert "has more than 200 MB" in str(content)
     late, _ = read_apart([fast, fast], seconds=0.0001)  # no process begins so fast
     assert str(late) == "takes more than 0.0001 seconds"
 

@@ -36,10 +36,14 @@ class VaultIndex:
             for part in note.sections():
                 place = Place(normalise_path(note.rel_path), part.heading_path, part.page)
                 self.texts.append((place, part.text))
+        self._by_file: dict[str, list[tuple[Place, str]]] = {}
+        for place, text in self.texts:
+            self._by_file.setdefault(place.rel_path, []).append((place, text))
         self._folded = [fold_quote(text) for _, text in self.texts]
 
     def of_file(self, path: str) -> list[tuple[Place, str]]:
-        return [(place, text) for place, text in self.texts if place.rel_path == path]
+        """The sections of a file, none for an unknown one."""
+        return self._by_file.get(path, [])
 
     def with_quote(self, quote: str) -> list[Place]:
         """The places of a text: word for word, else by the rule of labels that are quotes."""

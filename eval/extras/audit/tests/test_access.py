@@ -236,6 +236,35 @@ def test_a_tight_bot_passes_and_a_second_look_asks_nothing(tmp_path: Path) -> No
     assert again.returncode == 0, again.stderr
 
 
+def test_a_role_may_be_a_header_whose_value_is_in_the_environment(tmp_path: Path) -> None:
+    profile = (EXAMPLE / "profiles" / "staff.toml").read_text()
+    (tmp_path / "any.toml").write_text(profile.replace('headers = { X-Role = "staff" }', ""))
+    roles = (EXAMPLE / "roles.toml").read_text()
+    for role in ("staff", "guest"):
+        roles = roles.replace(
+            f'profile = "profiles/{role}.toml"', f'header = "X-Role={role.upper()}"'
+        )
+    (tmp_path / "roles.toml").write_text(roles)
+    own = ["--roles", str(tmp_path / "roles.toml"), "--profile", str(tmp_path / "any.toml")]
+    own += ["--eval-set", "eval_set.jsonl", "--results-dir", str(tmp_path / "results")]
+    own += ["--cache-dir", str(tmp_path / "cache"), "--json", "-q"]
+    with served("staff/alarm.md") as url:
+        done = call_script(
+            "extras.audit.check_access",
+            "vault",
+            *own,
+            "--api-url",
+            url,
+            cwd=EXAMPLE,
+            STAFF="staff",
+            GUEST="guest",
+        )
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["rows"]["said"]["leaking"] == 1
+    assert found["own_answered"] == 9
+
+
 def test_without_a_probe_or_with_an_unknown_role_nothing_is_asked(tmp_path: Path) -> None:
     lines = (EXAMPLE / "eval_set.jsonl").read_text().splitlines()
     own = tmp_path / "set.jsonl"
