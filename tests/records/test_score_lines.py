@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from records.errors import StorageError
+from records.run import Run
 from records.scores import (
     Reasons,
     encode_head,
@@ -15,7 +16,6 @@ from records.scores import (
     encode_scores,
     find_score_line,
     metric_names,
-    read_scores,
     read_whole_scores,
 )
 
@@ -61,21 +61,21 @@ def test_what_cannot_apply_is_not_written_and_named_once(run: Path) -> None:
 def test_every_reader_gives_null_and_the_reason(run: Path) -> None:
     path = run / "scores/retrieval.jsonl"
     assert metric_names(path) == list(NAMES)
-    read = [line for _, _, line in read_scores(run, "retrieval")]
-    for lines in (read, list(read_whole_scores(run, "retrieval"))):
+    for lines in (Run(run).lines("retrieval"), list(read_whole_scores(run, "retrieval"))):
         for line in (*lines, *(find_score_line(run, "retrieval", case_id, 0) for case_id in LINES)):
             assert line is not None
             status, values, reasons = LINES[line.case_id]
             assert (line.status, line.reasons) == (status, dict(reasons))
             assert list(line.scores.items()) == list(zip(NAMES, values, strict=True))
-    (_, _, first), *_ = read_scores(run, "retrieval", ("case_id", "scores"))
-    assert list(first.scores) == list(NAMES)
+    ids, recall = Run(run).column("retrieval.recall@3")
+    assert ids == list(LINES)
+    assert recall.tolist() == pytest.approx([1.0, 10.0, float("nan")], nan_ok=True)
 
 
 def test_lines_without_a_head_are_read_as_they_are(run: Path) -> None:
     path = run / "scores/retrieval.jsonl"
     path.write_text('{"case_id":"a","repeat":0,"status":"scored","scores":{"mrr":1.0,"b":null}}\n')
-    (_, _, line), *_ = read_scores(run, "retrieval")
+    line, *_ = Run(run).lines("retrieval")
     assert (line.scores, line.reasons) == ({"mrr": 1.0, "b": None}, {})
     assert metric_names(path) == ["mrr", "b"]
 
@@ -84,4 +84,4 @@ def test_a_later_schema_is_refused(run: Path) -> None:
     path = run / "scores/retrieval.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"schema":2', b'"schema":3', 1))
     with pytest.raises(StorageError, match="has schema 3, but this version reads 2"):
-        list(read_scores(run, "retrieval"))
+        Run(run).lines("retrieval")

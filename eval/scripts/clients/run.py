@@ -40,7 +40,6 @@ from clients.run_plan import (
 from clients.safety_prompts import SafetyPrompt, ask_labelled
 from clients.secrets import Headers, literal_warnings
 from clients.turns import RESUMED, Talks, TurnPlan, plan_of, units_of
-from records.case_file import CaseFile
 from records.cases import TestCase, ignore
 from records.errors import Unreachable
 from records.files import cut_torn_tail, drop_damaged_lines
@@ -77,21 +76,7 @@ def run(
     not answer at all or fails too often (what came in is kept), KeyboardInterrupt as it comes.
     """
     options.check()
-    with CaseFile(options.eval_set, options.labels_dir) as cases:
-        return _run(options, console, cases, prompts, pace, read_answers)
-
-
-def _run(
-    options: RunOptions,
-    console: Console,
-    case_file: CaseFile,
-    prompts: Sequence[SafetyPrompt],
-    pace: Pace | None,
-    read_answers: AnswersReader | None,
-) -> tuple[Path, RunTally]:
-    """The same; the set is sound. Cases are held one at a time, but for an import or a pace, which
-    need them in other orders, and for turns that are asked with those before them."""
-    cases: Sequence[TestCase] = list(case_file) if options.from_jsonl or pace else case_file
+    cases = read_cases(options.eval_set, options.labels_dir)
     selected = select(cases, options.filters, options.limit)
     if options.limit and len(selected) > options.limit:
         console.print(
@@ -100,7 +85,7 @@ def _run(
             soft_wrap=True,
         )
     jobs = Jobs(selected, options.repeat)
-    order = selected.ids if isinstance(selected, CaseFile) else [case.id for case in selected]
+    order = [case.id for case in selected]
     if options.from_jsonl:
         assert read_answers is not None, "the caller reads the answers"
         keys = [job.key for job in jobs]

@@ -16,7 +16,6 @@ from clients.limits import BotLimits
 from clients.profile import Profile
 from clients.secrets import public_url
 from records.asked import asked_list, filter_values, patterns_of, selected_of
-from records.case_file import CaseFile
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import git_commit, sha256_file
@@ -292,13 +291,7 @@ def select(
     several names are an "and". Raises StorageError for unknown names and when nothing is left.
     """
     patterns = patterns_of(filters)
-    selected: Sequence[TestCase]
-    if not isinstance(cases, CaseFile):
-        selected = list(selected_of(cases, patterns, limit))
-    elif patterns or limit is not None:
-        selected = cases.only({case.id for case in selected_of(cases, patterns, limit)})
-    else:
-        selected = cases
+    selected = list(selected_of(cases, patterns, limit))
     if not selected:
         hint = printable(_hint(cases, patterns))  # the set's own words
         raise StorageError(f"no case passes --filter {' '.join(filters)}.{hint}")

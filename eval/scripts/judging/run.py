@@ -36,8 +36,9 @@ from records.file_access import open_plain
 from records.files import clear_leftovers, locked, read_json, replace_json
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
-from records.results import SCHEMA, RunConfig, iter_results
+from records.results import SCHEMA, RunConfig
 from records.rubrics import of_prompt, place_of
+from records.run import Run
 from records.runs import CONFIG, VERDICTS, config_hash, results_file
 from records.settings import text_of
 from records.verdict_lines import VerdictWriter
@@ -114,11 +115,11 @@ def refuse_examples(plan: JudgingPlan, files: Mapping[str, Path]) -> None:
     for name, kind in plan.kinds.items():
         for number, example in enumerate(kind.rubric.examples if kind.rubric else (), 1):
             examples[_folded(example.answer)].append((name, number))
-    path = results_file(plan.folder)
-    if not examples or not path.exists():
+    run = Run(plan.folder)
+    if not examples or not run.results_path.exists():
         return
     problems = []
-    for result in iter_results(path):
+    for result in run.results:
         for name, number in examples.pop(_folded(result.answer or ""), ()):
             key = f"examples[{number}].answer"
             message = (
@@ -183,13 +184,14 @@ class JudgingOutcome:
 
 def answers_of(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
     """The answered cases of a run, in order. Raises StorageError before anything is paid."""
-    path = results_file(plan.folder)
+    run = Run(plan.folder)
+    path = run.results_path
     if not path.exists():
         raise StorageError(f"{path}: no such file; finish the run (run_eval --resume).")
     cases = {case.id: case for case in read_cases(plan.eval_set, plan.labels_dir)}
     earlier = earlier_by_id(cases.values())
     answers: dict[tuple[str, int], str] = {}
-    for result in iter_results(path):
+    for result in run.results:
         if result.test_case_id not in cases:
             raise StorageError(
                 f"{path}: test_case_id {result.test_case_id!r} is in no line of {plan.eval_set}; "
@@ -204,7 +206,7 @@ def answers_of(plan: JudgingPlan) -> Iterator[JudgedAnswer]:
             plan.k,
             messages_of_result(case, result, earlier.get(case.id, ()), answers),
         )
-        for result in iter_results(path)
+        for result in run.results
         if result.status == "ok"
         for case in (cases[result.test_case_id],)
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -134,37 +134,21 @@ def _check_labels(
         of_case.update(raw)
 
 
-Kept = TypeVar("Kept")
-
-
 def read_cases(path: Path, labels_dir: Path | None = None) -> list[TestCase]:
     """The whole set with its labels joined.
 
     Raises StorageError naming every problem in all files as ``file:line: field: …``.
     """
-    return check_set(path, labels_dir, lambda case: case)[0]
-
-
-def check_set(
-    path: Path, labels_dir: Path | None, keep: Callable[[TestCase], Kept]
-) -> tuple[list[Kept], Labels]:
-    """The kept fields of each case, and the labels that are joined to them. Raises as
-    ``read_cases`` does."""
     problems: list[Problem] = []
     labels, locations = read_labels(labels_dir, problems.append, path)
     before = len(problems)
-    labelled: set[str] = set()
-    kept: list[Kept] = []
-    for case in iter_cases(path, problems.append, labels):
-        if case.id in labels:
-            labelled.add(case.id)
-        kept.append(keep(case))
+    cases = list(iter_cases(path, problems.append, labels))
     problems[before:] = sorted(problems[before:], key=lambda problem: problem.line or 0)
     if len(problems) == before:  # an unsound set would make its own labels look unknown
-        problems.extend(unknown_labels(labels, locations, path, labelled))
+        problems.extend(unknown_labels(labels, locations, path, {case.id for case in cases}))
     if problems:
         raise StorageError.from_problems(problems)
-    return kept, labels
+    return cases
 
 
 def unknown_labels(

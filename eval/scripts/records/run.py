@@ -17,13 +17,20 @@ from records.jsonl import Lean, read, whole
 from records.labels import read_labels, unknown_labels
 from records.lines import Report
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import RunConfig, TestResult, iter_result_blocks, result_offsets, results_of
+from records.results import (
+    RunConfig,
+    TestResult,
+    iter_result_blocks,
+    iter_results,
+    result_offsets,
+    results_of,
+)
 from records.runs import EVAL_SET, known_config, results_file, scored_sections, scores_file
-from records.scores import OWN_TEXTS
+from records.scores import OWN_TEXTS, ScoreLine, read_scores
 from records.section_table import SectionTable
 
 if TYPE_CHECKING:
-    from records.section_table import Ints
+    from records.section_table import Floats, Ints
 
 Joined = tuple[list[TestCase], list[TestResult]]
 """Two lists of one length: each result with its case. Repeats of a case stand together."""
@@ -54,7 +61,7 @@ class Run:
         explained: bool = False,
     ) -> None:
         self.folder, self.eval_set = folder, eval_set
-        self.results = results_file(folder)
+        self.results_path = results_file(folder)
         self.problems: list[Problem] = []
         self._labels_dir, self._lean = labels_dir, lean
         self._explained = explained
@@ -77,6 +84,11 @@ class Run:
             self.problems += unknown_labels(labels, places, self.eval_set, set(cases))
         return cases
 
+    @cached_property
+    def results(self) -> list[TestResult]:
+        """All results, in the order of the file. Raises StorageError for a damaged line."""
+        return list(iter_results(self.results_path))
+
     def answers(self, report: Report, absent: Absent | None = None) -> Iterator[Joined]:
         """Blocks of results with their cases, in the order of the set; no case is in two blocks.
 
@@ -87,7 +99,7 @@ class Run:
         places = dict(zip(self.cases, range(len(cases)), strict=True))
         decode = Lean(TestResult) if self._lean else whole(TestResult)
         done = 0
-        for results in _whole_cases(iter_result_blocks(self.results, report, decode)):
+        for results in _whole_cases(iter_result_blocks(self.results_path, report, decode)):
             order = [places.get(result.test_case_id, -1) for result in results]
             if order[0] < done or any(map(gt, order, order[1:])):
                 raise OutOfOrderError
@@ -105,14 +117,14 @@ class Run:
         A result whose case the set does not have is reported.
         """
         by_case: dict[str, list[TestResult]] = {}
-        blocks = iter_result_blocks(self.results, report, whole(TestResult))
+        blocks = iter_result_blocks(self.results_path, report, whole(TestResult))
         for result in chain.from_iterable(blocks):
             by_case.setdefault(result.test_case_id, []).append(result)
         for case_id in (case_id for case_id in by_case if case_id not in self.cases):
             message = (
                 f"{case_id!r} is not in {self.eval_set}; name the set that the run was asked with"
             )
-            report(Problem(str(self.results), None, "test_case_id", message))
+            report(Problem(str(self.results_path), None, "test_case_id", message))
         for case_id, case in self.cases.items():
             own = sorted(by_case.get(case_id, ()), key=attrgetter("repeat"))
             if absent is not None:
@@ -127,6 +139,18 @@ class Run:
             deque(table.read(), maxlen=0)
             self._sections[name] = table
         return self._sections[name]
+
+    def lines(self, section: str) -> list[ScoreLine]:
+        """The whole score lines of a section, with evidence of the section's own type. Raises
+        StorageError for damaged ones."""
+        return list(read_scores(self.folder, section))
+
+    def column(self, metric: str) -> tuple[list[str], Floats]:
+        """The ids of the scored cases and a metric's score of each, of repeats their mean; not a
+        number where a case has none. ``metric``: with its section, such as ``retrieval.mrr``."""
+        section, _, name = metric.partition(".")
+        table = self.section(section)
+        return list(table.case_ids().values()), table.column(name)
 
     def clustering(self) -> Clustering | None:
         """The clusters that the score lines name; None where they name none.
@@ -163,7 +187,7 @@ class Run:
         offsets = self._offsets.get(case_id, ())[:1]
         if not offsets:
             return None
-        lines = read(self.results, TestResult, "result line", "make the run again", at=offsets)
+        lines = read(self.results_path, TestResult, "result line", "make the run again", at=offsets)
         ((_, _, answer),) = lines
         return answer if read_maps_passages(self.folder) else forget_unmapped(answer)
 
@@ -174,7 +198,7 @@ class Run:
 
     def answers_of(self, case_ids: Collection[str]) -> list[TestResult]:
         """All results of some cases. Raises StorageError for damaged results."""
-        path = self.results
+        path = self.results_path
         if not case_ids or not path.exists():
             return []
         answers = results_of(path, case_ids)

@@ -404,15 +404,10 @@ def raw_line(kind: type[ScoreLine], *more: tuple[str, Any, Any]) -> type[Any]:
     return msgspec.defstruct(kind.__name__, parts, bases=(kind,), kw_only=True, gc=False)
 
 
-def read_scores(
-    folder: Path,
-    section: str,
-    fields: Sequence[str] = (),
-) -> Iterator[tuple[int, int, ScoreLine]]:
-    """Number, byte offset and record of the score lines of a run's section, see ``jsonl.read``.
-
-    Raises StorageError for a line that is not a score line, as far as ``fields`` ask."""
-    return _complete_lines(scores_file(folder, section), line_type(section, fields), fields)
+def read_scores(folder: Path, section: str) -> Iterator[ScoreLine]:
+    """The score lines of a run's section, with evidence of its own type. Raises StorageError for a
+    line that is not a score line."""
+    return _complete_lines(scores_file(folder, section), line_type(section), ())
 
 
 def read_whole_scores(
@@ -420,22 +415,17 @@ def read_whole_scores(
 ) -> Iterator[ScoreLine]:
     """The score lines of a section with their evidence unchanged, of any form, as plain data."""
     kind = jsonl.project(ScoreLine, tuple(fields)) if fields else ScoreLine
-    for _, _, line in _complete_lines(scores_file(folder, section), kind, fields):
-        yield line
+    return _complete_lines(scores_file(folder, section), kind, fields)
 
 
 def _complete_lines(
     path: Path, kind: type[ScoreLine], fields: Sequence[str]
-) -> Iterator[tuple[int, int, ScoreLine]]:
-    lines = jsonl.read(path, kind)
+) -> Iterator[ScoreLine]:
     head = read_head(path) if not fields or "scores" in fields else None
-    if head is None:
-        yield from lines
-        return
-    complete = head.complete
-    for numbered in lines:
-        complete(numbered[2])
-        yield numbered
+    for _, _, line in jsonl.read(path, kind):
+        if head is not None:
+            head.complete(line)
+        yield line
 
 
 class _HeadLine(msgspec.Struct):

@@ -12,7 +12,8 @@ from ragmetrics.catalogue.context import ROWS
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.text.tfidf import Frequencies
 from records.cases import TestCase
-from records.results import TestResult, iter_results
+from records.results import TestResult
+from records.run import Run
 from records.targets import BANDS, read_bands
 from scorers.common import in_rank_order, row_of, without_passages
 from scorers.contract import Evidence, ScoreRow, ScoringJob, SectionScorer
@@ -64,7 +65,8 @@ def _read_frequencies(folder: Path, top: int | None = None) -> Frequencies:
     scored either.
     """
     frequencies = Frequencies()
-    for result in iter_results(results_of(folder)):
+    results_of(folder)
+    for result in Run(folder).results:
         chunks = in_rank_order(result)[:top]
         frequencies.add(chunk.text for chunk in chunks if chunk.text and not chunk.truncated)
     return frequencies

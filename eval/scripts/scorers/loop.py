@@ -210,7 +210,7 @@ def _score(
         raise _cannot_write(run, error) from None
     with contextlib.closing(_Lines(file, run)) as lines:
         for cases, results, outcomes in block_map(score_all, joined):
-            scored.take(run.results, cases, results)
+            scored.take(run.results_path, cases, results)
             lines.write(encoder.enter(cases, results, outcomes, list(map(label_of, cases))))
 
 

@@ -39,15 +39,15 @@ from decisions.slices import Embed, common_slices
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from records.asked import ASKED, asked_ids, asked_of
-from records.cases import TestCase, ignore, iter_cases
+from records.cases import TestCase
 from records.errors import StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import WORSE, Check
-from records.labels import labelled_texts, read_cases, read_labels
+from records.labels import labelled_texts, read_cases
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS, MeasuredSection, read_sections
 from records.results import SCHEMA, RunConfig, iter_results
-from records.run import Runs
+from records.run import Run, Runs
 from records.runs import (
     CONFIG,
     METRICS,
@@ -142,12 +142,8 @@ def _broken(section: str, line: ScoreLine, ruling: Ruling) -> Iterator[dict[str,
 
 
 def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
-    labels, _ = read_labels(job.labels_dir, ignore, job.eval_set)
-    return {
-        case.id: msgspec.to_builtins(case)
-        for case in iter_cases(job.eval_set, ignore, labels)
-        if case.id in ids
-    }
+    cases = Run(job.folder, job.eval_set, job.labels_dir, lean=False).cases
+    return {name: msgspec.to_builtins(case) for name, case in cases.items() if name in ids}
 
 
 def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
@@ -522,7 +518,7 @@ def _copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
         replace_json(target / CONFIG, msgspec.to_builtins(config))
     copied = 0
     with open(target / RESULTS, "wb") as file:
-        for result in iter_results(results_file(folder)):
+        for result in Run(folder).results:
             if result.test_case_id in case_ids:
                 file.write(msgspec.json.encode(result) + b"\n")
                 copied += 1

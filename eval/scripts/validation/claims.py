@@ -21,9 +21,10 @@ from records.cases import TestCase
 from records.errors import StorageError
 from records.histories import earlier_by_id, messages_of_result
 from records.judgements import Judgement, Verdicts, gather
-from records.results import TestResult, iter_results
+from records.results import TestResult
 from records.rubrics import Rubric, of_prompt
-from records.runs import VERDICTS, results_file
+from records.run import Run
+from records.runs import VERDICTS
 from records.verdict_lines import text_sha256
 from records.verdicts import JudgeIdentity, VerdictLine, identity_of, of_judge, read_lines
 
@@ -298,7 +299,7 @@ def _answers(
     """The answers of a run that are still there, as far as there are verdicts on them."""
     answers = {}
     earlier, said = earlier_by_id(cases.values()), dict[tuple[str, int], str]()
-    for result in iter_results(results_file(run)):
+    for result in Run(run).results:
         key, case = (result.test_case_id, result.repeat), cases.get(result.test_case_id)
         if case is not None and case.conversation is not None:
             said[key] = result.answer or ""
