@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
-from itertools import chain, groupby, repeat
-from operator import attrgetter, gt, itemgetter
+from itertools import chain, groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +39,10 @@ Absent = Callable[[TestCase, Collection[int]], list[TestResult]]
 """Placeholders of the results that a case should have, besides those of its present repeats."""
 
 
-class OutOfOrderError(Exception):
-    """Raised when results do not follow the order of the cases: they must be sorted first."""
+_REPEAT = attrgetter("repeat")
+
+_BLOCK = 32
+"""Results that are scored together."""
 
 
 class Run:
@@ -90,47 +92,35 @@ class Run:
         return list(iter_results(self.results_path))
 
     def answers(self, report: Report, absent: Absent | None = None) -> Iterator[Joined]:
-        """Blocks of results with their cases, in the order of the set; no case is in two blocks.
+        """Results with their cases, in the order of the set, in blocks; no case is in two blocks.
 
-        ``report`` takes damaged lines; ``absent`` puts something into the place of results that
-        should be there. Raises OutOfOrderError where the file has another order.
+        ``report`` takes damaged lines, and results whose case the set does not have; ``absent``
+        puts something into the place of results that should be there.
         """
-        cases = list(self.cases.values())
-        places = dict(zip(self.cases, range(len(cases)), strict=True))
         decode = Lean(TestResult) if self._lean else whole(TestResult)
-        done = 0
-        for results in _whole_cases(iter_result_blocks(self.results_path, report, decode)):
-            order = [places.get(result.test_case_id, -1) for result in results]
-            if order[0] < done or any(map(gt, order, order[1:])):
-                raise OutOfOrderError
-            if absent is None or _none_absent(cases, order, done, results[0].repeat, absent):
-                yield [cases[place] for place in order], results
-            else:
-                yield _filled(cases, order, done, results, absent)
-            done = order[-1] + 1
-        if absent is not None and (tail := _filled(cases, (), done, (), absent, len(cases)))[0]:
-            yield tail
-
-    def sorted_answers(self, report: Report, absent: Absent | None = None) -> Iterator[Joined]:
-        """The same for results in any order, which are then all in memory at once.
-
-        A result whose case the set does not have is reported.
-        """
-        by_case: dict[str, list[TestResult]] = {}
-        blocks = iter_result_blocks(self.results_path, report, whole(TestResult))
-        for result in chain.from_iterable(blocks):
-            by_case.setdefault(result.test_case_id, []).append(result)
-        for case_id in (case_id for case_id in by_case if case_id not in self.cases):
+        of_case: dict[str, list[TestResult]] = {}
+        for result in chain.from_iterable(iter_result_blocks(self.results_path, report, decode)):
+            of_case.setdefault(result.test_case_id, []).append(result)
+        for case_id in (case_id for case_id in of_case if case_id not in self.cases):
             message = (
                 f"{case_id!r} is not in {self.eval_set}; name the set that the run was asked with"
             )
             report(Problem(str(self.results_path), None, "test_case_id", message))
+        cases: list[TestCase] = []
+        results: list[TestResult] = []
         for case_id, case in self.cases.items():
-            own = sorted(by_case.get(case_id, ()), key=attrgetter("repeat"))
+            own = of_case.pop(case_id, [])
+            if len(own) > 1:
+                own.sort(key=_REPEAT)
             if absent is not None:
-                own += absent(case, {result.repeat for result in own})
-            if own:
-                yield [case] * len(own), own
+                own = own + absent(case, {result.repeat for result in own})
+            cases += [case] * len(own)
+            results += own
+            if len(cases) >= _BLOCK:
+                yield cases, results
+                cases, results = [], []
+        if cases:
+            yield cases, results
 
     def section(self, name: str) -> SectionTable:
         """The score lines of a section. Raises StorageError for damaged ones."""
@@ -213,47 +203,3 @@ class Runs:
 
     def __getitem__(self, folder: Path) -> Run:
         return self._runs.setdefault(folder, Run(folder))
-
-
-def _none_absent(
-    cases: Sequence[TestCase], order: Sequence[int], done: int, number: int, absent: Absent
-) -> bool:
-    """True when each of the next cases has its only result."""
-    return order == list(range(done, done + len(order))) and not absent(cases[done], {number})
-
-
-def _filled(
-    cases: Sequence[TestCase],
-    order: Sequence[int],
-    done: int,
-    results: Sequence[TestResult],
-    absent: Absent,
-    end: int | None = None,
-) -> Joined:
-    """Results with their cases, and what stands for absent ones, from the case ``done`` on."""
-    filled: list[tuple[TestCase, TestResult]] = []
-    for place, pairs in groupby(zip(order, results, strict=True), key=itemgetter(0)):
-        for case in cases[done:place]:
-            filled += zip(repeat(case), absent(case, ()), strict=False)
-        own = [result for _, result in pairs]
-        own += absent(cases[place], {result.repeat for result in own})
-        filled += zip(repeat(cases[place]), own, strict=False)
-        done = place + 1
-    for case in cases[done:end] if end is not None else ():
-        filled += zip(repeat(case), absent(case, ()), strict=False)
-    return [case for case, _ in filled], [result for _, result in filled]
-
-
-def _whole_cases(blocks: Iterable[list[TestResult]]) -> Iterator[list[TestResult]]:
-    """The same results, cut so that the repeats of a case stay together."""
-    held: list[TestResult] = []
-    for block in blocks:
-        results = held + block
-        cut = len(results)
-        while cut and results[cut - 1].test_case_id == results[-1].test_case_id:
-            cut -= 1
-        held = results[cut:]
-        if cut:
-            yield results[:cut]
-    if held:
-        yield held

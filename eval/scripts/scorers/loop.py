@@ -45,7 +45,7 @@ from records.labels import labels_sha256
 from records.metrics import replacing_section, update_metrics
 from records.profiles import forget_unmapped, maps_passages
 from records.results import UNREADABLE, TestResult, is_root_failure
-from records.run import Absent, Joined, OutOfOrderError, Run
+from records.run import Joined, Run
 from records.runs import results_file, scores_file
 from records.scores import (
     CALL_FAILED,
@@ -127,7 +127,7 @@ def score_run(
     set_sha256, labels_hash = sha256_file(eval_set), labels_sha256(labels_dir, eval_set)
     cases = run.cases
     with scratch_folder(folder, _SCRATCH) as temporary:
-        scored = _score_in_order(run, scorer, set_sha256, temporary / "lines.jsonl", block_map)
+        scored = _score(run, scorer, set_sha256, temporary / "lines.jsonl", block_map)
         if problems := run.problems + scored.problems:
             raise StorageError.from_problems(problems)
         section = _section(scored, scorer, seed)
@@ -183,25 +183,15 @@ class _ScoredRun:
             yield line
 
 
-def _score_in_order(
+def _score(
     run: Run, scorer: Scorer, set_sha256: str, path: Path, block_map: BlockMap
 ) -> _ScoredRun:
-    absent: Absent | None = None
+    """Score each answer to a line of the file, and count it."""
+    scored, absent = _ScoredRun(path), None
     if isinstance(scorer, FailureScorer):
         asked = asked_cases(run.config, set_sha256, run.cases.values)
         absent = asked.absent if asked else None
-    for answers in (run.answers, run.sorted_answers):
-        scored = _ScoredRun(path)
-        with contextlib.suppress(OutOfOrderError):
-            _score(answers(scored.problems.append, absent), run, scorer, scored, block_map)
-            break
-    return scored
-
-
-def _score(
-    joined: Iterator[Joined], run: Run, scorer: Scorer, scored: _ScoredRun, block_map: BlockMap
-) -> None:
-    """Score each answer to a line of the file, and count it."""
+    joined = run.answers(scored.problems.append, absent)
     score_all = _way_of(scorer, unmapped=not maps_passages(run.config))
     encoder = _ScoreLineEncoder(scorer, scored.scores)
     try:
@@ -212,6 +202,7 @@ def _score(
         for cases, results, outcomes in block_map(score_all, joined):
             scored.take(run.results_path, cases, results)
             lines.write(encoder.enter(cases, results, outcomes, list(map(label_of, cases))))
+    return scored
 
 
 class _Lines:

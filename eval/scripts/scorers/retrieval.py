@@ -320,7 +320,7 @@ def _only_ids(case: TestCase, result: TestResult) -> list[Any] | None:
     return ids if not judged_wrong and any(ids) and set(map(type, ids)) == {str} else None
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 15)
 def _outcome_by_ids(
     first: tuple[int | None, ...],
     hits: tuple[int, ...],
