@@ -370,6 +370,6 @@ def _source_of(options: LabelOptions, store: LabelStore) -> Iterator[Fetcher]:
 
 def _run_of(options: LabelOptions, name: str) -> Run:
     run = Run(find_run(options.results_dir, name))
-    if not run.results.exists():
-        raise StorageError(f"{run.results}: no such file; the run is not complete.")
+    if not run.results_path.exists():
+        raise StorageError(f"{run.results_path}: no such file; the run is not complete.")
     return run

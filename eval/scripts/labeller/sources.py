@@ -144,7 +144,7 @@ def uncertainty(run: Run) -> Mapping[str, float]:
     """
     doubts: dict[str, float] = {}
     fields = ("test_case_id", "retrieved.score_final")
-    for _, result in read_results(run.results, fields, ignore):
+    for _, result in read_results(run.results_path, fields, ignore):
         chunks = (chunk for chunk in result.retrieved or () if not isinstance(chunk, str))
         scores = sorted(c.score_final for c in chunks if c.score_final is not None)
         if len(scores) > 1 and scores[-1] > 0:

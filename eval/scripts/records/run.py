@@ -184,7 +184,7 @@ class Run:
     @cached_property
     def _offsets(self) -> dict[str, tuple[int, ...]]:
         """Where the results of each case begin; lines that are no results are left out."""
-        return result_offsets(self.results, report=ignore)
+        return result_offsets(self.results_path, report=ignore)
 
     def answers_of(self, case_ids: Collection[str]) -> list[TestResult]:
         """All results of some cases. Raises StorageError for damaged results."""
