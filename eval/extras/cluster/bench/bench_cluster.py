@@ -29,6 +29,13 @@ sys.path.insert(0, str(ROOT / "bench"))
 from measuring import SCRIPTS, measure, print_table, say
 
 MODULES = f"{ROOT / 'eval' / 'scripts'}{os.pathsep}{ROOT / 'eval'}"
+SETTINGS = {
+    "OMP_NUM_THREADS": "1",
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "5s",
+}
+"""As in Makefile.mk."""
 
 
 class Cluster:
@@ -51,7 +58,7 @@ class Cluster:
         modules = "" if words[0] == self._strangers else MODULES
         return subprocess.Popen(
             [sys.executable, "-m", "dask", *words, "--no-dashboard"],
-            env=os.environ | {"PYTHONPATH": modules, "OMP_NUM_THREADS": "1"},
+            env=os.environ | SETTINGS | {"PYTHONPATH": modules},
             cwd=self._folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -149,7 +156,7 @@ def written(folder: Path) -> dict[str, bytes]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--cases", type=int, default=7500)
+    parser.add_argument("--cases", type=int, default=6000)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="1,500 cases and five kills")
     parser.add_argument("--tiny", action="store_true", help="60 cases and one kill")
