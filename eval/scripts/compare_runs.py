@@ -285,6 +285,7 @@ def main(
     from decisions import compare
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
+    from decisions.slices import slices_of_cases
     from records.run import Runs
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
@@ -313,7 +314,7 @@ def main(
             folders[1:],
             compare_options,
             clusters=clusters,
-            parts=compare.slices_of_cases(eval_set, labels_dir) if by else None,
+            parts=slices_of_cases(eval_set, labels_dir) if by else None,
             tables=tables,
         )
     if by and (remark := compare.changed_set(eval_set, folders[0])):

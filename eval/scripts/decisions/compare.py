@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from decisions.change import Change, direction, explored, one_sided, remeasured, tested
+from decisions.change import (
+    FEWEST_CLUSTERS,
+    Change,
+    direction,
+    explored,
+    one_sided,
+    remeasured,
+    tested,
+)
 from decisions.comparison import Comparison, Difference, half_measured
 from decisions.conditions import Conditions, read_run
 from decisions.effects import compact
@@ -31,20 +39,27 @@ from decisions.invariants import (
     shared_sections,
     varied,
 )
-from decisions.joint import PrimaryColumn, all_ids, cluster_notes, table_of, usual_reason
 from decisions.pairing import ClusterCodes, SideBySide, places_of, side_by_side
-from decisions.primary import as_stored, clusters_of_run, lead_of, primary_names, usable_names
+from decisions.primary import (
+    PrimaryColumn,
+    all_ids,
+    as_stored,
+    clusters_of_run,
+    lead_of,
+    primary_names,
+    table_of,
+    usable_names,
+    usual_reason,
+)
 from decisions.stopping import Decided, decided_of, stopped_note, with_looks
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Ints, np
-from ragmetrics.stats.tally import Slices, facets_of, slices_of
+from ragmetrics.stats.tally import Slices
 from records.asked import asked_ids, asked_of
-from records.cases import iter_cases
 from records.clusters import Clustering
-from records.errors import Problem, StorageError
+from records.errors import StorageError
 from records.files import sha256_file
 from records.id_numbers import id_number
-from records.labels import read_labels
 from records.metrics import load_metrics
 from records.run import Runs
 from records.runs import METRICS
@@ -350,7 +365,7 @@ def _settled(
     if any(lost.any() for lost in missing):
         rest = decided_on([t.without(lost) for t, lost in zip(scores, missing, strict=True)])
     for draft, decision, table in zip(drafts, decisions, scores, strict=True):
-        draft.notes[:0] = cluster_notes(decision, table, ids, codes)
+        draft.notes[:0] = _cluster_notes(decision, table, ids, codes)
         folders = draft.base.source, draft.new.source
         draft.reasons = {
             row.name: usual_reason(row, table, ids, folders, tables) for row in decision.rows
@@ -360,6 +375,26 @@ def _settled(
         _comparison(draft, decision, others, primary, options, codes)
         for draft, decision, others in zip(drafts, decisions, rest, strict=True)
     ]
+
+
+def _cluster_notes(
+    decision: Decision, table: PrimaryTable, ids: Ints, codes: ClusterCodes
+) -> Iterator[str]:
+    """Remarks on few clusters, and on one that outweighs the others."""
+    for row, both in zip(decision.rows, (table.a + table.b).T, strict=True):
+        if row.units == row.n or row.verdict == "no verdict":
+            if row.verdict == "too few" and row.n:
+                yield f"{row.name}: too few cases ({row.n}) to tell."
+            continue
+        label, size = codes.largest(ids[~np.isnan(both)])
+        spread = row.spread
+        if row.units < FEWEST_CLUSTERS:
+            yield f"{row.name}: too few groups of cases ({row.units}) to tell."
+        elif spread is not None and (size > row.n / 2 or spread.effective < FEWEST_CLUSTERS):
+            yield (
+                f"{row.name}: {size} of {row.n} cases belong to one group ({label}), so they "
+                f"count as much as {spread.effective:.1f} of equal size."
+            )
 
 
 def _lead(drafts: Sequence[_Draft], primary: Sequence[str], options: CompareOptions) -> str:
@@ -530,22 +565,6 @@ def _gold_problem(draft: _Draft, pairs: SideBySide, options: CompareOptions) -> 
     if not options.ignore_invariants:
         raise IncomparableError(base, new, [problem], options.override)
     return [problem]
-
-
-def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, Slices]:
-    """The slices of each case: category, difficulty, query type, tags, vaults.
-
-    Raises StorageError with every problem of the set and its labels.
-    """
-    problems: list[Problem] = []
-    labels, _ = read_labels(labels_dir, problems.append, eval_set)
-    slices = {
-        case.id: slices_of(facets_of(case))
-        for case in iter_cases(eval_set, problems.append, labels)
-    }
-    if problems:
-        raise StorageError.from_problems(problems)
-    return slices
 
 
 def clusters_of(

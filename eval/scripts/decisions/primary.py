@@ -7,27 +7,34 @@ is enough for a paired test. An older file without them can still be read; it ha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from decisions.coverage import NOTHING
+from decisions.pairing import places_of
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.arrays import Floats, Ints, np
 from records import calibration
 from records.clusters import AUTO, FIXED, NONE, Clustering, LabelsById, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
+from records.id_numbers import id_of
 from records.metric_lines import PRIMARY
 from records.metrics import PRIMARY_METRICS, ROUND, read_sections
 from records.run import Run, Runs
 from records.runs import METRICS, scored_sections
+from records.scores import ALL_BUT_EVIDENCE, ScoreLine
 from records.section_table import FAILED_IS_ZERO
 from records.targets import TARGETS, declared_documents, declared_lead, declared_primary
 from terminal.tables import counted
 
 if TYPE_CHECKING:
+    from decisions.change import Change
     from decisions.engine import PrimaryTable
+    from records.section_table import Mask
 
 BUILT_IN = (
     "retrieval.evidence_recall@5",
@@ -247,6 +254,73 @@ def _same_definition(base: PrimaryScores, new: PrimaryScores, name: str) -> bool
     """Whether both runs mean the same by a metric; also where one of them does not say."""
     old, now = base.definitions.get(name), new.definitions.get(name)
     return old is None or now is None or old == now
+
+
+class PrimaryColumn(NamedTuple):
+    """A primary metric of two runs, case by case: not a number where a run has no score, and in
+    both for a case that one of them was not asked. ``missing``: asked cases without a result."""
+
+    name: str
+    ids: Ints
+    a: Floats
+    b: Floats
+    missing: Mask
+
+
+def all_ids(columns: Sequence[PrimaryColumn]) -> Ints:
+    """The cases of every column."""
+    arrays = [column.ids for column in columns]
+    if not arrays:
+        return np.zeros(0, np.int64)
+    if all(np.array_equal(ids, arrays[0]) for ids in arrays):
+        return arrays[0]
+    return np.array(list(dict.fromkeys(np.concatenate(arrays).tolist())), np.int64)
+
+
+def table_of(
+    columns: Sequence[PrimaryColumn], ids: Ints, clusters: Ints
+) -> tuple[PrimaryTable, Mask]:
+    """The columns with a row for each of ``ids``, and which of these cases have no result in a
+    run."""
+    names = tuple(column.name for column in columns)
+    a, b = (np.full((len(ids), len(names)), np.nan) for _ in range(2))
+    missing = np.zeros(len(ids), bool)
+    for at, column in enumerate(columns):
+        places = places_of(column.ids, ids)
+        a[places, at], b[places, at] = column.a, column.b
+        missing[places] |= column.missing
+    from decisions.engine import PrimaryTable
+
+    return PrimaryTable(names, (), clusters, a, b), missing
+
+
+def usual_reason(
+    row: Change, table: PrimaryTable, ids: Ints, folders: tuple[Path, Path], tables: Runs
+) -> str:
+    """Return the most frequent reason why the lost cases of a metric have no score.
+
+    It is that of the run that lost more of them, as its lines say; "" where other primary metrics
+    count why. ``folders``: of base and new.
+    """
+    coverage = row.coverage or NOTHING
+    if coverage.decides or coverage.left_out:
+        return ""
+    a, b = table.column(row.name)
+    by_new = coverage.lost[1] >= coverage.lost[0]
+    own, other = (b, a) if by_new else (a, b)
+    section, _, metric = row.name.partition(".")
+    lines = tables[folders[by_new]].section(section)
+    lost = ids[np.isnan(own) & ~np.isnan(other)]
+    rows = sorted(lines.rows_of(list(map(id_of, lost.tolist()))).values())
+    numbers = map(lines.line_number, rows)
+    reasons = Counter(_reason(line, metric) for line in lines.lines(numbers, ALL_BUT_EVIDENCE))
+    return max(reasons, key=lambda reason: reasons[reason], default="")
+
+
+def _reason(line: ScoreLine, metric: str) -> str:
+    """Why a line has no score of a metric; "" where it does not say."""
+    names = (metric, f"{metric.partition('@')[0]}@*", "*")
+    return next((line.reasons[name] for name in names if name in line.reasons), "")
 
 
 def clusters_of_run(

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decisions.case_changes import PairVerdicts
 from decisions.case_verdict import RunVerdicts
+from ragmetrics.stats import tally
 from ragmetrics.stats.subsets import MarkedItems, adjusted_p, clustered_p
 from ragmetrics.text.language import guess
 from ragmetrics.text.topics import telling_words, topics, word_sets
 from ragmetrics.text.words import fold, words
 from records.cases import TestCase, ignore, iter_cases
 from records.clusters import AUTO, SECTION, cluster_number, clusters_of, is_of_document, label_of
+from records.errors import Problem, StorageError
 from records.id_numbers import id_number
 from records.labels import read_labels
 from records.targets import declared_documents
@@ -497,3 +499,19 @@ def _having(values: Sequence[Iterable[str]]) -> Iterator[tuple[str, Bools]]:
             mask = np.zeros(len(values), bool)
             mask[rows[value]] = True
             yield value, mask
+
+
+def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, tally.Slices]:
+    """The slices of each case: category, difficulty, query type, tags, vaults.
+
+    Raises StorageError with every problem of the set and its labels.
+    """
+    problems: list[Problem] = []
+    labels, _ = read_labels(labels_dir, problems.append, eval_set)
+    slices = {
+        case.id: tally.slices_of(tally.facets_of(case))
+        for case in iter_cases(eval_set, problems.append, labels)
+    }
+    if problems:
+        raise StorageError.from_problems(problems)
+    return slices
