@@ -3,7 +3,7 @@
     python bench/decisions_compare.py          # about ten minutes; the demo bot is asked first
     python bench/decisions_compare.py --tiny   # only to see that it runs
 
-Four tables, from the engine itself (decisions/engine.py): the power at the MDE that was printed,
+Four tables, from the engine itself (decisions/joint.py): the power at the MDE that was printed,
 false verdicts on pairs of runs in which nothing changed, those of skewed times, and EVALSIG 0.1.2
 on the same pairs, where a Python that has it is named by --evalsig. Seeds are fixed.
 """
@@ -30,7 +30,7 @@ import numpy as np
 from decisions_gate import ASKED, Configurations, drawn, made_up, of_the_demo
 from numpy.typing import NDArray
 
-from decisions.engine import Decision, PrimaryTable, decide
+from decisions.joint import Decision, PrimaryTable, decide
 from decisions.primary import primary_names
 
 Floats = NDArray[np.float64]

@@ -3,7 +3,7 @@
     python bench/decisions_few.py          # about eight minutes
     python bench/decisions_few.py --tiny   # only to see that it runs; the figures mean nothing
 
-Four tables, from the engine (decisions/engine.py) and the clusters of eval sets that are written
+Four tables, from the engine (decisions/joint.py) and the clusters of eval sets that are written
 for it (records/clusters.py): power at the printed smallest difference, for 0/1 metrics, thirds,
 reciprocal ranks and ratings; verdicts that rest on small gains, and how many of them are marked;
 one document with broken cases; false calls on re-runs. Seeds are fixed.
@@ -28,7 +28,7 @@ sys.path.insert(0, str(SCRIPTS))
 import numpy as np
 from numpy.typing import NDArray
 
-from decisions.engine import Decision, PrimaryTable, decide
+from decisions.joint import Decision, PrimaryTable, decide
 from decisions.pairing import ClusterCodes
 from records.clusters import read_clusters
 

@@ -28,10 +28,10 @@ sys.path.insert(0, str(SCRIPTS))
 import numpy as np
 
 from decisions.conditions import Conditions
-from decisions.engine import joint_p
 from decisions.gate import evaluate
 from decisions.gate_checks import GateEvidence
 from decisions.gate_rules import AgainstBase, GateRule, GateRules
+from decisions.joint import joint_p
 from decisions.primary import primary_names, read_primary
 from ragmetrics import catalogue
 from ragmetrics.stats.significance import holm

@@ -3,7 +3,7 @@
     python bench/decisions_headline.py          # about six minutes; the demo bot is asked first
     python bench/decisions_headline.py --tiny   # only to see that it runs
 
-Four tables, from the engine (decisions/engine.py) and the advice (decisions/headline.py): headlines
+Four tables, from the engine (decisions/joint.py) and the advice (decisions/headline.py): headlines
 of draws from two real runs of the demo (lexical search, and hybrid), any verdict on two runs of one
 bot, what a lead metric costs and brings, and the power at the difference that is promised for three
 answers a case. Seeds are fixed.
@@ -30,8 +30,8 @@ from decisions_gate import ASKED, SWAP, Configurations, made_up, of_the_demo
 from numpy.typing import NDArray
 
 from decisions.change import Change, remeasured
-from decisions.engine import Decision, PrimaryTable, decide, decided
 from decisions.headline import REPEATS, repeated_mde
+from decisions.joint import Decision, PrimaryTable, decide, decided
 from decisions.primary import primary_names
 
 Floats = NDArray[np.float64]

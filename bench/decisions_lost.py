@@ -4,7 +4,7 @@
     python bench/decisions_lost.py --quick  # some of the cells, few simulations: three minutes
     python bench/decisions_lost.py --tiny   # only to see that it runs
 
-Four tables, from the engine itself (decisions/engine.py) and its sentences (decisions/headline.py):
+Four tables, from the engine itself (decisions/joint.py) and its sentences (decisions/headline.py):
 false verdicts on two runs of one bot of which one lost scores by chance, by its own failure or by
 how hard a case is; the verdicts that are left after a loss by chance; headlines on a bot that
 refuses; headlines with a lead. Seeds are fixed.
@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decisions.comparison import Comparison
-from decisions.engine import Decision, PrimaryTable, decide, decided
 from decisions.headline import with_headline
+from decisions.joint import Decision, PrimaryTable, decide, decided
 from decisions.metric_words import finding
 
 Floats = NDArray[np.float64]

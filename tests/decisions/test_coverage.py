@@ -16,7 +16,7 @@ from decisions.coverage import (
     permutation_p,
     unscored_of,
 )
-from decisions.engine import Decision, PrimaryTable, decide
+from decisions.joint import Decision, PrimaryTable, decide
 
 NAN = float("nan")
 ANSWERED, RIGHT = "pipeline.answered", "abstention.decision_right"

@@ -12,7 +12,7 @@ from scipy import stats as peer
 
 from decisions.change import measure, one_loss_undoes, plain_p
 from decisions.effects import Spread, compact, minimum_detectable_effect, power_of, spread_of
-from decisions.engine import PrimaryTable, decide, headline_of, joint_p
+from decisions.joint import PrimaryTable, decide, headline_of, joint_p
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,6 @@ from decisions.change import Change
 from decisions.comparison import Comparison
 from decisions.coverage import Coverage
 from decisions.effects import Spread, minimum_detectable_effect
-from decisions.engine import Headline, PrimaryTable, decide, headline_of
 from decisions.headline import (
     bot_noise,
     cases_needed,
@@ -20,6 +19,7 @@ from decisions.headline import (
     repeated_mde,
     with_headline,
 )
+from decisions.joint import Headline, PrimaryTable, decide, headline_of
 from decisions.metric_words import amounts, finding
 from decisions.primary import lead_of
 from ragmetrics import catalogue

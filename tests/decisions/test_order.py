@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from decisions.engine import joint_p
+from decisions.joint import joint_p
 
 
 @pytest.mark.parametrize("side", ["both", "worse"])

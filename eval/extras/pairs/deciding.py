@@ -17,7 +17,7 @@ from typing import Any
 
 from decisions.change import Change, ChangeVerdict
 from decisions.effects import ALPHA
-from decisions.engine import PrimaryTable, settle
+from decisions.joint import PrimaryTable, settle
 from decisions.pairing import ClusterCodes
 from extras.pairs.record import (
     PairFile,

@@ -9,9 +9,9 @@ from decisions.change import Change, ChangeVerdict, change_of, direction, one_si
 from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.comparison import Comparison, half_measured
 from decisions.conditions import read_run
-from decisions.engine import decide, decided
 from decisions.headline import bot_noise, with_headline
 from decisions.invariants import comparable_sections, controls, remarks, varied
+from decisions.joint import decide, decided
 from decisions.primary import (
     PrimaryScores,
     lead_of,

@@ -22,14 +22,6 @@ from decisions.change import (
 from decisions.comparison import Comparison, Difference, half_measured
 from decisions.conditions import Conditions, read_run
 from decisions.effects import compact
-from decisions.engine import (
-    Decision,
-    Headline,
-    PrimaryTable,
-    decided,
-    headline_of,
-    settle,
-)
 from decisions.headline import bot_noise, with_headline
 from decisions.invariants import (
     IncomparableError,
@@ -38,6 +30,14 @@ from decisions.invariants import (
     remarks,
     shared_sections,
     varied,
+)
+from decisions.joint import (
+    Decision,
+    Headline,
+    PrimaryTable,
+    decided,
+    headline_of,
+    settle,
 )
 from decisions.pairing import ClusterCodes, SideBySide, places_of, side_by_side
 from decisions.primary import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from decisions.change import Change
-from decisions.engine import Headline
+from decisions.joint import Headline
 from records.targets import TARGETS, Target, declared_primary
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from decisions.change import FEWEST_CLUSTERS, Change
 from decisions.comparison import Comparison, missed_targets, with_targets
 from decisions.effects import minimum_detectable_effect, power_of
-from decisions.engine import Headline
+from decisions.joint import Headline
 from decisions.metric_words import (
     changed_both_ways,
     chosen_words,

@@ -33,7 +33,7 @@ from terminal.tables import counted
 
 if TYPE_CHECKING:
     from decisions.change import Change
-    from decisions.engine import PrimaryTable
+    from decisions.joint import PrimaryTable
     from records.section_table import Mask
 
 BUILT_IN = (
@@ -229,7 +229,7 @@ def paired_table(
 
     ``labels``: the cluster of each case (records/clusters.py); None: each case by itself.
     """
-    from decisions.engine import PrimaryTable
+    from decisions.joint import PrimaryTable
 
     names = [name for name in base.names if name in new.names and _same_definition(base, new, name)]
     row_by_id = {case_id: row for row, case_id in enumerate(new.case_ids)}
@@ -289,7 +289,7 @@ def table_of(
         places = places_of(column.ids, ids)
         a[places, at], b[places, at] = column.a, column.b
         missing[places] |= column.missing
-    from decisions.engine import PrimaryTable
+    from decisions.joint import PrimaryTable
 
     return PrimaryTable(names, (), clusters, a, b), missing
 

@@ -1,6 +1,6 @@
 """A run against its baseline: how the primary metrics changed. One answer for gate and suite.
 
-They are tested together, one-sided, case by case (decisions/engine.py): by the score lines of two
+They are tested together, one-sided, case by case (decisions/joint.py): by the score lines of two
 run folders, else by the scores of the cases that metrics.json holds. Without either nothing is
 tested, and the reason is with each metric. Of other metrics the means are set side by side.
 """

@@ -15,7 +15,7 @@ from scipy import stats as peer
 
 from decisions.change import measure as measured
 from decisions.change import plain_p
-from decisions.engine import PrimaryTable, decide, joint_p
+from decisions.joint import PrimaryTable, decide, joint_p
 
 DATA = os.environ.get("RAG_EVAL_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="RAG_EVAL_DATA names no folder of real outputs")

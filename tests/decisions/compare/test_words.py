@@ -13,7 +13,7 @@ from decisions import compare_words
 from decisions.change import Change, ChangeVerdict, remeasured
 from decisions.compare_words import compare_page, matrix_page
 from decisions.comparison import Comparison
-from decisions.engine import Headline, PrimaryTable, decide, decided
+from decisions.joint import Headline, PrimaryTable, decide, decided
 from ragmetrics.stats.arrays import np
 from terminal.print_page import print_page
 from views.page import markdown
