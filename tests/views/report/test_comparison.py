@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.metrics_files import write_metrics
 from tests.pages import Blocks, page_of
 
@@ -252,3 +254,17 @@ def test_a_committed_metrics_json_is_baseline_enough(
     for name, row in measured.items():
         assert row == whole[name]
     assert found.verdict.partition(":")[0] in ("WORSE", "LOOK", "NO CLEAR DIFFERENCE")
+
+
+def test_runs_whose_set_is_gone_are_compared_all_the_same(pair: Any, tmp_path: Path) -> None:
+    for run in ("base", "new"):
+        shutil.copytree(pair.results / run, tmp_path / "results" / run)
+        config = json.loads((tmp_path / "results" / run / "config.json").read_text())
+        config["dataset"]["path"] = str(tmp_path / "gone.jsonl")
+        (tmp_path / "results" / run / "config.json").write_text(json.dumps(config))
+    where = ("--results-dir", str(tmp_path / "results"), "--output", str(tmp_path / "out"))
+    done = CliRunner().invoke(
+        report_run.main, ["--run", "new", "--baseline", "base", *where, "--format", "md"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "What changed since base" in (tmp_path / "out.md").read_text()

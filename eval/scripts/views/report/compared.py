@@ -131,6 +131,7 @@ def of_comparison(
     pair = read_pair(base, new, read_case_rules(targets), tables)
     cases = changes_of(pair, MOST_FLIPS)
     ways = {case.case_id: case.way for case in cases.changed} if cases else {}
+    clustering = read_clusters(eval_set) if eval_set.exists() else None
     return BaselineComparison(
         comparison,
         tables[base],
@@ -144,7 +145,7 @@ def of_comparison(
         [
             block
             for added in extras.code_of(extras.COMPARED)
-            for block in added.of_runs(base, [new], read_clusters(eval_set), seed=0)
+            for block in added.of_runs(base, [new], clustering, seed=0)
         ],
     )
 
