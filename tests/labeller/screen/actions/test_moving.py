@@ -13,52 +13,36 @@ async def test_down(action: Any) -> None:
         assert not b.session.rows()[2].seen
 
 
-async def test_up(action: Any) -> None:
-    async with action("up") as (b, pilot, key):
-        await pilot.press("j", "j", key)
-        assert b.main.chunks.cursor == 1
+MOVES = {
+    "up": ("j j", "", "row", 1),
+    "first": ("j j", "", "row", 0),
+    "top": ("j j", "g", "row", 0),
+    "last": ("", "", "row", 11),
+    "next-marked": ("3", "", "row", 2),
+    "previous-marked": ("3 5", "", "row", 4),
+    "page-down": ("", "", "line", 8),  # of 24 lines the text has 17 beside one row
+    "page-up": ("ctrl+d ctrl+d", "", "line", 8),
+    "line-down": ("", "", "line", 1),
+    "line-up": ("J J", "", "line", 1),
+    "previous-question": ("l l", "", "question", "q-02"),
+    "back": ("l l", "", "question", "q-02"),
+    "next-pane": ("", "", "pane", "text"),
+    "previous-pane": ("tab", "", "pane", "chunks"),
+}
+"""By action: the keys before its own, the key after it, and the place then, with its kind."""
 
 
-async def test_first(action: Any) -> None:
-    async with action("first") as (b, pilot, key):
-        await pilot.press("j", "j", key)
-        assert b.main.chunks.cursor == 0
-
-
-async def test_top(action: Any) -> None:
-    async with action("top") as (b, pilot, key):
-        await pilot.press("j", "j", key, "g")
-        assert b.main.chunks.cursor == 0
-
-
-async def test_last(action: Any) -> None:
-    async with action("last") as (b, pilot, key):
-        await pilot.press(key)
-        assert b.main.chunks.cursor == 11
-
-
-async def test_page_down(action: Any) -> None:
-    async with action("page-down") as (b, pilot, key):
-        await pilot.press(key)
-        assert b.main.text.top == b.main.text.size.height // 2 == 8  # 24 lines, one row
-
-
-async def test_page_up(action: Any) -> None:
-    async with action("page-up") as (b, pilot, key):
-        await pilot.press("ctrl+d", "ctrl+d", key)
-        assert b.main.text.top == 8
-
-
-async def test_line_down(action: Any) -> None:
-    async with action("line-down") as (b, pilot, key):
-        await pilot.press(key)
-        assert b.main.text.top == 1
-
-
-async def test_line_up(action: Any) -> None:
-    async with action("line-up") as (b, pilot, key):
-        await pilot.press("J", "J", key)
-        assert b.main.text.top == 1
+async def test_each_move_ends_where_it_should(action: Any) -> None:
+    for name, (before, after, kind, expected) in MOVES.items():
+        async with action(name) as (b, pilot, key):
+            await pilot.press(*before.split(), key, *after.split())
+            places = {
+                "row": b.main.chunks.cursor,
+                "line": b.main.text.top,
+                "question": b.session.current,
+                "pane": b.main.panes.focus,
+            }
+            assert places[kind] == expected, name
 
 
 async def test_next_question(action: Any) -> None:
@@ -66,30 +50,6 @@ async def test_next_question(action: Any) -> None:
         await pilot.press(key)
         assert b.session.current == "q-02"
         assert "case 2" in b.shown()
-
-
-async def test_previous_question(action: Any) -> None:
-    async with action("previous-question") as (b, pilot, key):
-        await pilot.press("l", "l", key)
-        assert b.session.current == "q-02"
-
-
-async def test_back(action: Any) -> None:
-    async with action("back") as (b, pilot, key):
-        await pilot.press("l", "l", key)
-        assert b.session.current == "q-02"
-
-
-async def test_next_marked(action: Any) -> None:
-    async with action("next-marked") as (b, pilot, key):
-        await pilot.press("3", key)
-        assert b.main.chunks.cursor == 2
-
-
-async def test_previous_marked(action: Any) -> None:
-    async with action("previous-marked") as (b, pilot, key):
-        await pilot.press("3", "5", key)
-        assert b.main.chunks.cursor == 4
 
 
 async def test_next_in_group(action: Any) -> None:
@@ -131,15 +91,3 @@ async def test_digits_look(action: Any) -> None:
         assert (b.main.chunks.cursor, b.marks) == (2, [])
         await pilot.press("3")
         assert b.marks == ["3"]
-
-
-async def test_next_pane(action: Any) -> None:
-    async with action("next-pane") as (b, pilot, key):
-        await pilot.press(key)
-        assert b.main.panes.focus == "text"
-
-
-async def test_previous_pane(action: Any) -> None:
-    async with action("previous-pane") as (b, pilot, key):
-        await pilot.press("tab", key)
-        assert b.main.panes.focus == "chunks"
