@@ -33,10 +33,10 @@ from ragmetrics.catalogue import DIMENSIONS
 from records import errors, extras, files, results, runs
 
 if TYPE_CHECKING:
-    from decisions.case_changes import CaseChanges
+    from decisions.case_changes import FlippedCases
     from decisions.change import Change
     from decisions.comparison import Comparison
-    from decisions.conversations import ConversationChanges
+    from decisions.conversations import ConversationFlips
     from decisions.evidence_path import RunPath
     from decisions.flips import Flips
     from decisions.slices import Slices
@@ -53,8 +53,8 @@ class Report:
     comparisons: list[Comparison]
     flips: Flips | None
     failures: list[str]
-    conversations: ConversationChanges | None = None
-    cases: CaseChanges | None = None
+    conversations: ConversationFlips | None = None
+    cases: FlippedCases | None = None
     in_common: Slices | None = None
     of_extras: Sequence[Block] = ()
     paths: Sequence[RunPath] = ()

@@ -14,7 +14,7 @@ from decisions import conversations
 from decisions.case_changes import read_pair
 from decisions.compare_words import compare_page
 from decisions.comparison import Comparison
-from decisions.conversations import ConversationChange, ConversationChanges
+from decisions.conversations import ConversationFlip, ConversationFlips
 from records.runs import scores_file
 from terminal.print_page import print_page
 from views.page import markdown
@@ -49,7 +49,7 @@ def eval_set(tmp_path: Path) -> Path:
     return path
 
 
-def find_changes(base: Path, new: Path, eval_set: Path) -> ConversationChanges | None:
+def find_changes(base: Path, new: Path, eval_set: Path) -> ConversationFlips | None:
     return conversations.find_changes(read_pair(base, new), eval_set)
 
 
@@ -124,8 +124,8 @@ def test_without_conversations_or_scores_there_is_nothing(tmp_path: Path, eval_s
 
 
 def test_every_form_of_a_comparison_names_them_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    change = ConversationChange("talk [b]", 1, 3, None, 2, "t2", "And <b>\x1b[31mthat?")
-    talks = ConversationChanges(14, (change,) * 12, ())
+    change = ConversationFlip("talk [b]", 1, 3, None, 2, "t2", "And <b>\x1b[31mthat?")
+    talks = ConversationFlips(14, (change,) * 12, ())
     page = compare_page(Comparison("old", "new", ()), talks=talks)
     print_page(Console(width=200, markup=False, highlight=False), page)
     printed = capsys.readouterr().out

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from math import exp, sqrt
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as peer
 
+from decisions import change
 from decisions.change import measure, one_loss_undoes, plain_p
 from decisions.effects import Spread, compact, minimum_detectable_effect, power_of, spread_of
 from decisions.joint import PrimaryTable, decide, headline_of, joint_p
@@ -208,3 +211,14 @@ def test_no_primary_metric_says_nothing() -> None:
     assert headline_of(()) == "TOO FEW"
     empty = PrimaryTable((), [], np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0)))
     assert decide(empty).rows == ()
+
+
+def test_one_type_alone_is_a_change() -> None:
+    """A metric of two runs is a Change; no other class of decisions has the word in its name."""
+    folder = Path(change.__file__).parent
+    trees = [ast.parse(path.read_text("utf-8")) for path in sorted(folder.glob("*.py"))]
+    names = [
+        node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ]
+    assert len(names) > 50
+    assert [name for name in names if "Change" in name] == ["Change"]

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from decisions.case_changes import CaseChanges, ChangedCase
+from decisions.case_changes import FlippedCase, FlippedCases
 from decisions.change import SIGNS, Change, ChangeVerdict
 from decisions.compare import TOO_FEW
 from decisions.comparison import Comparison, Difference
-from decisions.conversations import SHOWN, ConversationChange, ConversationChanges
+from decisions.conversations import SHOWN, ConversationFlip, ConversationFlips
 from decisions.effects import ALPHA
 from decisions.flips import Flip, Flips, FlipSide, Ranks
 from decisions.metric_words import unseen_size
@@ -298,7 +298,7 @@ REASONS = 2
 """Reasons that are named of a case; the most harmful ones."""
 
 
-def changed_words(case: ChangedCase) -> str:
+def changed_words(case: FlippedCase) -> str:
     """Why a case fails, or why it did."""
     why = "; ".join(case.reasons[:REASONS]) or "not by this run's own rules"
     return f"was: {why}" if case.way == "fixed" else why
@@ -348,9 +348,9 @@ _ANSWER, _QUESTION = 600, 200
 def compare_page(
     comparison: Comparison,
     *,
-    cases: CaseChanges | None = None,
+    cases: FlippedCases | None = None,
     flips: Flips | None = None,
-    talks: ConversationChanges | None = None,
+    talks: ConversationFlips | None = None,
     in_common: Sequence[Block] = (),
     paths: Sequence[Block] = (),
     every: bool = True,
@@ -471,7 +471,7 @@ def _metrics(
     )
 
 
-def _cases(cases: CaseChanges) -> Iterator[Block]:
+def _cases(cases: FlippedCases) -> Iterator[Block]:
     """How many cases broke and were fixed, and some of them with their reasons."""
     yield Heading(cases.says())
     ways: tuple[tuple[str, str, Tone], ...] = (
@@ -513,12 +513,12 @@ def _answer(side: FlipSide) -> str:
     return plain(side.answer, _ANSWER) or "(empty)"
 
 
-def _conversations(talks: ConversationChanges, every: bool) -> Iterator[Block]:
+def _conversations(talks: ConversationFlips, every: bool) -> Iterator[Block]:
     """The conversations that broke, were fixed, or fail at another turn."""
     yield Heading(talks.summary())
     if not every:
         return
-    ways: tuple[tuple[Tone, tuple[ConversationChange, ...]], ...] = (
+    ways: tuple[tuple[Tone, tuple[ConversationFlip, ...]], ...] = (
         ("bad", talks.broke),
         ("bad", talks.earlier),
         ("good", talks.fixed),

@@ -15,7 +15,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationChange:
+class ConversationFlip:
     """A conversation whose first failing turn changed: ``base_turn`` and ``new_turn``, None where
     every turn is ok. ``case_id`` and ``question`` are those of the earlier of the two."""
 
@@ -37,7 +37,7 @@ class ConversationChange:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationChanges:
+class ConversationFlips:
     """The conversations that both runs have: how many, and those that changed, worst first.
 
     ``broke``: all turns were ok, and one fails now; ``fixed``: the reverse. ``earlier``,
@@ -45,10 +45,10 @@ class ConversationChanges:
     """
 
     compared: int
-    broke: tuple[ConversationChange, ...] = ()
-    fixed: tuple[ConversationChange, ...] = ()
-    earlier: tuple[ConversationChange, ...] = ()
-    later: tuple[ConversationChange, ...] = ()
+    broke: tuple[ConversationFlip, ...] = ()
+    fixed: tuple[ConversationFlip, ...] = ()
+    earlier: tuple[ConversationFlip, ...] = ()
+    later: tuple[ConversationFlip, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
@@ -71,7 +71,7 @@ class ConversationChanges:
         return f"{text}; {', '.join(moved)}." if moved else f"{text}."
 
 
-def find_changes(pair: PairVerdicts, eval_set: Path) -> ConversationChanges | None:
+def find_changes(pair: PairVerdicts, eval_set: Path) -> ConversationFlips | None:
     """The conversations whose first failing turn changed; of repeats each by itself.
 
     None for a set without conversations. Conversations of which a run lacks a turn are left out.
@@ -84,7 +84,7 @@ def find_changes(pair: PairVerdicts, eval_set: Path) -> ConversationChanges | No
             turns = talks.setdefault(case.conversation, [])
             turns.append((case.id, case.turn, case.question))
     compared = 0
-    changes: list[ConversationChange] = []
+    changes: list[ConversationFlip] = []
     for name, turns in talks.items():
         for repeat in range(pair.repeats(turns[0][0])):
             sides = [
@@ -99,21 +99,19 @@ def find_changes(pair: PairVerdicts, eval_set: Path) -> ConversationChanges | No
                 continue
             old, now = (None if place is None else turns[place][1] for place in first)
             case_id, _, question = turns[min(place for place in first if place is not None)]
-            changes.append(
-                ConversationChange(name, repeat, len(turns), old, now, case_id, question)
-            )
+            changes.append(ConversationFlip(name, repeat, len(turns), old, now, case_id, question))
     if not compared:
         return None
     changes.sort(key=lambda change: min(_turn(change.base_turn), _turn(change.new_turn)))
-    groups: dict[str, list[ConversationChange]] = {
+    groups: dict[str, list[ConversationFlip]] = {
         way: [] for way in ("broke", "fixed", "earlier", "later")
     }
     for change in changes:
         groups[_way(change)].append(change)
-    return ConversationChanges(compared, **{way: tuple(own) for way, own in groups.items()})
+    return ConversationFlips(compared, **{way: tuple(own) for way, own in groups.items()})
 
 
-def _way(change: ConversationChange) -> str:
+def _way(change: ConversationFlip) -> str:
     if change.base_turn is None:
         return "broke"
     if change.new_turn is None:

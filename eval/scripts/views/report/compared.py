@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from decisions import compare_words
-from decisions.case_changes import CaseChanges, PairVerdicts, Ways, changes_of, read_pair
+from decisions.case_changes import FlippedCases, PairVerdicts, Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
 from decisions.change import Change
 from decisions.committed import compare_pair, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of
 from decisions.comparison import Comparison
-from decisions.conversations import SHOWN, ConversationChanges, find_changes
+from decisions.conversations import SHOWN, ConversationFlips, find_changes
 from decisions.flips import Flips, find_flips
 from decisions.metric_words import catalogue_row, outcome_of
 from decisions.slices import Embed, common_slices
@@ -73,8 +73,8 @@ class BaselineComparison:
     changes: Mapping[str, Sequence[str]]
     ways: Mapping[str, Ways]
     pair: PairVerdicts | None
-    cases: CaseChanges | None
-    talks: ConversationChanges | None
+    cases: FlippedCases | None
+    talks: ConversationFlips | None
     in_common: Sequence[str]
     of_extras: Sequence[Block]
     remarks: Sequence[str] = ()
@@ -328,7 +328,7 @@ def _more(count: int, what: str) -> Iterator[Block]:
         yield Prose(f"{count:,} more {what}.", item=1)
 
 
-def talk_blocks(talks: ConversationChanges) -> Iterator[Block]:
+def talk_blocks(talks: ConversationFlips) -> Iterator[Block]:
     """The conversations that changed, some of each way."""
     yield Heading(one_line(talks.summary(), 300), 3)
     for talk in (*talks.broke[:SHOWN], *talks.earlier[:SHOWN], *talks.fixed[:SHOWN]):
