@@ -20,8 +20,8 @@ from make_retrieval_data import write
 from measuring import SCRIPTS, Measured, in_turn, measure, median, print_table, say
 
 SECTIONS = ("retrieval", "context", "groundedness", "abstention", "pipeline")
-FORMATS = ("html", "md", "json", "md,json,html")
-HEAD = ("cases", "forms", "CPU s", "wall s", "peak MB", "html MB", "md MB", "json MB")
+FORMATS = ("html", "md", "md,html")
+HEAD = ("cases", "forms", "CPU s", "wall s", "peak MB", "html MB", "md MB")
 
 
 def scored(folder: Path, cases: int, chunks: int) -> Path:
@@ -56,7 +56,7 @@ def main() -> None:
             folder = (options.data or Path(temporary)) / f"{cases}x{options.chunks}"
             run = scored(folder, cases, options.chunks)
             found = in_turn({one: partial(report, run, one) for one in FORMATS}, options.rounds)
-            sizes = [(run / f"report.{one}").stat().st_size / 1e6 for one in ("html", "md", "json")]
+            sizes = [(run / f"report.{one}").stat().st_size / 1e6 for one in ("html", "md")]
             for forms, measured in found.items():
                 figures = [f"{median(measured, what):.2f}" for what in ("cpu", "wall")]
                 peak = f"{median(measured, 'peak_mb'):.0f}"

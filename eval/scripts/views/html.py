@@ -42,10 +42,11 @@ if TYPE_CHECKING:
 
 
 def _html(template: str, *values: Any) -> Markup:
-    """Markup with values, of which those that are no markup are escaped."""
-    from markupsafe import Markup
+    """Markup with values, of which texts that are no markup are escaped."""
+    from markupsafe import Markup, escape
 
-    return Markup(template).format(*values)
+    shown = [escape(value) if isinstance(value, str) else value for value in values]
+    return Markup(template.format(*shown))
 
 
 _TAGS = {"good": "tag hit", "bad": "tag miss"}
