@@ -166,7 +166,7 @@ def cases_of(options: LabelOptions) -> Document:
 
 
 def gold_judgements(options: LabelOptions) -> Mapping[str, Record]:
-    """What was judged of the set's own labels beside them."""
+    """The passages that were judged for the set's own labels, by case."""
     document = read_judgements(options.judgements_dir).get(GOLD)
     return {} if document is None else Judgements(document)
 

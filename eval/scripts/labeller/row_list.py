@@ -59,7 +59,7 @@ class RowList(LineList):
         self.set_count(0)
 
     def read(self) -> bool:
-        """Read the rows again and repaint what changed. Returns whether their number changed."""
+        """Read the rows again, repaint the changed ones. Returns whether their number changed."""
         rows, words, before = self._session.rows(), self.words.casefold().split(), self.rows
         self.rows = [row for row in rows if holds(row, words)] if words else rows
         if len(before) == len(self.rows):

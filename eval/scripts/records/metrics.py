@@ -82,7 +82,7 @@ def update_metrics(
 
 @contextlib.contextmanager
 def replacing_section(folder: Path, section: str) -> Iterator[None]:
-    """Hold the lock of metrics.json while a section's score lines and its numbers are replaced.
+    """Lock metrics.json while the score lines and the numbers of a section are replaced.
 
     A mark beside the score lines stays if the block does not end; see ``half_scored``.
     """

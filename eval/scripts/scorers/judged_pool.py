@@ -1,4 +1,4 @@
-"""Which passages of a list people judged, and what the unjudged ones leave open."""
+"""The judged and unjudged passages of a list, and the range that unjudged ones leave open."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the retrieval lines of a run say together: headings and paths that never match, texts that
-are missing, and what unjudged passages leave open."""
+"""Remarks on all retrieval lines of a run: headings and paths that never match, texts that are
+missing, and what unjudged passages leave open."""
 
 from __future__ import annotations
 
