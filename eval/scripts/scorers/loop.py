@@ -10,7 +10,7 @@ import threading
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import compress, groupby
 from operator import attrgetter
 from pathlib import Path
@@ -22,6 +22,7 @@ from decisions.case_lines import update_case_lines
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.tally import (
     FAILED,
+    Facets,
     Slices,
     Value,
     average,
@@ -352,13 +353,19 @@ class _CaseScores:
         """Count cases; ``numbers``: those of their rows."""
         self.row_of_case.extend(numbers)
         self.clusters.extend(map(passing_number, clusters))
-        slices = map(slices_of, map(facets_of, cases))
-        self.slices += [own + row.slices for own, row in zip(slices, rows, strict=True)]
+        facets = map(facets_of, cases)
+        self.slices += [_slices(own, row.slices) for own, row in zip(facets, rows, strict=True)]
 
     def summary(self, metrics: Sequence[Metric]) -> dict[str, Any]:
         """Means, intervals and counts, of all cases and by slice."""
         rows = [row.values for row in self.rows]
         return summary(metrics, rows, self.row_of_case, self.slices, self.clusters)
+
+
+@lru_cache(maxsize=1 << 12)
+def _slices(facets: Facets, more: Slices) -> Slices:
+    """The slices of a case and those of its row; equal ones are one object."""
+    return slices_of(facets) + more
 
 
 class _ScoreLineEncoder:
