@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from decisions.joint import Decision, PrimaryTable, decide
 from decisions.pairing import ClusterCodes
 from records.clusters import read_clusters
+from records.id_numbers import id_number
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -156,7 +157,7 @@ def clusters_of(documents: Ints, sections: Ints) -> tuple[Ints, str]:
         ]
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         clustering = read_clusters(path)
-    ids = np.array([hash(str(number)) for number in range(len(documents))], np.int64)
+    ids = np.array([id_number(str(number)) for number in range(len(documents))], np.int64)
     codes = ClusterCodes(clustering).of(ids)
     return (np.arange(len(ids)) if codes is None else codes), clustering.sentence
 

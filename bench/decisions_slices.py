@@ -36,6 +36,7 @@ from clients.embedder import Embedder, EmbeddingUnavailable
 from decisions.slices import SlicedCase, Slices, find_rise, find_slices, sliced
 from records.cases import TestCase
 from records.clusters import cluster_number
+from records.id_numbers import id_number
 from records.labels import read_cases
 
 ROOT = SCRIPTS.parents[1]
@@ -60,7 +61,7 @@ def failing(
 
 
 def search(cases: Sequence[SlicedCase], fails: Bools, **options: object) -> Slices:
-    marks = {hash(case.case_id): bool(mark) for case, mark in zip(cases, fails, strict=True)}
+    marks = {id_number(case.case_id): bool(mark) for case, mark in zip(cases, fails, strict=True)}
     return find_slices(cases, marks, options.get("embed"))  # type: ignore[arg-type]
 
 

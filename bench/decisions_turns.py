@@ -32,6 +32,7 @@ from decisions_compare import Floats, Ints, Pair, called, verdicts
 from decisions.effects import compact
 from decisions.pairing import ClusterCodes
 from records.clusters import read_clusters
+from records.id_numbers import id_number
 
 METRICS = 5
 
@@ -61,8 +62,8 @@ class Talks(NamedTuple):
         clustering = read_clusters(path)
         if clustering.by != "conversation":
             raise SystemExit(f"counted together by {clustering.by}, not by conversation")
-        hashes = np.array([hash(line["id"]) for line in lines], np.int64)
-        codes = compact(ClusterCodes(clustering).of(hashes))
+        numbers = np.array([id_number(f"{name}-{turn}") for name, turn in ids], np.int64)
+        codes = compact(ClusterCodes(clustering).of(numbers))
         assert codes is not None
         return codes
 

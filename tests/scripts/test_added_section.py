@@ -118,7 +118,7 @@ def test_every_reader_of_runs_has_it(toolkit: Path) -> None:
     worst = script(toolkit, "score_brevity", "--run", "new", "--worst", "1")
     # "Oh yes." has two words
     assert "words: 2" in worst
-    assert "answer: Oh yes." in worst
+    assert "Answer\n  Oh yes.\n" in worst
     suite = script(toolkit, "eval_suite", "--run", "new", "--json")
     assert json.loads(suite)["sections"]["brevity"]["mean"] == {"one_word": 0.0}
     told = script(toolkit, "compare_runs", "old", "new", "--json")

@@ -28,6 +28,7 @@ from judging.asking import fact_store
 from judging.cache import VerdictCache
 from judging.connect import Connection, JudgeOptions, read_salt, unasked
 from judging.identity import JudgeError, JudgePin
+from judging.judge_files import LOCAL
 from judging.protocols import ANTHROPIC, endpoint
 from judging.run import JudgingPlan, rehearse
 from records.files import json_bytes
@@ -156,7 +157,7 @@ def collecting(
     StorageError when the options do not say who judges.
     """
     _refuse_panel(judge_options, "--batch-out")
-    if judge_options.by_rules:
+    if judge_options.judge == LOCAL:
         raise JudgeError(
             "--batch-out: the local judge works here and needs no batch files; leave the option "
             "out, or name another judge with --judge."

@@ -74,7 +74,9 @@ def main() -> None:
     """Print the coverage of every cell; exit code 1 when one is below .93."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
-    runs = parser.parse_args().runs
+    parser.add_argument("--tiny", action="store_true", help="two runs a cell, to see that it runs")
+    options = parser.parse_args()
+    runs = 2 if options.tiny else options.runs
     worst = 1.0
     for correlation in CORRELATIONS:
         for truth in TRUTHS:
@@ -93,7 +95,7 @@ def main() -> None:
                     f"{name:10}  covers {share:.3f}  width {width:.3f}  of {len(found)}"
                 )
     print(f"lowest coverage {worst:.3f}")
-    raise SystemExit(worst < 0.93)
+    raise SystemExit(worst < 0.93 and not options.tiny)
 
 
 if __name__ == "__main__":

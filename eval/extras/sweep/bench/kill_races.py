@@ -110,7 +110,9 @@ class Race:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=60)
-    kills = parser.parse_args().kills
+    parser.add_argument("--tiny", action="store_true", help="one kill, to see that it runs")
+    options = parser.parse_args()
+    kills = 1 if options.tiny else options.kills
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         words = [sys.executable, crash_replay.__file__, "--serve", str(folder / "asked.log")]
