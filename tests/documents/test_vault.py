@@ -72,6 +72,23 @@ def test_pipes_and_devices_in_a_folder_are_named_and_not_read(tmp_path: Path) ->
     assert str(error.value).count("is not a plain file") == 2
 
 
+def test_a_folder_that_cannot_be_opened_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.md").write_text("# A\n")
+    scan = os.scandir
+
+    def refused(path: str) -> object:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(StorageError, match="closed: Permission denied: mend it or move it away"):
+        read_vault(tmp_path)
+
+
 def test_a_name_that_no_json_can_hold_is_refused(tmp_path: Path) -> None:
     name = os.path.join(os.fsencode(tmp_path), b"caf\xe9.md")
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,19 +35,17 @@ def read_vault(path: str | Path) -> Vault:
 
     Names that start with a dot are skipped, links to folders are not followed, front matter is
     taken off. HTML and PDF that cannot be read are listed. Raises StorageError when there is no
-    document, and with every Markdown or text file that is not UTF-8: a bot that silently knows less
-    would be scored for the wrong thing.
+    document, and with every folder that cannot be opened and Markdown or text file that is not
+    UTF-8: a bot that silently knows less would be scored for the wrong thing.
     """
     root, vault = Path(path), Path(path).resolve().name
     notes: list[Note] = []
     problems: list[Problem] = []
     unreadable: list[Problem] = []
     apart: list[Path] = []
-    for file in sorted(root.rglob("*")):
-        relative = file.relative_to(root)
-        kind = file.suffix.lower()
-        skipped = file.is_dir() or any(part.startswith(".") for part in relative.parts)
-        if skipped or kind not in KINDS:
+    for file in _files(root, problems) if root.is_dir() else ():
+        relative, kind = file.relative_to(root), file.suffix.lower()
+        if kind not in KINDS:
             continue
         try:
             relative.as_posix().encode()
@@ -56,9 +54,8 @@ def read_vault(path: str | Path) -> Vault:
                 continue
             text = read_whole(file).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         except (OSError, UnicodeError) as error:
-            shown = os.fsencode(file).decode("utf-8", "replace")
             reason = error.strerror if isinstance(error, OSError) else "name or text is not UTF-8"
-            problems.append(Problem(shown, None, "", f"{reason}: mend it or move it away."))
+            problems.append(_to_mend(file, reason))
         else:
             is_plain = kind in PLAIN
             text = text if is_plain else _FRONT_MATTER.sub("", text)
@@ -79,3 +76,22 @@ def read_vault(path: str | Path) -> Vault:
             "name one."
         )
     return Vault(sorted(notes, key=lambda note: note.rel_path), unreadable)
+
+
+def _files(root: Path, problems: list[Problem]) -> Iterator[Path]:
+    """The files below a folder whose names do not start with a dot, nor those of their folders.
+
+    ``problems`` takes the folders that cannot be opened.
+    """
+
+    def note(error: OSError) -> None:
+        problems.append(_to_mend(error.filename, error.strerror))
+
+    for folder, folders, names in os.walk(root, onerror=note):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(folder, name) for name in sorted(names) if not name.startswith("."))
+
+
+def _to_mend(file: str | Path, reason: str | None) -> Problem:
+    shown = os.fsencode(file).decode("utf-8", "replace")
+    return Problem(shown, None, "", f"{reason}: mend it or move it away.")
