@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import gc
 import inspect
 import io
 import os
@@ -117,6 +118,10 @@ def _check_shape(where: str, param: click.Option, value: Any) -> None:
 
 MOST_UNGROUPED = 14
 """Most options of a command in one list; longer lists get headings."""
+
+_NEW_OBJECTS = 50_000
+"""New objects after which Python looks for garbage in circles. A script that reads a run makes
+millions of objects that stay; with Python's own 700 they are looked at again and again."""
 
 _OPTION_COLUMN = 27
 
@@ -315,6 +320,7 @@ class Command(click.Command):
         if not standalone_mode:
             return run()
         streams.prepare()
+        gc.set_threshold(_NEW_OBJECTS)
         with _signals_interrupt():
             try:
                 result = run()
