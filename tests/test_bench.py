@@ -42,6 +42,8 @@ def test_every_benchmark_ends_with_numbers(name: str) -> None:
     if name == "crash_replay" and shutil.which("strace") is None:
         pytest.skip("strace is not installed, and without it there is nothing to replay")
     done = tiny(name)
+    if done.returncode == 77:
+        pytest.skip(done.stderr.strip())
     # two of them hold budgets of CPU, which a crowded machine may miss
     over = done.returncode == 1 and " ms CPU" in done.stdout
     assert done.returncode == 0 or over, done.stderr[-2000:]

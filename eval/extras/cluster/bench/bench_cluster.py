@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import os
 import random
@@ -161,6 +162,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="1,500 cases and five kills")
     parser.add_argument("--tiny", action="store_true", help="60 cases and one kill")
     asked = parser.parse_args()
+    if importlib.util.find_spec("distributed") is None:
+        print("Left out: Dask is not installed (pip install distributed).", file=sys.stderr)
+        return 77
     cases, kills = (1500, 5) if asked.quick else (asked.cases, asked.kills)
     cases, kills = (60, 1) if asked.tiny else (cases, kills)
     rng, same, in_time = random.Random(7), 0, 0
