@@ -334,6 +334,10 @@ class Command(click.Command):
                 with contextlib.suppress(OSError):  # the terminal may be what is gone
                     below = "\n" if sys.stderr.isatty() else ""  # the terminal's own ^C
                     say(f"{below}Interrupted. {self.how_to_go_on}".rstrip())
+                import logging
+
+                # a task that the signal broke off would be told of when it is collected
+                logging.getLogger("asyncio").disabled = True
                 sys.exit(Exit.INTERRUPTED)
 
     def invoke(self, ctx: click.Context) -> Any:
