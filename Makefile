@@ -132,7 +132,7 @@ gate: setup ## pass or fail a run by eval/gates.toml: make gate RUN=new BASE=old
 track: setup ## the history of the committed metrics.json, and where one fell
 	$(PY) $(SCRIPTS)/track_metrics.py $(ARGS)
 
-report: setup ## the report of a run as Markdown, JSON and one HTML page: make report RUN=new BASE=old
+report: setup ## the report of a run as Markdown and one HTML page: make report RUN=new BASE=old
 	$(PY) $(SCRIPTS)/report_run.py --run "$$RUN" $${BASE:+--baseline "$$BASE" --history} $(ARGS)
 
 browse: setup ## look through runs and cases in the terminal: make browse ARGS="old new"

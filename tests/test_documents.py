@@ -35,6 +35,18 @@ MENTION = re.compile(rf"(?<![\w/.])(?:{'|'.join(ROOMS)})/[\w/]*\w(?:\.py)?(?![\w
 TEST_FOLDER = re.compile(rf"tests/(?:{'|'.join(ROOMS)})[\w/]*")
 
 
+SCRIPT = re.compile(r"eval/(?:scripts|extras/(\w+))/[a-z]\w*\.py")
+"""A script as a command of a document names it; group 1: its extra."""
+
+
+def test_scripts_stand_where_documents_say() -> None:
+    makes = [ROOT / "Makefile", *EXTRAS.glob("*/Makefile.mk"), *EXTRAS.glob("*/README.md")]
+    for document in (*DOCUMENTS, *makes):
+        for script in SCRIPT.finditer(document.read_text("utf-8")):
+            is_there = script[1] is None or (EXTRAS / script[1]).is_dir()
+            assert not is_there or (ROOT / script[0]).is_file(), f"{document.name}: {script[0]}"
+
+
 def defined(tree: ast.Module) -> set[str]:
     """What a file defines: functions, classes, and methods as ``Class.method``."""
     names: set[str] = set()

@@ -30,7 +30,7 @@ FILES = {
 """The scripts of the core, and of the extras that are there."""
 NAMES = sorted(FILES)
 CALL = re.compile(
-    r"python eval/(?:scripts|extras/\w+)/(\w+)\.py((?:'[^']*'|\"[^\"]*\"|[^|&;<>)'\"])*)"
+    r"python (eval/(?:scripts|extras/\w+)/\w+\.py)((?:'[^']*'|\"[^\"]*\"|[^|&;<>)'\"])*)"
 )
 PAIR = re.compile(r"[a-z_]+=.+")
 each_script = pytest.mark.parametrize("name", NAMES)
@@ -61,11 +61,11 @@ def help_of(name: str, columns: int = 80) -> str:
 
 def calls(text: str) -> list[tuple[str, list[str]]]:
     """Script and words of every call in the examples of a text."""
-    return [
-        (match[1], shlex.split(match[2], comments=True))
-        for line in commands.examples(text)
-        for match in CALL.finditer(line)
-    ]
+    found = []
+    for line in commands.examples(text):
+        for match in CALL.finditer(line):
+            found.append((Path(match[1]).stem, shlex.split(match[2], comments=True)))
+    return found
 
 
 def check_call(name: str, words: list[str]) -> None:

@@ -16,11 +16,15 @@ from click.testing import CliRunner
 
 import options
 import storage
+from records import extras
 
 SCRIPTS = sorted(
     path
     for path in Path(options.__file__).parents[1].glob("*.py")
     if "\ndef main(" in path.read_text("utf-8")
+)
+OF_EXTRAS = sorted(
+    path for path in extras.EXTRAS.glob("*/*.py") if "\ndef main(" in path.read_text("utf-8")
 )
 
 
@@ -178,13 +182,21 @@ def test_what_the_output_cannot_show_is_a_question_mark(encoding: str, tmp_path:
 JUDGING = {"judge_answers": 35, "calibrate_judge": 35}
 RUNNING = {"run_eval": 30}
 MOST_OPTIONS = 25
-MOST_IN_ALL = 167
+MOST_OF_AN_EXTRA = 35
+MOST_IN_ALL = 135
 EVERYWHERE = {"-h", "-q", "-v", "--json"}
 """Options of nearly every script, which no reader counts."""
 
 
+def command_of(path: Path) -> click.Command:
+    module = path.stem if path in SCRIPTS else f"extras.{path.parent.name}.{path.stem}"
+    command = importlib.import_module(module).main
+    assert isinstance(command, click.Command)
+    return command
+
+
 def commands_of(path: Path) -> Iterator[click.Command]:
-    command = importlib.import_module(path.stem).main
+    command = command_of(path)
     yield command
     yield from getattr(command, "commands", {}).values()
 
@@ -197,10 +209,11 @@ def names_of(command: click.Command) -> list[set[str]]:
     return [*found, {"-h", "--help"}]
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=[path.stem for path in SCRIPTS])
+@pytest.mark.parametrize("path", [*SCRIPTS, *OF_EXTRAS], ids=lambda path: path.stem)
 def test_a_script_has_as_many_options_as_a_person_can_hold(path: Path) -> None:
     """What describes a judge or a bot belongs into its file."""
-    most = (JUDGING | RUNNING).get(path.stem, MOST_OPTIONS)
+    usual = MOST_OPTIONS if path in SCRIPTS else MOST_OF_AN_EXTRA
+    most = (JUDGING | RUNNING).get(path.stem, usual)
     for command in commands_of(path):
         own = [names for names in names_of(command) if names.isdisjoint(EVERYWHERE)]
         assert len(own) <= most, f"{len(own)} options; write settings into a file, or merge some"

@@ -243,6 +243,7 @@ def test_addresses_without_a_proxy(monkeypatch: pytest.MonkeyPatch, excluded: st
     assert proxy_for("http://10.1.2.3:81") == "http://proxy.invalid:3128"
     assert proxy_for("http://localhost:81") is None
     assert proxy_for("http://127.0.0.1:81") is None
+    assert proxy_for("http://0.0.0.0:81") is None  # also this machine
     monkeypatch.setenv("no_proxy", excluded)
     assert proxy_for("http://10.1.2.3:81") is None
 

@@ -14,8 +14,16 @@ import os
 import pty
 import re
 import struct
+import subprocess
 import sys
 import termios
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.cells import cell_len
+
+Call = tuple[int, int, str, list[str]]
+"""Columns, lines, the script's name, its words."""
 
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
@@ -51,6 +59,26 @@ def run(columns: int, lines: int, name: str, words: list[str]) -> tuple[str, int
     _, status = os.waitpid(child, 0)
     text = CONTROLS.sub("", b"".join(parts).decode().replace("\r\n", "\n"))
     return text, os.waitstatus_to_exitcode(status)
+
+
+def outputs(calls: Sequence[Call], *folders: Path) -> list[tuple[str, int]]:
+    """What a terminal got of each call, and its exit code; ``folders``: where the modules are."""
+    kept = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    done = subprocess.run(
+        [sys.executable, __file__, *map(str, folders)],
+        input=json.dumps(calls),
+        env=kept | {"TERM": "xterm-256color", "RAG_EVAL_CONFIG": os.devnull},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [(text, code) for text, code in json.loads(done.stdout)]
+
+
+def too_wide(text: str, columns: int) -> list[str]:
+    """The lines of several words that are wider than the terminal."""
+    lines = [line.rpartition("\r")[2] for line in text.rstrip("\n").split("\n")]
+    return [line for line in lines if cell_len(line) > columns and " " in line.strip()]
 
 
 if __name__ == "__main__":

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,16 +95,7 @@ def printed(home: Path) -> dict[tuple[str, int], tuple[str, int]]:
         runs = f"--results-dir {home}/results"
         words = CALLS[name].format(home=home, runs=runs, columns=columns).split()
         calls.append((columns, 24, words[0], words[1:]))
-    kept = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    done = subprocess.run(
-        [sys.executable, on_terminals.__file__, str(SCRIPTS_DIR)],
-        input=json.dumps(calls),
-        env=kept | {"TERM": "xterm-256color", "RAG_EVAL_CONFIG": os.devnull},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return {key: tuple(output) for key, output in zip(keys, json.loads(done.stdout), strict=True)}
+    return dict(zip(keys, on_terminals.outputs(calls, SCRIPTS_DIR), strict=True))
 
 
 def lines_of(text: str) -> Iterator[str]:

@@ -63,6 +63,9 @@ def read_roles(path: Path) -> list[Role]:
             raise StorageError(f'{path}: roles.{name}: may_see must be a list, as ["public/*"].')
         rest = {key: value for key, value in own.items() if key != "may_see"}
         problems += check_table(rest, _ROLE, str(path))
+        beside = path.parent / str(rest.get("profile", ""))
+        if beside.is_file():
+            rest["profile"] = str(beside)
         roles.append(Role(name, tuple(globs), **rest)) if not problems else None
     if problems:
         raise StorageError.from_problems(problems)

@@ -48,9 +48,10 @@ def bot_of(notes: Sequence[Note], roles: Sequence[Role], hole: str = "") -> Ask:
     answers: dict[str, dict[str, Any]] = {}
 
     def ask(role: str, question: str) -> dict[str, Any]:
+        bot = bots[role]
         if hole == CACHE and question in answers:
             return answers[question]
-        answers[question] = bots[role].ask(AskRequest(question, k=3), debug=True)
+        answers[question] = bot.ask(AskRequest(question, k=3), debug=True)
         return answers[question]
 
     return ask
@@ -62,11 +63,16 @@ def server_of(ask: Ask, port: int = 0) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-            self._send(ask(self.headers.get("X-Role", ""), str(body["question"])))
+            try:
+                answer = ask(self.headers.get("X-Role", ""), str(body["question"]))
+            except KeyError:
+                self._send({"error": "the header X-Role names no role"}, 403)
+            else:
+                self._send(answer)
 
-        def _send(self, answer: Mapping[str, Any]) -> None:
+        def _send(self, answer: Mapping[str, Any], status: int = 200) -> None:
             data = json.dumps(answer).encode()
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -85,9 +91,14 @@ def main(port: int, hole: str | None) -> None:
     """Serve the example until Ctrl-C."""
     from documents.vault import read_vault
     from extras.audit.access import read_roles
+    from records.errors import StorageError
 
     roles = read_roles(EXAMPLE / "roles.toml")
-    with server_of(bot_of(read_vault(EXAMPLE / "vault").notes, roles, hole or ""), port) as server:
+    notes = read_vault(EXAMPLE / "vault").notes
+    if hole and hole != CACHE and hole not in {note.rel_path for note in notes}:
+        names = ", ".join(note.rel_path for note in notes)
+        raise StorageError(f"--hole {hole}: no such file; there are {CACHE}, {names}.")
+    with server_of(bot_of(notes, roles, hole or ""), port) as server:
         click.echo(f"listening on http://127.0.0.1:{server.server_address[1]}")
         server.serve_forever()
 

@@ -73,6 +73,10 @@ def access_page(report: AccessReport) -> Page:
             )
         )
     verdict = [_row(report, row) for row in ROWS] if report.count else ["No probe was answered."]
+    if others := sum(
+        leak.case_id not in dict(report.probes.get(leak.role, ())) for leak in report.leaks
+    ):
+        verdict.insert(0, f"{counted(others, 'leak')} in cases that are no probe.")
     tone: Tone = "bad" if report.leaks else "good"
     return Page("Access", [*blocks, Conclusion(verdict[0], tone, tuple(map(Prose, verdict[1:])))])
 

@@ -25,7 +25,7 @@ from judging.cost import CostEstimate
 from ragmetrics.matching import normalise_path
 from records.cases import TestCase
 from records.errors import StorageError
-from records.files import replace_bytes
+from records.files import replace_bytes, sha256_file
 from records.labels import read_cases
 from records.runs import EVAL_SET, find_run
 
@@ -98,6 +98,7 @@ def audit(
         by_harm(touched),
         len(findings) - len(shown),
         notes,
+        sha256_file(options.eval_set) if cases and options.eval_set else None,
     )
 
 

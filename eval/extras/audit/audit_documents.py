@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import sys
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
 @click.option("--markdown", type=options.FILE, help="Write all findings as a Markdown page.")
 @click.option("--dry-run", is_flag=True, help="Print the judge's calls and cost; ask nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Ask the judge without a question first.")
-@options.judge_options
+@partial(options.judge_options, usual="none")
 @options.json_option
 @options.verbosity_options
 def main(vault: str, eval_set: Path, results_dir: Path, run: tuple[str, ...], **values: Any) -> int:
@@ -94,6 +95,9 @@ def main(vault: str, eval_set: Path, results_dir: Path, run: tuple[str, ...], **
         accept(accepted, values["accept"], values["reason"])
         options.say(f"{values['accept']} is accepted in {accepted}.")
         return options.Exit.DONE
+    if not values["judge"] and (asks := [n for n in ("dry_run", "yes") if values[n]]):
+        option = f"--{asks[0].replace('_', '-')}"
+        raise StorageError(f"{option} is about a judge; name one with --judge.")
     today: datetime | None = values["today"]
     report = audit(
         AuditOptions(

@@ -4,11 +4,14 @@ In: the bot's documents, a set whose cases have gold and user_roles, and roles.t
 
 \b
   [roles.staff]
-  profile = "staff"             # or header = "X-Role=STAFF_ROLE" (the value of a variable)
+  profile = "staff"
   may_see = ["public/*", "staff/*"]
   [roles.guest]
-  profile = "guest"
-  may_see = ["public/*"]        # everything else is closed
+  header = "X-Role=GUEST_ROLE"
+  may_see = ["public/*"]
+
+A profile is a name, or a path beside roles.toml; a header's value is in the variable that is named.
+What no glob of a role matches is closed to it.
 
 Each case is asked as every role, most rights first, so that a cache which roles share shows. The
 probes are the cases whose gold is closed to the role. Out: the leaks of two rows, "reached the

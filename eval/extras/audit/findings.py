@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,6 +32,9 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "unreadable": ("Files that could not be read", "Their text is missing in everything above."),
 }
 """The kinds of findings in the order of harm: title, and why it matters."""
+
+_KEY = re.compile(rf"(?:{'|'.join(KINDS)})-[0-9a-f]{{8}}")
+_HEAD = "# Findings of audit_documents.py that are fine as they are.\n[accepted]\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +85,23 @@ def read_accepted(path: Path) -> dict[str, str]:
 
 
 def accept(path: Path, key: str, reason: str) -> None:
-    """Add a finding to the file of accepted ones."""
+    """Add a finding to the end of the file of accepted ones; what stands there stays.
+
+    Raises StorageError for what is no key of a finding, and for a second reason.
+    """
     import json
 
-    accepted = read_accepted(path) | {key: reason}
-    lines = ["# Findings of audit_documents.py that are fine as they are.", "[accepted]"]
-    lines += [f"{name} = {json.dumps(why, ensure_ascii=False)}" for name, why in accepted.items()]
-    replace_bytes(path, ("\n".join(lines) + "\n").encode())
+    name = key.strip().rstrip(":")
+    if not _KEY.fullmatch(name):
+        raise StorageError(f"--accept {key}: is no key of a finding; write one as printed.")
+    if name in read_accepted(path):
+        raise StorageError(f"{path}: {name} is accepted already; change its reason there.")
+    text = path.read_text("utf-8") if path.exists() else _HEAD
+    text += "" if text.endswith("\n") else "\n"
+    text += f"{name} = {json.dumps(reason, ensure_ascii=False)}\n"
+    if name not in tomllib.loads(text).get("accepted", {}):
+        raise StorageError(f"{path}: [accepted] must be the last table, to which lines are added.")
+    replace_bytes(path, text.encode())
 
 
 @dataclass(frozen=True)
@@ -99,12 +114,15 @@ class AuditReport:
     findings: Sequence[Finding]
     accepted: int = 0
     notes: Sequence[str] = ()
+    set_sha256: str | None = None
+    """Of the file of the set that was looked at."""
 
     def as_data(self) -> dict[str, Any]:
         """The report as JSON."""
         own = {name: getattr(self, name) for name in ("vault", "documents", "sections", "accepted")}
         findings = [finding.as_data() for finding in self.findings]
-        return {"schema": 1, **own, "notes": list(self.notes), "findings": findings}
+        head = {"schema": 1, "set_sha256": self.set_sha256, **own}
+        return head | {"notes": list(self.notes), "findings": findings}
 
     @property
     def counts(self) -> dict[str, int]:

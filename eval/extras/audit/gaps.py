@@ -10,6 +10,7 @@ from pathlib import Path
 
 from decisions.case_verdict import read_verdicts
 from extras.audit.findings import Finding
+from extras.audit.gold import sheet_of
 from extras.audit.passages import AuditSection
 from ragmetrics.abstention import detect
 from ragmetrics.matching import heading_segments, normalise_path
@@ -72,7 +73,7 @@ def facts_of(folders: Sequence[Path], sections: Sequence[AuditSection]) -> RunFa
                     and len(facts.paged) < MOST_PAGED
                 ):
                     facts.paged[path, chunk.page, chunk.text] = None
-                page = chunk.page if isinstance(chunk.page, int) else None
+                page = sheet_of(chunk.page)
                 number = numbers.get((path, heading_segments(chunk.heading_path or ""), page))
                 seen |= set() if number is None else {number}
             facts.documents.update(paths)

@@ -90,7 +90,7 @@ def check_support(support: GoldSupport, index: VaultIndex) -> tuple[str, Place |
     if heading and not under:
         return _moved("the heading is gone", support, index, quotes)
     sheets = {place.page for place, _ in own} - {None}
-    page = _sheet(support.page)
+    page = sheet_of(support.page)
     if not heading and not quotes and page is not None:
         return None if page in sheets else ("the page is gone", None)
     missing = [quote for quote in quotes if not any(holds_quote(text, quote) for _, text in under)]
@@ -102,7 +102,8 @@ def check_support(support: GoldSupport, index: VaultIndex) -> tuple[str, Place |
     return None
 
 
-def _sheet(page: int | str | None) -> int | None:
+def sheet_of(page: object) -> int | None:
+    """The number of a page, also where it is written as text; None for another name."""
     text = str(page or "").strip()
     return int(text) if text.isdecimal() else None
 

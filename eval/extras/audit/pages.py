@@ -43,6 +43,7 @@ def page_note(passages: Iterable[tuple[str, int | str, str]], notes: Sequence[No
 
 def _readings(sheets: Sequence[Sheet], page: int | str, text: str) -> set[int | str | None]:
     """The readings under which a text is on its page; {None} for none, empty if it is nowhere."""
+    number = int(page) if str(page).strip().isdecimal() else None
     own = words(fold(text))
     runs = [" ".join(own[at : at + RUN]) for at in range(0, max(len(own) - RUN + 1, 0), RUN)]
     texts = [f" {' '.join(words(fold(sheet.text)))} " for sheet in sheets]
@@ -50,8 +51,8 @@ def _readings(sheets: Sequence[Sheet], page: int | str, text: str) -> set[int | 
     if not there:
         return set()
     named: Mapping[int | str, set[int]] = {
-        1: {page} if isinstance(page, int) else set(),
-        0: {page + 1} if isinstance(page, int) else set(),
+        1: set() if number is None else {number},
+        0: set() if number is None else {number + 1},
         "label": {at for at, sheet in enumerate(sheets, 1) if sheet.label == str(page).strip()},
     }
     return {reading for reading, sheet in named.items() if sheet & there} or {None}

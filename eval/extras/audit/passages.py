@@ -121,9 +121,7 @@ def paragraphs_of(sections: Sequence[AuditSection]) -> list[Paragraph]:
 
 def sentences(text: str) -> Iterator[str]:
     """The sentences and list items of a paragraph, captions left out."""
-    flat = (
-        " ".join(text.split()) if not re.search(r"^\s*(?:[-*+|]|\d+[.)])\s", text, re.M) else text
-    )
+    flat = " ".join(text.split()) if not _LISTED.search(text) else text
     for unit in units(flat):
         if unit.kind in ("prose", "item", "stem"):
             sentence = " ".join(flat[unit.start : unit.end].split())

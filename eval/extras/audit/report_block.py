@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -17,12 +19,24 @@ SAYS = {"gold": "its gold", "near_double": "its passages", "stale": "its passage
 """What of a case a finding is about, where that is not said by the kind."""
 
 
+def _latest(path: Path) -> dict[str, Any] | None:
+    """The latest audit; None where the file, which can be made anew, is damaged or older."""
+    try:
+        report = orjson.loads(path.read_bytes())
+    except ValueError:
+        return None
+    keys = {"schema", "set_sha256", "vault", "findings"}
+    return report if isinstance(report, dict) and report.keys() >= keys else None
+
+
 def blocks(runs: Sequence[Run]) -> list[Block]:
     """Findings that touch failing cases of the last run; none without an audit or such a case."""
     path, run = CACHE_DIR / LAST_AUDIT, runs[-1]
     if not path.exists() or not scored_sections(run.folder):
         return []
-    report = orjson.loads(path.read_bytes())
+    report = _latest(path)
+    if report is None or report["set_sha256"] != run.config.dataset.get("sha256"):
+        return []  # its cases are another set's
     verdicts = read_verdicts(run.folder, table=run)
     lines: list[Block] = []
     for finding in report["findings"]:

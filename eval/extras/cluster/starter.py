@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import pickle
+import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import CancelledError
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 GUIDE = "see eval/extras/cluster/README.md"
 
 CONNECT_S, NO_WORKER_S = 10, 30
+
+_ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?[^/\s]+:\d+")
 """Seconds to wait for the scheduler, and for a worker when there is none."""
 
 RANGES_A_THREAD, LEAST_RANGE, MOST_RANGE = 16, 64 << 10, 4 << 20
@@ -73,6 +76,8 @@ def _connected(address: str) -> Iterator[Client]:
         from distributed import Client
     except ModuleNotFoundError:
         raise StorageError(f"--scheduler needs the package distributed; {GUIDE}.") from None
+    if not _ADDRESS.fullmatch(address):
+        raise StorageError(f"--scheduler {address}: write it as tcp://HOST:PORT; {GUIDE}.")
     logging.disable()  # what is lost is said once, below
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)

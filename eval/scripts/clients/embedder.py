@@ -296,9 +296,6 @@ class _Loaded:
         self.lock = threading.Lock()
 
 
-_KEY_BYTES = 32
-
-
 def _sha256(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
@@ -424,22 +421,6 @@ class _VectorCache:
                 f"{path}: cannot be used, so embeddings are not stored: {error}", stacklevel=4
             )
             return None
-
-
-class _HeldVectors(_VectorCache):
-    """A cache whose new vectors stay in memory."""
-
-    def __init__(self, behind: _VectorCache) -> None:
-        super().__init__(None)
-        self._behind = behind
-        self.new: dict[bytes, Vector] = {}
-
-    def read(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
-        own = {key: self.new[key] for key in keys if key in self.new}
-        return own | self._behind.read([key for key in keys if key not in own])
-
-    def write(self, vectors: Iterable[tuple[bytes, Vector]]) -> None:
-        self.new.update(vectors)
 
 
 def _run(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:

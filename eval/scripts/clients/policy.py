@@ -231,7 +231,9 @@ def address_of(url: str) -> URL:
             raise ValueError
     except ValueError:
         raise NotConnected("the URL has no valid host") from None
-    path = quote(parts.path or "/", _KEPT) + f"?{quote(parts.query, _KEPT)}".rstrip("?")
+    path = quote(parts.path or "/", _KEPT) + (
+        f"?{quote(parts.query, _KEPT)}" if parts.query else ""
+    )
     return URL(f"{origin}{path}", encoded=True)
 
 
@@ -255,7 +257,8 @@ def proxy_for(url: str) -> str | None:
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine itself, by its name or its number."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        number = ipaddress.ip_address(host)
+        return number.is_loopback or number.is_unspecified
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 

@@ -35,8 +35,6 @@ from records.targets import GATES, TARGETS, Target
 from terminal.page import number
 from terminal.tables import counted
 
-Section = Mapping[str, Any]
-
 HEAD = (
     "run_id",
     "config_hash",

@@ -269,8 +269,12 @@ limits_option = click.option(
 )
 
 
-def judge_options(function: F) -> F:
-    """Options for the judge, its settings in this call, and its highest cost."""
+def judge_options(function: F, usual: str = "local") -> F:
+    """Options for the judge, its settings in this call, and its highest cost.
+
+    ``usual``: who judges where none is named; "none" where the own rules cannot judge.
+    """
+    rules = ", or 'local' (own rules)" if usual == "local" else ""
     return decorated(
         function,
         (
@@ -278,8 +282,8 @@ def judge_options(function: F) -> F:
                 "--judge",
                 default="",
                 metavar="NAME|FILE|URL",
-                show_default="local",
-                help="A judge of eval/judges, a file, an address, or 'local' (own rules).",
+                show_default=usual,
+                help=f"A judge of eval/judges, a file or an address{rules}.",
             ),
             click.option(
                 "--model", help="The model's name on that server; with --offline, in the cache."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import signal
 import threading
@@ -81,9 +80,6 @@ _NOT_READ = "the answer could not be read"
 
 _CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
 _CONVERSATION = attrgetter("conversation")
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What only writing can fail with."""
 
 ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[ScoreOutcome]]
 """Scores a block of answers; it can be sent to another process."""

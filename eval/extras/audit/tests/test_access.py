@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from tests.processes import call_script
 
 from documents.sections import Note
@@ -225,6 +226,24 @@ def test_one_open_file_is_one_leak_and_it_is_shown_with_case_and_quote(tmp_path:
     assert "guest in alarm: said" in done.stdout
     assert "code 4711 at the north door" in done.stdout
     assert "said: 1 of 3 probes leak" in done.stdout.splitlines()[-1]
+
+
+def test_the_small_bot_refuses_strangers_and_a_hole_that_is_no_file() -> None:
+    with served("") as url:
+        answer = requests.post(f"{url}/ask", json={"question": "When do you close?"}, timeout=10)
+    assert answer.status_code == 403
+    done = call_script("extras.audit.access_bot", "--port", "0", "--hole", "staff/allarm.md")
+    assert (done.returncode, "staff/allarm.md: no such file" in done.stderr) == (2, True)
+
+
+def test_a_profile_of_a_role_is_beside_the_file_of_roles(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text("")
+    text = '[roles.a]\nprofile = "own.toml"\nmay_see = []\n'
+    text += '[roles.b]\nprofile = "default"\nmay_see = []\n'
+    (tmp_path / "roles.toml").write_text(text)
+    own, usual = read_roles(tmp_path / "roles.toml")
+    assert own.profile == str(tmp_path / "own.toml")
+    assert usual.profile == "default"
 
 
 def test_a_tight_bot_passes_and_a_second_look_asks_nothing(tmp_path: Path) -> None:

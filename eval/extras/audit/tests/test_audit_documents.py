@@ -97,6 +97,29 @@ def test_an_accepted_finding_is_left_out_and_its_reason_is_kept(folder: Path) ->
     assert call(folder, "--accept", "stale-1").returncode == 2
 
 
+def test_accepting_keeps_what_people_wrote_and_takes_the_key_as_printed(folder: Path) -> None:
+    (pair,) = found(folder)["may_contradict"]
+    path = folder / "accepted.toml"
+    path.write_text("# by Ann\n[accepted]\nstale-00000000 = 'old'  # ticket 7")
+    assert call(folder, "--accept", f"{pair['key']}:", "--reason", "x").returncode == 0
+    assert path.read_text() == (
+        f"# by Ann\n[accepted]\nstale-00000000 = 'old'  # ticket 7\n{pair['key']} = \"x\"\n"
+    )
+    kept = path.read_bytes()
+    for key in ("nonsense", "stale-1", "rust-00000000", pair["key"]):
+        assert call(folder, "--accept", key, "--reason", "x").returncode == 2
+    path.write_text("[accepted]\n[other]\n")
+    assert call(folder, "--accept", pair["key"], "--reason", "x").returncode == 2
+    assert path.read_text() == "[accepted]\n[other]\n"
+    path.write_bytes(kept)
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--yes"])
+def test_an_option_of_a_judge_needs_a_judge(folder: Path, option: str) -> None:
+    done = call(folder, option)
+    assert (done.returncode, f"{option} is about a judge" in done.stderr) == (2, True)
+
+
 def test_fail_on_is_exit_1_and_an_unknown_kind_a_sentence(folder: Path) -> None:
     assert call(folder, "--fail-on", "expired").returncode == 1
     assert call(folder, "--fail-on", "stale").returncode == 0

@@ -18,6 +18,7 @@ NOTE = Note("v", "a.pdf", "", [Sheet(t, label) for t, label in zip(TEXTS, LABELS
     [
         ((1, 2, 3, 4, 5, 6), 1),
         ((0, 1, 2, 3, 4, 5), 0),
+        (tuple("012345"), 0),  # some servers send numbers as text
         (LABELS, "label"),
         ((7, 8, 9, 9, 9, 9), None),
         ((1, 2, 3, 4, 5, 5), None),  # 5 of 6 agree: less than .9

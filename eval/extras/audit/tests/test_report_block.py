@@ -10,6 +10,7 @@ from tests.processes import call_script
 
 import extras.audit.report_block as report_block
 from extras.audit.audit import LAST_AUDIT
+from records.files import sha256_file
 from records.run import Run
 from records.runs import ResultsWriter
 from storage import ErrorInfo, TestResult
@@ -26,6 +27,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     writer.write_result(TestResult("good", answer="Four weeks."))
     writer.write_result(TestResult("bad", status="error", error=ErrorInfo("timeout")))
     folder = writer.finish(["good", "bad"]).parent
+    config = {"schema": 1, "run_id": "a", "dataset": {"sha256": sha256_file(eval_set)}}
+    (folder / "config.json").write_bytes(orjson.dumps(config))
     words = ("--run", str(folder), "-q", "--eval-set", str(eval_set))
     assert call_script("score_pipeline", *words).returncode == 0
     return Run(folder, eval_set)
@@ -35,7 +38,8 @@ def audited(run: Run, *cases: str) -> None:
     findings = [
         {"kind": "gold", "why": f"the file of {case} is gone", "cases": [case]} for case in cases
     ]
-    data = {"vault": "docs", "findings": findings}
+    sha = run.config.dataset["sha256"]
+    data = {"schema": 1, "set_sha256": sha, "vault": "docs", "findings": findings}
     (run.folder.parents[1] / LAST_AUDIT).write_bytes(orjson.dumps(data))
 
 
@@ -53,3 +57,12 @@ def test_without_an_audit_or_a_failing_case_there_is_no_block(run: Run) -> None:
     assert report_block.blocks([run]) == []
     audited(run, "good")
     assert report_block.blocks([run]) == []
+
+
+def test_an_audit_of_another_set_or_a_damaged_one_says_nothing(run: Run) -> None:
+    path = run.folder.parents[1] / LAST_AUDIT
+    audited(run, "bad")
+    other = orjson.loads(path.read_bytes()) | {"set_sha256": "0" * 64}
+    for data in (orjson.dumps(other), b'{"find', b"{}", b"[]"):
+        path.write_bytes(data)
+        assert report_block.blocks([run]) == []

@@ -150,7 +150,10 @@ def test_an_address_without_a_scheduler_ends_with_3(folder: Path) -> None:
     assert said.startswith("Error: tcp://127.0.0.1:9: no scheduler of Dask answers (")
     assert said.count("\n") == 1
     assert files(folder) == before
-    assert score(folder, "--scheduler", "nonsense://x")[0] == 3
+    for address in ("nonsense://x:1", "10.0.0.1", "tcp://10.0.0.1"):
+        code, said = score(folder, "--scheduler", address)
+        assert (code, "write it as tcp://HOST:PORT" in said) == (2, True)
+    assert files(folder) == before
 
 
 @pytest.mark.slow

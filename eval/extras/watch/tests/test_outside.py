@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 from tests.hostile_runs import (
     READ,
     REFUSED,
@@ -66,23 +64,14 @@ def test_an_alarm_stands_when_its_reader_has_left(words: list[str], both: bool) 
 
 def test_no_line_is_wider_than_the_terminal(words: list[str]) -> None:
     widths = (60, 80, 120)
-    calls = [(columns, 24, SCRIPT, words) for columns in widths]
     scripts = Path(options.__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, on_terminals.__file__, str(scripts), str(scripts.parent)],
-        input=json.dumps(calls),
-        env={name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
-        | {"TERM": "xterm-256color"},
-        capture_output=True,
-        text=True,
-        check=True,
+    printed = on_terminals.outputs(
+        [(columns, 24, SCRIPT, words) for columns in widths], scripts, scripts.parent
     )
-    for columns, (text, code) in zip(widths, json.loads(done.stdout), strict=True):
+    for columns, (text, code) in zip(widths, printed, strict=True):
         assert code == 1, text
-        lines = [line.rpartition("\r")[2] for line in text.rstrip("\n").split("\n")]
         assert "Canaries: canaries-01 fails the gate" in " ".join(text.split())
-        wide = [line for line in lines if cell_len(line) > columns and " " in line.strip()]
-        assert wide == [], f"at {columns} columns"
+        assert on_terminals.too_wide(text, columns) == [], f"at {columns} columns"
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make")
