@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 
 import options
 
@@ -39,8 +39,8 @@ def part_of(path: Path) -> str:
 SOURCES = sources()
 SCRIPTS = [path for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8")]
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
-each_source = pytest.mark.parametrize("path", SOURCES, ids=name_of)
-each_script = pytest.mark.parametrize("script", sorted(SCRIPTS), ids=name_of)
+each_source = each_row("path", SOURCES)
+each_script = each_row("script", sorted(SCRIPTS))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 from tests.sources import (
     SCRIPTS,
     SCRIPTS_DIR,
@@ -119,7 +119,7 @@ def test_imports_keep_the_rules(path: Path) -> None:
         assert list(broken(part_of(path), TREES[path])) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("room", "text", "count"),
     [
         ("ragmetrics", "from records import files", 1),

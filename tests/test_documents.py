@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.doc_commands import DETOURS, Step, difference, steps, without_comment
 from tests.prose import FIXED_PHRASES, words_per_sentence
+from tests.rows import each_row
 from tests.sources import SCRIPTS_DIR, SOURCES, TREES, name_of
 from tests.test_architecture import MAY
 
@@ -78,14 +79,14 @@ def missing_paths(text: str) -> Iterator[str]:
             yield path
 
 
-@pytest.mark.parametrize("path", [MAP, GUIDE], ids=lambda path: path.name)
+@each_row("path", [MAP, GUIDE])
 def test_every_step_is_a_file_and_a_function(path: Path) -> None:
     text = path.read_text("utf-8")
     assert STEP.search(text)
     assert list(missing_steps(text)) == []
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@each_row("path", DOCUMENTS)
 def test_documents_name_files_that_are_there(path: Path) -> None:
     assert list(missing_paths(path.read_text("utf-8"))) == []
 
@@ -103,7 +104,7 @@ def rooms_of_table(text: str) -> list[str]:
     return re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", [MAP, GUIDE], ids=lambda path: path.name)
+@each_row("path", [MAP, GUIDE])
 def test_the_table_of_rooms_is_whole(path: Path) -> None:
     assert sorted(rooms_of_table(path.read_text("utf-8"))) == ROOMS
 
@@ -157,7 +158,7 @@ def faults_of(command: str, own: Path) -> Iterator[str]:
             yield from (f"make {text}" for text in targets if text not in there)
 
 
-@pytest.mark.parametrize("name", sorted(DETOURS))
+@each_row("name", sorted(DETOURS))
 def test_commands_of_documents_are_there(name: str) -> None:
     """`make docs-check` runs them; this takes no time."""
     commands = [step.command for step in steps((ROOT / name).read_text("utf-8")) if step.command]
@@ -212,7 +213,7 @@ def test_blocks_are_taken_apart() -> None:
         list(steps("\n```\nmake\n```\n"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shown", "printed", "fault"),
     [
         (["a", "b"], ["a", "b", ""], ""),
@@ -266,7 +267,7 @@ def broken_links(path: Path) -> Iterator[str]:
             yield link
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@each_row("path", DOCUMENTS)
 def test_links_lead_to_a_file_and_a_heading(path: Path) -> None:
     assert list(broken_links(path)) == []
 
@@ -277,7 +278,7 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     assert list(broken_links(page)) == ["#two", "b.md"]
 
 
-@pytest.mark.parametrize("path", BY_HAND, ids=lambda path: path.name)
+@each_row("path", BY_HAND)
 def test_a_long_page_has_a_list_of_its_headings(path: Path) -> None:
     text = path.read_text("utf-8")
     if len(text.splitlines()) > 120:
@@ -290,7 +291,7 @@ def test_the_documents_stay_short() -> None:
     assert sum(lines.values()) - lines["CONTRIBUTING.md"] <= 5600
 
 
-@pytest.mark.parametrize("name", ["README.md", "EVAL.md"])
+@each_row("name", ["README.md", "EVAL.md"])
 def test_sentences_are_short(name: str) -> None:
     assert words_per_sentence((ROOT / name).read_text("utf-8")) <= 17
 
@@ -302,7 +303,7 @@ def test_words_of_a_sentence_are_counted() -> None:
     assert words_per_sentence(text) == 4
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@each_row("path", DOCUMENTS)
 def test_documents_are_in_plain_english(path: Path) -> None:
     text = GENERATED.sub("", FENCED.sub("", path.read_text("utf-8")))
     assert FIXED_PHRASES.findall(text) == []

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import make_docs
-import pytest
+from tests.rows import each_row
 
 from labeller.actions import ACTIONS as LABELLER
 from labeller.windows import help_screen as labeller_help
@@ -53,7 +53,7 @@ def faults_of_json(code: str) -> Iterator[str]:
         rest = rest[end:].strip()
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@each_row("path", PAGES)
 def test_code_blocks_hold_code_and_lists_are_lists(path: Path) -> None:
     assert list(faults_of_page(path.read_text("utf-8"))) == []
 
@@ -80,7 +80,7 @@ def assert_explained(text: str, actions: Iterable[Action]) -> None:
         assert keys <= keys_beside(text, action.help), action
 
 
-@pytest.mark.parametrize("where", BROWSER)
+@each_row("where", BROWSER)
 def test_every_key_of_the_browser_is_in_its_help_and_in_the_table(where: str) -> None:
     actions = BROWSER[where].values()
     assert_explained(browser_help(where)._pages[0][0], actions)
@@ -91,7 +91,7 @@ def test_every_key_of_the_browser_is_in_its_help_and_in_the_table(where: str) ->
         assert keys <= keys_beside("\n".join(table), f"| {action.help} |"), action
 
 
-@pytest.mark.parametrize("where", sorted({action.where for action in LABELLER}))
+@each_row("where", sorted({action.where for action in LABELLER}))
 def test_every_key_of_the_labeller_is_in_its_help_and_in_the_table(where: str) -> None:
     actions = [action for action in LABELLER if action.where == where]
     assert_explained(labeller_help(where, {})._pages[0][0], actions)
@@ -101,7 +101,7 @@ def test_every_key_of_the_labeller_is_in_its_help_and_in_the_table(where: str) -
         assert keys <= keys_beside(table, f"| {action.help.replace('<', '&lt;')} |"), action
 
 
-@pytest.mark.parametrize("kind", [CLAIMS, FACTS], ids=lambda kind: kind.noun)
+@each_row("kind", [CLAIMS, FACTS])
 def test_every_key_of_claims_is_in_their_help(kind: LabelKind) -> None:
     assert_explained(help_text(kind), actions(kind))
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from records.metrics import load_metrics
 
@@ -31,7 +32,7 @@ def score(folder: Path) -> None:
     subprocess.run([*command, "--quiet"], check=True, stdout=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_row("name", FILES)
 def test_the_files_have_the_expected_bytes(
     tmp_path: Path, name: str, request: pytest.FixtureRequest
 ) -> None:

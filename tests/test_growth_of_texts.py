@@ -19,7 +19,7 @@ from functools import cache
 from time import process_time
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from guardrails.facts import TextFacts
 from guardrails.injection import weigh
@@ -433,7 +433,7 @@ def _is_steep(run: Callable[[str], Any], text: Callable[[int], str]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each_row("name", FUNCTIONS)
 def test_a_text_costs_in_proportion_to_its_length(name: str) -> None:
     run = _call(name, FUNCTIONS[name])
     run("Warm up: 1 text, which loads what is loaded once.")
@@ -444,7 +444,7 @@ def test_a_text_costs_in_proportion_to_its_length(name: str) -> None:
         gc.enable()
 
 
-@pytest.mark.parametrize(("expression", "steep"), [(r"\s*?x", True), (r"(?<!\s)\s*?x", False)])
+@each_row(("expression", "steep"), [(r"\s*?x", True), (r"(?<!\s)\s*?x", False)])
 def test_the_measure_tells_a_square_from_a_line(expression: str, steep: bool) -> None:
     compiled = re.compile(expression)
     # Other work on the machine can hide a square, so it gets ten chances; it cannot make one.

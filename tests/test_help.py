@@ -14,6 +14,7 @@ import click
 import pytest
 import yaml  # type: ignore[import-untyped]
 from click.testing import CliRunner
+from tests.rows import each_row
 
 import options
 from options import commands
@@ -33,7 +34,7 @@ CALL = re.compile(
     r"python (eval/(?:scripts|extras/\w+)/\w+\.py)((?:'[^']*'|\"[^\"]*\"|[^|&;<>)'\"])*)"
 )
 PAIR = re.compile(r"[a-z_]+=.+")
-each_script = pytest.mark.parametrize("name", NAMES)
+each_script = each_row("name", NAMES)
 
 
 def is_of_an_extra(name: str) -> bool:
@@ -156,7 +157,7 @@ def test_options_of_a_long_command_stand_under_headings_each_once() -> None:
     assert page.index("--api-url TEXT") < page.index("Data:") < page.index("--eval-set PATH")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "lines"),
     [
         ("  python eval/scripts/a.py --b c", ["  python eval/scripts/a.py --b c"]),
@@ -199,9 +200,7 @@ GATES = ("compare_runs", "eval_suite", "gate_run", "track_metrics")
 SERVERS = ("eval_suite", "judge_answers", "run_eval")
 
 
-@pytest.mark.parametrize(
-    ("name", "code"), [(one, 1) for one in GATES] + [(one, 3) for one in SERVERS]
-)
+@each_row(("name", "code"), [(one, 1) for one in GATES] + [(one, 3) for one in SERVERS])
 def test_other_exit_codes_are_told_where_they_can_come(
     name: str, code: int, request: pytest.FixtureRequest
 ) -> None:
@@ -218,7 +217,7 @@ def test_every_script_has_its_page(name: str) -> None:
     assert FILES[name] in make_docs.scripts(FILES[name].parent)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "wrong"),
     [
         (["--no-such-option"], click.NoSuchOption),
@@ -309,7 +308,7 @@ STUB = '#!/bin/sh\nprintf "<%s>" "$@"\n'
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make")
-@pytest.mark.parametrize(
+@each_row(
     ("words", "printed"),
     [
         (["run", "API=http://h/ask?a=1&b=2", "K=5"], "--api-url><http://h/ask?a=1&b=2><--k><5>"),
@@ -334,7 +333,7 @@ def test_make_passes_what_it_is_given_untouched(
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make")
-@pytest.mark.parametrize("light", ["2", "$(shell touch F)", "yes"])
+@each_row("light", ["2", "$(shell touch F)", "yes"])
 def test_light_is_0_or_1(tmp_path: Path, light: str) -> None:
     line = ["make", "-f", str(ROOT / "Makefile"), "-n", "suite", f"LIGHT={light}"]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
+from tests.rows import each_row
 
 from terminal.hidden import mark_hidden
 from terminal.page import Heading, Page, Prose, Quoted
@@ -36,28 +36,22 @@ HIDDEN = {
 ALWAYS = "\u200b\u2060\ufeff"
 
 
-@pytest.mark.parametrize(
-    "shown", [plain, harmless_lines, display], ids=["table", "diff.md", "screen"]
-)
-@pytest.mark.parametrize("text", NEEDED)
+@each_row("shown", [plain, harmless_lines, display])
+@each_row("text", NEEDED)
 def test_what_a_script_or_an_emoji_needs_stays(shown: object, text: str) -> None:
     assert callable(shown)
     assert shown(text) == text
 
 
-@pytest.mark.parametrize(
-    "shown", [plain, harmless_lines, display], ids=["table", "diff.md", "screen"]
-)
-@pytest.mark.parametrize(("text", "marked"), HIDDEN.items())
+@each_row("shown", [plain, harmless_lines, display])
+@each_row(("text", "marked"), HIDDEN.items())
 def test_what_joins_nothing_is_shown(shown: object, text: str, marked: str) -> None:
     assert callable(shown)
     assert shown(text) == marked
     assert shown(marked) == marked
 
 
-@pytest.mark.parametrize(
-    "shown", [plain, harmless_lines, display], ids=["table", "diff.md", "screen"]
-)
+@each_row("shown", [plain, harmless_lines, display])
 def test_these_are_always_shown(shown: object) -> None:
     """Also beside letters of Persian, where a joiner would stay."""
     assert callable(shown)
@@ -115,7 +109,7 @@ def test_there_are_forty() -> None:
     assert len(CHARACTERS) == len({*CHARACTERS}) >= 40
 
 
-@pytest.mark.parametrize("shown", RENDERERS.values(), ids=RENDERERS)
+@each_row("shown", RENDERERS.values())
 def test_every_renderer_takes_the_same_characters_out(shown: Callable[[str], str]) -> None:
     left = [
         f"{ord(char):04X}"
@@ -125,7 +119,7 @@ def test_every_renderer_takes_the_same_characters_out(shown: Callable[[str], str
     assert left == []
 
 
-@pytest.mark.parametrize("shown", RENDERERS.values(), ids=RENDERERS)
+@each_row("shown", RENDERERS.values())
 def test_selectors_in_a_row_hide_nothing(shown: Callable[[str], str]) -> None:
     """Sixteen selectors are four bits each: behind one emoji there is room for a message. The first
     one chooses a form; what is behind it chooses nothing."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 import storage
 from demo.chunker import chunk_notes
@@ -107,7 +108,7 @@ def test_no_label_repeats_what_the_eval_set_says() -> None:
         assert BARE[row["case_id"]].query_type is None
 
 
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+@each_row("case", CASES)
 def test_the_pipeline_labels_agree_with_the_case(case: TestCase) -> None:
     assert case.expected_outcome in OUTCOMES
     assert (case.expected_outcome == "success") == bool(case.answerable)
@@ -119,7 +120,7 @@ def test_the_pipeline_labels_agree_with_the_case(case: TestCase) -> None:
     assert min(case.latency_budget_ms.values()) > 0
 
 
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+@each_row("case", CASES)
 def test_labels_leave_the_way_of_matching_alone(case: TestCase) -> None:
     before, after = gold_of(BARE[case.id], "auto"), gold_of(case, "auto")
     assert (before and before.mode) == (after and after.mode)
@@ -128,7 +129,7 @@ def test_labels_leave_the_way_of_matching_alone(case: TestCase) -> None:
     assert set(case.expected_citations) <= docs
 
 
-@pytest.mark.parametrize("case", WITH_FACTS, ids=ids(WITH_FACTS))
+@each_row("case", WITH_FACTS)
 def test_every_gold_fact_stands_under_a_gold_support(
     case: TestCase, sections: dict[tuple[str, str], str]
 ) -> None:
@@ -142,7 +143,7 @@ def test_every_gold_fact_stands_under_a_gold_support(
     )
 
 
-@pytest.mark.parametrize("case", WITH_FACTS, ids=ids(WITH_FACTS))
+@each_row("case", WITH_FACTS)
 def test_every_alias_is_a_wording_of_the_vault(
     case: TestCase, sections: dict[tuple[str, str], str]
 ) -> None:
@@ -151,7 +152,7 @@ def test_every_alias_is_a_wording_of_the_vault(
     judge([a for a in aliases if not any(holds(text, words, a) for text, words in texts)])
 
 
-@pytest.mark.parametrize("case", WITH_CLAIMS, ids=ids(WITH_CLAIMS))
+@each_row("case", WITH_CLAIMS)
 def test_the_truth_states_no_forbidden_claim(
     case: TestCase, sections: dict[tuple[str, str], str]
 ) -> None:
@@ -160,7 +161,7 @@ def test_the_truth_states_no_forbidden_claim(
     judge([claim for text in said for claim in stated_claims(prepare(text), case.forbidden_claims)])
 
 
-@pytest.mark.parametrize("case", WITH_CLAIMS, ids=ids(WITH_CLAIMS))
+@each_row("case", WITH_CLAIMS)
 def test_an_answer_of_all_gold_texts_states_every_expected_claim(
     case: TestCase, sections: dict[tuple[str, str], str]
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from tests.rows import each_row
 
 import options
 import storage
@@ -65,7 +66,7 @@ def test_flag_then_environment_then_settings_then_built_in(tmp_path: Path) -> No
     assert run("--seed", "7", **settings, RAG_EVAL_SEED="6")[1] == "7"
 
 
-@pytest.mark.parametrize("content", ["seed = ", "seed = [[", "\xff"])
+@each_row("content", ["seed = ", "seed = [[", "\xff"])
 def test_damaged_settings_are_one_sentence(tmp_path: Path, content: str) -> None:
     config = tmp_path / "config.toml"
     config.write_bytes(content.encode("latin-1"))
@@ -82,7 +83,7 @@ def shaped(header: tuple[str, ...], limit: int | None, k: tuple[int, ...]) -> No
     click.echo(f"{header} {limit} {k}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "words"),
     [
         ('header = "A=B"', "header: takes several values; write a list: ['A=B']"),
@@ -113,7 +114,7 @@ def named(metrics: tuple[str, ...]) -> None:
     click.echo(metrics)
 
 
-@pytest.mark.parametrize("content", ["metrics = 'b, a,,b'", "metrics = ['b', 'a,b']"])
+@each_row("content", ["metrics = 'b, a,,b'", "metrics = ['b', 'a,b']"])
 def test_names_are_a_text_with_commas_or_a_list(tmp_path: Path, content: str) -> None:
     config = tmp_path / "config.toml"
     config.write_text(content)
@@ -139,7 +140,7 @@ def numbers(command: click.Command) -> Iterator[click.Option]:
             yield param
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=[path.stem for path in SCRIPTS])
+@each_row("path", SCRIPTS)
 def test_no_option_takes_a_number_that_is_none(path: Path) -> None:
     """click's own types let "nan" pass every bound; it would end in a score or in no JSON."""
     command = importlib.import_module(path.stem).main
@@ -147,20 +148,18 @@ def test_no_option_takes_a_number_that_is_none(path: Path) -> None:
     assert loose == []
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"), [("5", (5,)), ("10,1,5,5", (1, 5, 10)), ("1, 3", (1, 3))]
-)
+@each_row(("written", "meant"), [("5", (5,)), ("10,1,5,5", (1, 5, 10)), ("1, 3", (1, 3))])
 def test_cut_offs(written: str, meant: tuple[int, ...]) -> None:
     assert options.CutOffs().convert(written, None, None) == meant
 
 
-@pytest.mark.parametrize("written", ["", "0", "-1", "1,x", "1.5", "1,,2"])
+@each_row("written", ["", "0", "-1", "1,x", "1.5", "1,,2"])
 def test_cut_offs_refuse_what_is_none(written: str) -> None:
     with pytest.raises(click.BadParameter):
         options.CutOffs().convert(written, None, None)
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+@each_row("encoding", ["ascii", "latin-1", "cp1252"])
 def test_what_the_output_cannot_show_is_a_question_mark(encoding: str, tmp_path: Path) -> None:
     """A real process: the encoding of its stdout is fixed before any of our code runs."""
     script = tmp_path / "shown.py"
@@ -209,7 +208,7 @@ def names_of(command: click.Command) -> list[set[str]]:
     return [*found, {"-h", "--help"}]
 
 
-@pytest.mark.parametrize("path", [*SCRIPTS, *OF_EXTRAS], ids=lambda path: path.stem)
+@each_row("path", [*SCRIPTS, *OF_EXTRAS])
 def test_a_script_has_as_many_options_as_a_person_can_hold(path: Path) -> None:
     """What describes a judge or a bot belongs into its file."""
     usual = MOST_OPTIONS if path in SCRIPTS else MOST_OF_AN_EXTRA

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 import storage
 from storage import ResultsWriter, StorageError, TestResult
@@ -44,13 +45,12 @@ def test_a_finished_run_is_reopened_only_for_what_is_dropped(tmp_path: Path) -> 
     assert not path.exists()  # half a run must not look like a whole one
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "told"),
     [
         (b'{"test_case_id":7}\n', "not a result line"),
         (b'{"test_case_id":"c","schema":9}\n', "schema: this version reads schema 1"),
     ],
-    ids=["wrong type", "another version"],
 )
 def test_a_line_that_is_no_result_is_refused_before_anything_is_asked(
     tmp_path: Path, line: bytes, told: str
@@ -69,8 +69,8 @@ def test_a_line_that_is_no_result_is_refused_before_anything_is_asked(
     assert partial.read_bytes() == before
 
 
-@pytest.mark.parametrize("finished", [False, True])
-@pytest.mark.parametrize("damage", [b"\0", b"\xff", b"{"], ids=["hole", "no text", "no JSON"])
+@each_row("finished", [False, True])
+@each_row("damage", [b"\0", b"\xff", b"{"])
 def test_what_a_damaged_line_held_is_asked_again(
     tmp_path: Path, damage: bytes, finished: bool
 ) -> None:

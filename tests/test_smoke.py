@@ -11,8 +11,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
 from tests.processes import call_script
+from tests.rows import each_row
 from tests.sources import SLOW
 
 import options
@@ -51,7 +51,7 @@ MISSING_FILE = {
 """A row a script: arguments that name a file or folder which is not there."""
 
 SCRIPTS = {path.stem: path for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8")}
-each_script = pytest.mark.parametrize("name", sorted(SCRIPTS))
+each_script = each_row("name", sorted(SCRIPTS))
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -133,7 +133,7 @@ def test_a_missing_file_is_one_sentence(name: str, tmp_path: Path) -> None:
     check_refusal(call_script(name, *MISSING_FILE[name], cwd=tmp_path), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["compare_runs", "label_eval", "score_retrieval"])
+@each_row("name", ["compare_runs", "label_eval", "score_retrieval"])
 def test_a_missing_file_ends_a_process_in_order(name: str, tmp_path: Path) -> None:
     check_refusal(run(tmp_path, str(SCRIPTS[name]), *MISSING_FILE[name]), tmp_path)
 

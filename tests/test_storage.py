@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 import storage
 from records.metrics import load_metrics
@@ -105,7 +106,7 @@ def test_an_existing_run_is_not_overwritten(tmp_path: Path) -> None:
     ResultsWriter(tmp_path, "run", resume=True)
 
 
-@pytest.mark.parametrize("run_id", ["", "a/b", "..", "-x", "a" * 101, "a\nb"])
+@each_row("run_id", ["", "a/b", "..", "-x", "a" * 101, "a\nb"])
 def test_a_run_id_is_a_folder_name(tmp_path: Path, run_id: str) -> None:
     with pytest.raises(StorageError, match="run id"):
         ResultsWriter(tmp_path, run_id)
@@ -244,7 +245,7 @@ def test_a_section_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert load_metrics(path)["sections"]["x"] == section
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@each_row("value", [float("nan"), float("inf")])
 def test_no_number_that_is_none_reaches_a_file(tmp_path: Path, value: float) -> None:
     with pytest.raises(StorageError, match="finite"):
         storage.update_metrics(tmp_path, "x", {"mean": value}, {})

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from tests.bots.products import CASES, NOT_FOUND, PRODUCTS, SAVED_ONLY, answer, serve
 from tests.bots.serving import Answer, BotServer, View
 from tests.bots.strange import QUESTIONS
+from tests.rows import each_row
 
 import connect_bot
 import run_eval
@@ -75,7 +76,7 @@ class Bench:
         return json.loads(scored.stdout)["mean"], [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_one_command_connects_it_and_the_metrics_are_right(name: str, tmp_path: Path) -> None:
     with serve(name) as server:
         bench = Bench(name, server, tmp_path)
@@ -95,7 +96,7 @@ def test_one_command_connects_it_and_the_metrics_are_right(name: str, tmp_path: 
     assert by_id["mars"]["retrieved"] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_a_saved_answer_is_recognised_by_its_keys(name: str, tmp_path: Path) -> None:
     made = PRODUCTS[name].reply(QUESTIONS["garden/roses.md"])
     saved = tmp_path / "answer"
@@ -145,7 +146,7 @@ def test_a_described_product_says_which_address_it_needs(tmp_path: Path) -> None
     assert "/api/v1/workspace/SLUG/chat" in done.output
 
 
-@pytest.mark.parametrize("recipe", recipes(), ids=lambda each: each.name)
+@each_row("recipe", recipes())
 def test_a_recipe_is_a_profile_and_names_its_source(recipe: Any) -> None:
     for source in recipe.recognition["source"]:
         repository, _, path = source.partition(": ")

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner, Result
 from tests.bots.serving import Answer, BotServer, View
 from tests.bots.strange import CASES, passages, reply
+from tests.rows import each_row
 
 import connect_bot
 import run_eval
@@ -162,7 +162,7 @@ TURNS = [
 ]
 
 
-@pytest.mark.parametrize("way", ["described", "by hand"])
+@each_row("way", ["described", "by hand"])
 def test_each_conversation_is_begun_anew(tmp_path: Path, way: str) -> None:
     bot = Sessions()
     cases = write_cases(tmp_path, TURNS)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.bots.serving import BotServer
 from tests.bots.strange import CASES, ODD, view
+from tests.rows import each_row
 
 import connect_bot
 import run_eval
@@ -74,7 +75,7 @@ def test_an_honest_bot_has_a_tick_at_each_question_that_it_answers(tmp_path: Pat
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "row", "mark", "sentence"),
     [
         ("other_passages", "passages", "?", "The same passages came for all questions."),
@@ -97,7 +98,7 @@ def test_an_odd_bot_is_connected_and_told_in_one_sentence(
     assert sentence in shown.row(row)["says"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "row", "sentence"),
     [
         ("no_answer", "answer", "Name its path with --set answer=PATH"),
@@ -189,7 +190,7 @@ def profile_of(folder: Path, **changes: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "sentence"),
     [
         ("no_answer", "none of the first 8 answers has a text"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from clients.bot import Question, Timing, read_answer
 from clients.http import CallError
@@ -27,7 +28,7 @@ def read(folder: Path, profile: str, payload: Any, **more: Any) -> TestResult:
     return read_answer(payload, answer, Question("a", "?"), Timing(0.1), **more)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("profile", "payload", "retrieved", "absent"),
     [
         (FULL, {"text": "Yes.", "hits": []}, [], False),
@@ -48,7 +49,7 @@ def test_null_and_empty_are_two_things(
     assert (result.absent or {}) == ({"retrieved": "no list at hits"} if absent else {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("payload", "kind", "message"),
     [
         ({"text": None, "hits": []}, "no_answer", "no text at text"),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tests.fake_bot import Exchange, FakeBot
+from tests.rows import each_row
 
 from clients.http import CallError, Reply, RetryPolicy, call_with_retries, finish
 from clients.limits import WATCHED, CallLimits, Interrupted, _seconds
@@ -94,7 +95,7 @@ def test_answers_that_take_three_times_as_long_halve() -> None:
     assert limits.window == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "seconds"),
     [
         ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, 360.0),
@@ -129,7 +130,7 @@ def test_calls_that_wait_together_are_spread_by_what_headers_say() -> None:
     assert moments == pytest.approx([2 / 0.985, 4 / 0.985, 6 / 0.985])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [("1h2m3.5s", 3723.5), ("12ms", 0.012), ("7", 7.0), ("", 0.0), ("later", None), (None, None)],
 )

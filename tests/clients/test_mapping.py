@@ -11,6 +11,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from clients.http import KINDS, CallError
 from clients.mapping import CHUNK_FIELDS, REFERENCE_FIELDS, build_result
@@ -87,7 +88,7 @@ def test_seconds_become_milliseconds(tmp_path: Path) -> None:
         build_result(answer.fields(payload | {"latency_ms": {"total": 1e308}}), "case", "q")
 
 
-@pytest.mark.parametrize("length", [-1, -(2**62)])
+@each_row("length", [-1, -(2**62)])
 def test_a_text_of_less_than_no_characters_is_a_mapping_error(length: int) -> None:
     chunks = [{"chunk_id": "a"}, {"chunk_id": "b", "text": "t", "text_length": length}]
     with pytest.raises(CallError, match=rf"^retrieved\[1\]\.text_length: {length}; ") as caught:
@@ -101,7 +102,7 @@ def test_an_empty_text_has_no_characters() -> None:
     assert [chunk.text_length for chunk in result.chunks()] == [0, 0]
 
 
-@pytest.mark.parametrize("confidence", [-0.01, 1.01, 87, math.inf, math.nan])
+@each_row("confidence", [-0.01, 1.01, 87, math.inf, math.nan])
 def test_a_confidence_of_another_scale_is_a_mapping_error(confidence: float) -> None:
     fields = {"answer": "a", "retrieved": [], "confidence": confidence}
     with pytest.raises(CallError, match=r"confidence: .* from 0 to 1") as caught:
@@ -109,7 +110,7 @@ def test_a_confidence_of_another_scale_is_a_mapping_error(confidence: float) -> 
     assert caught.value.kind == "mapping"
 
 
-@pytest.mark.parametrize("confidence", [0, 0.5, 1, None])
+@each_row("confidence", [0, 0.5, 1, None])
 def test_a_confidence_from_0_to_1_is_kept(confidence: float | None) -> None:
     fields: dict[str, Any] = {"answer": "a", "retrieved": [], "confidence": confidence}
     assert build_result(fields, "case", "q").confidence == confidence
@@ -163,7 +164,7 @@ def test_tokens_have_a_price_unless_the_bot_names_the_cost(tmp_path: Path) -> No
     assert cost() is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "sent", "read"),
     [
         ({"heading_separator": "/"}, ("a.md", "/Plans/Free plan/"), ("a.md", "Plans > Free plan")),
@@ -208,7 +209,7 @@ def test_places_are_read_as_the_labels_write_them(
     assert place == {"rel_path": sent[0], "heading_path": sent[1]}, "the answer stays as it came"
 
 
-@pytest.mark.parametrize("name", ["heading_separator", "heading_root", "path_root"])
+@each_row("name", ["heading_separator", "heading_root", "path_root"])
 def test_an_empty_place_setting_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "p.toml").write_text(f"{name} = ''\n" + (PROFILES / "default.toml").read_text())
     with pytest.raises(StorageError, match=f"{name}: is empty"):
@@ -259,7 +260,7 @@ def test_searches_are_mapped_and_lend_the_passages_that_the_answer_saw(tmp_path:
     assert not result.retrieved_from_search
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("searches", "complaint"),
     [
         ([7], "searches[0]: is neither an object nor a query"),

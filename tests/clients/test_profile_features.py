@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tests.fake_bot import Exchange, FakeBot
+from tests.rows import each_row
 
 import run_eval
 from clients.bot import BotAnswer, ChatApi, Question
@@ -53,7 +54,7 @@ def test_the_shipped_profile_explains_every_helper_and_placeholder() -> None:
     assert [name for name in TABLES if name not in text] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "value", "expected"),
     [
         ("join(' > ', split(h, '/'))", {"h": "/A/ B /"}, "A > B"),
@@ -218,7 +219,7 @@ def test_a_run_sends_its_id_and_records_the_settings(tmp_path: Path, fake_bot: F
     assert config["retriever"]["requested"]["settings"] == {"top": 5}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         (SETTINGS.replace("top = 5", "top = 5\nk = 3"), "settings.k: cannot be the name"),
@@ -271,7 +272,7 @@ def test_lines_of_json_become_one_value() -> None:
     assert (payload["text"], payload["last"], first) == ("ab", {"end": 1, "n": 2}, 11)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "stream", "words"),
     [
         (SSE[: SSE.index(b'data: {"d":\n')], Stream("sse", DELTA, END), "broke off after 2 events"),

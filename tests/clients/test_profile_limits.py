@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.rows import each_row
 
 import run_eval
 from clients.profile import load_profile
@@ -36,7 +37,7 @@ def test_limits_do_not_make_another_profile(tmp_path: Path) -> None:
     assert (slow.sha256, slow.turns_sha256) == (plain.sha256, plain.turns_sha256)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "told"),
     [
         ("retry = 1", "limits.retry: is unknown; write retries"),

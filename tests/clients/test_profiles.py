@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from clients.expressions import compile_path
 from clients.mapping import payload_fields
@@ -30,7 +31,7 @@ def write(folder: Path, text: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", ["default", "documents", "openai_chat"])
+@each_row("name", ["default", "documents", "openai_chat"])
 def test_shipped_profiles_load_by_name(name: str) -> None:
     assert load_profile(name, PROFILES).name == name
 
@@ -101,7 +102,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("[request\n", "cannot be used"),
@@ -152,7 +153,7 @@ def test_merge_goes_into_tables() -> None:
     assert base == {"a": {"b": 1, "c": 2}, "d": [1]}
 
 
-@pytest.mark.parametrize("value", [{"a": {"b": 1}}, {"a": [1]}, {"a": None}, {}, [], None, "a", 3])
+@each_row("value", [{"a": {"b": 1}}, {"a": [1]}, {"a": None}, {}, [], None, "a", 3])
 def test_the_short_way_equals_jmespath(value: object) -> None:
     """Dotted names are looked up without the interpreter; ``a.b | @`` goes through it."""
     assert compile_path("a.b")(value) == compile_path("a.b | @")(value)
@@ -172,7 +173,7 @@ def test_headers_from_the_environment() -> None:
     assert "abcdef" not in repr(headers)
 
 
-@pytest.mark.parametrize("value", ["", "abc", "abc\ndef", " abcdef", "abcdef\r"])
+@each_row("value", ["", "abc", "abc\ndef", " abcdef", "abcdef\r"])
 def test_values_that_are_no_header_are_refused_and_not_shown(value: str) -> None:
     _, problems = resolve_headers({"X": "${KEY}"}, {"KEY": value}, "here")
     assert len(problems) == 1

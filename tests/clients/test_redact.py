@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 import pytest
+from tests.rows import each_row
 
 from clients.bot import ChatApi, Question
 from clients.http import finish
@@ -23,7 +24,7 @@ from clients.secrets import (
 MakeApi = Callable[..., ChatApi]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "secrets"),
     [
         ("http://bot.example/ask", []),
@@ -96,8 +97,8 @@ def test_an_error_page_never_shows_the_head_of_a_secret(
     assert not [head for head in heads(TOKEN) + heads(key) if head in error.message]
 
 
-@pytest.mark.parametrize("end", ["", "...", "…", '"}', "\n", '..."}\n'])
-@pytest.mark.parametrize("size", [MIN_LENGTH, 10, len(TOKEN) - 1])
+@each_row("end", ["", "...", "…", '"}', "\n", '..."}\n'])
+@each_row("size", [MIN_LENGTH, 10, len(TOKEN) - 1])
 def test_a_secret_that_the_server_itself_cut_is_dropped(size: int, end: str) -> None:
     assert Redactor([TOKEN]).excerpt(f"key was {TOKEN[:size]}{end}", 200) == "key was [secret]"
 
@@ -109,7 +110,7 @@ def test_an_excerpt_is_one_line_and_a_short_tail_is_ordinary_text() -> None:
     assert redactor.excerpt("abcdef", 3) == "abc"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "shown"),
     [
         ("bob:pass-word@host", "host"),
@@ -125,7 +126,7 @@ def test_what_a_message_shows_of_an_address_that_is_none(url: str, shown: str) -
     assert url_in_message(url) == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "secret"),
     [
         *((name, True) for name in ("X-Key", "api-key", "Authorization", "X-Auth-Token", "Cookie")),

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from clients.http import (
     MAX_WAIT,
@@ -96,7 +97,7 @@ def test_a_wait_beyond_the_budget_ends_the_call_at_once() -> None:
     assert clock.waits == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "seconds"),
     [
         ("120", 120.0),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.clients.test_mapping import JSON
+from tests.rows import each_row
 
 from clients.expressions import compile_path
 from clients.guess import propose
@@ -134,7 +135,7 @@ def completed(items: list[Any]) -> list[ToolCall]:
     return tools
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("items", "with_results", "with_errors"),
     [
         (OPENAI_MESSAGES, True, True),
@@ -145,16 +146,6 @@ def completed(items: list[Any]) -> list[ToolCall]:
         (VERCEL, True, True),
         (VERCEL_4, True, False),
         (OPENAI_STREAM, False, False),
-    ],
-    ids=[
-        "openai",
-        "langchain",
-        "anthropic",
-        "responses",
-        "ag-ui",
-        "vercel",
-        "v4",
-        "stream",
     ],
 )
 def test_the_same_two_calls_in_each_form(
@@ -229,7 +220,7 @@ def test_a_profile_names_the_fields_of_a_call() -> None:
     assert not isinstance(read(answer, {"text": "x"}), list)  # not reported
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tools", "complaint"),
     [
         ("search", "tools: is not a list but str"),
@@ -283,7 +274,7 @@ def test_connect_maps_calls_where_it_is_certain() -> None:
     assert proposed({"text": "x", "tools_used": own}) == ("tools_used", inside)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "payload",
     [
         {"tools": [{"name": "f", "description": "what it does"}]},  # tools on offer

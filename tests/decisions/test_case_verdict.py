@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.metrics_files import write_metrics
+from tests.rows import each_row
 from tests.score_lines import write_lines
 
 from decisions.case_changes import read_pair
@@ -64,7 +65,7 @@ def test_an_answer_without_a_fault_is_ok() -> None:
     assert verdict().word == "ok"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("metric", "score", "name"),
     [
         ("pipeline.answered", 0.0, "no_response"),  # (1) the call failed
@@ -99,7 +100,7 @@ def test_no_gold_passage_fails_unless_the_answer_is_judged_right() -> None:
     assert names(found.reasons) == ["no_gold"]  # rules that count words call nothing right
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("partial", "strict", "fails"),
     [
         (1.0, 1.0, False),  # two of two vital facts
@@ -119,7 +120,7 @@ def test_a_vital_fact_is_missing(partial: float, strict: float, fails: bool) -> 
     assert names(found.reasons) == (["vital_fact"] if fails else [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("metric", "score", "name"),
     [
         ("groundedness.unsupported_claims", 1.0, "rule_claim"),
@@ -142,7 +143,7 @@ def test_what_the_local_judge_says_only_warns() -> None:
     assert "not judged by a model" in Ruling(CaseRules(), LOCAL).unmeasured
 
 
-@pytest.mark.parametrize("basis", [MODEL, LOCAL])
+@each_row("basis", [MODEL, LOCAL])
 def test_people_overrule_the_judge_and_need_no_model(basis: Basis) -> None:
     said = {"judged.correctness_by_people": 2.0}
     assert names(verdict(said, basis=basis).reasons) == ["wrong_by_people"]
@@ -388,7 +389,7 @@ def test_a_failed_call_is_no_response(tmp_path: Path) -> None:
     assert run.counts().reasons == {"no_response": 1}
 
 
-@pytest.mark.parametrize("section", ["judged", "rubrics", "custom"])
+@each_row("section", ["judged", "rubrics", "custom"])
 def test_a_judgement_that_failed_is_no_failed_call(tmp_path: Path, section: str) -> None:
     """A panel without a majority, or a plugin that raised, says nothing of the bot's response."""
     found = [{"case_id": name, "repeat": 0, "scores": {"mrr": 1.0}} for name in "ab"]
@@ -403,7 +404,7 @@ def test_a_judgement_that_failed_is_no_failed_call(tmp_path: Path, section: str)
     assert (run.counts().cases, run.counts().reasons) == (2, {"no_response": 1})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cases", "failing", "says"),
     [
         (1, 0, "0 of 1 case fails."),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from decisions.change import Change
 from decisions.coverage import (
@@ -33,7 +34,7 @@ def decided(columns: dict[str, tuple[Any, Any]], **more: Any) -> Decision:
     return decide(PrimaryTable(tuple(columns), [], np.arange(n), *sides), **more)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lost", "loss"),
     [(0, "none"), (5, "few"), (6, "by chance"), (50, "by chance"), (51, "too many")],
 )
@@ -72,7 +73,7 @@ def test_without_a_verdict_for_the_sake_of_declined_answers() -> None:
     assert not Coverage(60, (0, 40), 40, "by chance").left_out
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each_row("seed", range(6))
 def test_the_permutation_agrees_with_scipy(seed: int) -> None:
     from scipy.stats import permutation_test
 
@@ -187,7 +188,7 @@ def test_a_few_cases_that_are_left_decide_nothing() -> None:
     assert decision.headline == "NO CLEAR DIFFERENCE", "decisions/headline.py says INCOMPLETE"
 
 
-@pytest.mark.parametrize("refused", [0.3, 0.6, 0.9, 1.0])
+@each_row("refused", [0.3, 0.6, 0.9, 1.0])
 def test_a_bot_that_refuses_is_worse(refused: float) -> None:
     no = np.arange(120) < 120 * refused
     ones = np.ones(120)

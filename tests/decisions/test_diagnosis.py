@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from tests.definitions import definition_of
+from tests.rows import each_row
 
 from decisions.diagnosis import diagnose, health
 from decisions.measures import Measure, band, known_metrics, measures
@@ -34,7 +34,7 @@ def rules(known: dict[tuple[str, str], Measure]) -> list[str]:
     return [finding.rule for finding in diagnose(known)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("states", "expected"),
     [
         ({"retrieval": GOOD, "groundedness": BAD}, ["retrieval_good_groundedness_bad"]),
@@ -52,7 +52,7 @@ def test_rules_of_the_perspectives(states: dict[str, bool], expected: list[str])
     assert rules(found(**states)) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("precision", "recall", "rule"),
     [
         (0.7, 0.49, ["high_precision_low_recall"]),
@@ -137,7 +137,7 @@ def test_folder_selection_is_named_when_it_leaves_gold_out() -> None:
     assert diagnose(known)[0].look_at.startswith("folder selection")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "mean", "expected"),
     [
         ("retrieval/mrr", 0.9, "excellent"),
@@ -155,7 +155,7 @@ def test_bands(name: str, mean: float | None, expected: str | None) -> None:
     assert band(mean, known_metrics()[definition_of(*name.split("/"))], ends) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ci95", "expected"),
     [
         ((0.5, 0.89), "good"),  # fair and good

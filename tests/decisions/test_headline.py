@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from decisions.change import Change
 from decisions.comparison import Comparison
@@ -268,7 +269,7 @@ def test_the_lead_decides_the_word() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lead", "others", "word"),
     [
         ("better", ("worse",), "BETTER"),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.metrics_files import write_metrics
+from tests.rows import each_row
 from tests.score_lines import write_lines
 
 from decisions import compare_words
@@ -206,7 +207,7 @@ def test_two_hundred_pairs(fifty: int, targets: Path, tmp_path: Path) -> None:
     assert {"WORSE", "BETTER", "NO CLEAR DIFFERENCE"} <= seen
 
 
-@pytest.mark.parametrize("where", ["new alone", "base alone", "no case in common"])
+@each_row("where", ["new alone", "base alone", "no case in common"])
 def test_a_primary_metric_that_cannot_be_compared_fails_the_gate(
     where: str, targets: Path, tmp_path: Path
 ) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from tests.rows import each_row
 
 from decisions.joint import joint_p
 
 
-@pytest.mark.parametrize("side", ["both", "worse"])
+@each_row("side", ["both", "worse"])
 def test_the_order_of_cases_changes_no_p(side: str) -> None:
     """40 changed clusters, so the flips are drawn and not enumerated."""
     rng = np.random.default_rng(0)

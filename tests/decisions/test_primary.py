@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from decisions.case_lines import write_case_lines
 from decisions.primary import BUILT_IN, primary_names, read_primary
@@ -160,7 +161,7 @@ def test_a_set_declares_what_decides(tmp_path: Path) -> None:
     assert primary_names(tmp_path / "none.toml") == BUILT_IN
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ('primary = "retrieval.mrr"', "is not a list of names"),

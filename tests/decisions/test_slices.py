@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pytest
+from tests.rows import each_row
 
 from decisions.slices import (
     SlicedCase,
@@ -37,7 +37,7 @@ def test_the_sentence_counts_inside_and_outside() -> None:
     assert len(slices.sentences()) == 1  # "7" and "red" say the same of the same cases
 
 
-@pytest.mark.parametrize("fails", [lambda at: True, lambda at: False, lambda at: at < 2])
+@each_row("fails", [lambda at: True, lambda at: False, lambda at: at < 2])
 def test_nothing_is_named_where_all_or_hardly_any_case_fails(fails: Callable[[int], bool]) -> None:
     slices = search(made(40, lambda at: f"question {at % 3}"), fails)
     assert slices.sentences() == []

@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from demo.answerer import ABSTENTION, ChunkSentence, DemoAnswer, extract_answer, sentences
 from demo.chunker import NoteChunk
@@ -44,7 +45,7 @@ def test_list_items_and_quotes_are_apart() -> None:
     assert found == ["Items:", "one item goes on", "two", "three", "quoted text goes on"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "markdown",
     [
         "| a | b |\n| --- | --- |\n| c | d |",

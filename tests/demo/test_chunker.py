@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from demo.chunker import NoteChunk, _chunk_id, chunk_notes
 from demo.vault import python_reference
@@ -55,7 +55,7 @@ def test_an_underlined_heading_of_a_markdown_folder_counts() -> None:
     assert paths_and_texts("A\n=\n\nx\n\nB\n-\n\ny") == [("A", "x"), ("A > B", "y")]
 
 
-@pytest.mark.parametrize("text", ["", "\n \n", "# A", "# A\n\n## B\n\n \n", "#\n"])
+@each_row("text", ["", "\n \n", "# A", "# A\n\n## B\n\n \n", "#\n"])
 def test_a_section_without_text_gives_no_chunk(text: str) -> None:
     assert chunk(text) == []
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import requests
 from tests.processes import gone
+from tests.rows import each_row
 
 from clients.demo_server import ENDS_WITH_STDIN
 
@@ -156,7 +157,7 @@ def test_a_killed_parent_leaves_no_orphan(quick: tuple[str, ...]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "says"),
     [
         (("--port", "70000"), "--port"),

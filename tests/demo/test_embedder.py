@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from clients import embedder as embedder_module
 from clients.embedder import Embedder, EmbeddingUnavailable, _bundled_model
@@ -135,7 +136,7 @@ def test_threads_share_one_cache(scripted_embedder: Scripted, tmp_path: Path) ->
         assert vector[0] / vector[1] == pytest.approx(number % 20 + 1, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["no/such/folder", "./nowhere", "/nowhere", "", "a//b"])
+@each_row("name", ["no/such/folder", "./nowhere", "/nowhere", "", "a//b"])
 def test_a_model_that_is_nowhere(name: str) -> None:
     with pytest.raises(EmbeddingUnavailable, match="neither a folder nor a name"):
         Embedder(name, None)
@@ -220,7 +221,7 @@ def test_windows_hold_the_whole_text_and_fit_the_model() -> None:
     assert not embedder.loaded
 
 
-@pytest.mark.parametrize("text", ["", "short", "short " * 30])
+@each_row("text", ["", "short", "short " * 30])
 def test_a_text_that_fits_is_one_window(text: str) -> None:
     assert Embedder(None, None).windows(text) == [text]
 

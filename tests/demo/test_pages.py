@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from demo.bot import AskRequest, Bot
 from demo.index import build_index
@@ -35,7 +36,7 @@ ASKED = (
 )
 
 
-@pytest.mark.parametrize("size", [45, 1200])
+@each_row("size", [45, 1200])
 def test_pages_are_found_at_every_chunk_size(tmp_path: Path, size: int) -> None:
     """The first passage is of page 2, 1, 3 and 4, whatever the size: 3 of 4 labels are met."""
     (tmp_path / "rules.pdf").write_bytes(pdf(PAGES))

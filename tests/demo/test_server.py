@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import requests
+from tests.rows import each_row
 
 from demo.bot import Bot, BotServer
 from demo.index import Index
@@ -91,7 +92,7 @@ def test_debug_tells_what_was_retrieved_and_how(post: Post) -> None:
     assert body["answerer"]["abstain_threshold"] == 0.35
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "debug"),
     [("", False), ("?debug=false", False), ("?debug=0", False), ("?debug=1", True)],
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import requests
+from tests.rows import each_row
 
 from clients.embedder import EmbeddingUnavailable
 from demo.bot import Bot, BotServer
@@ -33,7 +34,7 @@ def raw(server: BotServer, request: bytes) -> bytes:
     return b"".join(parts)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "says"),
     [
         (b"", "truncated"),
@@ -63,7 +64,7 @@ def test_bad_requests_name_the_field(post: Post, body: Any, says: str) -> None:
     assert "Traceback" not in response.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "path", "status"),
     [
         ("GET", "/", 404),
@@ -78,7 +79,7 @@ def test_wrong_path_or_method(server: BotServer, method: str, path: str, status:
     assert response.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("request_bytes", "status"),
     [
         (b"nonsense\r\n\r\n", b" 400 "),
@@ -89,7 +90,6 @@ def test_wrong_path_or_method(server: BotServer, method: str, path: str, status:
         (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b" 414 "),
         (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", b" 431 "),
     ],
-    ids=["line", "version", "negative", "huge", "chunked", "path", "headers"],
 )
 def test_broken_http_gets_json(
     server: BotServer, post: Post, request_bytes: bytes, status: bytes
@@ -108,7 +108,7 @@ def test_a_client_that_leaves_early_harms_nobody(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "status"),
     [("127.0.0.1:PORT", 200), ("localhost:PORT", 200), ("LOCALHOST", 200), ("evil.example", 403)],
 )

@@ -7,13 +7,14 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from demo.index import LexicalIndex, terms
 from demo.retriever import _select_folders, coverage, question_terms, relevance
 from records.errors import StorageError
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("The WITH-statement, 3.8!", ["the", "with", "statement", "3", "8"]),

@@ -8,6 +8,7 @@ from pydoc_data.topics import topics
 
 import pytest
 from markdown_it import MarkdownIt
+from tests.rows import each_row
 
 from demo.vault import AREAS, _topic_to_markdown, python_reference
 from documents.sections import Note
@@ -34,14 +35,14 @@ def titles_of_topic(text: str) -> list[tuple[int, str]]:
     ]
 
 
-@pytest.mark.parametrize("name", sorted(topics))
+@each_row("name", sorted(topics))
 def test_no_heading_of_a_topic_is_lost_or_invented(name: str) -> None:
     markdown = _topic_to_markdown(topics[name])
     assert headings(markdown) == titles_of_topic(topics[name])
     assert headings(markdown)[0][0] == 1
 
 
-@pytest.mark.parametrize("name", sorted(topics))
+@each_row("name", sorted(topics))
 def test_no_word_of_a_topic_is_lost(name: str) -> None:
     def words(text: str) -> list[str]:
         return sorted(re.findall(r"\w+", text))
@@ -74,7 +75,7 @@ def test_underlines_nest_by_the_order_in_which_they_appear() -> None:
     assert headings(_topic_to_markdown(text)) == [(1, "A"), (2, "B1"), (3, "C12"), (2, "B2")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         "A rule:\n\n==========\n\nafter it",  # a rule stands alone, after a blank line

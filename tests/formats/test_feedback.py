@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from formats.traces import ids
 from formats.traces.feedback import rating_in, ratings_beside
@@ -258,7 +259,7 @@ def test_feedback_in_a_chat_log(desk: Any) -> None:
     assert all("metadata" not in case for case in desk.cases())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "score"),
     [(True, 1.0), (1, 1.0), ("0", 0.0), ("👍🏽", 1.0), ("Not Helpful", 0.0), ("thumbs_down", 0.0),
      (-1, None), (0.5, None), (3, None), ("so so", None), (float("nan"), None),

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.rows import each_row
 
 from records.results import TestResult
 
@@ -224,7 +225,7 @@ def flat(text: str) -> str:
     return re.sub(r"\\+n|\\+[\"']?|[\"'\s]", "", text)
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@each_row("cell", CELLS)
 def test_a_person_finds_in_the_trace_what_is_expected_and_not_what_is_unknown(cell: str) -> None:
     raw = gzip.decompress((FOLDER / f"{cell}.jsonl.gz").read_bytes()).decode()
     text = flat(raw)
@@ -262,7 +263,7 @@ NAMES_OF_MACHINES = re.compile(
 )
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@each_row("cell", CELLS)
 def test_no_trace_names_the_machine_or_the_home_that_made_it(cell: str) -> None:
     data = (FOLDER / f"{cell}.jsonl.gz").read_bytes()
     assert data[3] == 0  # the gzip header has neither a file name

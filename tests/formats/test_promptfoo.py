@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from formats.promptfoo import _assertion
 
@@ -78,7 +79,7 @@ def test_csv(desk: Any) -> None:
     assert desk.results("tests")[0]["answer"] == "An answer."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("contains:a", {"type": "contains", "value": "a"}),

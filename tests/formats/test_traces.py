@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.formats.conftest import KEY
 from tests.formats.test_otel import T0, message, otlp, span
+from tests.rows import each_row
 
 from formats.traces.ids import hidden, key_of_ids
 from formats.traces.reading import Trace, read_trace
@@ -78,9 +79,7 @@ def test_the_last_message_of_the_outermost_span_is_the_answer_not_a_node_name() 
     assert (unended.answer, unended.state) == (None, "unknown")
 
 
-@pytest.mark.parametrize(
-    "said", ["__end__", "should_continue", "Result(code=1)", "<X object at 0x7>"]
-)
+@each_row("said", ["__end__", "should_continue", "Result(code=1)", "<X object at 0x7>"])
 def test_a_name_or_a_repr_is_no_answer(said: str) -> None:
     assert trace_of(agent(said), routing("tools")).state == "unknown"
 
@@ -273,7 +272,7 @@ def test_an_answer_that_is_not_certain_is_counted_and_no_answer(desk: Any) -> No
     assert report["left_out"][unread] == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "weight"),
     [("ot=th:8", 2.0), ("x=1,ot=rv:1;th:c", 4.0), ("ot=th:0", 1.0), ("ot=rv:ab", 1.0), ("", 1.0)],
 )
@@ -309,7 +308,7 @@ HAYSTACK = {
 }
 
 
-@pytest.mark.parametrize("names", [VERCEL, PYDANTIC, MLFLOW, LANGFUSE, HAYSTACK])
+@each_row("names", [VERCEL, PYDANTIC, MLFLOW, LANGFUSE, HAYSTACK])
 def test_frameworks_with_names_of_their_own(names: dict[str, Any]) -> None:
     read = trace_of(span("t", "s", names))
     assert (read.question, read.answer) == (ASKED, ANSWER)
@@ -369,7 +368,7 @@ def test_a_trace_of_mlflow_as_it_prints_itself(desk: Any) -> None:
     assert desk.cases()[0]["metadata"]["conversation"].startswith("h-")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "A(x=1, y=[B(z='it\\'s'), None], w=<E.ONE: 'one'>)",
@@ -387,7 +386,7 @@ def test_a_printed_object_is_neither_question_nor_answer(text: str) -> None:
     assert question_in({"question": text}) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Call foo(bar=1) to begin, and see <b>the notes</b>.",
@@ -418,7 +417,7 @@ def test_a_trace_whose_question_is_printed_says_what_to_write_instead(desk: Any)
     assert [case["question"] for case in desk.cases()] == [ASKED]
 
 
-@pytest.mark.parametrize("kind", [{"a": 1}, ["AGENT"], 7, None])
+@each_row("kind", [{"a": 1}, ["AGENT"], 7, None])
 def test_a_kind_of_another_type_is_none_of_ours(kind: Any) -> None:
     assert kind_of(Span("t", "s", "", "n", 0, 0, None, {OPENINFERENCE: kind})) == ""
 

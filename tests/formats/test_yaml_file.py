@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from formats.shared.rows import read_yaml
 from storage import StorageError
@@ -43,7 +43,7 @@ REFUSED = ("[?]", "[a, ?]", "{q: ?}", "{q: ?, b: 1}", '["a"?]', '{"a"?: 1}')
 """What js-yaml 4 refuses, too."""
 
 
-@pytest.mark.parametrize(("text", "value"), JS_YAML.items(), ids=json.dumps)
+@each_row(("text", "value"), JS_YAML.items())
 def test_question_marks_are_read_as_js_yaml_reads_them(
     tmp_path: Path, text: str, value: Any
 ) -> None:
@@ -52,7 +52,7 @@ def test_question_marks_are_read_as_js_yaml_reads_them(
     assert read_yaml(path) == value
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@each_row("text", REFUSED)
 def test_what_is_no_yaml_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tests.yaml"
     path.write_text(f"\n\n{text}", encoding="utf-8")
@@ -60,7 +60,7 @@ def test_what_is_no_yaml_is_refused_with_its_line(tmp_path: Path, text: str) -> 
         read_yaml(path)
 
 
-@pytest.mark.parametrize("text", ['"a\\ud800b"', '"\\udc00": 1', '- ["\\ud83d"]'])
+@each_row("text", ['"a\\ud800b"', '"\\udc00": 1', '- ["\\ud83d"]'])
 def test_half_a_character_is_refused_since_no_file_can_hold_it(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tests.yaml"
     path.write_text(f"\n\n{text}", encoding="utf-8")

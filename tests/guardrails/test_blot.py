@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from guardrails.blot import blot
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "blotted"),
     [
         ("Mail jane@corp.example or call +49 30 901820.", "Mail [email] or call [phone]."),
@@ -34,7 +34,7 @@ def test_private_values_go(text: str, blotted: str) -> None:
     assert blot(text)[0] == blotted
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "The release on 2026-03-04 12:00:00 has 1000000 rows; version 3.11.2, docs/page-12.md",

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.hostile_texts import CONTROLS, MARKUP, WIDE
+from tests.rows import each_row
 
 from guardrails import blot as blotting
 from guardrails import pii, secrets
@@ -117,14 +118,14 @@ def test_no_fact_hides_what_would_be_found(text: str) -> None:
     assert found(text) == found_without_facts(text)
 
 
-@pytest.mark.parametrize("text", PRIVATE)
+@each_row("text", PRIVATE)
 def test_each_private_detail_alone_and_in_a_sentence(text: str) -> None:
     for whole in (text, f"Please note {text}, and answer.", f"é{text}\u017f"):
         assert found(whole) == found_without_facts(whole)
 
 
 @pytest.mark.skipif(not DATA.name, reason="RAG_EVAL_DATA names no folder of open data")
-@pytest.mark.parametrize("name", SETS)
+@each_row("name", SETS)
 def test_no_fact_hides_what_is_in_sets_of_secrets_and_personal_data(name: str) -> None:
     texts = list(dict.fromkeys(_texts(name)))
     assert len(texts) > 40
@@ -160,7 +161,7 @@ def _book() -> Any:
     return secrets._book()
 
 
-@pytest.mark.parametrize("form", _book().forms, ids=lambda form: form.kind)
+@each_row("form", _book().forms)
 def test_what_a_form_needs_is_in_all_that_it_matches(form: Any) -> None:
     @settings(max_examples=30)
     @given(st.from_regex(form.regex))

@@ -14,7 +14,7 @@ from itertools import permutations, product
 from time import process_time
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from guardrails.injection import _planted_lines, score_injection
 from guardrails.normalise import views
@@ -91,13 +91,13 @@ def finder(pattern: re.Pattern[str]) -> Callable[[str], int]:
     return lambda text: sum(1 for _ in pattern.finditer(text))
 
 
-@pytest.mark.parametrize("rule", BOOK.marks, ids=lambda rule: rule.name)
+@each_row("rule", BOOK.marks)
 def test_each_mark_is_linear_in_runs_of_anything(rule: InjectionRule) -> None:
     texts = [*(("", run_of) for run_of in RUNS), *own_texts(rule)]
     assert next((text for text in texts if is_steep(finder(rule.regex), *text)), None) is None
 
 
-@pytest.mark.parametrize("step", [views, lambda text: list(_planted_lines(text)), score_injection])
+@each_row("step", [views, lambda text: list(_planted_lines(text)), score_injection])
 def test_each_step_is_linear_in_runs_of_anything(step: Callable[[str], Any]) -> None:
     assert next((run_of for run_of in RUNS if is_steep(step, "", run_of)), None) is None
 
@@ -127,7 +127,7 @@ LEAKS = [
 ]
 
 
-@pytest.mark.parametrize("step", [find_secrets, find_pii])
+@each_row("step", [find_secrets, find_pii])
 def test_leaks_are_looked_for_in_linear_time(step: Callable[[str], Any]) -> None:
     def run(text: str) -> int:
         return sum(1 for _ in step(text))
@@ -151,6 +151,6 @@ def test_phrases_are_linear_in_runs_of_their_own_words() -> None:
     assert slow == []
 
 
-@pytest.mark.parametrize(("expression", "steep"), [("={5,}x", True), ("(?<!=)={5,}x", False)])
+@each_row(("expression", "steep"), [("={5,}x", True), ("(?<!=)={5,}x", False)])
 def test_the_measure_tells_a_square_from_a_line(expression: str, steep: bool) -> None:
     assert is_steep(finder(re.compile(expression)), "", "=") is steep

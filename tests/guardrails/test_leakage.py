@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from guardrails import secrets
 from guardrails.facts import facts_of
@@ -38,7 +39,7 @@ def _kinds(text: str) -> list[tuple[str, str]]:
     return [(kind, text[start:end]) for kind, start, end, _ in find_pii(text)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("digits", "valid"),
     [
         ("79927398713", True),  # the worked example of the Luhn algorithm
@@ -51,7 +52,7 @@ def test_luhn(digits: str, valid: bool) -> None:
     assert luhn_valid(digits) is valid
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind", "value"),
     [
         ("mail jane.roe+x@post.co.uk.", "email", "jane.roe+x@post.co.uk"),
@@ -73,7 +74,7 @@ def test_personal_data_is_found_at_its_place(text: str, kind: str, value: str) -
     assert (kind, value) in _kinds(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "4111 1111 1111 1112",  # wrong check digit
@@ -101,7 +102,7 @@ def test_a_hotline_weighs_little() -> None:
     assert score_leakage("Call 1-800-275-8777 for help.").score < WARN
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "key " + "AKI" + "AQ7RZ2LMX9TWB4KDN",
@@ -121,7 +122,7 @@ def test_secrets_are_found(text: str) -> None:
     assert score_leakage(text).categories["secret_exposure"] >= BLOCK
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "The quick brown fox jumps over the lazy dog.",
@@ -150,7 +151,7 @@ def testentropy() -> None:
     assert entropy("aabb") == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "chunk_id: guide-0412",
@@ -166,7 +167,7 @@ def test_internals_are_found(text: str) -> None:
     assert score_leakage(text).categories["metadata_exposure"] >= BLOCK
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "See guide/setup.md [1] and chapter 4.",
@@ -220,7 +221,7 @@ def test_verbatim_spans_by_hand() -> None:
     assert text[span.start : span.end] == "ONE two: three four five"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("longest", "total", "score"),
     [
         (0, 100, 0.0),
@@ -265,7 +266,7 @@ def test_scores_stay_in_range_for_any_text(text: str, contexts: list[str]) -> No
     assert all(0 <= item.start < item.end <= len(text) for item in report.evidence)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "你好" * 40,
@@ -281,14 +282,14 @@ def test_any_script_gets_a_score(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("piece", ["a b ", "123-45-6789 ", "GB12 ", "a://b:", "a@"])
+@each_row("piece", ["a b ", "123-45-6789 ", "GB12 ", "a://b:", "a@"])
 def test_a_long_text_of_anything_ends(piece: str) -> None:
     # a pattern that backtracks would need hours here; pytest's own time-out is the only clock
     text = piece * (300_000 // len(piece))
     assert 0.0 <= score_leakage(text).score <= 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("Server=db7;Database=shop;Uid=app;Pwd=Tr4vel.Mug;", "Tr4vel.Mug"),
@@ -314,7 +315,7 @@ def test_secrets_in_ordinary_config_lines(text: str, value: str) -> None:
     assert value in [text[start:end] for _, start, end, _ in find_secrets(text)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "'password': '#password-field'",
@@ -361,7 +362,7 @@ def test_every_secret_rule_names_its_source() -> None:
     assert len(_book().kinds) == len(data["token"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind", "value"),
     [
         ("The name server is 8.8.8.8.", "ip_address", "8.8.8.8"),
@@ -379,7 +380,7 @@ def test_personal_data_of_all_the_world(text: str, kind: str, value: str) -> Non
     assert (kind, value) in _kinds(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "updated from 91.12.30.4 to 91.12.31.2",
@@ -425,7 +426,7 @@ def test_tokens_of_services_are_found_as_by_looking_everywhere(text: str) -> Non
 DRAWN = "k7Qm2xVt9RzL4wBn8sHd3"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         (f"acme_{DRAWN}", f"acme_{DRAWN}"),  # a maker that nobody has a rule for
@@ -453,7 +454,7 @@ def test_secrets_of_unknown_makers_are_found_by_form_and_context(text: str, valu
     assert value in [text[start:end] for _, start, end, _ in find_secrets(text)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "curl -u user:password https://host/x",
@@ -481,7 +482,7 @@ def test_names_ids_and_routes_of_keys_are_no_secrets(text: str) -> None:
     assert list(find_secrets(text)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("bind_address = 93.184.216.34", "93.184.216.34"),
@@ -496,7 +497,7 @@ def test_addresses_in_settings_and_web_addresses(text: str, value: str) -> None:
     assert ("ip_address", value) in _kinds(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Rolled back from 4.4.1.2 to 4.4.0.9 today",
@@ -515,7 +516,7 @@ def test_more_versions_are_no_addresses(text: str) -> None:
     assert "ip_address" not in [kind for kind, _ in _kinds(text)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("Jane Roe, 472-81-3306, hired in May", True),
@@ -545,7 +546,7 @@ def test_social_security_numbers_by_their_words(text: str, found: bool) -> None:
     assert ("us_ssn" in [kind for kind, _ in _kinds(text)]) is found
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "15.9.72.183, port 9987",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from clients.http import finish
 from judging.kinds import Material
@@ -66,9 +66,7 @@ def test_a_reply_without_any_verdict_is_refused_and_so_never_kept(
     assert len(judge.tasks) == 1
 
 
-@pytest.mark.parametrize(
-    "kind", [KINDS["groundedness"], KINDS["context_precision"], KINDS["correctness"]]
-)
+@each_row("kind", [KINDS["groundedness"], KINDS["context_precision"], KINDS["correctness"]])
 def test_stored_replies_that_lack_ids_are_a_failure(
     scripted: Any, verdicts: Any, kind: Any
 ) -> None:
@@ -132,8 +130,8 @@ def test_a_contradiction_needs_no_quote(scripted: Any, verdicts: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", sorted(FAILURES))
-@pytest.mark.parametrize("at", [1, 2])
+@each_row("kind", sorted(FAILURES))
+@each_row("at", [1, 2])
 def test_no_failure_becomes_a_verdict(scripted: Any, verdicts: Any, kind: str, at: int) -> None:
     """At the first call, or when missing ids are asked again."""
     said = iter([*[verdicts(n1=FEE)] * (at - 1), kind])
@@ -183,7 +181,7 @@ def test_quotes_come_from_where_the_kind_says(scripted: Any, verdicts: Any) -> N
     )
 
 
-@pytest.mark.parametrize("verdict", ["support", "partial"])
+@each_row("verdict", ["support", "partial"])
 def test_a_verdict_of_half_credit_needs_its_quote_too(
     scripted: Any, verdicts: Any, verdict: str
 ) -> None:

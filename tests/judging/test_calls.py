@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from clients.http import finish
 from judging.answers import FACTS_FILE, FactStore
@@ -42,7 +43,7 @@ FACTS = {"expected_key_facts": ["The fee is 15 euros", "The tour begins at noon"
 NUGGETS = {"gold_facts": [GoldFact("The fee is 15 euros"), GoldFact("It takes two hours")]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "answer", "case", "reason"),
     [
         ("groundedness", None, {}, "no answer"),
@@ -81,7 +82,7 @@ def test_what_is_undefined_is_not_asked(
     assert (line["status"], line["reason"], line["verdicts"]) == ("not_applicable", reason, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "answer", "case", "verdicts"),
     [
         # no contexts under an answer that claims something: nothing is supported
@@ -106,7 +107,7 @@ def test_what_the_definition_fixes_is_not_asked(
 CZECH = "Nemohu to říci, ale může to být pro ostatní, které jsou zde nebo byly podle toho."
 
 
-@pytest.mark.parametrize("call", ["groundedness", "abstained_judged"])
+@each_row("call", ["groundedness", "abstained_judged"])
 def test_the_local_rules_read_no_language_without_phrases(
     settings: Make, subject: Any, call: str
 ) -> None:
@@ -185,7 +186,7 @@ def test_a_damaged_list_of_facts_is_named(settings: Make, tmp_path: Path) -> Non
         settings()
 
 
-@pytest.mark.parametrize("call", ["correctness", "answer_correctness", "context_recall"])
+@each_row("call", ["correctness", "answer_correctness", "context_recall"])
 def test_facts_that_cannot_be_had_are_a_failure(settings: Make, subject: Any, call: str) -> None:
     made = settings(lambda task: "truncated")
     (line,) = finish(CALLS[call](subject(reference_answer="15 euros."), made, 0))

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.rows import each_row
 from tests.verdict_files import write_verdicts
 
 import storage
@@ -51,7 +52,7 @@ def test_a_torn_last_line_is_passed_over_and_a_bad_one_named(tmp_path: Path) -> 
 ENTRY = {"id": "1", "verdict": "supported"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "told"),
     [
         ({"input": {"contexts": 3}}, r"is not a verdict line \(.*input\.contexts"),
@@ -91,7 +92,7 @@ def test_a_damaged_line_is_named_with_field_and_remedy(
 SETTING = {"setting": "s1", "judge": IDENTITY, "parameters": {}, "prompt": LINE["prompt"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "told"),
     [
         ({"prompt": {"sha256": "p1"}}, r"prompt: .*missing required field `name`"),
@@ -119,7 +120,7 @@ def test_more_parts_than_there_are_lines_cost_nothing() -> None:
     assert _join_parts({0: {**LINE, "status": "ok", "extra": {}, "parts": 2**31 - 1}}) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "judge",
     [
         {"identity": "local"},
@@ -136,7 +137,7 @@ def test_a_damaged_judge_of_the_run_is_named(tmp_path: Path, judge: Any) -> None
         verdicts.judge_of(tmp_path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "belongs"),
     [
         ({}, True),
@@ -208,7 +209,7 @@ def section(identity: dict[str, Any], agreement: float | None = None) -> dict[st
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("identity", "answerer", "agreement", "others", "words"),
     [
         (IDENTITY, {"model": "Meta-Llama-3-70B"}, None, 0, ["both belong to the family llama"]),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from judging.connect import JudgeOptions
 from judging.cost import Prices
@@ -140,7 +141,7 @@ def test_paths_count_from_the_files_own_folder(
     assert options.file.samefile(weights)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "told"),
     [
         ("temperatur = 1", ":5: temperatur: is unknown; write temperature"),
@@ -172,7 +173,7 @@ def test_a_bad_key_is_a_sentence_with_its_line(tmp_path: Path, line: str, told: 
     assert "abcdef" not in caught.value.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("server", "told"),
     [
         ("http://me:pass-word@h/v1", "login"),
@@ -226,7 +227,7 @@ def test_another_model_than_the_files_is_refused(judges: Path) -> None:
     assert default["model"] == "m:8b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "settings", "told"),
     [
         ("a/b", {"model": "m"}, "a name has letters"),

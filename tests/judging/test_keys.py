@@ -8,7 +8,7 @@ import json
 import tomllib
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from judging import kinds, prompt_files
 from judging.cache import verdict_key
@@ -124,8 +124,8 @@ def key_by_hand(task: JudgeTask, messages: Any, identity: JudgeIdentity, sent: A
     return hashlib.sha256(text(parts, sort=True).encode()).hexdigest()
 
 
-@pytest.mark.parametrize("material", [PLAIN, HOSTILE], ids=["plain", "hostile"])
-@pytest.mark.parametrize("kind", EVERY_KIND, ids=lambda kind: kind.prompt)
+@each_row("material", [PLAIN, HOSTILE])
+@each_row("kind", EVERY_KIND)
 def test_the_key_is_what_the_definition_says(kind: CallKind, material: Material) -> None:
     items: list[Item] = list(material.items(kind))
     asked = kind.ids_of({kind.items: items} if kind.items else {})
@@ -146,7 +146,7 @@ MESSAGES = (
 )
 
 
-@pytest.mark.parametrize("count", range(4))
+@each_row("count", range(4))
 def test_any_number_of_messages(count: int) -> None:
     schema = {"type": "object", "properties": {"b": {"type": "string"}, "a": {}}}
     prompt = PromptId("made", 1, "ab" * 32)
@@ -172,7 +172,7 @@ EARLIER_VERSION = {
 """Keys of ``PLAIN`` in caches that exist: they change with a prompt's version alone."""
 
 
-@pytest.mark.parametrize("prompt", EARLIER_VERSION)
+@each_row("prompt", EARLIER_VERSION)
 def test_caches_of_earlier_versions_are_hit(prompt: str) -> None:
     kind = next(kind for kind in EVERY_KIND if kind.prompt == prompt)
     task = make_task(kind, PLAIN, salt=SALT)

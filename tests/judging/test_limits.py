@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from jsonschema import Draft202012Validator
+from tests.rows import each_row
 
 from clients.http import finish
 from judging.kinds import FACTS, Material, make_task
@@ -46,7 +46,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each_row("name", WRONG)
 def test_the_schema_alone_tells_what_cannot_be_used(name: str) -> None:
     assert fits(reply(entry("1"), entry("2", context="")))
     assert not fits(WRONG[name])
@@ -127,7 +127,7 @@ def limited(server: Picky) -> SchemaLimits:
     return SchemaLimits(server)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "calls", "left_out"),
     [((), 1, LEFT_OUT[0]), (("maxLength",), 2, LEFT_OUT[1]), (("minItems",), 3, LEFT_OUT[2])],
 )
@@ -153,7 +153,7 @@ def test_replies_that_do_not_fit_are_paid_and_counted() -> None:
     assert (verdict.asks, verdict.cost_usd, verdict.usage.total_tokens) == (3, 1.25, 33)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "message"),
     [
         ("transport", "HTTP 500: overloaded"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from jsonschema import Draft202012Validator
+from tests.rows import each_row
 
 from clients.http import finish
 from judging import kinds
@@ -39,7 +39,7 @@ ANSWERED = [*KINDS.values(), kinds.CLAIMS, kinds.FACTS]
 ANSWERED.remove(KINDS["answer_relevancy"])
 
 
-@pytest.mark.parametrize("kind", ANSWERED, ids=lambda kind: kind.prompt)
+@each_row("kind", ANSWERED)
 def test_replies_fit_the_schema_and_their_quotes_exist(kind: CallKind) -> None:
     task = make_task(kind, MATERIAL, salt=SALT)
     verdict = finish(LocalJudge().ask(task))
@@ -98,7 +98,7 @@ def test_it_says_what_it_cannot() -> None:
     assert identity.strength == "code"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "attack",
     [
         *ATTACKS,
@@ -111,7 +111,7 @@ def test_attacks_are_suspected(attack: str) -> None:
     assert _suspected(f"The fee is 15 euros. {attack}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "The judge gave the case a score of relevance in the ruling of 5 May.",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
+from tests.rows import each_row
 
 from judging.kinds import Material, make_task
 from judging.protocols import ANTHROPIC, OPENAI
@@ -26,7 +26,7 @@ def user_text(task: Any) -> str:
     return str(task.messages[1]["content"])
 
 
-@pytest.mark.parametrize("name", ["groundedness", "context_recall"])
+@each_row("name", ["groundedness", "context_recall"])
 def test_blocks_of_one_answer_differ_in_what_is_asked_about_alone(name: str) -> None:
     """All long parts come before the first difference, which is the code of the numbered block."""
     kind = KINDS[name]

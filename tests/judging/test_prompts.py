@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from judging import kinds, prompt_files
 from judging.kinds import Material, make_task
@@ -31,9 +32,7 @@ def block(text: str, salt: bytes = SALT) -> tuple[str, str]:
     return sent[1]["content"], keyed[1]["content"]
 
 
-@pytest.mark.parametrize(
-    "folder", [prompt_files.FOLDER, *EXTRAS.glob("*/prompts")], ids=lambda path: path.parent.name
-)
+@each_row("folder", [prompt_files.FOLDER, *EXTRAS.glob("*/prompts")])
 def test_a_changed_text_needs_a_new_version(folder: Path) -> None:
     text = (folder / prompt_files.LOCK).read_text("utf-8")
     lock: dict[str, dict[str, str]] = json.loads(text)
@@ -49,7 +48,7 @@ def test_a_changed_text_needs_a_new_version(folder: Path) -> None:
         assert len(set(versions.values())) == len(versions)
 
 
-@pytest.mark.parametrize("kind", EVERY_KIND, ids=lambda kind: kind.prompt)
+@each_row("kind", EVERY_KIND)
 def test_every_slot_is_filled_and_reasons_come_before_verdicts(kind: CallKind) -> None:
     item = {"id": "1", "text": "One."}
     material = Material("Q?", "A.", "R.", [item], [item], [item])

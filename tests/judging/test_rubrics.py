@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.rows import each_row
 
 from clients.http import finish
 from judging import prompt_files
@@ -93,7 +94,7 @@ def test_the_prompt_has_a_name_and_hash_of_its_own_and_the_target_is_not_in_it()
     assert later.sha256 != prompt.sha256
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reads", "shown", "hidden"),
     [
         (("answer",), [], ["What does the tour", "north desk", "REFERENCE", "search"]),
@@ -146,7 +147,7 @@ def test_a_failure_is_no_verdict(settings: Make, subject: Any) -> None:
     assert (line["status"], line["failure"], line["verdicts"]) == ("failed", "refused", [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reads", "answer", "case", "reason"),
     [
         (("answer",), None, {}, "no answer"),
@@ -195,7 +196,7 @@ def outmeasured_run_blocks(text: str) -> str:
     )
 
 
-@pytest.mark.parametrize("place", ["answer", "question", "reference", "contexts", "tools"])
+@each_row("place", ["answer", "question", "reference", "contexts", "tools"])
 def test_sixteen_injections_stand_in_blocks_as_in_the_toolkits_own_questions(place: str) -> None:
     """Of 16 attacks a judge that follows whatever stands outside of blocks obeys none."""
     reads = ("question", "answer", "passages", "reference", "tools")

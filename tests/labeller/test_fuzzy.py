@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from labeller.forms import _closeness, ranked
 
 PLACES = ["guide/retention.md > Plans > Free", "guide/roles.md > Owners", "faq.md > Billing"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "text", "score"),
     [
         ("free", "plans > free", 3.0),  # a word of the text begins with it
@@ -28,9 +29,7 @@ def test_closeness(word: str, text: str, score: float) -> None:
     assert _closeness(word, text) == pytest.approx(score)
 
 
-@pytest.mark.parametrize(
-    ("typed", "best"), [("retfree", 0), ("gdro", 1), ("FAQ bill", 2), ("owners guide", 1)]
-)
+@each_row(("typed", "best"), [("retfree", 0), ("gdro", 1), ("FAQ bill", 2), ("owners guide", 1)])
 def test_the_best_comes_first(typed: str, best: int) -> None:
     assert ranked(typed, PLACES)[0] == PLACES[best]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from labeller.passages import Chunk, _verdict, locate
 from labeller.sources import failures
@@ -27,7 +27,7 @@ def _retrieved(heading_path: str, text: str = TEXT) -> list[RetrievedChunk]:
     return [other, RetrievedChunk("c2", "d2", "n/a.md", heading_path, text=text, rank=2)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("labels", "retrieved", "score"),
     [
         # mrr is 1/2 where rank 2 holds the gold, so the order's score is 1 - 1/2.

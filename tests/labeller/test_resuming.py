@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from labeller import marks
 from labeller.cases import LabelTarget
@@ -88,9 +89,7 @@ def test_the_file_gives_back_what_was_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["set.jsonl.view"]
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"case": 3}', b"\xff", b'{"blind": "no"}', b"null"]
-)
+@each_row("content", [b"", b"{", b"[]", b'{"case": 3}', b"\xff", b'{"blind": "no"}', b"null"])
 def test_a_broken_file_is_ignored_with_a_word(tmp_path: Path, content: bytes) -> None:
     file = ViewFile(tmp_path / "set.jsonl.view")
     file.path.write_bytes(content)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.ragmetrics.partial_answers import FULL, PARTIAL
+from tests.rows import each_row
 
 from ragmetrics.abstention import (
     FourCells,
@@ -46,7 +47,7 @@ def test_abstentions(answer: str) -> None:
     assert detect(answer).state == "abstained"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "Plan B costs 20 EUR.",
@@ -64,7 +65,7 @@ def test_answers(answer: str) -> None:
     assert detect(answer).state == "answered"
 
 
-@pytest.mark.parametrize("answer", [None, "", " \n\t "])
+@each_row("answer", [None, "", " \n\t "])
 def test_an_empty_answer_is_a_failure_and_no_abstention(answer: str | None) -> None:
     found = detect(answer)
     assert found.state == "empty"
@@ -94,7 +95,7 @@ def test_lacking_a_part_is_a_partial_answer() -> None:
     assert detect(f"{statement} It costs 20 EUR. Its trial is not mentioned.").state == "partial"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "We cannot refund shipping costs.",
@@ -111,7 +112,7 @@ def test_a_denial_about_the_matter_is_an_answer(answer: str) -> None:
     assert detect(answer).state == "answered"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "No idea, ask the desk.",
@@ -142,7 +143,7 @@ class Passage:
 FEES = "The fee for parcels is 5 EUR. The fee for letters is not specified. Parcels go by rail."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "state"),
     [
         ("The fee for letters is not specified.", "answered"),  # the passage's own words
@@ -247,7 +248,7 @@ def test_any_text_has_a_state(text: str) -> None:
     assert (found.state == "empty") == (not shown)
 
 
-@pytest.mark.parametrize("text", ["", " \n", "<b></b>", "<A>", "<think>Hm.</think>", "\u200b"])
+@each_row("text", ["", " \n", "<b></b>", "<A>", "<think>Hm.</think>", "\u200b"])
 def test_an_answer_that_shows_nothing_is_empty(text: str) -> None:
     assert detect(text).state == "empty"
 
@@ -319,7 +320,7 @@ _BY_LANGUAGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("code", sorted(_BY_LANGUAGE))
+@each_row("code", sorted(_BY_LANGUAGE))
 def test_refusals_and_statements_of_lack_in_other_languages(code: str) -> None:
     refusals, lacks, answers = _BY_LANGUAGE[code]
     assert [text for text in [*refusals, *lacks] if not detect(text).abstained] == []
@@ -370,7 +371,7 @@ def test_japanese_negatives_refuse_when_they_are_the_speakers_own_predicate() ->
     assert [text for text in answers if detect(text).abstained] == []
 
 
-@pytest.mark.parametrize(("question", "answer"), PARTIAL)
+@each_row(("question", "answer"), PARTIAL)
 def test_an_answer_to_one_of_two_questions_is_no_abstention(question: str, answer: str) -> None:
     assert not detect(answer, question=question).abstained
     told, _, missing = answer.partition(". ")
@@ -378,6 +379,6 @@ def test_an_answer_to_one_of_two_questions_is_no_abstention(question: str, answe
     assert detect(missing, question=question).state == detect(missing).state
 
 
-@pytest.mark.parametrize(("question", "answer"), FULL)
+@each_row(("question", "answer"), FULL)
 def test_what_else_is_told_answers_no_part_of_the_question(question: str, answer: str) -> None:
     assert detect(answer, question=question).state == detect(answer).state != "partial"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics.stats.agreement import clustered_interval, krippendorff_alpha, weighted_kappa
 
@@ -158,7 +159,7 @@ def test_alpha_of_the_published_example() -> None:
     assert krippendorff_alpha(units, "ordinal") == pytest.approx(brute_alpha(units, "ordinal"))
 
 
-@pytest.mark.parametrize("level", ["nominal", "ordinal"])
+@each_row("level", ["nominal", "ordinal"])
 def test_alpha_is_that_of_single_pairs_with_votes_missing(level: Any) -> None:
     chance = random.Random(3)
     for _ in range(50):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
+from tests.rows import each_row
 
 from ragmetrics import catalogue
 from ragmetrics.catalogue import DIMENSIONS, KS, METRICS, SECTIONS
@@ -11,7 +11,7 @@ from ragmetrics.catalogue.metric import MetricSection, at_cutoffs, nearest_cutof
 from records.cases import TestCase
 from records.targets import BANDS, read_targets
 
-each_section = pytest.mark.parametrize("section", SECTIONS.values(), ids=lambda one: one.name)
+each_section = each_row("section", SECTIONS.values())
 
 
 def test_every_metric_belongs_to_one_section() -> None:
@@ -44,7 +44,7 @@ def test_a_section_reads_fields_of_a_case(section: MetricSection) -> None:
     assert set(section.labels) <= {field.name for field in msgspec.structs.fields(TestCase)}
 
 
-@pytest.mark.parametrize("column", ["overview", "tells_right"])
+@each_row("column", ["overview", "tells_right"])
 def test_ranks_over_all_sections_are_given_once(column: str) -> None:
     ranks = sorted(rank for metric in METRICS if (rank := getattr(metric, column)))
     assert ranks == list(range(1, len(ranks) + 1))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics import citations
 from ragmetrics.citations import Resolver, attach, marks
@@ -18,7 +18,7 @@ CHUNKS = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "targets"),
     [
         ("It is so [1].", [(1,)]),
@@ -42,7 +42,7 @@ def test_forms(text: str, targets: list[tuple[object, ...]]) -> None:
     assert [mark.targets for mark in marks(text)] == targets
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["a[0] = 1", "x[1]", "[x] done", "so [sic]", "`data [1]`", "See:\n```\nrow [1]\n```",
      "$x_{[1]}$", "[ISO-8601] dates", "[docs](https://example.org/a.md)", "(see above)", "[1](https://example.org)"],
@@ -51,7 +51,7 @@ def test_no_citations(text: str) -> None:
     assert marks(text) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "place"),
     [
         (1, 0), (2, 1), (0, None), (3, None),

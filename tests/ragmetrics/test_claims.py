@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics import support
 from ragmetrics.claims import ClaimSupport, score_claim
@@ -59,7 +60,7 @@ def test_a_claim_of_several_sentences_is_as_strong_as_its_weakest() -> None:
     assert found.missing == ("phone", "support")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "supported"),
     [
         # 5 of 9 words = 0.556 >= 0.55; 5 of 10 = 0.5 < 0.55, but >= 0.45 for an inference.

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
+from tests.rows import each_row
 
 from ragmetrics import context
 from ragmetrics.context import ngram_overlap, score_case, shared_end
@@ -130,7 +131,7 @@ def test_the_overlap_that_a_chunker_adds_is_told_apart() -> None:
     assert context.without_shared_ends([first, first]) == 1.0
 
 
-@pytest.mark.parametrize("counted", [None, frequencies("...", "!!!")])
+@each_row("counted", [None, frequencies("...", "!!!")])
 def test_chunks_without_a_word_have_no_redundancy(counted: Frequencies | None) -> None:
     for texts in (["...", "!!!"], ["...", "..."], ["", "!!!"], ["!!!"]):
         found = score_case(chunks(*texts), frequencies=counted, query_type="faq")
@@ -169,7 +170,7 @@ def test_facts() -> None:
     assert found.dispersion == (2 + 1) / 2  # over the facts found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "fact", "aliases", "held"),
     [
         ("It gives us a discount.", "United States", ["US"], False),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.rows import each_row
 
 from ragmetrics.stats.control import LevelShift, controlled, lag_correlation, relative_drop
 
@@ -22,7 +23,7 @@ def shifts_of(values: Sequence[float], higher: bool = True, **more: object) -> l
     return controlled(values, higher_is_better=higher, **more)[1]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("baseline", "value", "higher", "drop"),
     [
         (0.8, 0.72, True, 0.1),

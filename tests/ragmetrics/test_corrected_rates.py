@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from ragmetrics.stats.calibration import (
     Confusion,
@@ -60,7 +61,7 @@ def test_interval_of_claims_by_hand() -> None:
     assert interval_of_claims(Confusion(30, 0, 0, 0), "accuracy") is None
 
 
-@pytest.mark.parametrize("name", ["kappa", "balanced_accuracy", "accuracy"])
+@each_row("name", ["kappa", "balanced_accuracy", "accuracy"])
 def test_interval_of_claims_covers_the_truth(name: str) -> None:
     truth = getattr(Confusion(57, 3, 4, 36), name)  # sensitivity 0.95, specificity 0.9
 
@@ -174,8 +175,8 @@ def simulated(
     return None if found is None else (found.mean, found.low, found.high)
 
 
-@pytest.mark.parametrize("in_group", [1, 10])
-@pytest.mark.parametrize("power", [1.0, None])
+@each_row("in_group", [1, 10])
+@each_row("power", [1.0, None])
 def test_prediction_powered_interval_covers_the_truth(in_group: int, power: float | None) -> None:
     means: list[float] = []
 
@@ -190,7 +191,7 @@ def test_prediction_powered_interval_covers_the_truth(in_group: int, power: floa
     assert np.mean(means) == pytest.approx(2 / 3, abs=0.005)
 
 
-@pytest.mark.parametrize("power", [1.0, None, 0.0])
+@each_row("power", [1.0, None, 0.0])
 def test_a_judge_without_a_labelled_error_keeps_an_interval(power: float | None) -> None:
     # 30 labels, all equal to the judge's verdicts: no variance, but also no proof. As for Wilson
     # the half width is at least 1.96² / (2 * 30) = 0.064.
@@ -206,7 +207,7 @@ def test_a_judge_without_a_labelled_error_keeps_an_interval(power: float | None)
     assert perfect.low < 0.95
 
 
-@pytest.mark.parametrize("power", [1.0, None, 0.0])
+@each_row("power", [1.0, None, 0.0])
 def test_the_interval_covers_the_truth_when_the_judge_seldom_errs(power: float | None) -> None:
     """Few errors among few labels: the textbook's variance covers 0.79 to 0.82 here."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics.stats import exact
 
@@ -44,7 +45,7 @@ def test_what_cancels_out_leaves_what_is_small() -> None:
     assert exact.mean(np.array([1e16, 1.0, -1e16]), np.ones(3, dtype=np.int64)) == 1 / 3
 
 
-@pytest.mark.parametrize("bad", [float("inf"), float("nan")])
+@each_row("bad", [float("inf"), float("nan")])
 def test_only_finite_numbers_have_a_sum(bad: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         list(exact.limbs(np.array([0.5, bad]), 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.rows import each_row
 
 from ragmetrics.text.gold_quotes import fold_quote, holds_quote, holds_run
 
@@ -10,7 +10,7 @@ QUOTE = "Goods that were bought on sale are taken back within 30 days of the inv
 """76 characters: half of it is 38, and 7 of them may differ."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("passage", "holds"),
     [
         (f"Returns. {QUOTE} Bring it along.", True),  # (a)
@@ -32,7 +32,7 @@ def test_a_passage_holds_a_quote(passage: str, holds: bool) -> None:
     assert holds_quote(passage, QUOTE) is holds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("passage", "quote", "holds"),
     [
         ("It takes 5 days.", "5 days", True),
@@ -49,7 +49,7 @@ def test_short_quotes_and_ends(passage: str, quote: str, holds: bool) -> None:
     assert holds_quote(passage, quote) is holds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "folded"),
     [
         ("# A *plain* `text` with **[a link](http://x.y/(z))**", "a plain text with a link"),
@@ -101,7 +101,7 @@ def some(start: int, end: int) -> str:
     return " ".join(_RUN_WORDS[start:end])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("passage", "holds"),
     [
         (f"Purpose. {RUN} Commit it.", True),
@@ -125,7 +125,7 @@ def test_a_passage_holds_words_of_a_quote_in_a_row(passage: str, holds: bool) ->
     assert holds_run(passage, RUN, ["Files", "Lock"]) is holds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("passage", "quote", "holds"),
     [
         # Marks, tags, links and the cells of a table are no words.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics import judged
 from ragmetrics.catalogue.judged import ROWS
@@ -17,7 +18,7 @@ S, C, N, Q = "supported", "contradicted", "not_found", "quote_unverified"
 P, M = "present", "missing"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdicts", "points", "share"),
     [
         ([], None, None),  # no claims: undefined, neither 0 nor 1
@@ -36,7 +37,7 @@ def test_groundedness_and_faithfulness_are_the_same_verdicts(
     assert judged.share(verdicts, S) == share
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdicts", "addresses", "points"),
     [
         ([], True, None),
@@ -56,7 +57,7 @@ def test_correctness_and_its_caps(
     assert judged.correctness(verdicts, addresses) == points
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("useful", "value"),
     [
         ([], None),
@@ -125,7 +126,7 @@ def test_relevancy() -> None:
     assert judged.answer_relevancy([], False) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("facts", "claims", "value"),
     [
         ([], [], None),
@@ -149,7 +150,7 @@ def test_answer_correctness_weighs_facts_and_cosine() -> None:
     assert judged.answer_correctness(1.0, 1.0000004) == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("grounded", "right", "useful", "blame"),
     [
         (S, S, True, "right"),
@@ -274,7 +275,7 @@ def test_everything_stays_in_its_range(
 TEXT = "The fee is 15 euros.  It is paid\nat the “north” desk, before the tour begins."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("quote", "found"),
     [
         ("The fee is 15 euros.", True),

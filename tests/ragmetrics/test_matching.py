@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
+from tests.rows import each_row
 
 from ragmetrics.matching import (
     Passage,
@@ -26,7 +27,7 @@ from ragmetrics.matching import (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "meant"),
     [
         ("./notes/a.md", "notes/a.md"),
@@ -40,7 +41,7 @@ def test_paths_have_one_spelling(written: str, meant: str) -> None:
     assert normalise_path(written) == meant
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "segments"),
     [
         ("# Guide > ## Set  up", ("Guide", "Set up")),
@@ -55,7 +56,7 @@ def test_heading_segments(written: str, segments: tuple[str, ...]) -> None:
     assert heading_segments(written) == segments
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("gold", "found", "matches"),
     [
         ("Intro", "Intro > Aims", True),
@@ -111,7 +112,7 @@ EDITS = [(length, edits) for length in range(2, 61) for edits in range(1, length
 """A snippet of so many characters with so many wrong ones is 1 - edits / length similar."""
 
 
-@pytest.mark.parametrize("slip", [Fraction(0), Fraction(1, 10**6)])
+@each_row("slip", [Fraction(0), Fraction(1, 10**6)])
 def test_a_similarity_of_exactly_the_least_is_enough(slip: Fraction) -> None:
     for length, edits in EDITS:
         snippet = "a" * length
@@ -137,7 +138,7 @@ def test_a_text_holds_its_own_parts(before: str, snippet: str, after: str) -> No
         assert holds(f"{before} {snippet} {after}", snippet)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "groups", "rank"),
     [
         ([3, 1, 2], None, 3),  # all supports are needed
@@ -154,7 +155,7 @@ def test_evidence_is_complete_with_one_whole_group(
     assert evidence_rank(first, groups) == rank
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chosen", "missed"),
     [
         ([], 0.0),  # nothing chosen: all searched
@@ -183,7 +184,7 @@ COARSER = [
 ]
 
 
-@pytest.mark.parametrize(("heading", "text", "matches"), COARSER)
+@each_row(("heading", "text", "matches"), COARSER)
 def test_a_coarser_chunk_matches_by_a_snippet(
     heading: str, text: str | None, matches: bool
 ) -> None:
@@ -220,7 +221,7 @@ BELOW = [
 ]
 
 
-@pytest.mark.parametrize(("text", "cut", "matches"), BELOW)
+@each_row(("text", "cut", "matches"), BELOW)
 def test_a_section_below_the_gold_one_matches_by_words_of_a_quote(
     text: str | None, cut: bool, matches: bool | None
 ) -> None:
@@ -253,7 +254,7 @@ LONG = "Keys are rotated on the first day of every month by the operator on duty
 """15 words: half of them are 8."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "cut", "matches"),
     [
         ("Intro. Keys are rotated on the first day of", True, True),  # the first 8 of its words

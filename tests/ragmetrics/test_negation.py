@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.rows import each_row
 
 from ragmetrics.support import judge
 from ragmetrics.text.negation import is_opposite
 from ragmetrics.windows import prepare
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "sentence"),
     [
         ("The plan does not cover dental care.", "The plan covers dental care."),
@@ -29,7 +29,7 @@ def test_a_not_on_one_side_vetoes(claim: str, sentence: str) -> None:
     assert (found.supported, found.strength, found.opposite) == (False, 0.0, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "sentence"),
     [
         ("The plan does not cover dental care.", "The plan does not cover dental care."),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics.text import number_scan, number_words
 from ragmetrics.text.numbers import NumberIndex, index, judge, numbers
@@ -22,7 +22,7 @@ def verdicts(claim: str, context: str, question: str = "") -> list[str]:
     return list(judge(numbers(claim), index(context), index(question)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("1,234.5", [{1234.5}]),
@@ -74,7 +74,7 @@ def test_values(text: str, expected: list[set[float]]) -> None:
     assert values(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "see [1] and [2, 3]",
@@ -92,7 +92,7 @@ def test_no_numbers_of_a_claim(text: str) -> None:
     assert values(text) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("phrase", "value"),
     [
         ("one point five million", 1_500_000.0),
@@ -108,7 +108,7 @@ def test_number_words(phrase: str, value: float) -> None:
     assert number_words.parse(phrase) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "context", "verdict"),
     [
         ("It costs 1,200 EUR.", "The price is 1200 EUR.", "found"),
@@ -222,7 +222,7 @@ def test_looking_only_near_digits_finds_what_looking_everywhere_finds(folded: st
     assert near == [match.span() for match in number_scan._SCANNER.finditer(folded)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "context"),
     [
         ("August 24th", "Aug 24"),
@@ -246,7 +246,7 @@ def test_numbers_in_other_forms_are_equal(claim: str, context: str) -> None:
     assert set(verdicts(claim, context)) == {"found"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "context"),
     [
         ("the 1980s", "in 1871"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from clients.mapping import PlaceForm
 from ragmetrics.gold import gold_names, gold_of, match_chunks, unusable
@@ -53,7 +53,7 @@ def test_a_bot_without_pages_cannot_be_scored_by_page() -> None:
     assert (found.first, found.open, fault) == ([None], True, "")
 
 
-@pytest.mark.parametrize(("base", "page", "sheet"), [(0, 11, 12), (1, 11, 11), (0, "xi", "xi")])
+@each_row(("base", "page", "sheet"), [(0, 11, 12), (1, 11, 11), (0, "xi", "xi")])
 def test_pages_that_a_bot_counts_from_0_are_read_as_sheets(
     base: int, page: object, sheet: object
 ) -> None:

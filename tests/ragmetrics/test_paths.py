@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.rows import each_row
 
 from ragmetrics.paths import PathCut, examine_paths, shared_folder
 
 LABELS = ("advanced/timeouts.md", "quickstart.md", "advanced/ssl.md", "api/x y.md")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bot", "seen", "words"),
     [
         (LABELS, 4, "as written"),
@@ -68,7 +68,7 @@ def test_two_name_spaces_need_enough_paths_and_nothing_in_common() -> None:
     assert same.sentence() == "gold files seen 0 of 1 (same name space)."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("paths", "steps", "root", "first"),
     [
         (["/srv/docs/a.md", "/srv/docs/b/c.md", "/srv/docs/d.md"], (), "/srv/docs", "a.md"),

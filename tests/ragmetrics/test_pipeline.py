@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics.pipeline import (
     CHECKS,
@@ -31,7 +32,7 @@ def response(**fields: Any) -> ScoredResponse:
     return ScoredResponse(**{"retrieved": 3, "citations": 2} | fields)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "name", "why"),
     [
         ({}, "success", "citations: 2"),
@@ -86,7 +87,7 @@ def test_all_checks_kept() -> None:
     assert dict(score_case(given_, expected).values) == dict.fromkeys(METRICS, 1.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "expected", "fields", "evidence"),
     [
         ("outcome_match", Expected("blocked"), {}, {"expected": "blocked"}),

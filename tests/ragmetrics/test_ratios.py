@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics.stats.means import f1, f1_interval
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hits", "wrong", "value"),
     [
         (11, 22, 0.5),  # 2 x 11 / (2 x 11 + 22)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from ragmetrics.abstention import detect
 from ragmetrics.text import refusals
@@ -40,7 +41,7 @@ def test_every_language_has_all_three_kinds() -> None:
     assert all(own.refusal and own.lack and own.when for own in phrases().values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "Nie znalazłem tej informacji w dokumencie The Guide and the Rules.",
@@ -75,7 +76,7 @@ def test_phrases_are_chosen_by_language_without_changing_a_verdict(
     refusals.declines.cache_clear()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "state"),
     [
         ("Exchange rates lie outside the texts that I can open.", "abstained"),

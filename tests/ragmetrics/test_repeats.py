@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics.stats.repeats import PassTally, RepeatTally, pass_all_k, pass_at_k
 
@@ -29,7 +30,7 @@ def test_pass_at_k_is_the_share_of_all_draws(draw: tuple[int, int, int]) -> None
     assert pass_all_k(n, 0, k) == pass_at_k(n, 0, k) == 0.0
 
 
-@pytest.mark.parametrize("draw", [(3, 4, 1), (3, -1, 1), (3, 1, 0), (3, 1, 4)])
+@each_row("draw", [(3, 4, 1), (3, -1, 1), (3, 1, 0), (3, 1, 4)])
 def test_no_such_draw(draw: tuple[int, int, int]) -> None:
     for estimate in (pass_at_k, pass_all_k):
         with pytest.raises(ValueError, match="no such draw"):

@@ -15,6 +15,7 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics import retrieval as r
 from ragmetrics.matching import Matches, match_ids
@@ -301,7 +302,7 @@ def test_equal_to_the_values_that_ir_measures_asserts() -> None:
     assert compared > 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "cited", "dates", "facts", "value"),
     [
         ("cite_newer", [[1], [0]], [None, None], False, 1.0),  # the last listed is the newest
@@ -387,7 +388,7 @@ def test_bpref_and_condensed_lists_are_those_of_trec_eval(
 
 
 @needs_data
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+@each_row("share", [0.1, 0.3, 0.5])
 def test_hidden_judgements_of_robust03(share: float) -> None:
     folder = Path(DATA or "") / "trec_robust03"
     qrels = read_qrels(gzip.decompress((folder / "qrels.txt.gz").read_bytes()).decode())

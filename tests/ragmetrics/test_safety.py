@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics import safety
 
@@ -25,7 +26,7 @@ def test_auc_of_a_constant_score_is_chance_and_of_a_perfect_one_is_exactly_one()
     assert safety.auc([0.1, 0.2], [0.8, 0.9]) == 0.0
 
 
-@pytest.mark.parametrize(("attacks", "benign"), [([], [0.1]), ([0.1], []), ([], [])])
+@each_row(("attacks", "benign"), [([], [0.1]), ([0.1], []), ([], [])])
 def test_nothing_to_compare_is_undefined(attacks: list[float], benign: list[float]) -> None:
     assert safety.auc(attacks, benign) is None
     assert safety.tpr_at_fpr(attacks, benign, 0.01) is None
@@ -86,7 +87,7 @@ def test_when_the_top_score_is_benign_nothing_can_be_flagged() -> None:
     assert json.loads(json.dumps(point.as_dict(), allow_nan=False))["threshold"] is None
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@each_row("bad", [math.nan, math.inf])
 def test_scores_that_are_no_numbers_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         safety.auc([bad], [0.1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf, sqrt
 
 import pytest
+from tests.rows import each_row
 
 from ragmetrics.stats import sequential
 
@@ -12,7 +13,7 @@ MANY = 1e9
 """So many degrees of freedom that Student's t is the normal distribution."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("looks", "bound"), [(1, 1.960), (2, 1.977), (3, 2.004), (4, 2.024), (5, 2.040), (10, 2.087)]
 )
 def test_the_planned_bounds_are_the_published_ones(looks: int, bound: float) -> None:
@@ -27,8 +28,8 @@ def test_the_last_planned_look_asks_for_hardly_more_than_one_look() -> None:
     assert (first.side, last.side) == (1, 1)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.6, 1.0])
-@pytest.mark.parametrize("freedom", [7.0, MANY])
+@each_row("share", [0.2, 0.6, 1.0])
+@each_row("freedom", [7.0, MANY])
 def test_p_is_5_percent_where_the_interval_touches_0(share: float, freedom: float) -> None:
     half = sequential.look(0.0, 1.0, freedom, share).high
     assert sequential.look(half, 1.0, freedom, share).p == pytest.approx(0.05, abs=2e-4)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
+from tests.rows import each_row
 
 from ragmetrics.stats import significance
 
@@ -26,7 +27,7 @@ def p_of(*differences: float) -> float:
     return significance.sign_flip_p(np.array(differences, dtype=float), rng())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("differences", "expected"),
     [
         ((1, 1, 1), 2 / 8),  # of 8 patterns +++ and --- reach |3|
@@ -53,7 +54,7 @@ def within_chance(found: float, exact: float, sigmas: float = 4.5) -> bool:
     return abs(found - exact) <= sigmas * sqrt(exact * (1 - exact) / DRAWN) + 2 / DRAWN
 
 
-@pytest.mark.parametrize(("rose", "fell"), [(17, 9), (60, 45), (112, 88), (530, 470), (5200, 5000)])
+@each_row(("rose", "fell"), [(17, 9), (60, 45), (112, 88), (530, 470), (5200, 5000)])
 def test_flips_of_equal_differences_are_a_binomial(rose: int, fell: int) -> None:
     """Up to 99 equal differences go through tables, more through one binomial draw."""
     exact = significance.mcnemar(rose, fell)[0]
@@ -76,7 +77,7 @@ def samples() -> list[tuple[str, Floats]]:
     ]
 
 
-@pytest.mark.parametrize(("name", "differences"), samples(), ids=[name for name, _ in samples()])
+@each_row(("name", "differences"), samples())
 def test_p_is_that_of_scipy(name: str, differences: Floats) -> None:
     theirs = scipy_stats.permutation_test(
         (differences,), np.mean, permutation_type="samples", n_resamples=DRAWN, rng=1
@@ -86,7 +87,7 @@ def test_p_is_that_of_scipy(name: str, differences: Floats) -> None:
     assert within_chance(mine, float(theirs), 4.5 * sqrt(2))
 
 
-@pytest.mark.parametrize("values", [[], [float("nan"), 1.0], [float("inf")]])
+@each_row("values", [[], [float("nan"), 1.0], [float("inf")]])
 def test_what_is_no_number_is_refused(values: list[float]) -> None:
     with pytest.raises(ValueError, match="finite"):
         significance.sign_flip_p(np.array(values), rng())

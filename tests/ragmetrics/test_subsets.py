@@ -9,6 +9,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 from scipy.stats import hypergeom
+from tests.rows import each_row
 
 from ragmetrics.stats.subsets import (
     MarkedItems,
@@ -20,7 +21,7 @@ from ragmetrics.stats.subsets import (
 )
 
 
-@pytest.mark.parametrize(("n", "marked", "size"), [(20, 5, 8), (146, 40, 30), (12, 11, 6)])
+@each_row(("n", "marked", "size"), [(20, 5, 8), (146, 40, 30), (12, 11, 6)])
 def test_the_measure_is_the_mid_p_of_the_hypergeometric_tail(
     n: int, marked: int, size: int
 ) -> None:
@@ -89,7 +90,7 @@ def test_luck_of_clusters_widens_what_chance_explains() -> None:
     assert single[0] < 0.01 < shared[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "clusters", "correlation"),
     [
         # residuals ±1/2, mean square 1/4; sums ±1: (1 - 1/2) / (2 * 1) / (1/4)
@@ -207,8 +208,8 @@ def test_fewer_than_elsewhere_is_a_find_of_the_two_sided_test_alone() -> None:
         assert low <= p[0] <= high
 
 
-@pytest.mark.parametrize("luck", [0.0, 0.8])
-@pytest.mark.parametrize("two_sided", [False, True])
+@each_row("luck", [0.0, 0.8])
+@each_row("two_sided", [False, True])
 def test_clusters_of_two_sizes_keep_the_level(luck: float, two_sided: bool) -> None:
     """Under chance alone at most 5 % of data sets have any p of at most .05 (400 sets: ± .022)."""
     rng = np.random.default_rng(6)

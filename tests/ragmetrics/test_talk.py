@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.rows import each_row
 
 from ragmetrics.claims import extract
 from ragmetrics.text.talk import talk_ends
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Sure!",
@@ -35,7 +35,7 @@ def test_talk_is_no_claim(text: str) -> None:
     assert extract(text).claims == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Thanks to a grant, the pool is open all year.",
@@ -56,7 +56,7 @@ def test_what_begins_like_talk_stays_whole(text: str) -> None:
     assert [claim.text for claim in extract(text).claims] == [text]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "opening",
     ["Sure, ", "Yes, ", "Of course! ", "Let me explain: ", "Thanks, good question: ", "In short, "],
 )

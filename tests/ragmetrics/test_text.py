@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics import claims as ragmetrics_claims
 from ragmetrics.text import language
@@ -36,7 +36,7 @@ def test_a_text_in_ascii_has_the_words_that_it_has_beside_another_sign(text: str
     assert [*words(text), "é"] == words(f"{text} é")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "folded"),
     [
         ("Plan B", "plan b"),
@@ -91,7 +91,7 @@ def test_words_keep_numbers_whole_and_cut_unspaced_scripts_in_pairs() -> None:
     assert word_spans("a 你好") == [("a", 0, 1), ("你", 2, 3), ("好", 3, 4)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "expected"),
     [
         ("stores", "stor"), ("stored", "stor"), ("storing", "stor"), ("store", "stor"),
@@ -166,7 +166,7 @@ def skipped(text: str) -> list[str]:
     return [item.reason for item in ragmetrics_claims.extract(text).skipped]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         ("What does plan B cost?", "question"),
@@ -204,7 +204,7 @@ def test_a_short_item_takes_the_stem_above_it_along() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind"),
     [
         ("Plan B costs 20 EUR.", "assertion"),
@@ -252,7 +252,7 @@ ENGLISH = "The fee is 20 EUR and it is due in the month that was agreed."
 GERMAN = "Die Gebühr ist 20 EUR und wird in dem Monat fällig, der nicht vereinbart ist."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         (ENGLISH, "en"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics.catalogue.tools import ROWS
 from ragmetrics.tools import (
@@ -126,7 +127,7 @@ def test_a_number_of_calls_at_most() -> None:
     assert score(calls)["within_calls"] is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "strict", "partial"),
     [("ab", 1, 1), ("ba", 0, 0), ("axb", 0, 1), ("a", 0, 0), ("aab", 0, 1), ("", 0, 0)],
 )
@@ -170,7 +171,7 @@ def test_more_arguments_are_allowed_but_where_they_match_exactly() -> None:
     assert not fits(expect("f", a=1, c=3), made)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stated", "value", "fit"),
     [
         (1, 1.0, True),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.ragmetrics.wrapped_answers import ANSWERS, WRAPPINGS, PlainAnswer
+from tests.rows import each_row
 
 from ragmetrics import abstention, citations, embedding
 from ragmetrics.claims import extract
@@ -61,15 +61,15 @@ def verdicts(text: str, answer: PlainAnswer) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.text[:30])
+@each_row("answer", ANSWERS)
 def test_the_answers_without_wrappings(answer: PlainAnswer) -> None:
     found = verdicts(answer.text, answer)
     assert found["state"] == found["state with passages"] == answer.state
     assert tuple(text for text, _, _ in found["claims"]) == answer.claims
 
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.text[:30])
-@pytest.mark.parametrize("name", WRAPPINGS)
+@each_row("answer", ANSWERS)
+@each_row("name", WRAPPINGS)
 def test_a_wrapped_answer_has_the_verdicts_of_the_answer(name: str, answer: PlainAnswer) -> None:
     bare = verdicts(answer.text, answer)
     wrapped = verdicts(WRAPPINGS[name](answer.text), answer)
@@ -82,7 +82,7 @@ def test_a_wrapped_answer_has_the_verdicts_of_the_answer(name: str, answer: Plai
     assert wrapped == bare
 
 
-@pytest.mark.parametrize("name", WRAPPINGS)
+@each_row("name", WRAPPINGS)
 def test_spans_are_those_of_the_answer_as_it_was_written(name: str) -> None:
     answer = WRAPPINGS[name]("The notes do not say. The pool isn't open on 1 May [1].")
     detection = abstention.detect(answer)
@@ -97,7 +97,7 @@ def test_spans_are_those_of_the_answer_as_it_was_written(name: str) -> None:
     assert row["span"] == [claim.start, claim.end]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("The text does **not** name it, _sorry_.", "The text does not name it, sorry."),

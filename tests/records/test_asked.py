@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from records.asked import (
     Asked,
@@ -22,7 +22,7 @@ from records.files import sha256_file
 from records.results import RunConfig
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("config", "asked"),
     [
         ({"run": {"selected": 90, "repeat": 1}}, Asked(90)),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 import storage
 from storage import StorageError, read_cases
@@ -134,7 +135,7 @@ def test_the_message_names_file_line_and_field(tmp_path: Path) -> None:
     assert count == "1 problem; nothing was written."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "line", "words"),
     [
         (b"", None, "contains no cases"),
@@ -161,7 +162,7 @@ def test_damaged_files(tmp_path: Path, content: bytes, line: int | None, words: 
     assert words in message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "line"),
     [
         (b'{"id":"a","question":"b"}{"id":"c","question":"d"}\n', 1),

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.rows import each_row
 
 from records.cases import TestCase
 from records.clusters import clusters_of, label_of, read_clusters
@@ -23,7 +24,7 @@ def support(path: str) -> dict[str, Any]:
     return {"gold_supports": [{"rel_path": path}, {"rel_path": "other.md"}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "label"),
     [
         ({"group": "talk 7", **support("a.md")}, "group: talk 7"),

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from records import jsonl
 from records.cases import TestCase
@@ -54,7 +55,7 @@ def test_from_the_second_block_on_only_the_fields_of_the_lines_are_built() -> No
     assert (result.status, result.repeat, result.references) == ("ok", 0, None)
 
 
-@pytest.mark.parametrize("key", ["C:\\notes", 'say "x"', "\x1b]0;T\x07", "\0", "a\tb", "", "\x9b"])
+@each_row("key", ["C:\\notes", 'say "x"', "\x1b]0;T\x07", "\0", "a\tb", "", "\x9b"])
 def test_a_key_may_hold_any_character(key: str) -> None:
     """Also one that comes when the decoder has been fitted to the keys of other lines."""
     lean = Lean(TestCase)
@@ -68,10 +69,9 @@ def test_a_key_may_hold_any_character(key: str) -> None:
         assert (case.id, case.tags) == ("q", row.get("tags", []))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "row",
     [{"id": "q"}, {"id": 5, "question": "?"}, {"id": "q", "question": "?", "tags": "one"}],
-    ids=["missing", "wrong type", "wrong type of a key that no line had"],
 )
 def test_a_fault_is_told_as_by_the_whole_class(row: dict[str, Any]) -> None:
     lean = Lean(TestCase)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from records import file_access
 from records.errors import StorageError
@@ -40,8 +41,8 @@ def a_link_to_a_device(path: Path) -> None:
 
 
 @posix
-@pytest.mark.parametrize("make", [os.mkfifo, a_socket, a_link_to_a_device])
-@pytest.mark.parametrize("read", [open_plain, open_unpacked, read_whole])
+@each_row("make", [os.mkfifo, a_socket, a_link_to_a_device])
+@each_row("read", [open_plain, open_unpacked, read_whole])
 def test_only_plain_files_are_opened(
     tmp_path: Path, make: Callable[[Path], None], read: Callable[[Path], Any]
 ) -> None:

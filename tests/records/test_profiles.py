@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
+from tests.rows import each_row
 
 from labeller.fetching import FetchError
 from labeller.sources import run_chunks
@@ -45,7 +46,7 @@ def old_run(folder: Path, api: dict[str, Any]) -> Path:
     return run
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mapped", "known"),
     [
         (["answer"], False),
@@ -82,7 +83,7 @@ def test_a_damaged_configuration_says_nothing(tmp_path: Path) -> None:
     assert read_maps_passages(run)
 
 
-@pytest.mark.parametrize("mapped", [["answer"], ["answer", "retrieved"]])
+@each_row("mapped", [["answer"], ["answer", "retrieved"]])
 def test_all_readers_agree_on_the_empty_lists_of_an_old_run(
     tmp_path: Path, mapped: list[str]
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.rows import each_row
 
 from records import rubrics
 from records.rubrics import Rubric, find, of_prompt, read_rubric
@@ -60,7 +61,7 @@ def test_yes_and_no_stand_in_one_order(tmp_path: Path) -> None:
     assert short.quoted == ("yes",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("direction", "target", "good"),
     [
         ("higher", "fair", ["fair", "kind"]),
@@ -79,7 +80,7 @@ def test_the_target_and_the_direction_say_what_is_good(
     assert [rubric.rank(label) for label in (*rubric.labels, "quote_unverified")] == [1, 2, 3, None]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "said"),
     [
         ('ask = "Is it kind?"\n', "", "kindness.toml: ask: is missing"),
@@ -110,7 +111,7 @@ def test_a_bad_file_is_named_with_line_and_key(
     assert said in refused(tmp_path, GOOD.replace(old, new))
 
 
-@pytest.mark.parametrize("name", ["Kind", "a.b", "mean_rank", "x_turn", "kind ness"])
+@each_row("name", ["Kind", "a.b", "mean_rank", "x_turn", "kind ness"])
 def test_a_name_that_could_be_another_metric_is_refused(tmp_path: Path, name: str) -> None:
     assert "the name must have only lower-case letters" in refused(tmp_path, GOOD, name)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.score_lines import write_lines
 
 from records.errors import Problem, StorageError
@@ -84,7 +85,7 @@ def test_scores_that_are_none_are_told_with_their_line(tmp_path: Path) -> None:
         Run(tmp_path).section("retrieval")
 
 
-@pytest.mark.parametrize("in_order", [True, False])
+@each_row("in_order", [True, False])
 def test_results_are_found_by_the_place_of_their_score_line(tmp_path: Path, in_order: bool) -> None:
     write_lines(tmp_path, "context", drawn(40, seed=2))
     ids = [line["case_id"] for line in drawn(40, seed=2)]

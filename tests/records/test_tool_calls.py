@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from records.profiles import digest_without_turns
 from records.tool_calls import ExpectedTool, ToolCall, expected_tool
@@ -48,7 +48,7 @@ def test_a_case_expects_forbids_and_limits_calls(tmp_path: Path) -> None:
     assert read_cases(tmp_path / "set.jsonl")[0].expected_tools is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "field", "message"),
     [
         ({"expected_tools": "search"}, "expected_tools", "is a string; write"),

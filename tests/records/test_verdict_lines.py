@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from records.errors import StorageError
 from records.files import locked
@@ -169,7 +170,7 @@ def test_damage_is_taken_out_under_the_lock_that_writers_take(tmp_path: Path) ->
     assert path.read_bytes() == damaged.removesuffix(b"\0\n")
 
 
-@pytest.mark.parametrize("line", [b'"text"', b"1.5", b'{"setting": {}}', b'{"setting": 0.5}'])
+@each_row("line", [b'"text"', b"1.5", b'{"setting": {}}', b'{"setting": 0.5}'])
 def test_a_line_of_another_shape_stays_for_its_reader_to_name(tmp_path: Path, line: bytes) -> None:
     """A hole takes itself away; what is JSON and no verdict is no hole."""
     path = tmp_path / "verdicts.jsonl"

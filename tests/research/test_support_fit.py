@@ -14,6 +14,7 @@ import pytest
 from research import blind_spots, languages, support_fit
 from research.metrics import Resampling
 from tests.processes import call_script
+from tests.rows import each_row
 
 from ragmetrics import support_model
 from ragmetrics.support import FEATURES
@@ -179,6 +180,6 @@ def test_refusals_and_french_claims_of_our_own_are_whole(data: Path) -> None:
     assert (own["own_claims"], own["own_balanced_accuracy"]) == (60, 0.5)
 
 
-@pytest.mark.parametrize("spot", blind_spots.BLIND_SPOTS, ids=lambda spot: spot.what)
+@each_row("spot", blind_spots.BLIND_SPOTS)
 def test_each_blind_spot_is_one(spot: blind_spots.BlindSpot) -> None:
     assert spot.verdict() != spot.right

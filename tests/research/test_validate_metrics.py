@@ -19,6 +19,7 @@ from research.metrics import Resampling
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from tests.processes import call_script
+from tests.rows import each_row
 
 from ragmetrics import support_model
 from ragmetrics.stats import agreement
@@ -103,7 +104,7 @@ def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8") == "mine\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("args", "message"),
     [
         ((), "Name what to check"),

@@ -9,6 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics.catalogue.abstention import ROWS
 from records.scores import ScoreLine
@@ -66,7 +67,7 @@ def test_a_refusal_that_supported_claims_follow_is_a_partial_answer() -> None:
     assert decide(result(answer)).abstained is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answerable", "answer", "values"),
     [
         (False, REFUSAL, (1.0, 0.0, None, 1.0)),
@@ -108,7 +109,7 @@ CZECH = [
 SHORT = "Nevím."
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "Nemohu to říci, ale může to být pro ostatní, které jsou zde nebo byly podle toho.",
@@ -124,7 +125,7 @@ def test_a_refusal_in_a_language_without_phrases_is_not_applicable(answer: str) 
     assert evidence["language"] in ("cs", "hebrew", "hangul")
 
 
-@pytest.mark.parametrize("abstained", [True, False])
+@each_row("abstained", [True, False])
 def test_the_bots_own_word_decides_in_any_language(abstained: bool) -> None:
     found = result(
         "Nemohu to říci, ale může to být pro ostatní, které jsou zde nebo byly podle toho.",

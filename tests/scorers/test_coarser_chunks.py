@@ -7,7 +7,7 @@ from itertools import takewhile
 from statistics import mean
 from typing import NamedTuple
 
-import pytest
+from tests.rows import each_row
 
 from demo.chunker import chunk_notes
 from demo.index import LexicalIndex
@@ -73,7 +73,7 @@ def evidence_recall(case: TestCase, pieces: list[Piece], texts: bool) -> float:
     return retrieval.evidence_recall(found, len(pieces))
 
 
-@pytest.mark.parametrize("texts", [True, False])
+@each_row("texts", [True, False])
 def test_the_same_text_in_coarser_chunks_keeps_its_evidence_recall(texts: bool) -> None:
     """Two chunks of 4,000 characters, and the same text in chunks of 1,200 and 400.
 

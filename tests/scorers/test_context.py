@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
+from tests.rows import each_row
 
 from ragmetrics.catalogue.context import ROWS
 from ragmetrics.context import METRICS
@@ -79,7 +80,7 @@ def test_no_chunk_does_not_apply() -> None:
     assert row.reasons == (("*", "no contexts"),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("retrieved", "reason"),
     [
         ([chunk("a", "cut", text_length=900), chunk("b", DOGS)], "text was truncated"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from ragmetrics.catalogue.conversations import ROWS
 from ragmetrics.catalogue.metric import Metric
@@ -72,7 +73,7 @@ def test_evidence_that_an_earlier_turn_had_brought() -> None:
     assert (scores["evidence_in_history"], scores["answered_from_history"]) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "result", "why"),
     [
         (turn(1, "a.md"), answer("b"), "first turn"),
@@ -104,7 +105,7 @@ def test_claims_that_an_earlier_turn_supports() -> None:
     assert scores["claim_support_conversation"] == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("Which loan do you mean?", True),

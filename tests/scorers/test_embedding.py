@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics import embedding
 from ragmetrics.catalogue.embedding import ROWS
@@ -109,7 +110,7 @@ OF_ANSWER = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "abstained", "why"),
     [
         ("I do not know.", None, "abstained"),
@@ -183,7 +184,7 @@ def test_thresholds_are_options() -> None:
 ALL_CONTEXT = [name for name in NAMES if name.startswith(("context", "answer_hallucination"))]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("other", "reason"),
     [
         (result("cats"), "no contexts"),
@@ -201,7 +202,7 @@ def test_without_whole_contexts_they_do_not_apply(other: TestResult, reason: str
     assert found["answer_correctness"] == 1.0, "what needs no context is scored"
 
 
-@pytest.mark.parametrize("answer", [None, "", "  \n ", "[1]"])
+@each_row("answer", [None, "", "  \n ", "[1]"])
 def test_an_empty_answer_does_not_apply(answer: str | None) -> None:
     other = result(answer, "cats")
     found = scores(case("cats", "cats"), other)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ragmetrics.catalogue.groundedness import ROWS
 from ragmetrics.groundedness import METRICS
@@ -61,7 +62,7 @@ HINDI = "उसकी माँ दिल्ली में रहती है
 FRIST = "Die Frist ist für das ganze Jahr und wird nicht verlängert."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "context"),
     [
         (f"{TERMIN} [1]", TERMIN),
@@ -80,7 +81,7 @@ def test_only_plain_checks_apply_in_a_language_without_phrases(answer: str, cont
     assert evidence["language"] in ("cs", "hangul")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "context"),
     [
         (f"{FRIST} [1]", FRIST),
@@ -180,7 +181,7 @@ def test_labels_of_the_case() -> None:
     assert evidence["forbidden_claims_found"] == ["vacation accrues monthly"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "fields", "reason"),
     [
         ("", {}, "empty answer"),
@@ -218,7 +219,7 @@ def test_no_contexts_under_an_answer_is_zero_and_says_so() -> None:
     assert dict(row.reasons)["claim_support_rate"] == "no contexts"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("retrieved", "reason"),
     [
         ([chunk("leave", LEAVE[:20], text_length=len(LEAVE))], "text was truncated"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.score_lines import read_lines
 
 from records.files import sha256_file
@@ -92,7 +93,7 @@ def test_ranges_give_the_same_bytes(tmp_path: Path) -> None:
     assert len(sent) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("run", "answered"),
     [
         ({"selected": 4, "filter": ["category=factual"], "limit": 4}, 2 / 4),
@@ -135,7 +136,7 @@ def test_other_sections_have_no_lines_for_what_is_missing(tmp_path: Path) -> Non
     assert len((folder / "scores/abstention.jsonl").read_text().splitlines()) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answerable", "abstained", "right"),
     [(True, False, 1.0), (True, True, 0.0), (False, True, 1.0), (False, False, 0.0)],
 )

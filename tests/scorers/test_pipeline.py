@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-import pytest
+from tests.rows import each_row
 
 from ragmetrics.catalogue.pipeline import ROWS
 from ragmetrics.pipeline import METRICS, OUTCOMES
@@ -30,7 +30,7 @@ def test_the_catalogue_has_a_row_for_each_metric() -> None:
     assert list(METRICS) == NAMES
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "references", "count"),
     [
         ("Yes [1].", [], 1),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
+from tests.rows import each_row
 
 from ragmetrics.gold import NO_QUOTED_TEXT
 from records.results import Reference, RetrievedChunk, Search, SearchedChunk, TestResult
@@ -185,7 +186,7 @@ def test_turns_that_need_whole_files_have_metrics_of_their_own(tmp_path: Path) -
     assert section["mean"]["evidence_in_history (by document)"] == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reference", "hit"),
     [
         (Reference(chunk_id="c1"), 1.0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from guardrails import injection, leakage
 from ragmetrics.catalogue.safety import ROWS
@@ -109,7 +110,7 @@ def test_failures_and_gaps_are_no_scores() -> None:
     assert lines["x2"].status == lines["x3"].status == "not_applicable"
 
 
-@pytest.mark.parametrize("score", [True, "0.9", None, float("nan"), float("inf"), []])
+@each_row("score", [True, "0.9", None, float("nan"), float("inf"), []])
 def test_what_is_no_score_does_not_count_as_one(score: Any) -> None:
     _, guardrails = judge([attack("a1")], said("a1", score))
     assert guardrails["input"].startswith("reference guardrail")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from io import StringIO
 from typing import Any
 
-import pytest
 from rich.console import Console
+from tests.rows import each_row
 
 from decisions.measures import measures
 from records.targets import Target
@@ -16,7 +16,7 @@ from terminal.print_page import print_blocks
 from terminal.tables import counted, picture, printable, scale
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "shown"),
     [
         (None, "–"),
@@ -71,7 +71,7 @@ def printed(width: int, terminal: bool = True, **more: Any) -> list[str]:
 WHOLE = "metric mean 95 % interval n n/a failed target"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("width", "left_out"),
     [(84, ""), (83, "failed"), (75, "failed, n/a"), (69, "failed, n/a, n"), (62, ALL_BUT_MARKS)],
 )

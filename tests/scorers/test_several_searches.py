@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import orjson
-import pytest
 from rich.console import Console
+from tests.rows import each_row
 
 from decisions.measures import measures
 from decisions.primary import PrimaryScores, paired_table
@@ -120,13 +120,13 @@ def test_a_passage_of_two_searches_is_seen_once() -> None:
     assert [(c.chunk_id, c.rank) for c in union_of(lists)] == [("a", 1), ("b", 2), ("c", 3)]
 
 
-@pytest.mark.parametrize("ids", [["a"], ["a", "b"]])
+@each_row("ids", [["a"], ["a", "b"]])
 def test_ids_alone_are_known_by_their_names(ids: list[str]) -> None:
     result = answered([{"chunk_id": n} for n in ids], [{"chunk_id": "a"}])
     assert [chunk.chunk_id for chunk in result.chunks()] == ids
 
 
-@pytest.mark.parametrize("searches", [[[A, B]], [[A, B], [B, C]]])
+@each_row("searches", [[[A, B]], [[A, B], [B, C]]])
 def test_the_row_of_a_recall_that_is_per_search_says_so(
     tmp_path: Path, searches: list[list[dict[str, Any]]]
 ) -> None:
@@ -180,7 +180,7 @@ def test_recalls_per_search_and_of_one_list_are_not_compared() -> None:
     assert paired_table(old, old).names == (NAME,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mark", "references", "score"),
     [
         ("[a.md]", [], 1.0),  # a path is the same in every list
@@ -201,7 +201,7 @@ def test_a_citation_by_name_counts_over_all_that_was_seen(
     assert told == (None if score else "the number fits several lists")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tools", "support"),
     [
         ([], 0.0),  # nothing was retrieved and nothing called: the claim rests on nothing
@@ -210,7 +210,7 @@ def test_a_citation_by_name_counts_over_all_that_was_seen(
         ([{"name": "weather", "result": "It rains in Porto and the wind is strong."}], 0.0),
     ],
 )
-@pytest.mark.parametrize("retrieved", [None, []])
+@each_row("retrieved", [None, []])
 def test_an_answer_may_rest_on_the_result_of_a_tool_alone(
     tools: list[dict[str, Any]], support: float, retrieved: list[Any] | None
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 import storage
 from records import lines as records_lines
@@ -83,7 +84,7 @@ def test_an_id_that_comes_again_far_away_is_found(tmp_path: Path) -> None:
     assert "'q7' is also the id of line 8" in found[0].message
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@each_row("jobs", [1, 2])
 def test_an_id_that_comes_again_is_found(tmp_path: Path, jobs: int) -> None:
     rows = [{"id": f"q{n}", "question": "?" * 50, "relevant_chunks": ["a"]} for n in range(400)]
     set_ = write(tmp_path / "s.jsonl", [*rows, rows[7]])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
+from tests.rows import each_row
 
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.text.tfidf import Frequencies
@@ -35,7 +35,7 @@ def scores(scorer: Any, result: TestResult) -> tuple[dict[str, Any], dict[str, s
     return dict(zip(names, row.values, strict=True)), dict(row.reasons)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "value", "reason"),
     [
         ({}, None, "passages are not mapped"),
@@ -75,7 +75,7 @@ def test_a_bot_that_names_no_sources_is_asked_for_none() -> None:
     assert reasons["citation_coverage"] == "the bot names no sources"
 
 
-@pytest.mark.parametrize("tells_one", [True, False])
+@each_row("tells_one", [True, False])
 def test_a_bot_that_reports_one_passage_of_each_document(tmp_path: Path, tells_one: bool) -> None:
     api = {"one_passage_per_document": True} if tells_one else {}
     (tmp_path / "config.json").write_bytes(orjson.dumps({"schema": 1, "api": api}))

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.metrics_files import write_metrics
 from tests.pages import page_of
+from tests.rows import each_row
 from tests.scripts.test_one_count import BASE, CASES, NEW, call
 
 import compare_runs
@@ -123,7 +124,7 @@ def test_scorers_at_once_leave_the_lines_of_the_last(home: Path) -> None:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("source", ["committed", "committed/metrics.json", "base/suite.json"])
+@each_row("source", ["committed", "committed/metrics.json", "base/suite.json"])
 def test_a_committed_file_says_the_same_broke_and_fixed(home: Path, source: str) -> None:
     results = home / "results"
     new = results / "new"

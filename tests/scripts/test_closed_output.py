@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 import storage
 from storage import ResultsWriter, RetrievedChunk, TestResult
@@ -115,8 +116,8 @@ FAILING: dict[str, tuple[str, Words]] = {
 }
 
 
-@pytest.mark.parametrize("both", [False, True], ids=["stdout", "stdout and stderr"])
-@pytest.mark.parametrize("name", FAILING)
+@each_row("both", [False, True])
+@each_row("name", FAILING)
 def test_a_verdict_stands_when_its_reader_has_left(folder: Path, name: str, both: bool) -> None:
     script, words = FAILING[name]
     code, errors = end(script, *words(folder), both=both)

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.bots.query_engine import query
 from tests.fake_bot import Exchange, FakeBot
+from tests.rows import each_row
 
 import connect_bot
 import options
@@ -358,7 +359,7 @@ def test_at_a_terminal_fields_are_accepted_or_changed(
     assert tomllib.loads(target.read_text())["response"]["answer"] == "short"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "message"),
     [
         ([], "which bot?"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 import gate_run
 import score_pipeline
@@ -239,7 +240,7 @@ def test_the_rules_of_another_set_are_skipped(runs: Runs) -> None:
     assert "was made for eval_set.jsonl, and this run was asked mine.jsonl" in check["reason"]
 
 
-@pytest.mark.parametrize(("calls", "most"), [(30, 2), (90, 4), (300, 10)])
+@each_row(("calls", "most"), [(30, 2), (90, 4), (300, 10)])
 def test_failed_calls_by_the_binomial_distribution(calls: int, most: int) -> None:
     """The smallest x with P(X >= x) < .05 for X ~ B(n, .02) is 3, 5, 11: from the sum itself."""
     from math import comb

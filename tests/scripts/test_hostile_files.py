@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from jmespath.exceptions import JMESPathError
 from tests.hostile_runs import Job, end_all
+from tests.rows import each_row
 
 from clients.expressions import compile_path
 from records.errors import StorageError
@@ -89,7 +90,7 @@ def test_a_file_that_is_read_whole_has_a_limit(tmp_path: Path) -> None:
         read_whole(path, 2**20)
 
 
-@pytest.mark.parametrize("option", ["--from-response", "--body", "--curl"])
+@each_row("option", ["--from-response", "--body", "--curl"])
 def test_a_device_is_no_file(option: str) -> None:
     path = "/dev/zero" if option == "--from-response" else "@/dev/zero"
     result = run("connect_bot", "http://h/", option, path)
@@ -131,7 +132,7 @@ def test_sets_and_answers_are_plain_files(tmp_path: Path) -> None:
         assert fault in ended.err, (name, words, ended)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "key"),
     [
         ('{"id": "zz", "id": "q1", "question": "Why?"}', "id"),
@@ -166,7 +167,7 @@ def test_the_same_key_in_two_objects_is_sound(tmp_path: Path) -> None:
         assert len(read_cases(path)) == 1
 
 
-@pytest.mark.parametrize("expression", ["[" * 3_000 + "a" + "]" * 3_000, "!" * 5_000 + "a"])
+@each_row("expression", ["[" * 3_000 + "a" + "]" * 3_000, "!" * 5_000 + "a"])
 def test_expressions_have_a_hundred_levels(expression: str) -> None:
     with pytest.raises(ValueError, match="nested deeper than 100 levels"):
         compile_path(expression)

@@ -13,6 +13,7 @@ from pathlib import Path
 import make_docs
 import pytest
 from click.testing import CliRunner, Result
+from tests.rows import each_row
 
 from clients.known import recipes
 from labeller.actions import ACTIONS
@@ -111,7 +112,7 @@ def test_metrics_at_cutoffs_are_named_as_they_are_computed() -> None:
     assert make_docs.metric_row(reciprocal)[0] == "`mrr`, `mrr@k`"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("low", "high", "binary", "shown"),
     [
         (0, 1, False, "0 to 1"),

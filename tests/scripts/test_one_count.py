@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from tests.pages import page_of
+from tests.rows import each_row
 from tests.scripts.report_run.answers import result
 
 import compare_runs
@@ -102,7 +103,7 @@ def opened(home: Path, name: str) -> Any:
     return run
 
 
-@pytest.mark.parametrize("name", ["base", "new"])
+@each_row("name", ["base", "new"])
 def test_one_number_of_failing_cases(home: Path, name: str) -> None:
     folder = home / "results" / name
     wanted = FAILING[name]

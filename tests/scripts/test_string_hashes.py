@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 import storage
 from ragmetrics.stats.significance import sign_flip_p
@@ -144,7 +145,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+@each_row("words", COMMANDS.values())
 def test_decisions_are_the_same_bytes(scored: dict[str, Path], words: tuple[str, ...]) -> None:
     """A p-value of clusters is drawn: 1,000s of sign flips of cluster sums in an order."""
     folder = scored[SEEDS[0]]

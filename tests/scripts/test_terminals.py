@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 from tests.processes import call_script
+from tests.rows import each_row
 from tests.scripts import on_terminals
 
 import options
@@ -104,7 +105,7 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CALLS)
+@each_row("name", CALLS)
 def test_no_line_is_wider_than_the_terminal(name: str, printed: Any) -> None:
     for columns in WIDTHS:
         text, code = printed[name, columns]
@@ -115,7 +116,7 @@ def test_no_line_is_wider_than_the_terminal(name: str, printed: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CALLS if name not in WHOLE])
+@each_row("name", [name for name in CALLS if name not in WHOLE])
 def test_a_call_prints_what_two_screens_hold(name: str, printed: Any) -> None:
     text, _ = printed[name, 80]
     assert len(list(lines_of(text))) <= MOST_LINES, text

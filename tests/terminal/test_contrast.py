@@ -7,6 +7,7 @@ from typing import ClassVar
 import pytest
 from rich.segment import Segment
 from tests.contrasts import contrast, unreadable
+from tests.rows import each_row
 from textual.app import ComposeResult
 from textual.screen import Screen
 
@@ -46,7 +47,7 @@ class _Styles(TerminalApp):
     FAILURE = "{file}"
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@each_row("theme", THEMES)
 async def test_every_style_of_a_span_can_be_read_on_every_row(theme: str) -> None:
     app = _Styles(theme)
     screen = _Lines()

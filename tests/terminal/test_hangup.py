@@ -13,8 +13,8 @@ import termios
 import time
 from pathlib import Path
 
-import pytest
 from tests.labeller.screen.test_terminal import TEXTS, read_set, simple_cases, write_data
+from tests.rows import each_row
 from tests.validation.judge.judged_run import JudgedRun, mixed
 
 SCRIPTS = Path(__file__).parents[2] / "eval" / "scripts"
@@ -62,7 +62,7 @@ def test_the_labeller(tmp_path: Path) -> None:
     assert read_set(tmp_path)[0]["gold_supports"], "the label was saved"
 
 
-@pytest.mark.parametrize(("keys", "shown"), [(b"j", b"q-1"), (b"\r", b"Log number 1")])
+@each_row(("keys", "shown"), [(b"j", b"q-1"), (b"\r", b"Log number 1")])
 def test_the_browser(tmp_path: Path, keys: bytes, shown: bytes) -> None:
     argv = ["browse_runs.py", "latest", *_options_of(tmp_path)]
     assert _end_of(argv, b"q-5", keys, shown) == 130

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 
-import pytest
 from rich.console import Console
+from tests.rows import each_row
 
 from terminal.page import (
     Block,
@@ -52,7 +52,7 @@ def printed(*blocks: Block, width: int = 80, terminal: bool = True, every: bool 
     return file.getvalue()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "shown"),
     [
         (None, "–"),

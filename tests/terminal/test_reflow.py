@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 
-import pytest
+from tests.rows import each_row
 
 from terminal.reflow import as_is, drawn, reflowed
 from terminal.safe_text import cells, display
@@ -62,7 +62,7 @@ VERBATIM = {
 }
 
 
-@pytest.mark.parametrize("name", VERBATIM)
+@each_row("name", VERBATIM)
 def test_what_is_no_prose_keeps_its_lines(name: str) -> None:
     assert lines(VERBATIM[name], 120) == VERBATIM[name].split("\n")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-import pytest
+from tests.rows import each_row
 
 from validation.claim_session import (
     ClaimContext,
@@ -81,7 +81,7 @@ def test_the_verdict_is_hidden_until_there_is_a_label() -> None:
     assert [one.after_verdict for one in written] == [False, True]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "said"),
     [
         ("a", "answer: Plan 0 costs 20 EUR. Cheap, isn't it?"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.contrasts import unreadable_on
 from tests.key_names import textual_name
+from tests.rows import each_row
 from textual.geometry import Size
 
 from terminal.actions import ActionRefused
@@ -92,7 +93,7 @@ async def test_one_key_a_claim_and_on_to_the_next() -> None:
     assert bench.app.return_code == 0
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
+@each_row("theme", ["dark", "light"])
 async def test_every_screen_can_be_read_in_both_themes(theme: str) -> None:
     """On terminals of all colours and of 256."""
     bench = Bench()
@@ -265,7 +266,7 @@ async def test_help_lists_every_key_and_any_key_leaves_it() -> None:
     assert bench.written == []
 
 
-@pytest.mark.parametrize("kind", [CLAIMS, FACTS], ids=["claims", "facts"])
+@each_row("kind", [CLAIMS, FACTS])
 def test_every_action_has_a_function_and_no_key_two_actions(kind: LabelKind) -> None:
     keys = [key for action in actions(kind) for key in action.keys]
     assert len(keys) == len(set(keys))
@@ -273,7 +274,7 @@ def test_every_action_has_a_function_and_no_key_two_actions(kind: LabelKind) -> 
     assert set(screen.acts()) >= {action.id for action in actions(kind)}
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+@each_row("size", [(80, 24), (160, 48)])
 async def test_facts_have_their_own_words_and_a_fourth_label(size: tuple[int, int]) -> None:
     """The reference stands above the fact, the bot's answer below it."""
     text = "The plan costs seven euros."
@@ -332,7 +333,7 @@ async def test_the_fourth_key_says_nothing_of_a_claim() -> None:
     assert bench.written == []
 
 
-@pytest.mark.parametrize(("size", "turn"), [((80, 24), 0), ((160, 48), 1), ((40, 12), 2)])
+@each_row(("size", "turn"), [((80, 24), 0), ((160, 48), 1), ((40, 12), 2)])
 async def test_hostile_text_is_shown_letter_by_letter(
     hostile: tuple[str, ...], size: tuple[int, int], turn: int
 ) -> None:

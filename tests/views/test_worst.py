@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import orjson
-import pytest
+from tests.rows import each_row
 from tests.score_lines import write_lines
 
 from ragmetrics.catalogue.metric import Metric
@@ -20,7 +20,7 @@ def metric(high: float | None, higher_is_better: bool) -> Metric:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("known", "expected"),
     [
         # 1 is perfect and left out; the others from 0 up, in set order on ties.

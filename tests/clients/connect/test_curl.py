@@ -6,12 +6,13 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from clients.curl import parse_curl
 from records.errors import StorageError
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "method", "url", "headers", "query", "body"),
     [
         ("curl http://h:9/ask -d '{\"q\": 1}'", "POST", "http://h:9/ask", {}, {}, {"q": 1}),
@@ -68,7 +69,7 @@ def test_what_a_command_sends(
     assert (request.headers, request.query, request.body) == (headers, query, body)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "words"),
     [
         ("curl 'h/a", "quotes do not match"),

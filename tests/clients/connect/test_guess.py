@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from clients.expressions import compile_path
 from clients.guess import propose
@@ -97,7 +97,7 @@ CAMEL = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("payload", "expected"),
     [
         (
@@ -172,7 +172,7 @@ def test_frameworks(payload: Any, expected: dict[str, str]) -> None:
     assert {name: got.get(name) for name in expected} == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "payload",
     [
         {"ok": True},
@@ -228,7 +228,7 @@ def test_citations_that_count_from_zero_are_left_out_and_told() -> None:
     assert proposal.notes == ["citations counts from 0: [n] marks count from 1; left out."]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "places"),
     [
         ("\n\nSources:\n[1] a.md - A\n[2] b/c.md - B C", [("a.md", "A"), ("b/c.md", "B C")]),
@@ -258,7 +258,7 @@ def chunk_of(text: str, finish: str | None = None) -> dict[str, Any]:
     return {"object": "chunk", "choices": [{"delta": {"content": text}, "finish_reason": finish}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "kind", "settings"),
     [
         (
@@ -394,7 +394,7 @@ def test_lines_with_a_code_are_a_stream() -> None:
     assert settings["stream"] == "vercel"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("replies", "path"),
     [
         (({"x": "It costs ten euros."}, {"x": "It opens at nine."}), "x"),

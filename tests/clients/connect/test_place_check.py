@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.rows import each_row
 
 from clients.place_check import (
     AskedQuestion,
@@ -28,7 +28,7 @@ def asked(gold: list[tuple[str, str]], *places: tuple[str, str]) -> AskedQuestio
 GOLD = [("rental/a.md", "Returns > Late"), ("rental/b.md", "Prices")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("places", "settings"),
     [
         ([("rental/a.md", "Returns > Late"), ("rental/b.md", "Prices > Day")], {}),

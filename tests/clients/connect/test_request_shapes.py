@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.bots.query_engine import OPENAPI
+from tests.rows import each_row
 
 from clients.bot import Question
 from clients.connect_options import ConnectOptions, given_request, given_shape, url_parts
@@ -42,7 +43,7 @@ def test_only_operations_that_answer_questions_are_tried() -> None:
     assert [shape.path for shape in openapi_shapes(OPENAPI, "/")] == ["/v2/query"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "body"),
     [
         (of({"question": TEXT, "lang": TEXT}, "question"), {"question": "{question}"}),
@@ -79,7 +80,7 @@ def test_a_schema_becomes_a_body(schema: Any, body: Any) -> None:
     assert shape.body == body
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "ask"),
     [
         ("http://h/search?q={question}&n=3", ()),
@@ -115,7 +116,7 @@ def test_the_users_path_is_the_only_one_that_is_tried() -> None:
     assert openapi_shapes(document, "/other") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "document",
     [
         None,
@@ -144,7 +145,7 @@ LITERAL = {"type": "literal_error", "loc": ["body", "mode"], "msg": "Input shoul
 EXTRA = {"type": "extra_forbidden", "loc": ["body", "k"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "dropped", "added"),
     [
         ({"detail": [missing("body", "query")]}, "question", {"query": "{question}"}),
@@ -171,9 +172,7 @@ def test_what_a_bot_misses_is_put_in(said: Any, dropped: str, added: dict[str, A
     assert better.path == OURS.path
 
 
-@pytest.mark.parametrize(
-    "said", ["", "Bad Request", "<html>", '{"error": "no"}', '{"detail": [1]}']
-)
+@each_row("said", ["", "Bad Request", "<html>", '{"error": "no"}', '{"detail": [1]}'])
 def test_nothing_is_made_of_what_names_nothing(said: str) -> None:
     assert corrected(OURS, said.encode()) is None
 
@@ -186,7 +185,7 @@ def test_braces_of_a_body_stay_braces() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "asked", "expected"),
     [
         ({"q": "How?", "n": 3}, ["How?"], {"q": "{question}", "n": 3}),
@@ -236,7 +235,7 @@ def test_secrets_become_variables() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "expected"),
     [
         ({"messages": [USER]}, {"messages": ["{history}", USER]}),
@@ -261,7 +260,7 @@ def test_a_place_for_what_was_said_before_is_proposed(
     assert render(proposed.body, values) == render(body, values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "is_secret"),
     [
         ("zz9CANARYqwertyuiop1234567890", True),
@@ -284,7 +283,7 @@ def test_a_header_whose_value_looks_random_becomes_a_variable(value: str, is_sec
 CHAT = Shape("POST", "/chat", "test", body={"model": "default", "query": "{question}"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "body"),
     [
         (
@@ -316,7 +315,7 @@ def test_an_error_that_names_a_parameter_is_understood(said: Any, body: Any) -> 
     assert better.body == body
 
 
-@pytest.mark.parametrize(
+@each_row(
     "said", [{"detail": "Not Found"}, {"error": "no such page"}, "Available soon", {"param": 3}]
 )
 def test_an_error_that_names_nothing_changes_nothing(said: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.rows import each_row
 
 import storage
 from clients.http import ask_all
@@ -118,7 +119,7 @@ def test_the_summary() -> None:
     assert ("  timeout", "1") in _rows(summary)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "abstained", "rows"),
     [
         ((None, None), None, [("answered or abstained", "2")]),

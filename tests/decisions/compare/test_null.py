@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats as peer
+from tests.rows import each_row
 
 from decisions.change import measure as measured
 from decisions.change import plain_p
@@ -72,7 +73,7 @@ def per_query(data: Path, measure: str) -> dict[str, list[float]]:
 
 
 @needs_data
-@pytest.mark.parametrize("measure", ["P_10", "map"])
+@each_row("measure", ["P_10", "map"])
 def test_real_systems_get_scipys_numbers(measure: str) -> None:
     values = per_query(Path(DATA or ""), measure)
     base = np.array(values.pop("uic0301"))

@@ -6,8 +6,8 @@ import io
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from rich.console import Console
+from tests.rows import each_row
 
 from decisions import compare_words
 from decisions.change import Change, ChangeVerdict, remeasured
@@ -98,7 +98,7 @@ def test_a_ratio_is_shown_as_times_and_its_totals_when_they_disagree() -> None:
     assert cells[7] == "◆ mixed: 1.70× in all"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("width", "gone"),
     [(200, ""), (90, "compared, 95 % interval"), (50, "compared, p, 95 % interval")],
 )
@@ -120,7 +120,7 @@ def test_a_narrow_terminal_loses_columns_and_never_a_part_of_a_name(width: int, 
     assert "…" not in shown
 
 
-@pytest.mark.parametrize("width", [100, 110, 119])
+@each_row("width", [100, 110, 119])
 def test_pictures_stay_from_100_columns_on(width: int) -> None:
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=width, color_system=None)

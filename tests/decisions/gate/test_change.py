@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from decisions.change import Change
 from decisions.gate_baseline import _explain
@@ -23,7 +23,7 @@ def change(
     return replace(means, delta=now - old, interval=interval)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "old", "now", "higher", "kept"),
     [
         (AgainstBase("drop", 0.1, True), 0.8, 0.72, True, True),  # 10 % of 0.8 is 0.08
@@ -41,7 +41,7 @@ def test_a_plain_drop(rule: AgainstBase, old: float, now: float, higher: bool, k
     assert (_explain(rule, change(old, now, higher=higher)) == "") is kept
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("interval", "higher", "kept"),
     [
         ((-0.04, 0.10), True, True),  # at worst 0.04 lower
@@ -65,7 +65,7 @@ def test_an_interval_that_is_too_wide_asks_for_more_cases() -> None:
     assert "ask more cases" not in _explain(MARGIN, change(0.5, 0.4, (-0.2, 0.0)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("interval", "higher", "kept"),
     [
         ((-0.2, 0.01), True, True),

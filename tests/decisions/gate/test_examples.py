@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from tests.rows import each_row
 
 import gate_run
 from decisions.gate_print import MARKER
@@ -19,7 +20,7 @@ FILES = ["nightly.sh", "github-actions.yml"]
 COMMAND = re.compile(r"eval/scripts/(\w+)\.py((?:[^\n\\]|\\\n)*)")
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_row("name", FILES)
 def test_the_commands_have_the_options_they_use(name: str) -> None:
     text = (EXAMPLES / name).read_text("utf-8")
     found = COMMAND.findall(text)

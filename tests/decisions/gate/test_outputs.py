@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
+from tests.rows import each_row
 
 from decisions.gate_print import (
     MARKER,
@@ -194,7 +195,7 @@ def test_a_passed_gate() -> None:
     assert good.passed
 
 
-@pytest.mark.parametrize("text", ["recall@5", "recall@5=", "=why", " = "])
+@each_row("text", ["recall@5", "recall@5=", "=why", " = "])
 def test_an_accept_needs_a_name_and_a_reason(text: str) -> None:
     with pytest.raises(StorageError, match="metric=reason"):
         parse_accepts([text])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 import storage
 from decisions.gate_rules import (
@@ -148,7 +149,7 @@ caes = ["x"]
     assert "item 2: names no case" in said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "says"),
     [
         ("", "holds no gate"),
@@ -173,7 +174,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
         read_rules(tmp_path / "no.toml")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rule"),
     [
         ("drop 10 %", AgainstBase("drop", 0.1, True)),
@@ -192,7 +193,7 @@ def test_rules_on_a_baseline(text: object, rule: AgainstBase | None) -> None:
     assert _parse_against(text) == rule
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("calibrated", "calibrated"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from decisions.history import NotMetrics, _read_point, read_history
 from storage import StorageError
@@ -241,7 +242,7 @@ def test_subjects_of_any_kind_are_read(repo: Any, make_metrics: Any) -> None:
     assert found[0].subject.startswith("commit :100644 é")
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"schema": 1}', b'{"sections": {}}'])
+@each_row("data", [b"", b"[]", b"{}", b'{"schema": 1}', b'{"sections": {}}'])
 def test_what_is_no_metrics_file(data: bytes) -> None:
     with pytest.raises(NotMetrics):
         _read_point(data, sha=None, date="", subject="", path="p")

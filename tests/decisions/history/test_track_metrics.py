@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.metrics_files import metrics_text
 from tests.processes import call_script
+from tests.rows import each_row
 
 import track_metrics
 from records.targets import declared_pinned
@@ -129,7 +130,7 @@ def test_the_screen_fits_narrow_terminals(thirty: tuple[Path, list[str]]) -> Non
     assert max(map(len, shown.splitlines())) <= 60
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "says"),
     [
         (("--metrics", "nothing*"), "no metric of the history matches"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from clients.http import RetryPolicy
 from judging.identity import JudgeError, JudgeUnreachable, addresses
@@ -24,7 +25,7 @@ def test_a_refused_key(fake_judge: Any, judge: Any) -> None:
         judge()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "root", "base"),
     [
         ("http://h:1", "http://h:1", "http://h:1/v1"),
@@ -39,7 +40,7 @@ def test_addresses(url: str, root: str, base: str) -> None:
     assert addresses(url) == (root, base)
 
 
-@pytest.mark.parametrize("url", ["localhost:11434", "ftp://h/v1", "http://", ""])
+@each_row("url", ["localhost:11434", "ftp://h/v1", "http://", ""])
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(JudgeError, match="is not a URL such as"):
         addresses(url)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from clients.http import finish
 from judging.cache import CachedJudge
@@ -26,7 +27,7 @@ def declared(model: str, revision: str) -> JudgeIdentity:
     return JudgeIdentity("vllm", model, build="0.11.0", revision=revision, strength="revision")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("identity", "answered"),
     [
         (by_name(DATED), DATED),
@@ -53,7 +54,7 @@ def test_the_judge_itself(identity: JudgeIdentity, answered: str) -> None:
     assert (naming.fault, naming.note, naming.revision) == (None, None, identity.revision)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("identity", "answered", "note"),
     [
         (by_name(DATED), None, UNNAMED),
@@ -75,7 +76,7 @@ def test_what_is_accepted_and_noted(
     assert naming.note is None if note is None else note in (naming.note or "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("identity", "answered"),
     [
         (by_name(DATED), OTHER),
@@ -97,7 +98,7 @@ def test_another_model_is_a_fault_that_names_both(identity: JudgeIdentity, answe
     assert fault.endswith(f"answers as {answered}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("identity", "answered", "revision", "noted"),
     [
         (by_name("gpt-4o"), DATED, DATED, False),
@@ -114,7 +115,7 @@ def test_what_a_floating_name_stands_for_is_its_revision(
     assert (naming.fault, naming.revision, naming.note is not None) == (None, revision, noted)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("identity", "answered", "revision"),
     [
         (by_name(DATED), "Azure/Deployment-7", "Azure/Deployment-7"),

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from tests.rows import each_row
 
 from clients.http import finish
 from judging.protocols import Sampling, ServerCapabilities, request_body, sent_parameters
@@ -126,8 +127,8 @@ def faults(server: str, body: Any) -> list[str]:
     return [error.message for error in Draft202012Validator(SERVERS[server]).iter_errors(body)]
 
 
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("mode", MODES)
+@each_row("server", SERVERS)
+@each_row("mode", MODES)
 def test_each_body_fits_each_server(task: Any, mode: str, server: str) -> None:
     one = task()
     sent = sent_parameters(Sampling(), ServerCapabilities(mode), one.max_tokens)
@@ -143,7 +144,7 @@ def test_openai_is_never_asked_in_an_unknown_way(fake_judge: Any, judge: Any, ta
     assert all(not faults("openai", body) for body in fake_judge.chats(canaries=True))
 
 
-@pytest.mark.parametrize("server", ["openai", "vllm", "llama.cpp"])
+@each_row("server", ["openai", "vllm", "llama.cpp"])
 def test_the_new_name_of_the_limit_fits(task: Any, server: str) -> None:
     found = ServerCapabilities("json_schema", ("max_tokens", "temperature"))
     sent = sent_parameters(Sampling(), found, 500)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from filelock import FileLock, Timeout
+from tests.rows import each_row
 
 from clients.http import ask_all, finish
 from judging.cache import CachedJudge, CacheOnly, VerdictCache, verdict_key
@@ -87,7 +88,7 @@ def test_the_order_of_a_schemas_fields_matters(task: Any) -> None:
     assert len({verdict_key(one, IDENTITY, SENT) for one in tasks}) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sent",
     [
         SENT | {"temperature": 0.5},
@@ -101,7 +102,7 @@ def test_other_parameters_give_another_key(task: Any, sent: dict[str, Any]) -> N
     assert verdict_key(task(), IDENTITY, sent) != verdict_key(task(), IDENTITY, SENT)
 
 
-@pytest.mark.parametrize("field", ["provider", "model", "digest", "build", "revision"])
+@each_row("field", ["provider", "model", "digest", "build", "revision"])
 def test_another_judge_has_another_key(task: Any, field: str) -> None:
     other = JudgeIdentity(**(IDENTITY.to_dict() | {field: "x"}))
     assert verdict_key(task(), other, SENT) != verdict_key(task(), IDENTITY, SENT)
@@ -285,7 +286,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
         cache.put(entry("a"))
 
 
-@pytest.mark.parametrize("damage", [b"\0", b"\xff"])
+@each_row("damage", [b"\0", b"\xff"])
 def test_an_entry_that_a_power_cut_damaged_is_not_there(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / JUDGE_CACHE
     VerdictCache(path).put(entry("a", raw="12345678"))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from clients.http import ask_all, finish
 from judging.cost import (
@@ -27,7 +28,7 @@ from records.errors import StorageError
 PRICES = Prices(prompt=2.0, completion=10.0, cached=1.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usage", "dollars"),
     [
         (Usage(1_000_000, 0), 2.0),
@@ -56,7 +57,7 @@ def test_a_price_table(tmp_path: Path) -> None:
         read_prices(path, "other")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("[m]\nprompt = 1", "m: completion: give dollars"),

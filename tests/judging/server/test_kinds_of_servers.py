@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.judging.server import server_kinds as kinds
+from tests.rows import each_row
 
 from clients.http import CallError, RetryPolicy, finish
 from judging.identity import JudgeError, JudgePin
@@ -242,7 +243,7 @@ def test_what_a_host_said_is_in_the_message(client: Client, task: Any) -> None:
     assert verdict.attempts == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "asked", "header", "provider"),
     [
         ("http://h/v1", "http://h/v1/chat/completions", "Authorization", None),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from tests.rows import each_row
 
 from clients.http import finish
 from judging.replies import BadReply, SchemaChecker, _parse_object, _surely_fits, _without_thoughts
@@ -36,7 +37,7 @@ def test_one_object_is_found(text: str, repaired: bool) -> None:
     assert _parse_object(text) == (OBJECT, repaired)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("", "empty"),
@@ -88,7 +89,7 @@ def test_control_characters_in_strings_are_mended() -> None:
             _parse_object(bad)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ['{"a": "' + '\\"' * 200_000, "```\n" + " " * 300_000 + "x", "```\n{" + "\n" * 300_000]
 )
 def test_long_nonsense_is_read_in_one_pass(text: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 import options
 from clients.http import finish
@@ -138,7 +139,7 @@ def test_a_crash_prints_no_key(fake_judge: Any) -> None:
     assert KEY not in done.stderr + done.stdout
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "environ", "said"),
     [
         ("JUDGE_KEY", {}, "variable JUDGE_KEY is not set"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.labeller.test_plain import FakeSource, FakeStore
+from tests.rows import each_row
 
 from labeller.conversation import AskedQuery, PriorMessage, asked_query, messages_before
 from labeller.plain import PlainLabeller
@@ -75,7 +76,7 @@ def test_own_question_and_marked_words_are_asked_behind_the_conversation() -> No
     assert [message.turn for message in asked("For how much?", "t4").history] == [1, 1, 2, 2, 3]
 
 
-@pytest.mark.parametrize("takes", [True, False])
+@each_row("takes", [True, False])
 def test_the_bot_gets_the_messages_or_the_question_made_whole(tmp_path: Path, takes: bool) -> None:
     body = '{question = "{question}", history = "{history}"}' if takes else '{q = "{question}"}'
     profile = tmp_path / "p.toml"

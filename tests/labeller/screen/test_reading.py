@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from labeller.lines import chunks_rule
 from labeller.passages import Chunk
@@ -71,7 +71,7 @@ async def test_reading_on_turns_full_pages_and_takes_the_lists_lines_for_a_long_
         assert (b.main.chunks.cursor, b.main.chunks.size.height) == (2, 5), "a move shows the list"
 
 
-@pytest.mark.parametrize("auto", [True, False])
+@each_row("auto", [True, False])
 def test_the_sign_of_an_automatic_snippet_is_explained_where_it_is_shown(auto: bool) -> None:
     session = Session({}, {}, record=lambda event: None, now=lambda: 0.0, blind=False)
     row: Any = SimpleNamespace(seen=True, chunk=SimpleNamespace(origin=""), auto=auto)

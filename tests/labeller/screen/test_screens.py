@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.contrasts import unreadable_on
+from tests.rows import each_row
 
 from labeller import forms, windows
 from labeller.app import LabelApp, run
@@ -221,7 +222,7 @@ def test_scores_are_shown_from_the_start_when_not_blind(
     assert seen == [shown]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("width", "line"),
     [(9, "abc  defg"), (8, "abc  de…"), (5, "abc …"), (4, "abc…"), (3, "ab…"), (1, "…"), (0, "")],
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from ragmetrics import groundedness
 from ragmetrics.case_scores import CaseScores
@@ -53,7 +54,7 @@ def test_quality_of_an_empty_answer_and_of_an_unanswerable_case(checks: Checks) 
     assert checks("I don't know.", abstained=True)["no_fallback_phrase"] == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "is_list"),
     [
         ("- plan A\n- plan B", True),

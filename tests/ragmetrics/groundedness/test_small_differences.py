@@ -6,7 +6,7 @@ they are the same in one unit, two statements are not when one word turns one in
 
 from __future__ import annotations
 
-import pytest
+from tests.rows import each_row
 
 from ragmetrics.support import LexicalClaim, judge
 from ragmetrics.text.language import language_of
@@ -112,17 +112,17 @@ def is_supported(claim: str, passage: str, language: str | None = None) -> bool:
     return verdict(claim, passage, language).supported
 
 
-@pytest.mark.parametrize(("claim", "passage"), TRUE)
+@each_row(("claim", "passage"), TRUE)
 def test_the_same_in_other_words_is_supported(claim: str, passage: str) -> None:
     assert is_supported(claim, passage)
 
 
-@pytest.mark.parametrize(("claim", "passage"), FALSE)
+@each_row(("claim", "passage"), FALSE)
 def test_a_difference_in_one_place_is_not(claim: str, passage: str) -> None:
     assert not is_supported(claim, passage)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("passage", "supported"),
     [
         ("Das Paket wiegt laut Lieferschein 1500 kg.", True),
@@ -140,7 +140,7 @@ def test_other_numbers_of_the_text_tell_how_decimals_are_written() -> None:
     assert not is_supported(claim, "The parcel weighs 1,5 kg and costs 31,40 euros.")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "passage"),
     [
         ("The pool is larger than the gym.", "The gym is smaller than the pool."),

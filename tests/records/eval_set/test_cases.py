@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from demo.vault import python_reference
 from documents.sections import HEADING_SEPARATOR, Note
@@ -103,7 +104,7 @@ def test_there_are_conversations_of_every_kind() -> None:
     assert {case["id"] for case in later if not case["answerable"]} & ASKED_ON
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@each_row("case", CASES)
 def test_a_case_is_well_formed(case: Case) -> None:
     assert case_from_dict(case)[1] == []
     assert list(case) == [name for name in FIELDS if name in case]
@@ -125,13 +126,13 @@ def test_a_case_is_well_formed(case: Case) -> None:
         assert case["required_support_groups"] is None
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c["category"] == "multi_hop"])
+@each_row("case", [c for c in CASES if c["category"] == "multi_hop"])
 def test_a_multi_hop_case_needs_several_sections(case: Case) -> None:
     groups = case["required_support_groups"]
     assert any(len(group) > 1 for group in groups)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c["required_support_groups"]])
+@each_row("case", [c for c in CASES if c["required_support_groups"]])
 def test_groups_are_real_alternatives(case: Case) -> None:
     groups = [frozenset(group) for group in case["required_support_groups"]]
     assert len(set(groups)) == len(groups)
@@ -155,14 +156,14 @@ def test_gold_stands_at_several_depths_and_in_every_folder() -> None:
     } - {"other"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@each_row("case", CASES)
 def test_every_anchor_and_snippet_stands_in_the_vault(
     judge: Judge, case: Case, vault: Vault
 ) -> None:
     judge(case, list(anchor_problems(case, vault)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@each_row("case", CASES)
 def test_no_word_for_word_copy_of_a_snippet_was_left_out(
     judge: Judge, case: Case, vault: Vault
 ) -> None:

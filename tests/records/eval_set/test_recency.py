@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from documents.sections import Note
 
@@ -82,17 +83,17 @@ def date_problems(case: Case, vault: Vault) -> Iterator[str]:
             yield f"{place}: does not speak of {version_of[date]}"
 
 
-@pytest.mark.parametrize("case", RECENCY, ids=RECENCY_IDS)
+@each_row("case", RECENCY)
 def test_a_recency_case_has_what_its_rule_needs(case: Case) -> None:
     assert list(recency_problems(case)) == []
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@each_row("case", CASES)
 def test_a_date_is_that_of_a_version_in_the_text(judge: Judge, case: Case, vault: Vault) -> None:
     judge(case, list(date_problems(case, vault)))
 
 
-@pytest.mark.parametrize("case", RECENCY, ids=RECENCY_IDS)
+@each_row("case", RECENCY)
 def test_an_answer_in_the_words_of_the_vault_tells_both_states(
     judge: Judge, case: Case, vault: Vault
 ) -> None:
@@ -120,7 +121,7 @@ def recency_case(rule: str, *supports: tuple[str | None, int, str], facts: str =
 OLD, NEW = "2018-06-27", "2019-10-14"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "problems"),
     [
         (recency_case("cite_newer", (OLD, 1, "a"), (NEW, 3, "b")), []),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.rows import each_row
 from tests.scripts.conftest import FinishedRun
 from tests.scripts.judging.conftest import JudgedRun, Server, canary, result, schema_of
 
@@ -228,7 +229,7 @@ def test_a_label_that_is_not_on_the_scale_counts_as_stale(run: JudgedRun) -> Non
     assert (report["n"], report["labels"]["stale"]) == (34, 1)
 
 
-@pytest.mark.parametrize("weights", ["linear", "quadratic"])
+@each_row("weights", ["linear", "quadratic"])
 def test_weighted_kappa_with_times_is_that_of_scikit_learn(weights: Any) -> None:
     sklearn = pytest.importorskip("sklearn.metrics")
     chance = random.Random(4)

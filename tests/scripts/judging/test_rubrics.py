@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.scripts.judging.conftest import JudgedRun, Server, schema_of
 
 from judging.run import refuse_examples
@@ -264,7 +265,7 @@ def test_verdicts_are_counted_again_without_the_rubrics_file(
     assert "no verdicts by rubrics.owm" in call.output
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ('scale = "yes/no"\ntarget = "no"', "every verdict would reach it; name another, or dir"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from decisions.diagnosis import place_mismatch
 from records.metrics import load_metrics
@@ -56,7 +57,7 @@ def test_a_few_misses_are_no_matter_of_form(asked: Any, few: dict[str, int]) -> 
     assert "heading_separator" not in run.score().stdout
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("got", "remedy"),
     [
         ("/A/B/", 'set heading_separator = "/".'),

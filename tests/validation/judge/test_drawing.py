@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.validation.judge.judged_run import JudgedRun
 
 from records.claim_labels import ClaimDraw, read_labels
@@ -208,7 +209,7 @@ def test_runs_are_labelled_together_and_equal_answers_count_once(judged_run: Jud
         together(own, {"old": Judged(other.claims, [{"provider": "q"}], [])})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "message"),
     [
         ({"stratum": "passed"}, "stratum_size: must be the number of claims"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from decisions.judge_calibration import objections
 from records.calibration import read, write
@@ -31,7 +32,7 @@ def test_a_good_and_unchanged_judge_passes() -> None:
     assert said(GOOD) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "judges", "prompts", "words"),
     [
         (GOOD, [JUDGE | {"digest": "sha256:2"}], [PROMPT], "digest sha256:1 → sha256:2"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from records.claim_labels import ClaimLabel, LabelFile, read_labels
 from storage import StorageError
@@ -118,7 +119,7 @@ def test_the_best_window_is_marked_and_the_verdict_kept_apart() -> None:
     assert _labelled_item(JudgedClaim("q", 0, "1", "Dogs eat meat.", "x")).passages == ()
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "../x", "-x"])
+@each_row("name", ["", "a/b", "../x", "-x"])
 def test_an_annotator_is_a_plain_name(name: str, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="--annotator"):
         label(CLAIMS, "groundedness", tmp_path, name, sample=1, seed=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.rows import each_row
 
 from records.scores import ScoreLine
 from views.browser.case_page import pair_docs
@@ -13,7 +13,7 @@ from views.case_blocks import ShownWith, case_blocks
 from views.score_words import score_pair
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "shown"),
     [
         (0.5, 0.75, "0.50 0.75"),
@@ -51,7 +51,7 @@ def test_values_stand_under_each_other_whatever_the_length_of_the_names() -> Non
     ]
 
 
-@pytest.mark.parametrize("name", sorted({*MAIN, *RUN_MAIN}))
+@each_row("name", sorted({*MAIN, *RUN_MAIN}))
 def test_the_head_of_a_main_metric_is_whole_also_with_its_arrow(name: str) -> None:
     columns = [c for c in case_columns(200, [name], 4, chosen=True) if c.name == name]
     ((_, text),) = heading(columns, name, True, False)

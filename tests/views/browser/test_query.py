@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 from tests.score_lines import write_lines
 from tests.views.tables import no_faults, put, set_scores
 
@@ -23,7 +24,7 @@ def ids(table: AnswerTable, text: str) -> str:
     return "".join(table.ids[row] for row in rows)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "wanted"),
     [
         ("", "abcde"),
@@ -76,7 +77,7 @@ def test_what_a_filter_selects(table: AnswerTable, text: str, wanted: str) -> No
     assert ids(table, text) == wanted
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("recal@5=0", "near it: recall@5"),
@@ -107,7 +108,7 @@ def test_a_value_that_no_case_has_gets_a_hint(table: AnswerTable) -> None:
     assert parse("category=factual", table.metrics).hint(table) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "lines"),
     [
         ("cat", ["category="]),

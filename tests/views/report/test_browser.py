@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from views.report.case_list import CaseRow, CaseTable
 from views.report.page import case_rows
@@ -15,8 +16,8 @@ from views.report.page import case_rows
 WIDTHS = [(1280, False), (390, True)]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "mobile"), WIDTHS)
+@each_row("scheme", ["light", "dark"])
+@each_row(("width", "mobile"), WIDTHS)
 async def test_it_is_quiet_offline_and_as_wide_as_the_window(
     browser: Any, made: Any, width: int, mobile: bool, scheme: str
 ) -> None:
@@ -80,7 +81,7 @@ async def test_the_keyboard_reaches_the_text_and_opens_a_case(browser: Any, made
         assert told in await tab.value(shown)
 
 
-@pytest.mark.parametrize(("width", "mobile"), WIDTHS)
+@each_row(("width", "mobile"), WIDTHS)
 async def test_the_contents_stay_in_sight_and_open_what_is_folded(
     browser: Any, pair: Any, width: int, mobile: bool
 ) -> None:
@@ -305,7 +306,7 @@ async def test_without_script_all_is_there_and_no_control_is_shown(browser: Any,
         assert "Thing 3 as base has it." in shown
 
 
-@pytest.mark.parametrize("policy", [True, False])
+@each_row("policy", [True, False])
 async def test_hostile_answers_do_nothing_with_and_without_the_policy(
     browser: Any, pair: Any, policy: bool
 ) -> None:

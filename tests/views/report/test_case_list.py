@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.score_lines import write_lines
 
 from decisions.case_changes import Ways
@@ -40,7 +41,7 @@ IDS = [
 ]
 
 
-@pytest.mark.parametrize("case_id", IDS)
+@each_row("case_id", IDS)
 def test_no_row_takes_more_than_250_bytes(case_id: str) -> None:
     scores = [-0.25, 0.5, 1e308, None, 0.125, 0.0]  # one of them of a damaged file
     why = "<script>&amp;" * 9

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.rows import each_row
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling, RunVerdicts
@@ -59,7 +60,7 @@ def test_calibration_stays_in_its_range(pairs: list[tuple[float, bool]]) -> None
     assert sum(one.n for one in found.bins) == len(pairs)
 
 
-@pytest.mark.parametrize("rows", [80, 600, 70_000])
+@each_row("rows", [80, 600, 70_000])
 def test_correlations_equal_scipys(rows: int) -> None:
     rng = np.random.default_rng(3)
     table = rng.integers(0, 6, size=(5, rows)).astype(float)

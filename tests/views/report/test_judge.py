@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.pages import page_of
+from tests.rows import each_row
 
 import report_run
 from storage import replace_json
@@ -156,8 +156,8 @@ def test_both_calibrations_are_told_each_in_its_own_words(made: Any, tmp_path: P
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("name", ["calibration.json", "calibration_correctness.json"])
-@pytest.mark.parametrize(
+@each_row("name", ["calibration.json", "calibration_correctness.json"])
+@each_row(
     ("damaged", "place"),
     [
         ({"schema": 1}, "`judge`"),

@@ -10,6 +10,7 @@ import pytest
 from tests.definitions import definition_of
 from tests.metrics_files import write_metrics
 from tests.pages import page_of
+from tests.rows import each_row
 from tests.score_lines import write_lines
 
 import report_run
@@ -163,7 +164,7 @@ def test_a_metric_of_an_older_version_keeps_its_words() -> None:
     assert told["mine"].words == ""
 
 
-@pytest.mark.parametrize(("values", "shown", "left_out"), [(5, 5, 0), (45, 30, 15)])
+@each_row(("values", "shown", "left_out"), [(5, 5, 0), (45, 30, 15)])
 def test_the_largest_slices_are_kept(values: int, shown: int, left_out: int) -> None:
     by = {
         "tag": {

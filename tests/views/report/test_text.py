@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from tests.rows import each_row
 
 from terminal.page import Prose, Quotation, percent
 from views.page import _fence
@@ -70,7 +70,7 @@ def test_a_text_cannot_leave_its_fence(text: str) -> None:
     assert [line for line in inner if closing.match(line)] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("a | b", r"a \| b"),
@@ -87,7 +87,7 @@ def test_signs_of_markdown_are_escaped(text: str, shown: str) -> None:
     assert markdown_escape(one_line(text)) == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("share", "shown"),
     [(None, "–"), (0.0, "0 %"), (0.001, "< 1 %"), (0.5, "50 %"), (0.999, "> 99 %"), (1.0, "100 %")],
 )

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import requests
 from tests.processes import call_script
+from tests.rows import each_row
 
 from documents.sections import Note
 from documents.vault import read_vault
@@ -164,7 +165,7 @@ def test_roles_are_closed_by_default_and_what_no_one_sees_is_said() -> None:
     assert in_order([other, GUEST], ["public/a.md"]) == [GUEST, other]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("", "write two tables or more"),

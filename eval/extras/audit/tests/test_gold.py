@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from documents.sections import Note, Sheet
 from extras.audit.gold import VaultIndex, check_support, gold_findings, shared_words
@@ -22,7 +23,7 @@ def check(notes: list[Note], **support: Any) -> tuple[str, Place | None] | None:
     return check_support(GoldSupport(**support), VaultIndex(notes))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "support",
     [
         {"rel_path": "loans.md", "heading_path": "Rules > Loan of books"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.rows import each_row
 
 from documents.sections import Note, Sheet
 from extras.audit.pages import REMEDY, page_note
@@ -13,7 +13,7 @@ LABELS = ("i", "ii", "1", "2", "3", "4")
 NOTE = Note("v", "a.pdf", "", [Sheet(t, label) for t, label in zip(TEXTS, LABELS, strict=True)])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pages", "reading"),
     [
         ((1, 2, 3, 4, 5, 6), 1),

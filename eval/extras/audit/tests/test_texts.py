@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from tests.rows import each_row
 
 from documents.sections import Note
 from extras.audit.contradictions import Statement, contradiction_candidates, difference
@@ -74,7 +75,7 @@ def test_doubles_are_groups_and_identical_ones_one_line() -> None:
     assert near_ones.harm > same.harm
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sentence", "day"),
     [
         ("Updated: 2024-02-03", date(2024, 2, 3)),
@@ -100,7 +101,7 @@ def test_versions_are_named_and_chapters_are_none() -> None:
     assert markers_of("Changed in version 3.8: it is faster.") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sentence", "over"),
     [
         ("The offer is valid until 31 May 2026.", True),
@@ -139,7 +140,7 @@ def test_an_older_date_in_a_near_double_is_stale_and_history_is_not() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second", "what"),
     [
         ("A book is lent for four weeks.", "A book is lent for 6 weeks.", "four weeks / 6 weeks"),

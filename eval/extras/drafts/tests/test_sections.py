@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.rows import each_row
 
 from documents.sections import Note
 from extras.drafts.cases import NoteSection, heading_question, questions, sections
@@ -12,7 +12,7 @@ def section(sentence: str, heading: str = "Plans > Gold plan") -> NoteSection:
     return NoteSection("v", "a.md", "", heading, sentence, (sentence,))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("heading", "question"),
     [
         ("Plans > Gold plan", "Gold plan?"),

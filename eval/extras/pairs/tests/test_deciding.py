@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from extras.pairs.deciding import (
     LENGTH_LABELS,
@@ -25,7 +26,7 @@ def opinion(case: str, one: str, two: str, number: int = 0) -> PairOpinion:
     return PairOpinion(case, 0, number, tuple(orders))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "two", "outcome"),
     [
         (FIRST, SECOND, 1),  # the run's answer both times
@@ -98,7 +99,7 @@ def test_missing_verdicts_are_no_ties() -> None:
     assert found.line() == "better 3, worse 1, undecided 2 of 6"
 
 
-@pytest.mark.parametrize("values", [np.zeros(30), np.full(30, np.nan), np.zeros(0)])
+@each_row("values", [np.zeros(30), np.full(30, np.nan), np.zeros(0)])
 def test_without_a_decided_case_nothing_is_said(values: np.ndarray) -> None:
     (found,) = decide_pairs([values])
     assert (found.share, found.interval, found.smallest) == (None, None, None)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from clients.http import finish
 from extras.pairs.votes import Panel, vote
@@ -22,7 +23,7 @@ MATERIAL = Material("Q?", "A.", contexts=CONTEXTS, claims=CLAIMS)
 FEE, MADE_UP = ("supported", "fee is 15 euros", "c1"), ("supported", "free of charge", "c1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("votes", "scale", "word"),
     [
         (("yes", "yes", "no"), (), "yes"),

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 from tests.judging.test_rubrics import HELPFUL, SALT
+from tests.rows import each_row
 
 from extras.research.self_test import self_test, self_test_by_rubric
 from judge_answers import main
@@ -135,7 +136,7 @@ def test_the_self_test_runs_without_a_run(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["passed"] is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "message"),
     [
         (["--model", "m-2025-01-01"], "name its server with --judge"),

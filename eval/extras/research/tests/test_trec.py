@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 import convert_data
 import score_retrieval
@@ -178,7 +179,7 @@ def test_grades_of_supports_and_fractions_are_told(desk: Any) -> None:
     assert report["left_out"] == {"case.category": 1}
 
 
-@pytest.mark.parametrize(("score", "held"), [(0.1, 0.10000000149011612), (1e300, float("inf"))])
+@each_row(("score", "held"), [(0.1, 0.10000000149011612), (1e300, float("inf"))])
 def test_a_score_in_single_precision(score: float, held: float) -> None:
     assert _single(score) == held
     assert order_key(RankedLine("b", "", -1e300)) == (float("-inf"), "b")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from extras.support_models.models import (
     FORMS,
@@ -398,7 +399,7 @@ def test_weights_without_a_head_are_refused(made: Callable[..., Made]) -> None:
         support_model(model.folder)
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"architectures": 3}', '{"id2label": ["a"]}'])
+@each_row("text", ["[]", "{", '{"architectures": 3}', '{"id2label": ["a"]}'])
 def test_a_broken_configuration_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(SupportModelUnavailable, match=r"config\.json is not a model's config"):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.processes import call_script
+from tests.rows import each_row
 
 from extras.sweep.grid import read_grid
 from storage import StorageError
@@ -38,7 +39,7 @@ def test_the_example_of_the_manual_can_be_run(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "baseline"),
     [
         ("k=2 rerank=false", "k=2 rerank=false"),
@@ -70,7 +71,7 @@ def test_a_command_gets_values_as_the_file_has_them(tmp_path: Path) -> None:
     assert grid.command_of(grid.settings[1]) == ["bot", "--rerank", "false"]
 
 
-@pytest.mark.parametrize("text", [None, "own = " + "[" * 300 + "]" * 300])
+@each_row("text", [None, "own = " + "[" * 300 + "]" * 300])
 def test_a_grid_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "grid.toml"
     if text is not None:

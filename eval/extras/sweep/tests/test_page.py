@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 from tests.scripts.test_one_count import home as home
 
 from extras.sweep.page import lead
@@ -12,7 +12,7 @@ from extras.sweep.record import SettingOutcome, Sweep
 from extras.sweep.scoring import failing_cases
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("best", "state", "says"),
     [
         ("k5", "best", "KEEP k5: nothing beat it."),

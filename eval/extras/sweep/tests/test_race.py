@@ -7,6 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 from scipy import stats as peer
+from tests.rows import each_row
 
 from extras.sweep import race
 from records.errors import StorageError
@@ -93,7 +94,7 @@ def test_a_case_that_failed_is_compared_nowhere() -> None:
     assert drop.seen.difference == pytest.approx(-0.8)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "percent", "bound"),
     [
         ("p95_latency_ms <= 3000", "latency_ms", 95, 3000.0),
@@ -107,7 +108,7 @@ def test_limits_are_read(text: str, name: str, percent: int | None, bound: float
     assert (limit.name, limit.percent, limit.bound) == (name, percent, bound)
 
 
-@pytest.mark.parametrize("text", ["fast", "p95_latency_ms < 3000", "x <= y", "<= 3"])
+@each_row("text", ["fast", "p95_latency_ms < 3000", "x <= y", "<= 3"])
 def test_other_texts_are_no_limits(text: str) -> None:
     with pytest.raises(StorageError, match="write NAME <= NUMBER"):
         race.limit_of(text)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.decisions.gate.conftest import MadeRun
+from tests.rows import each_row
 
 from extras.watch.canaries import look_at_canaries, sentence
 from extras.watch.tests.conftest import NOW, call, otlp, trace
@@ -61,7 +62,7 @@ def test_a_bot_that_got_worse_is_an_alarm_with_its_day(runs: Path) -> None:
     assert "as on 1 of 20 quiet days" in look.notes[1]
 
 
-@pytest.mark.parametrize(("hits", "count"), [(22, 1), (23, 0)])
+@each_row(("hits", "count"), [(22, 1), (23, 0)])
 def test_a_collapse_is_an_alarm_on_the_second_day(tmp_path: Path, hits: int, count: int) -> None:
     """All changed cases fell, and a tie counts half: of 10 changes p is 1 / 2^10 / 2 = .0005, of 9
     it is .001, which fails the gate and is no alarm yet."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from tests.formats.test_damaged_traces import DAMAGES, source_of
+from tests.rows import each_row
 
 from extras.watch.look import WatchOptions, watch
 from extras.watch.tests.conftest import DAY
@@ -18,7 +18,7 @@ NOW = (1_767_225_600 + 40 * DAY) * 1_000_000
 _LOST_LINES = ("damaged lines or spans", "spans that cannot be read")
 
 
-@pytest.mark.parametrize("name", DAMAGES)
+@each_row("name", DAMAGES)
 def test_a_watch_counts_every_damaged_trace_and_draws_no_secret(tmp_path: Path, name: str) -> None:
     _, data, chosen = source_of(name)
     source = tmp_path / "traces" / "source.jsonl"

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-import pytest
 from rich.console import Console
+from tests.rows import each_row
 
 from extras.watch.rise import DayCount, Rise
 from extras.watch.show import limits, watch_blocks
@@ -62,7 +62,7 @@ SEEN = figure(
 QUIET = figure([(0, 60)] * 56, [(0, 30), (1, 30)], label="Errors", unit="sessions")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shown", "sentence"),
     [
         (
@@ -172,7 +172,7 @@ def test_the_last_quarter_of_a_year_is_drawn_or_more_where_a_rise_began_before()
     assert len(shown_days(risen)) == 200 + 14
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@each_row("encoding", ["utf-8", "ascii"])
 def test_the_terminal_ends_with_the_verdict(encoding: str) -> None:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding, newline="\n")
