@@ -37,6 +37,7 @@ def test_goldens_in_json(desk: Any) -> None:
     assert result["usage"] == {"input_tokens": 10, "output_tokens": 4}
     assert result["cost_usd"] == 0.5
     assert report["kept"] == {"additional_metadata": 1, "name": 1, "tools_called": 1}
+    assert report["changed"] == {"rows without an id, named by a hash of the input": 2}
 
 
 def test_test_cases_by_their_aliases(desk: Any) -> None:

@@ -61,6 +61,17 @@ def test_a_chat_becomes_the_turns_of_a_conversation(desk: Any) -> None:
     assert report["left_out"] == {"messages of the system": 1}
 
 
+def test_passages_that_are_logged_with_the_answer_stand_before_those_of_its_searches(
+    desk: Any,
+) -> None:
+    log = [*CHAT[1:4], CHAT[4] | {"retrieval_context": ["What the prompt held."]}]
+    desk.take("openai", desk.rows("chats.jsonl", [{"messages": log}]))
+    (result,) = desk.results("chats")
+    assert [chunk["text"] for chunk in result["retrieved"]] == ["What the prompt held."]
+    assert [chunk["chunk_id"] for chunk in result["searches"][0]["retrieved"]] == ["p7"]
+    assert not {"retrieved_from_search", "seen"} & result.keys()
+
+
 def test_requests_of_one_conversation_are_told_by_the_last_of_them(desk: Any) -> None:
     """Logs of single calls hold the whole history each time: two lines here are one conversation of
     two turns, and a question by itself is a case without a conversation."""

@@ -42,8 +42,9 @@ def test_few_clusters_ask_for_more_and_no_spread_tells_nothing() -> None:
     few, many = (sequential.look(1.0, 0.1, f, 0.2) for f in (5.0, MANY))
     assert few.low < many.low
     assert sequential.look(0.0, 0.0, 5.0, 0.2).p == 1.0
-    with pytest.raises(ValueError, match="share"):
-        sequential.look(0.0, 1.0, 5.0, 0.0)
+    for share in (0.0, 1.001):
+        with pytest.raises(ValueError, match="a share of the cases is above 0 and at most 1"):
+            sequential.look(0.0, 1.0, 5.0, share)
 
 
 def test_the_flat_bound_of_a_race() -> None:

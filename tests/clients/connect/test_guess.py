@@ -9,7 +9,7 @@ from tests.rows import each_row
 
 from clients.expressions import compile_path
 from clients.guess import propose
-from clients.reply_form import guess_stream, tree
+from clients.reply_form import guess_stream, sample, tree
 from clients.streams import Stream, read_stream
 
 QUESTION = "How long is the warranty?"
@@ -422,3 +422,8 @@ def test_a_text_without_a_usual_name_is_the_answer_only_if_nothing_else_is(
     """Two texts that differ, or an empty field of that name, leave it open."""
     proposal = propose(replies, ["How much is it?", "When is it open?"])
     assert proposal.tables["response"].get("answer") == path
+
+
+def test_a_sample_of_a_value_has_70_characters_and_shows_where_it_is_cut() -> None:
+    assert sample("x" * 68) == f'"{"x" * 68}"'  # the quotes are two of the 70
+    assert sample("x" * 69) == f'"{"x" * 68}…'

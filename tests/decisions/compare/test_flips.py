@@ -12,7 +12,8 @@ import options
 from decisions import invariants
 from decisions.case_changes import changes_of, read_pair
 from decisions.compare import CompareOptions, clusters_of, compare, compare_many
-from decisions.flips import Flips, find_flips
+from decisions.compare_words import flip_title
+from decisions.flips import Flip, Flips, FlipSide, Ranks, find_flips
 from decisions.headline import failures
 from records.errors import StorageError
 from records.file_access import open_plain
@@ -66,6 +67,16 @@ def test_ranks_answers_and_questions_stand_side_by_side(runs: Runs) -> None:
         "No.",
     )
     assert flip.base.ranks == flip.new.ranks == (1, None)
+
+
+def test_the_title_of_a_case_says_the_ranks_that_either_run_has() -> None:
+    def title(base: Ranks | None, new: Ranks | None) -> str:
+        return flip_title(Flip("q0", "?", FlipSide(1.0, ranks=base), FlipSide(0.5, ranks=new)))
+
+    assert "gold" not in title(None, None)
+    assert title((2,), None).endswith("; gold at rank 2 → unknown")
+    assert title(None, (1, None)).endswith("; gold at rank unknown → 1, –")
+    assert title((), (3,)).endswith("; gold at rank no gold → 3")
 
 
 def test_only_as_many_as_asked_for(runs: Runs) -> None:

@@ -182,6 +182,11 @@ def test_prompts_of_other_metrics_and_builds_of_a_server_do_not_matter(runs: Run
     found = compare(base, new)
     assert found.controls == ()
     assert any("other builds: fp_1; then fp_2" in note for note in found.notes)
+    for builds in (["fp_1"], []):  # the same build, and one that is not known, is no other
+        other["fingerprints"] = builds
+        new = runs.make("new", JUDGED, "judged", options={"judge": other, "embedding_model": "e"})
+        assert "builds" not in " ".join(compare(base, new).notes)
+        assert "builds" not in " ".join(compare(new, base).notes)
     one["answered_as"] = ["m-2024"]
     base = runs.make("base", JUDGED, "judged", options={"judge": one})
     assert "judge.answered_as: m-2024 → m-2025" in refused(base, new).message

@@ -53,8 +53,9 @@ def vllm(fake: Any, **model: Any) -> None:
     }
 
 
-def lm_studio(fake: Any) -> None:
+def lm_studio(fake: Any, **more: Any) -> None:
     model = {"id": "qwen/qwen3-8b", "arch": "qwen3", "quantization": "Q4_K_M", "publisher": "qwen"}
+    model |= more
     fake.resources = {
         "/api/v0/models": {"data": [model | {"max_context_length": 32768}]},
         "/v1/models": {"data": [{"id": "qwen/qwen3-8b", "owned_by": "organization_owner"}]},
@@ -199,6 +200,8 @@ def test_lm_studio_has_a_weak_identity(fake_judge: Any, judge: Any) -> None:
     )
     with pytest.raises(JudgeError, match="LM Studio has no model other"):
         judge(model="other")
+    lm_studio(fake_judge, arch=3, quantization="")  # what is no text says nothing of the build
+    assert judge(model=None).identity.build == "qwen"
 
 
 def test_a_digest_that_changes_during_the_run(fake_judge: Any, judge: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -196,6 +197,20 @@ def test_an_unscored_run_says_what_to_run(compare: Compare, folder: Path) -> Non
     done = compare("good", "bad", "--sections", "retrieval,judged")
     assert done.exit_code == 2
     assert "run judge_answers.py --run good" in done.stderr
+
+
+def test_a_committed_file_without_scores_of_its_cases_is_named(
+    compare: Compare, folder: Path
+) -> None:
+    """Git keeps no score lines."""
+    bare = folder / "results" / "same"
+    shutil.rmtree(bare / "scores", ignore_errors=True)
+    metrics = json.loads((bare / "metrics.json").read_text())
+    metrics = {key: value for key, value in metrics.items() if not key.startswith("primary")}
+    (bare / "metrics.json").write_text(json.dumps(metrics))
+    done = compare("same", "bad", "--ignore-invariants")
+    assert done.exit_code == 2
+    assert "same/metrics.json: has no scores of its cases" in done.stderr.replace("\n", "")
 
 
 def test_a_run_that_is_not_there_and_a_metric_that_is_none(compare: Compare) -> None:
