@@ -350,11 +350,12 @@ def test_a_list_of_messages_ends_with_the_answer() -> None:
 def test_a_known_product_that_ends_with_the_question_is_asked_for_its_answer_elsewhere() -> None:
     """LangGraph's state: the last message is the answer, where a graph adds it to them."""
     question, answer = "Can I return a hat?", "Within 14 days, in its box."
-    reply = {"messages": [{"type": "human", "content": question}], "reply": answer}
+    messages = [{"type": "human", "content": question}]
+    reply = {"messages": messages, "reply": answer}
     recipe = recognised(reply)
     assert recipe is not None
     assert recipe.proposal([reply], [question]).tables["response"]["answer"] == "reply"
-    reply["messages"].append({"type": "ai", "content": answer})
+    messages.append({"type": "ai", "content": answer})
     response = recipe.proposal([reply], [question]).tables["response"]
     assert response["answer"] == "messages[-1].content"
 
