@@ -191,7 +191,7 @@ def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Con
     from formats.traces.ids import key_of_ids
 
     names = ("run_id", "delimiter")
-    keep_ids = options.trace_settings()["keep_ids"]
+    traces = options.trace_settings(compile_path)
     column = question_column(values["maps"], str(ctx.params["format"]))
     return import_data(
         module,
@@ -200,7 +200,8 @@ def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Con
         {name: values[name] for name in names}
         | {"fields": field_map(() if column else values["maps"], compile_path)}
         | {"question_field": column}
-        | {"key_of_ids": None if keep_ids else key_of_ids}
+        | {"key_of_ids": None if traces["keep_ids"] else key_of_ids}
+        | {name: traces[name] for name in ("tools", "documents")}
         | {"added": values.get("of_format", {})},
         notes,
         one_file=values["one_file"],

@@ -88,7 +88,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
         traced = _case(first, trace, spans, scores.get(trace), options, notes)
         cases += [traced] if traced is not None else []
     ratings.give(cases, options.key_of_ids)
-    yield from as_conversations(cases, options.key_of_ids, notes)
+    yield from as_conversations(cases, options, notes)
     unknown = scores.keys() - traces.keys()
     notes.left_out["scores of missing traces"] += sum(len(scores[t]) for t in unknown)
 

@@ -30,7 +30,13 @@ from formats.shared.rows import (
     source_files,
     with_rest,
 )
-from formats.traces.cases import TracedCase, as_conversations, case_of_trace, passages_kept
+from formats.traces.cases import (
+    TracedCase,
+    as_conversations,
+    case_of_trace,
+    passages_kept,
+    take_tool_searches,
+)
 from formats.traces.feedback import Ratings, rating_in
 from formats.traces.private import mask_case
 from formats.traces.products import runs_within, span_of_run
@@ -82,7 +88,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     )
     for cases in answered:
         first = [runs[0] for runs in cases.values()]
-        yield from as_conversations(first, options.key_of_ids, notes)
+        yield from as_conversations(first, options, notes)
 
 
 DOCUMENTED = "read by the documented shape of the server's export, which was not seen here: files"
@@ -205,6 +211,7 @@ def _add_run(
     )
     if traced is None:
         return
+    take_tool_searches([traced], options, notes)
     passages_kept(traced.item, "outputs", notes)
     answer = mask_case(traced.item, notes).answers[0]
     answer.result.test_case_id, answer.result.question = item.case["id"], item.case["question"]

@@ -72,4 +72,4 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
         if traced is not None:
             cases.append(traced)
     ratings.give(cases, options.key_of_ids)
-    yield from as_conversations(cases, options.key_of_ids, notes)
+    yield from as_conversations(cases, options, notes)

@@ -19,9 +19,10 @@ from options.commands import Exit as Exit
 from options.commands import command as command
 from options.commands import config_file
 from options.commands import say as say
-from records.errors import StorageError
+from records.errors import Problem, StorageError
 from records.runs import CACHE_DIR, EVAL_SET, RESULTS_DIR
-from records.settings import KeyRule, check_table, from_pairs, text_of
+from records.settings import KeyRule, check_table, from_pairs, line_of, text_of
+from records.tool_passages import tool_forms
 from terminal.tables import folded, printable
 
 if TYPE_CHECKING:
@@ -326,17 +327,37 @@ screen_option = click.option(
 
 TRACES = {
     "keep_ids": KeyRule("yes", "false: ids of users and sessions become keyed hashes."),
+    "documents": KeyRule("text", "Folder of the documents, to know their names in tools' results."),
+    "tools": KeyRule("table", "How the passages in a tool's results are read, by its name."),
 }
 """How traces are read: keys of ``[traces]`` in config.toml."""
 
 
-def trace_settings() -> dict[str, Any]:
-    """The values of ``TRACES`` that config.toml gives. Raises StorageError with every problem."""
+def trace_settings(compiled: Callable[[str], Any]) -> dict[str, Any]:
+    """The values of ``TRACES`` that config.toml gives: ``tools`` as forms, ``documents`` as names.
+
+    ``compiled`` makes a function of an expression. Raises StorageError with every problem.
+    """
     path, raw = config_file()
-    own: dict[str, Any] = raw.get("traces", {})
-    if problems := check_table(own, TRACES, str(path), "traces.", text_of(path) if own else ""):
+    own: dict[str, Any] = {"keep_ids": False} | raw.get("traces", {})
+    text = text_of(path) if len(own) > 1 or raw.get("traces") else ""
+    problems = check_table(own, TRACES, str(path), "traces.", text)
+
+    def problem(where: str, about: str) -> None:
+        key = f"traces.{where}"
+        problems.append(Problem(str(path), line_of(text, key), key, about))
+
+    folder, tools = own.get("documents"), own.get("tools", {})
+    if isinstance(folder, str) and not Path(folder).is_dir():
+        problem("documents", "is no folder; write the one with the documents")
+    forms = {}
+    if isinstance(tools, dict):
+        forms = tool_forms(tools, compiled, lambda where, about: problem(f"tools.{where}", about))
+    if problems:
         raise StorageError.from_problems(problems)
-    return {"keep_ids": False} | own
+    files = Path(folder).rglob("*") if folder else ()
+    names = frozenset(file.name for file in files if file.is_file())
+    return own | {"tools": forms, "documents": names}
 
 
 def screen_settings(pairs: Iterable[str]) -> dict[str, Any]:

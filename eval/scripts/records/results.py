@@ -135,7 +135,8 @@ class TestResult(msgspec.Struct):
     without searches have none of them. ``seen``: how it is known what the answer saw of several
     searches (``prompt``: what stood in front of the model; ``union``: all that they brought).
     ``seen_tools``: results of tools that it saw and that are no passages. ``tools``: the calls of
-    tools where the bot reports them; an empty list says that there was none. ``feedback``: what
+    tools where the bot reports them; an empty list says that there was none. ``handoffs``: agents
+    that took over, in order, which are no tools. ``feedback``: what
     people said of the answer, where told.
 
     Of a turn of a conversation, and of a case with a history of its own: ``asked_with`` says which
@@ -172,6 +173,7 @@ class TestResult(msgspec.Struct):
     retrieved_from_search: int | msgspec.UnsetType = msgspec.UNSET
     absent: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     tools: list[ToolCall] | msgspec.UnsetType = msgspec.UNSET
+    handoffs: list[str] | msgspec.UnsetType = msgspec.UNSET
     seen: Literal["prompt", "union"] | msgspec.UnsetType = msgspec.UNSET
     seen_tools: list[str] | msgspec.UnsetType = msgspec.UNSET
     feedback: list[Rating] | msgspec.UnsetType = msgspec.UNSET

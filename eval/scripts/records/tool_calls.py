@@ -50,6 +50,24 @@ class ToolCall(msgspec.Struct, omit_defaults=True):
         return msgspec.structs.replace(self, result=self.result[:limit], result_length=length)
 
 
+_HANDOFF = re.compile(
+    r"handoff to (?P<agent>.+)|(?:transfer_(?:back_)?|handoff_)to_(?P<named>\w+)", re.IGNORECASE
+)
+_HANDOFF_ARGUMENTS = frozenset({"agent_name", "message", "input", "reason", "task", "query"})
+
+
+def agent_handed_to(call: ToolCall) -> str | None:
+    """The agent that a call hands the conversation to; None for the call of a tool.
+
+    Frameworks make a handoff look like the call of a tool without arguments of its own.
+    """
+    match = _HANDOFF.fullmatch(call.name)
+    if match is None or not call.arguments.keys() <= _HANDOFF_ARGUMENTS:
+        return None
+    agent = call.arguments.get("agent_name")
+    return agent if isinstance(agent, str) and agent else match["agent"] or match["named"]
+
+
 def is_of_passages(text: str, lists: Iterable[Sequence[str]]) -> bool:
     """Whether a result of a tool is the passages of one of the lists, as one text or as JSON."""
     return _is_one_of(text, _folded_lists(lists), cut=False)

@@ -13,6 +13,7 @@ from formats.shared.field_map import FieldMap
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 from records.errors import Problem, StorageError
 from records.results import RetrievedChunk, TestResult
+from records.tool_passages import ToolForm
 
 TEXTS = ("text", "content", "page_content", "document")
 
@@ -49,6 +50,10 @@ class ImportOptions:
     """A folder for temporary files, such as unpacked sources."""
     key_of_ids: Callable[[], bytes] | None = None
     """Gives the key of the hashes in the place of ids of users and sessions; None keeps the ids."""
+    tools: Mapping[str, ToolForm] = field(default_factory=dict)
+    """How the results of tools are read, by the names of the tools."""
+    documents: frozenset[str] = frozenset()
+    """The files of the documents, to know the places in results of tools; empty for unknown."""
     added: Mapping[str, Any] = field(default_factory=dict)
     """Values of the options that an extra adds for its formats."""
 

@@ -10,7 +10,15 @@ from typing import Any
 
 import msgspec
 
-from formats.shared.item import CONTEXTS, ImportedCase, Notes, SystemAnswer, chunk_of, passages_in
+from formats.shared.item import (
+    CONTEXTS,
+    ImportedCase,
+    ImportOptions,
+    Notes,
+    SystemAnswer,
+    chunk_of,
+    passages_in,
+)
 from formats.traces.ids import Key, hashed, hidden
 from formats.traces.private import mask_case
 from formats.traces.reading import (
@@ -35,6 +43,7 @@ from formats.traces.spans import (
     USAGE,
     VALUES,
     Span,
+    has_content,
     is_read,
     is_read_event,
     messages_of,
@@ -51,6 +60,7 @@ from records.results import (
     union_of,
 )
 from records.tool_calls import ToolCall, calls_beside_passages, is_of_passages
+from records.tool_passages import ToolVerdict, judge_tool, query_of
 
 UNREAD = "answers that could not be read (no span says for certain which text is the answer)"
 INCOMPLETE = "traces without their outermost span, or not ended yet (incomplete)"
@@ -58,10 +68,16 @@ NO_QUESTION = "traces without a question (content capture off?)"
 PRINTED = "traces whose question is in a printed Python object, which is not read"
 REFERRED = "traces whose contents are kept elsewhere (…messages_ref)"
 EARLIER = "earlier turns of a conversation"
+UNSEARCHED = "passages in a prompt, where no span is a search (what was retrieved is unknown)"
+_PROMPTED = re.compile(
+    r"\[\[ ## (?:context|passages|documents) ## \]\]|\b(?:context|passages|documents|sources)\s*:",
+    re.IGNORECASE,
+)
 CAPTURE = (
-    "No span has contents: instrumentation leaves them out unless a setting includes them. Set "
+    "Traces have no contents: instrumentation leaves them out unless a setting includes them. Set "
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true (or SPAN_ONLY), for OpenLLMetry "
-    "TRACELOOP_TRACE_CONTENT=true, for OpenInference leave OPENINFERENCE_HIDE_INPUTS unset."
+    "TRACELOOP_TRACE_CONTENT=true, for OpenInference leave OPENINFERENCE_HIDE_INPUTS unset. "
+    "Semantic Kernel and Google ADK write contents into log records: export these, too."
 )
 """The advice where no contents were captured."""
 AS_JSON = (
@@ -139,18 +155,24 @@ def _unasked(trace: Trace) -> tuple[str, str]:
     """Why a trace has no question, and what to do about it; "" where that is not known."""
     if trace.state == "by reference":
         return REFERRED, ""
-    if trace.state == "not captured":
+    chats = [has_content(span) for span in trace.of_kind(CHAT)]
+    if not any(chats or map(has_content, trace.spans)):
         return NO_QUESTION, CAPTURE
     value = value_of(trace.root, "in") if trace.root is not None else None
     printed = any(map(is_printed, texts_within(value)))
     return (PRINTED, AS_JSON) if printed else (NO_QUESTION, "")
 
 
-def as_conversations(cases: Sequence[TracedCase], key: Key, notes: Notes) -> Iterator[ImportedCase]:
+def as_conversations(
+    cases: Sequence[TracedCase], options: ImportOptions, notes: Notes
+) -> Iterator[ImportedCase]:
     """The cases, masked, those of one session as turns of a conversation, in order of time.
 
     What an earlier turn brought and the prompt of a later answer holds, that answer saw as well.
+    Tools that return passages are searches, decided over all of the cases.
     """
+    key = options.key_of_ids
+    take_tool_searches(cases, options, notes)
     sessions: dict[tuple[str, str], list[TracedCase]] = {}
     for traced in cases:
         if traced.trace.session:
@@ -171,6 +193,41 @@ def as_conversations(cases: Sequence[TracedCase], key: Key, notes: Notes) -> Ite
                 turn.result.asked_with = "live"
                 _see_earlier(turn, turns[: number - 1])
             yield mask_case(turn.item, notes)
+
+
+def take_tool_searches(cases: Sequence[TracedCase], options: ImportOptions, notes: Notes) -> None:
+    """Add the searches that tools made: a tool is one by all of its results, or by its form."""
+    spanned = {search.tool for traced in cases for search in traced.trace.searches}
+    results: dict[str, list[Any]] = {}
+    for traced in cases:
+        for each in traced.trace.calls:
+            if each.call.error is None and each.call.name not in spanned:
+                results.setdefault(each.call.name, []).append(each.value)
+    verdicts: dict[str, ToolVerdict] = {}
+    for name, values in results.items():
+        decided = judge_tool(name, values, options.tools.get(name), options.documents)
+        if decided.about:
+            notes.remarks.append(decided.about)
+        if decided.is_search:
+            verdicts[name] = decided
+    for traced in cases:
+        trace, result = traced.trace, traced.result
+        searches = [
+            TracedSearch(
+                each.span,
+                each.call.name,
+                query_of(each.call.arguments),
+                verdict.passages(each.value, options.tools.get(each.call.name)),
+            )
+            for each in trace.calls
+            if (verdict := verdicts.get(each.call.name)) is not None
+        ]
+        if searches and result.status == "ok":
+            begun = [*trace.searches, *searches]
+            trace.searches = sorted(begun, key=lambda s: s.span.start if s.span else 0)
+            result.retrieved = []
+            result.retrieved_from_search = result.seen = result.seen_tools = msgspec.UNSET
+            _take_passages(result, trace, notes)
 
 
 def _start(trace: Trace) -> int:
@@ -234,8 +291,12 @@ def _take_passages(result: TestResult, trace: Trace, notes: Notes) -> None:
         result.retrieved = [_plain(chunk) for chunk in _chunks(searches[brought[0] - 1])]
     elif brought:
         result.retrieved, result.seen = _seen(trace, [searches[number - 1] for number in brought])
-    if trace.tools:
+    if trace.calls:
         result.tools = trace.tools
+    if trace.handoffs:
+        result.handoffs = trace.handoffs
+    if not (searches or trace.calls) and _PROMPTED.search(trace.prompt or ""):
+        notes.left_out[UNSEARCHED] += 1
     seen = [text for tool in _bare_tools(trace) if (text := tool.result)]
     if seen and trace.prompt is not None:
         seen = [text for text in seen if message_in_prompt(trace, text)] or seen
@@ -275,13 +336,15 @@ def _plain(chunk: RetrievedChunk) -> RetrievedChunk:
 
 def _search(search: TracedSearch, begin: int, notes: Notes) -> Search:
     span = search.span
+    start = span.start if span is not None else 0
+    failed = span.failed if span is not None else None
     chunks = [chunk_of(row, rank, notes) for rank, row in enumerate(search.documents, 1)]
     return Search(
         query=search.query,
         tool=search.tool,
-        start_ms=(span.start - begin) / 1e6 if 0 < begin <= span.start < LAST_TIME else None,
-        latency_ms=span.milliseconds,
-        error=None if span.failed is None else span.failed or "failed",
+        start_ms=(start - begin) / 1e6 if 0 < begin <= start < LAST_TIME else None,
+        latency_ms=span.milliseconds if span is not None else None,
+        error=None if failed is None else failed or "failed",
         retrieved=[SearchedChunk(**msgspec.structs.asdict(chunk)) for chunk in chunks],
     )
 

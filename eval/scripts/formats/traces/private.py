@@ -27,6 +27,9 @@ _FOREIGN = frozenset({_ARGUMENTS, "metadata"})
 
 _EXPORTED_ID = re.compile(r"(?:.*[._-])?ids?|\w*[a-z0-9]Ids?|models?")
 """Names of fields, in an exporter's metadata, with ids and names that mix letters and digits."""
+_HASH_OF_FRAMEWORK = re.compile(r"(?:crew|task|agent)_(?:key|id|fingerprint)|crew_(?:agents|tasks)")
+_MD5 = re.compile(r"[0-9a-f]{32}")
+"""Hashes that CrewAI names its parts by; in its lists of parts they are called ``key``."""
 _NO_TEXT = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?|[a-z]*")
 """A time, or a word in small letters: nothing in it is private."""
 _MACHINE_ID = re.compile(
@@ -98,11 +101,13 @@ def _mask_kept(value: Any, name: str, counts: Counter[str], *, foreign: str = ""
         )
         if is_id and _MACHINE_ID.fullmatch(value):
             return value
+        if foreign == "metadata" and _HASH_OF_FRAMEWORK.fullmatch(name) and _MD5.fullmatch(value):
+            return value
         plain = value if value.isascii() else value.encode("utf-8", "replace").decode()
         text, kinds = _masked_text(plain, is_id=is_id)
         if not kinds:
             return value
-        counts.update(kinds)
+        counts.update(f"{kind} in {name[:60]}" if name else kind for kind in kinds.elements())
         return _id_of(value) if is_id else text
     if isinstance(value, dict):
         foreign = foreign or (name if name in _FOREIGN else "")
@@ -115,7 +120,12 @@ def _mask_kept(value: Any, name: str, counts: Counter[str], *, foreign: str = ""
         return {
             masked_name: item
             if item is None  # as most fields of a passage are
-            else _mask_kept(item, key, counts, foreign=foreign)
+            else _mask_kept(
+                item,
+                name if key == "key" and _HASH_OF_FRAMEWORK.fullmatch(name) else key,
+                counts,
+                foreign=foreign,
+            )
             for masked_name, (key, item) in zip(names, value.items(), strict=True)
         }
     if isinstance(value, list):

@@ -42,11 +42,12 @@ from formats.traces.values import (
     only_text,
     opened,
     question_in,
+    reply_text,
     result_text,
     structured,
     texts_within,
 )
-from records.tool_calls import MOST_NAME, MOST_TOOL_TEXT, ToolCall
+from records.tool_calls import MOST_NAME, MOST_TOOL_TEXT, ToolCall, agent_handed_to
 
 AnswerState = Literal["read", "none", "unknown", "not captured", "by reference", "incomplete"]
 """``none``: contents were captured, and no answer came. ``unknown``: something came, and nothing
@@ -74,12 +75,25 @@ _BEGINNING = 200
 
 @dataclass(slots=True)
 class TracedSearch:
-    """One search: its span, the tool that it was made by, its query and the documents in order."""
+    """One search: its span, the tool that it was made by, its query and the documents in order.
 
-    span: Span
+    ``span``: None where only messages tell of it.
+    """
+
+    span: Span | None
     tool: str | None
     query: str | None
     documents: list[dict[str, Any]]
+
+
+@dataclass(slots=True)
+class TracedCall:
+    """A call of a tool with its span, None where only messages tell of it, and its result as it was
+    logged."""
+
+    call: ToolCall
+    span: Span | None = None
+    value: Any = None
 
 
 @dataclass(slots=True)
@@ -107,9 +121,16 @@ class Trace:
     earlier: list[tuple[str, str]] = field(default_factory=list)
     searches: list[TracedSearch] = field(default_factory=list)
     reranked: list[dict[str, Any]] = field(default_factory=list)
-    tools: list[ToolCall] = field(default_factory=list)
+    calls: list[TracedCall] = field(default_factory=list)
+    handoffs: list[str] = field(default_factory=list)
+    """The agents that took over, in order."""
     kinds: dict[int, str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def tools(self) -> list[ToolCall]:
+        """The calls of tools, in order of time."""
+        return [traced.call for traced in self.calls]
 
     @property
     def prompt(self) -> str | None:
@@ -223,7 +244,11 @@ def read_trace(spans: Iterable[Span]) -> Trace:
     trace.reranked = next(
         (rows for span in reversed(trace.of_kind(RERANKER)) if (rows := documents_of(span))), []
     )
-    trace.tools = list(_tools(ordered, tree))
+    for traced in _tools(ordered, tree):
+        if (agent := agent_handed_to(traced.call)) is None:
+            trace.calls.append(traced)
+        else:
+            trace.handoffs.append(agent)
     _read_question(trace, tops, tree)
     is_open = any(span.is_open and (span.is_root or tree.kind(span)) for span in ordered)
     if not roots or is_open:
@@ -335,10 +360,12 @@ def _read_answer(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
     answer = given_out(outermost) if outermost is not None else None
     if len({_folded(text) for _, text in agents}) > 1:
         trace.answer = None  # nothing says which of them answers
+    elif (reply := _structured_reply(outermost)) is not None:
+        trace.answer = reply
     elif answer is not None and not _is_name(answer, names):
         trace.answer = _uncut(answer, [text for _, text in writers])
     else:
-        trace.answer = _of_writer(trace, outermost, writers)
+        trace.answer = _of_schema(trace, tree) or _of_writer(trace, outermost, writers)
         if trace.answer is None and not writers and outermost is not None:
             text = only_text(value_of(outermost, "out"), value_of(outermost, "in"))
             is_words = text is not None and is_sentence(text) and not _is_name(text, names)
@@ -348,6 +375,27 @@ def _read_answer(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:
         trace.answer = _REACT.sub("", trace.answer)
         chats = [span for span in trace.of_kind(CHAT) if not tree.is_hidden(span)]
         _read_prompt(trace, trace.answer, sorted(chats, key=lambda span: -span.end))
+
+
+def _structured_reply(outermost: Span | None) -> str | None:
+    """The answer in the reply by a schema that an agent of LangChain gives out."""
+    value = value_of(outermost, "out") if outermost is not None else None
+    return reply_text(value.get("structured_response")) if isinstance(value, dict) else None
+
+
+def _of_schema(trace: Trace, tree: _Tree) -> str | None:
+    """The answer that the last call of a model gives a tool which is the schema of the reply: no
+    span ran it, and no tool ran later."""
+    chats = [span for span in trace.of_kind(CHAT) if not tree.is_hidden(span)]
+    last = max(chats, key=lambda span: span.end, default=None)
+    ran = [traced.span for traced in trace.calls if traced.span is not None]
+    if last is None or not ran or any(span.start >= last.end for span in ran):
+        return None
+    said = messages_of(last, "out") or messages_in(value_of(last, "out"))
+    calls = {call.name: call.arguments for message in said for call in message.calls}
+    if len(calls) != 1 or not calls.keys().isdisjoint(call.name for call in trace.tools):
+        return None
+    return reply_text(next(iter(calls.values())))
 
 
 def _is_name(text: str, names: Iterable[str]) -> bool:
@@ -389,7 +437,9 @@ def _is_about(trace: Trace, writers: Sequence[tuple[Span, str]]) -> bool:
         held = [begin for begin in begins if begin in _prompt_of(span)]
         if held and not any(begin in given for begin in held):
             return True
-        is_before_search = any(search.span.start >= span.end for search in trace.searches)
+        is_before_search = any(
+            search.span is not None and search.span.start >= span.end for search in trace.searches
+        )
         if not is_before_search and len(text) >= _LEAST_CUT and _folded(text) in asked:
             return True
     return False
@@ -507,7 +557,7 @@ def _query_of(span: Span) -> str | None:
     return text.strip() if text else None
 
 
-def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[ToolCall]:
+def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedCall]:
     """Each call of a tool once, though two instrumentations may tell it, one within the other.
 
     What it was called with is what its span was given by name, else what the model asked for.
@@ -534,11 +584,13 @@ def _tools(spans: Sequence[Span], tree: _Tree) -> Iterator[ToolCall]:
             arguments = call.arguments  # a span may have them as a bare text, or their schema
         error = None if span.failed is None else span.failed or "failed"
         shown = results.get(call.id) if call is not None else None
-        result = result_text(value_of(span, "out"), shown)
-        yield _call(name, arguments, result, error, span.milliseconds)
+        value = value_of(span, "out")
+        result = result_text(value, shown)
+        made = _call(name, arguments, result, error, span.milliseconds)
+        yield TracedCall(made, span, shown if value is None else value)
 
 
-def _told_tools(spans: Sequence[Span], tree: _Tree) -> Iterator[ToolCall]:
+def _told_tools(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedCall]:
     """The calls that the messages of an agent tell, where no call has a span."""
     for span in (span for span in spans if tree.kind(span) in (AGENT, "")):
         messages = messages_of(span, "out") or messages_in(value_of(span, "out"))
@@ -548,7 +600,7 @@ def _told_tools(spans: Sequence[Span], tree: _Tree) -> Iterator[ToolCall]:
         if calls:
             told = results if len(results) == len(calls) else [None] * len(calls)
             for call, result in zip(calls, told, strict=True):
-                yield _call(call.name, call.arguments, result)
+                yield TracedCall(_call(call.name, call.arguments, result), None, result)
             return
 
 

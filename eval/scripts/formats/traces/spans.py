@@ -18,6 +18,7 @@ from formats.traces.values import (
     Message,
     answer_in,
     calls_in,
+    content_parts,
     document_of,
     documents_in,
     is_printed,
@@ -37,8 +38,11 @@ AGENT, CHAT, RETRIEVAL, RERANKER, TOOL, GUARD = (
 """Kinds of spans; ``guard``: guardrails and evaluators. "" is any other."""
 
 MESSAGES = {
-    "in": ("gen_ai.input.messages", "gen_ai.prompt", "ai.prompt.messages"),
-    "out": ("gen_ai.output.messages", "gen_ai.completion"),
+    "in": (
+        *("gen_ai.input.messages", "gen_ai.prompt", "ai.prompt.messages"),
+        "gcp.vertex.agent.llm_request",
+    ),
+    "out": ("gen_ai.output.messages", "gen_ai.completion", "gcp.vertex.agent.llm_response"),
 }
 """Messages as a list, or one text."""
 
@@ -110,8 +114,11 @@ TOOL_NAMES = (
     *("tool.name", "gen_ai.tool.name", "ai.toolCall.name", "tool_name", "haystack.tool.name"),
 )
 TOOL_VALUES = {
-    "in": ("gen_ai.tool.call.arguments", "tool.arguments", *VALUES["in"], "tool.parameters"),
-    "out": ("gen_ai.tool.call.result", *VALUES["out"]),
+    "in": (
+        *("gen_ai.tool.call.arguments", "tool.arguments", *VALUES["in"], "tool.parameters"),
+        "gcp.vertex.agent.tool_call_args",
+    ),
+    "out": ("gen_ai.tool.call.result", *VALUES["out"], "gcp.vertex.agent.tool_response"),
 }
 """A tool's arguments and its result."""
 MODELS = (
@@ -156,6 +163,8 @@ _OF_AI_SDK = ((".doGenerate", CHAT), (".doStream", CHAT), ("ai.toolCall", TOOL))
 _HAYSTACK = (("Retriever", RETRIEVAL), ("Ranker", RERANKER), ("Generator", CHAT), ("Agent", AGENT))
 _HAYSTACK_TYPE = "haystack.component.type"
 _TOOL_NAMED = ("gen_ai.tool.name", "gen_ai.tool.call.id", "tool.name", "haystack.tool.name")
+_TOOL_EVENTS = {"in": ("gen_ai.tool.message", "content"), "out": (_CHOICE, "message")}
+"""Events of a tool's span with its arguments and its result, and their fields."""
 _TOOL_CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
 
 _READ = {*KINDS, *_OTHER_KINDS, *ALL_MESSAGES, *TOOL_NAMES, *MODELS, *SESSIONS, *REFERENCES}
@@ -432,14 +441,16 @@ def _from_events(events: Sequence[tuple[str, dict[str, Any]]], side: str) -> Ite
         body = structured(event.get("gen_ai.event.content")) or event
         if not isinstance(body, dict):
             continue
+        body = {key: content_parts(value) for key, value in body.items()}
         if side == "in" and name in _ROLES:
             if (message := message_of({**body, "role": _ROLES[name]})) is not None:
                 yield message
         elif side == "out" and name == _CHOICE:
             inner = structured(body.get("message"))
             if isinstance(inner, str):
-                yield Message("assistant", inner)
+                yield Message("assistant", inner.strip())
                 continue
+            inner = {"content": inner} if isinstance(inner, list) else inner
             raw = {"role": "assistant", **(inner if isinstance(inner, dict) else body)}
             calls = raw.get("tool_calls") or body.get("tool_calls")
             if (message := message_of({**raw, "tool_calls": structured(calls)})) is not None:
@@ -464,6 +475,11 @@ def _raw_value(span: Span, side: str) -> tuple[str | None, Any]:
             value = inner[0] if isinstance(inner, list) and len(inner) == 1 else value
         if not isinstance(value, str) or (value and not value.isspace()):
             return name, value
+    if span.events and any(name in attributes for name in _TOOL_NAMED):
+        wanted, field = _TOOL_EVENTS[side]
+        for name, event in span.events:
+            if name == wanted and event.get(field) is not None:
+                return name, event[field]
     return None, None
 
 

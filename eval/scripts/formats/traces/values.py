@@ -127,6 +127,8 @@ def _message(role: str, raw: Mapping[str, Any]) -> Message | None:
     parts = next((raw[n] for n in ("parts", "content", "blocks", "text") if raw.get(n)), None)
     if isinstance(parts, str) and role != "tool" and raw.keys().isdisjoint(_MAY_ASK):
         return Message(role, parts)
+    if isinstance(parts, list):
+        parts = [_typed(part) if isinstance(part, dict) else part for part in parts]
     listed = [p for p in parts if isinstance(p, dict)] if isinstance(parts, list) else []
     more = raw.get("additional_kwargs")
     calls: tuple[Call, ...] = ()
@@ -144,6 +146,30 @@ def _message(role: str, raw: Mapping[str, Any]) -> Message | None:
     if not (text or calls or role == "tool"):
         return None
     return Message(role, text or "", calls, answers)
+
+
+_WRAPPED = {
+    **dict.fromkeys(("toolUse", "function_call", "functionCall"), "tool_use"),
+    **dict.fromkeys(("toolResult", "function_response", "functionResponse"), "tool_result"),
+}
+"""Parts that Bedrock's and Gemini's APIs name by a key instead of a type."""
+
+
+def _typed(part: dict[str, Any]) -> dict[str, Any]:
+    for name, kind in _WRAPPED.items():
+        if isinstance(inner := part.get(name), dict):
+            return {"type": kind, "id": inner.get("toolUseId"), **inner}
+    return part
+
+
+def content_parts(text: Any) -> Any:
+    """The parts of a message that were written as a JSON text; any other value unchanged."""
+    parts = structured(text)
+    known = {"text", *_WRAPPED}
+    are_parts = isinstance(parts, list) and all(
+        isinstance(part, dict) and part.keys() & known for part in parts
+    )
+    return parts if are_parts else text
 
 
 def _result(part: Mapping[str, Any]) -> Message:
@@ -234,11 +260,18 @@ def text_in(parts: Any) -> str | None:
     return "\n".join(texts) or None
 
 
+_MESSAGE_LISTS = (
+    *("messages", "generations", "choices", "replies", "output", "prompts", "input", "contents"),
+)
+
+
 def messages_in(value: Any) -> list[Message]:
     """The messages of a value: a list, or an object that holds them under a usual name."""
     value = opened(value)
     if isinstance(value, dict):
-        for name in ("messages", "generations", "choices", "replies", "output", "prompts", "input"):
+        if isinstance(inner_message := value.get("content"), dict) and "parts" in inner_message:
+            value = inner_message
+        for name in _MESSAGE_LISTS:
             held = value.get(name)
             if isinstance(held, list) and held and (inner := messages_in(held)):
                 return inner
@@ -336,6 +369,16 @@ def _words(value: Any, names: Sequence[str], given: Mapping[str, Any], depth: in
     within = [item for item in value.values() if isinstance(item, dict)]
     texts = {text for item in within if (text := _words(item, names, {}, depth + 1))}
     return texts.pop() if len(texts) == 1 else None
+
+
+def reply_text(fields: Any) -> str | None:
+    """The answer in the fields of a structured reply: the usual name, else the only sentence."""
+    fields = structured(fields)
+    if not isinstance(fields, dict):
+        return None
+    texts = [text for text in fields.values() if isinstance(text, str) and is_sentence(text)]
+    named = (fields[name] for name in OUTPUT_NAMES if isinstance(fields.get(name), str))
+    return next(named, None) or (texts[0] if len(texts) == 1 else None)
 
 
 def _are_parts(items: Sequence[Any]) -> bool:

@@ -1,0 +1,105 @@
+"""Agents search by tools: the passages in tools' results are read as searches, or it is said.
+
+The captures in tool_searches are of real frameworks with a scripted model (`schema_…`: by published
+schemas alone). `expected.json` is what the tool itself logged at each call.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.formats.test_otel import otlp, span
+
+FOLDER = Path(__file__).resolve().parents[1] / "tool_searches"
+EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text("utf-8"))["captures"]
+WITHOUT_PLACES = ("lc_text", "schema_dspy_prompt")
+
+
+def results_of(desk: Any, name: str) -> tuple[list[dict[str, Any]], Any]:
+    """The lines of results that an import makes of a capture, and its report."""
+    source = desk.file(f"{name}.json", gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()))
+    report = desk.take("otel", source, "--run-id", "r")
+    lines = (desk.folder / "out/results/r/results.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines], report
+
+
+def place(chunk: dict[str, Any], name: str) -> list[str]:
+    """A passage's path and heading; of a URL with an anchor what these two are made of."""
+    if EXPECTED[name].get("places") != "url":
+        return [chunk["rel_path"], chunk["heading_path"]]
+    path, _, anchor = chunk["rel_path"].removeprefix("https://lib.example/").partition("#")
+    return [f"{path}.md", anchor.replace("-", " ").capitalize()]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_a_tool_returned_is_searched(desk: Any, name: str) -> None:
+    results, _ = results_of(desk, name)
+    assert len(results) == 3
+    for result in results:
+        searches = [
+            [search["query"], [place(chunk, name) for chunk in search["retrieved"]]]
+            for search in result.get("searches", [])
+        ]
+        wanted = EXPECTED[name]["searches"][result["question"]]
+        assert searches == ([] if name in WITHOUT_PLACES else wanted)
+        assert result["answer"] == EXPECTED[name]["answers"][result["question"]]
+        calls = [call["arguments"] for call in result.get("tools", [])]
+        asked = [[*arguments.values()] for arguments in calls]
+        assert asked == ([] if "dspy" in name else [[query] for query, _ in wanted])
+
+
+def test_an_agent_that_takes_over_is_no_tool(desk: Any) -> None:
+    results, _ = results_of(desk, "agents_handoff_blocks")
+    assert [result["handoffs"] for result in results] == [["Librarian"]] * 3
+
+
+def test_a_result_without_places_is_seen_and_said(
+    desk: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    results, _ = results_of(desk, "lc_text")
+    assert all(result["retrieved"] is None and result["seen_tools"] for result in results)
+    config = tmp_path / "c.toml"
+    config.write_text("[traces.tools.lookup_notes]\nsplit = '\\n\\n'\n", encoding="utf-8")
+    monkeypatch.setenv("RAG_EVAL_CONFIG", str(config))
+    source = desk.file("t.json", gzip.decompress((FOLDER / "lc_text.json.gz").read_bytes()))
+    desk.take("otel", source, "--run-id", "formed", out="formed")
+    lines = (desk.folder / "formed/results/formed/results.jsonl").read_text("utf-8").splitlines()
+    counts = [[len(s["retrieved"]) for s in json.loads(line)["searches"]] for line in lines]
+    assert sorted(counts) == [[3], [3], [3, 3]]
+
+
+def test_passages_in_a_prompt_are_unknown_and_said(desk: Any) -> None:
+    results, report = results_of(desk, "schema_dspy_prompt")
+    assert all(result["retrieved"] is None for result in results)
+    assert [n for name, n in report["left_out"].items() if "passages in a prompt" in name] == [3]
+
+
+def test_faults_of_a_form_are_named_with_their_place(
+    desk: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text(
+        '[traces]\ndocuments = "nowhere"\n[traces.tools.find]\nsplit = "("\ntxet = "a"\n',
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("RAG_EVAL_CONFIG", str(config))
+    asked = span("t", "r", {"openinference.span.kind": "AGENT", "input.value": "Why?"}, ms=1)
+    said = desk.refused("otel", desk.file("s.json", json.dumps(otlp(asked))))
+    for words in ("traces.documents", "tools.find.split", "tools.find.txet"):
+        assert words in said
+
+
+def test_hashes_that_name_parts_of_a_crew_are_no_secrets(desk: Any) -> None:
+    names = {"openinference.span.kind": "CHAIN", "input.value": "Why?", "output.value": "So."}
+    md5 = "7b42df3c3c74c21a89cd48a2a8e3f1c9"
+    parts = json.dumps([{"key": md5, "role": "reader"}])
+    names |= {"crew_key": md5, "crew_agents": parts, "api_key": md5}
+    report = desk.take("otel", desk.file("s.json", json.dumps(otlp(span("t", "r", names, ms=9)))))
+    assert [name for name in report["changed"] if "masked" in name] == ["secret in api_key: masked"]
+    metadata = desk.cases()[0]["metadata"]
+    assert metadata["crew_key"] == metadata["crew_agents"][0]["key"] == md5
+    assert md5 not in metadata["api_key"]

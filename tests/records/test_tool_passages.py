@@ -1,0 +1,142 @@
+"""Which results of tools are passages with places, by their shape or by the user's form."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from records.tool_passages import ToolForm, judge_tool, passages_in, query_of
+
+WATER = {"path": "rooms.md", "heading": "Food", "text": "Water in closed bottles is allowed."}
+FLOOR = {"path": "a/floors.md", "heading": "Lift", "text": "The reading room is on floor three."}
+ROWS = [
+    {"text": hit["text"], "rel_path": hit["path"], "heading_path": hit["heading"]}
+    for hit in (WATER, FLOOR)
+]
+
+OTHER_TOOLS: dict[str, Any] = {
+    "SQL rows": [{"id": 17, "name": "Fischer", "note": "Owes two books", "on": "2026-03-01"}],
+    "tickets": [{"id": "T-1", "title": "Lift", "description": "The lift stops on floor two."}],
+    "weather": {"location": "Bern", "forecast": [{"day": "Monday", "text": "Sunny, light wind"}]},
+    "products": [{"sku": "A-1", "name": "Lamp", "description": "A small lamp for the desk"}],
+    "calendar": [{"summary": "Story hour", "location": "Room 2", "text": "For children up to six"}],
+    "list of files": [{"path": "rooms.md", "size": 512}, {"path": "loans.md", "size": 733}],
+    "list of tools": [{"name": "lookup_notes", "description": "Search in all the notes."}],
+    "chat memory": [{"role": "user", "content": "I am called Anna, hello."}],
+    "git log": "commit 1f3a9c\nAuthor: A <a@lib.example>\n\n    Fix hours in guide/visit.md\n",
+    "one read file": "# Rooms\n\n## Floors\n\nThe reading room is on the third floor.\n",
+    "grep": "rooms.md:3:The reading room is on the third floor.\nloans.md:9:Each book costs.",
+    "prose": "See rooms.md and loans.md for the rules of the house.\nAsk at the desk.",
+}
+
+WRAPPED = [
+    json.dumps([WATER, FLOOR]),
+    str([WATER, FLOOR]),
+    {"result": [WATER, FLOOR]},
+    {"results": [WATER, FLOOR], "total": 2},
+    [{"type": "text", "text": json.dumps([WATER, FLOOR])}],
+    {"content": [{"type": "text", "text": json.dumps(hit)} for hit in (WATER, FLOOR)]},
+    {"type": "tool", "data": {"content": json.dumps([WATER, FLOOR]), "tool_call_id": "c"}},
+    [
+        {
+            "page_content": hit["text"],
+            "metadata": {"source": hit["path"], "header": [hit["heading"]]},
+        }
+        for hit in (WATER, FLOOR)
+    ],
+    "[Document(metadata={'source': 'rooms.md', 'heading': 'Food'}, page_content='"
+    + f"{WATER['text']}'), Document(metadata={{'source': 'a/floors.md', 'heading': 'Lift'}}, "
+    + f"page_content='{FLOOR['text']}')]",
+    "\n\n".join(f"[{hit['path']} # {hit['heading']}]\n{hit['text']}" for hit in (WATER, FLOOR)),
+    "\n---\n".join(
+        f"{n}. {hit['path']} > {hit['heading']} (score: 0.{n})\n{hit['text']}"
+        for n, hit in enumerate((WATER, FLOOR), 1)
+    ),
+    "\n".join(
+        f"Source: {hit['path']}\nSection: {hit['heading']}\n{hit['text']}" for hit in (WATER, FLOOR)
+    ),
+    "\n".join(
+        f'<document path="{hit["path"]}"><heading>{hit["heading"]}</heading>'
+        f"<text>{hit['text']}</text></document>"
+        for hit in (WATER, FLOOR)
+    ),
+]
+
+
+@pytest.mark.parametrize("result", WRAPPED)
+def test_lists_and_blocks_are_passages_whatever_is_around_them(result: Any) -> None:
+    assert passages_in(result) == ROWS
+
+
+@pytest.mark.parametrize("kind", OTHER_TOOLS)
+def test_results_of_other_tools_are_none(kind: str) -> None:
+    result = OTHER_TOOLS[kind]
+    for form in (result, json.dumps(result), str(result), {"result": result}, [result]):
+        assert not passages_in(form)
+    assert not judge_tool("t", [result, result]).is_search
+
+
+def test_a_search_of_the_web_is_known_by_the_documents() -> None:
+    pages = [{"title": "Bern", "url": "https://a.example/bern", "snippet": "Bern is a capital."}]
+    assert judge_tool("web", [pages]).is_search  # its places are places
+    verdict = judge_tool("web", [pages], files=["rooms.md"])
+    assert not verdict.is_search
+    assert verdict.about == "Tool web: 1 place, none in the documents; seen, not retrieved."
+    assert judge_tool("find", [pages, [WATER]], files=["docs/rooms.md"]).is_search
+
+
+def test_a_tool_is_decided_over_all_of_its_results() -> None:
+    assert judge_tool("find", [[WATER], "Nothing was found.", []]).is_search
+    other = judge_tool("find", [[WATER], "The rooms are described in words. " * 9])
+    assert not other.is_search
+    assert "1 of 2 results are no list of passages with places" in other.about
+    assert "without a file, page or URL" in judge_tool("find", ["Ten days. " * 9]).about
+    assert judge_tool("add", ["42"]).about == ""
+
+
+def test_several_titles_of_one_file_are_headings() -> None:
+    rows = [{"uri": "a.md", "title": title, "content": "Some words of it."} for title in "xy"]
+    verdict = judge_tool("find", [rows])
+    assert [row["heading_path"] for row in verdict.passages(rows, None)] == ["x", "y"]
+    once = judge_tool("find", [rows[:1]])
+    assert "heading_path" not in once.passages(rows[:1], None)[0]
+
+
+def test_a_place_is_a_file_or_a_url_alone() -> None:
+    assert passages_in("[rooms.md] Water is allowed in all rooms.") is None  # text behind it
+    assert passages_in("[rooms.md # Food]\n\n[loans.md # Fees]\nTen cents.") is None  # none below
+    rows = passages_in("https://lib.example/rooms#food\nWater is allowed.")
+    assert rows == [{"rel_path": "https://lib.example/rooms#food", "text": "Water is allowed."}]
+
+
+def test_a_form_says_how_a_result_is_read() -> None:
+    pieces = ToolForm(
+        split=re.compile("\n==\n"), place=re.compile(r"^Note (?P<path>\S+), (?P<heading>.+)$", re.M)
+    )
+    text = "Note rooms.md, Food\nWater.\n==\nNote loans.md, Fees\nTen cents."
+    assert passages_in(text, pieces) == [
+        {"rel_path": "rooms.md", "heading_path": "Food", "text": "Water."},
+        {"rel_path": "loans.md", "heading_path": "Fees", "text": "Ten cents."},
+    ]
+    assert passages_in([{"type": "text", "text": text}], pieces) == passages_in(text, pieces)
+    inner = ToolForm(
+        passages=lambda value: value["hits"],
+        text=lambda hit: hit["t"],
+        rel_path=lambda hit: hit["note"],
+        heading_path=lambda hit: ["A", hit["h"]],
+    )
+    result = json.dumps({"hits": [{"t": "Water.", "note": "rooms", "h": "Food"}]})
+    assert passages_in({"result": result}, inner) == [
+        {"rel_path": "rooms", "heading_path": "A > Food", "text": "Water."}
+    ]
+
+
+def test_the_query_is_the_argument_of_that_name_or_the_only_text() -> None:
+    assert query_of({"query": "dogs", "folder": "a"}) == "dogs"
+    assert query_of({"about": "dogs", "k": 3}) == "dogs"
+    assert query_of({"about": "dogs", "folder": "a"}) is None
+    assert query_of('{"q": "dogs"}') == "dogs"
+    assert query_of("dogs") == "dogs"
