@@ -103,10 +103,10 @@ def tool_forms(
 
 
 def passages_in(result: Any, form: ToolForm | None = None) -> list[Row] | None:
-    """The passages of a tool's result as ``text``, ``rel_path`` and what else is there; None where
-    it is no list of them.
+    """The passages of a tool's result: their text, place and heading.
 
-    By a ``form`` a passage may also lack its place. An empty list has no passage.
+    None where the result is no list of passages; an empty list has none. By a ``form`` a passage
+    may also lack its place.
     """
     if form is not None and form != ToolForm():
         return _by_form(result, form)
@@ -122,7 +122,7 @@ def items_in(result: Any) -> list[Row] | None:
 
 
 def query_of(arguments: Any) -> str | None:
-    """What a call searched for: the argument of a usual name, else the only text."""
+    """The query of a search: the argument of a usual name, else the only text."""
     fields = _opened(arguments)
     if not isinstance(fields, Mapping):
         return fields if isinstance(fields, str) and fields.strip() else None

@@ -88,8 +88,10 @@ class TracedSearch:
 
 @dataclass(slots=True)
 class TracedCall:
-    """A call of a tool with its span, None where only messages tell of it, and its result as it was
-    logged."""
+    """A call of a tool, with its span and its logged result.
+
+    ``span``: None where only messages report the call.
+    """
 
     call: ToolCall
     span: Span | None = None
