@@ -66,7 +66,7 @@ def audit(
     facts = facts_of(options.runs, sections)
     notes += filter(None, [page_note(facts.paged, vault.notes)])
     paragraphs = paragraphs_of(sections)
-    groups, pairs = groups_of(paragraphs)
+    groups, pairs = groups_of(paragraphs, sections)
     findings = [Finding("unreadable", str(problem)) for problem in vault.unreadable]
     findings += gold_findings(cases, VaultIndex(vault.notes, root))
     findings += double_findings(groups, paragraphs, sections, facts.together)

@@ -9,13 +9,13 @@ letters, of which every eighth is looked up: a text that is so near has whole ru
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from extras.audit.findings import Finding, Quote
-from extras.audit.passages import AuditSection, Paragraph
+from extras.audit.passages import AuditSection, Paragraph, Place
 from ragmetrics.text.words import fold
 
 if TYPE_CHECKING:
@@ -142,13 +142,18 @@ class DoubleGroup:
     identical: bool
 
 
-def groups_of(paragraphs: Sequence[Paragraph]) -> tuple[list[DoubleGroup], set[tuple[int, int]]]:
-    """Groups of near doubles, and the pairs of sections that have one in common."""
+def groups_of(
+    paragraphs: Sequence[Paragraph], sections: Sequence[AuditSection]
+) -> tuple[list[DoubleGroup], set[tuple[int, int]]]:
+    """Groups of near doubles, and the pairs of sections that have nearly the same paragraph.
+
+    Texts that stand side by side, below the same heading wherever they stand, are parallel by
+    design ("left justified", "right justified"): their sections are such a pair, they no group.
+    """
     by_text: dict[str, list[int]] = defaultdict(list)
     for number, paragraph in enumerate(paragraphs):
         by_text[squeezed(paragraph.text)].append(number)
-    texts = list(by_text)
-    owners = list(by_text.values())
+    texts, owners = list(by_text), list(by_text.values())
     above = list(range(len(texts)))
 
     def root(number: int) -> int:
@@ -157,8 +162,16 @@ def groups_of(paragraphs: Sequence[Paragraph]) -> tuple[list[DoubleGroup], set[t
             number = above[number]
         return number
 
+    def beside(number: int) -> set[Place]:
+        places = [sections[paragraphs[owner].section].place for owner in owners[number]]
+        return {Place(place.rel_path, place.above, place.page) for place in places}
+
+    pairs = set()
     for double in near_doubles(texts):
-        above[root(double.second)] = root(double.first)
+        if beside(double.first) != beside(double.second):
+            above[root(double.second)] = root(double.first)
+        else:
+            pairs |= _pairs(paragraphs, owners[double.first] + owners[double.second])
     members: dict[int, list[int]] = defaultdict(list)
     for number in range(len(texts)):
         members[root(number)].append(number)
@@ -167,17 +180,12 @@ def groups_of(paragraphs: Sequence[Paragraph]) -> tuple[list[DoubleGroup], set[t
         for group in members.values()
         if sum(len(owners[text]) for text in group) > 1
     ]
-    return result, _section_pairs(result, paragraphs)
+    return result, pairs.union(*(_pairs(paragraphs, group.members) for group in result))
 
 
-def _section_pairs(
-    groups: Iterable[DoubleGroup], paragraphs: Sequence[Paragraph]
-) -> set[tuple[int, int]]:
-    pairs = set()
-    for group in groups:
-        sections = sorted({paragraphs[number].section for number in group.members})[:CROWD]
-        pairs |= {(a, b) for at, a in enumerate(sections) for b in sections[at + 1 :]}
-    return pairs
+def _pairs(paragraphs: Sequence[Paragraph], members: Sequence[int]) -> set[tuple[int, int]]:
+    numbers = sorted({paragraphs[number].section for number in members})[:CROWD]
+    return {(a, b) for at, a in enumerate(numbers) for b in numbers[at + 1 :]}
 
 
 def double_findings(

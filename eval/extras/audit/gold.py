@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from documents.sections import Note
+from documents.vault import MARKDOWN
 from extras.audit.findings import Finding, Quote
-from extras.audit.passages import AuditSection, Place, plain, sections_of, sentences
+from extras.audit.passages import AuditSection, Place, plain, sections_of
 from ragmetrics.gold import quotes_of
 from ragmetrics.matching import heading_segments, normalise_path
 from ragmetrics.text.gold_quotes import fold_quote, holds_quote
@@ -59,9 +60,15 @@ class VaultIndex:
 
 
 def gold_findings(cases: Sequence[TestCase], index: VaultIndex) -> Iterator[Finding]:
-    """A finding for each label whose place is not in the vault."""
+    """A finding for each label whose place is not in the vault.
+
+    Whole documents count where one of the set's is a file of the vault: else they are ids.
+    """
+    documents = {path for case in cases for path in case.relevant_docs}
+    are_paths = any(index.of_file(normalise_path(path)) for path in documents)
     for case in cases:
-        for support in case.gold_supports:
+        whole = [GoldSupport(path, "") for path in case.relevant_docs if are_paths]
+        for support in (*case.gold_supports, *whole):
             finding = check_support(support, index)
             if finding is not None:
                 why, moved_to = finding
@@ -112,27 +119,62 @@ def _moved(
     fault: str, support: GoldSupport, index: VaultIndex, quotes: Sequence[str]
 ) -> tuple[str, Place | None]:
     """Where the text went: by its quotes, by the vault's history, by its heading."""
+    before = _before(support, index, quotes)
     for quote in quotes:
-        places = _likeliest(index.with_quote(quote), support)
+        places = _likeliest(quote, support, index, before)
         if len(places) == 1:
             return f"{fault}; its quote moved to {places[0]}", places[0]
         if places:
             return f"{fault}; its quote is in {_listed(places)}", None
     if quotes:
         return f"{fault}, and its quote is nowhere", None
-    place = _by_history(support, index) or _by_heading(support, index)
+    place = _by_sentences(index, before) or _by_heading(support, index)
     if place is not None:
         return f"{fault}; moved to {place}", place
     candidates = _candidates(support, index)
     return f"{fault}; candidates: {_listed(candidates)}" if candidates else fault, None
 
 
-def _likeliest(places: list[Place], support: GoldSupport) -> list[Place]:
-    """Of several places those in the label's own file, else those with the label's headings."""
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The latest commit of the vault in which a label was sound, and its section there."""
+
+    commit: str
+    section: AuditSection
+
+
+def _likeliest(
+    quote: str, support: GoldSupport, index: VaultIndex, before: Before | None
+) -> list[Place]:
+    """The places of a text; of several those that came to have it since the label was sound, those
+    in the label's own file, below its headings, or at least below its last heading."""
+    places = index.with_quote(quote)
     path, heading = normalise_path(support.rel_path), heading_segments(support.heading_path)
-    own = [place for place in places if place.rel_path == path]
-    same = [place for place in places if heading_segments(place.heading_path) == heading]
-    return own or (same if heading else []) or places
+    new = _came_since(before, places, quote, index.root) if len(places) > 1 else []
+    rules: list[Callable[[Place], bool]] = [lambda place: place.rel_path == path]
+    if heading:
+        rules.append(lambda place: heading_segments(place.heading_path) == heading)
+        rules.append(lambda place: heading_segments(place.heading_path)[-1:] == heading[-1:])
+    places = new or places
+    for rule in rules:
+        places = [place for place in places if rule(place)] or places
+    return places
+
+
+def _came_since(
+    before: Before | None, places: Sequence[Place], text: str, root: Path | None
+) -> list[Place]:
+    """Those of some places that came to have the text since, those in the label's file first."""
+    if before is None:
+        return []
+    had = {
+        Place(path, section.heading_path)
+        for path in {place.rel_path for place in places}
+        for section in _note_in(before.commit, path, root).sections()
+        if holds_quote(section.text, text)
+    }
+    new = [place for place in places if place not in had]
+    return [place for place in new if place.rel_path == before.section.place.rel_path] or new
 
 
 def _listed(places: Sequence[Place]) -> str:
@@ -180,34 +222,42 @@ def _candidates(support: GoldSupport, index: VaultIndex) -> list[Place]:
     return [place for place in best if rated[place] >= ENOUGH_WORDS / 2][:5]
 
 
-def _by_history(support: GoldSupport, index: VaultIndex) -> Place | None:
-    """Where the text went that the section had in an earlier commit of the vault."""
+def _by_sentences(index: VaultIndex, before: Before | None) -> Place | None:
+    """Where the longest sentences went that the section had when the label was sound."""
+    if before is None:
+        return None
+    longest = sorted(set(before.section.sentences), key=len)[-3:]
+    places = [_came_since(before, index.with_quote(text), text, index.root) for text in longest]
+    sure = {each[0] for each in places if len(each) == 1}
+    return sure.pop() if len(sure) == 1 else None
+
+
+def _before(support: GoldSupport, index: VaultIndex, quotes: Sequence[str]) -> Before | None:
+    """The latest commit in which the label's file has one of its quotes, else its headings."""
     path, heading = normalise_path(support.rel_path), heading_segments(support.heading_path)
-    for section in _old_sections(index.root, path):
-        if heading_segments(section.place.heading_path) != heading:
-            continue
-        old = sorted({s for text in section.paragraphs for s in sentences(text)}, key=len)[-3:]
-        found = [places[0] for text in old if len(places := index.with_quote(text)) == 1]
-        return found[0] if found and len(set(found)) == 1 else None
+    for commit in _git(index.root, "log", f"-{MOST_COMMITS}", "--format=%H", "--", path).split():
+        for section in sections_of([_note_in(commit, path, index.root)]):
+            segments = heading_segments(section.place.heading_path)
+            has_quote = any(holds_quote(section.text, quote) for quote in quotes)
+            if has_quote if quotes else segments == heading:
+                return Before(commit, section)
     return None
 
 
-def _old_sections(root: Path | None, path: str) -> Iterator[AuditSection]:
-    """The sections of a file in its earlier commits, the latest first."""
-    if root is None or not path.lower().endswith((".md", ".markdown")):
-        return
-    commits = _git(root, "log", f"-{MOST_COMMITS}", "--format=%H", "--", path)
-    for commit in (commits or "").split():
-        text = _git(root, "show", f"{commit}:./{path}")
-        if text is not None:
-            yield from sections_of([Note("", path, text)])
+def _note_in(commit: str, path: str, root: Path | None) -> Note:
+    """A file of Markdown in a commit; without text where it was not."""
+    is_markdown = path.lower().endswith(MARKDOWN)
+    return Note("", path, _git(root, "show", f"{commit}:./{path}") if is_markdown else "")
 
 
-def _git(root: Path, *words: str) -> str | None:
+def _git(root: Path | None, *words: str) -> str:
+    """What git prints about a vault; "" without a vault, a history or git."""
+    if root is None:
+        return ""
     try:
         done = subprocess.run(
             ["git", "-C", str(root), *words], capture_output=True, timeout=20, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+        return ""
+    return "" if done.returncode else done.stdout.decode("utf-8", "replace")

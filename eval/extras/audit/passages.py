@@ -53,6 +53,11 @@ class Place:
         """The section's own heading."""
         return self.heading_path.rpartition(HEADING_SEPARATOR)[2]
 
+    @property
+    def above(self) -> str:
+        """The headings above it."""
+        return self.heading_path.rpartition(HEADING_SEPARATOR)[0]
+
 
 @dataclass(frozen=True)
 class AuditSection:

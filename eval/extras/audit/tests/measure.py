@@ -72,7 +72,7 @@ def measure(name: str, folder: Path) -> Measured:
     result = Measured()
     _gold(result, truth, VaultIndex(notes, folder))
     paragraphs = paragraphs_of(sections)
-    groups, pairs = groups_of(paragraphs)
+    groups, pairs = groups_of(paragraphs, sections)
     numbers: dict[str, list[int]] = {}
     for number, paragraph in enumerate(paragraphs):
         numbers.setdefault(paragraph.text, []).append(number)

@@ -96,21 +96,34 @@ def test_headings_that_recur_in_a_file_are_ambiguous() -> None:
     assert finding == ("ambiguous: 2 sections have this heading", None)
 
 
-def test_the_history_of_the_vault_says_where_a_section_went(tmp_path: Path) -> None:
-    def git(*words: str) -> None:
-        identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", "-C", str(tmp_path), *identity, *words], check=True)
+def test_of_two_places_with_the_quote_the_one_below_the_labels_heading_is_new() -> None:
+    own = "# All\n\n## Fees at the desk\n\nA reminder costs two euros and a stamp.\n"
+    notes = [Note("v", "all.md", own), Note("v", "copy.md", own.replace("Fees at the desk", "X"))]
+    quote = ["A reminder costs two euros"]
+    finding = check(
+        notes, rel_path="fees.md", heading_path="Costs > Fees at the desk", snippets=quote
+    )
+    assert finding is not None
+    assert finding[1] == Place("all.md", "All > Fees at the desk")
 
-    git("init", "-q")
-    (tmp_path / "loans.md").write_text(LOANS)
-    git("add", ".")
-    git("commit", "-qm", "first")
-    other = "# All\n\n## Lending\n\nA book is lent for four weeks, never longer.\n"
-    (tmp_path / "loans.md").unlink()
-    (tmp_path / "all.md").write_text(other)
-    git("add", ".")
-    git("commit", "-qm", "second")
-    index = VaultIndex([Note("v", "all.md", other)], tmp_path)
+
+def in_two_commits(folder: Path, first: dict[str, str], second: dict[str, str]) -> VaultIndex:
+    """The vault of the second commit; the files of the first one are gone in it."""
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for files in (first, second):
+        for path in folder.glob("*.md"):
+            path.unlink()
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "-c", "commit.gpgsign=false", "commit", "-qm", "x"], check=True)
+    return VaultIndex([Note("v", name, text) for name, text in second.items()], folder)
+
+
+def test_the_history_of_the_vault_says_where_a_section_went(tmp_path: Path) -> None:
+    moved = {"all.md": "# All\n\n## Lending\n\nA book is lent for four weeks, never longer.\n"}
+    index = in_two_commits(tmp_path, {"loans.md": LOANS}, moved)
     support = GoldSupport("loans.md", "Rules > Loan of books")
     finding = check_support(support, index)
     assert finding is not None
@@ -118,8 +131,35 @@ def test_the_history_of_the_vault_says_where_a_section_went(tmp_path: Path) -> N
     assert check_support(support, VaultIndex(index.notes)) == ("the file is gone", None)
 
 
+def test_a_place_that_had_the_text_before_is_not_where_it_went(tmp_path: Path) -> None:
+    """twin.md always had the text: with a quote the new place is all.md; once that is gone too, a
+    label without a quote has none."""
+    twin = {"twin.md": LOANS.replace("Loan of books", "Lending")}
+    moved = {"all.md": "# All\n\n## Lending\n\nA book is lent for four weeks, never longer.\n"}
+    index = in_two_commits(tmp_path, {"loans.md": LOANS} | twin, twin | moved)
+    quote = ["A book is lent for four weeks"]
+    finding = check_support(GoldSupport("loans.md", "Rules > Loan of books", quote), index)
+    assert finding is not None
+    assert finding[1] == Place("all.md", "All > Lending")
+    rest = VaultIndex([note for note in index.notes if note.rel_path != "all.md"], tmp_path)
+    assert check_support(GoldSupport("loans.md", "Rules > Loan of books"), rest) == (
+        "the file is gone",
+        None,
+    )
+
+
 def test_a_finding_names_label_and_case() -> None:
     case = TestCase("fee", "q", gold_supports=[GoldSupport("gone.md", "A", ["never written"])])
     (finding,) = gold_findings([case], VaultIndex(NOTES))
     assert (finding.kind, finding.cases) == ("gold", ("fee",))
     assert finding.quotes[0].place == Place("gone.md", "A")
+
+
+def test_a_labelled_document_that_is_gone_is_found_and_an_id_is_none() -> None:
+    cases = [
+        TestCase("a", "q", relevant_docs=["loans.md", "gone.md"]),
+        TestCase("b", "q", relevant_docs=["./fees.md"]),
+    ]
+    (finding,) = gold_findings(cases, VaultIndex(NOTES))
+    assert (finding.why, finding.cases) == ("the file is gone", ("a",))
+    assert not list(gold_findings([TestCase("c", "q", relevant_docs=["17"])], VaultIndex(NOTES)))

@@ -46,8 +46,23 @@ def test_no_pair_of_a_crowd_is_lost() -> None:
     """A hundred paragraphs that differ in one word: one group."""
     texts = [TEXT.replace("market", f"fair number {number}") for number in range(100)]
     notes = [Note("v", f"{number}.md", f"# A\n\n{text}\n") for number, text in enumerate(texts)]
-    groups, _ = groups_of(paragraphs_of(sections_of(notes)))
+    sections = sections_of(notes)
+    groups, _ = groups_of(paragraphs_of(sections), sections)
     assert [len(group.members) for group in groups] == [100]
+
+
+def test_texts_side_by_side_are_parallel_and_no_doubles_unless_they_are_the_same() -> None:
+    """Two rules for mornings and evenings below one heading; the same two apart are doubles."""
+    other = TEXT.replace("morning", "evening").replace("until eight", "until ten")
+    beside = [Note("v", "a.md", f"# A\n\n## B\n\n{TEXT}\n\n## C\n\n{other}\n")]
+    twice = [Note("v", "a.md", f"# A\n\n## B\n\n{TEXT}\n\n## C\n\n{TEXT}\n")]
+    apart = [Note("v", "a.md", f"# A\n\n{TEXT}\n"), Note("v", "b.md", f"# B\n\n{other}\n")]
+    counts = []
+    for notes in (beside, twice, apart):
+        sections = sections_of(notes)
+        groups, pairs = groups_of(paragraphs_of(sections), sections)
+        counts.append((len(groups), pairs))
+    assert counts == [(0, {(0, 1)}), (1, {(0, 1)}), (1, {(0, 1)})]
 
 
 def test_doubles_are_groups_and_identical_ones_one_line() -> None:
@@ -61,7 +76,7 @@ def test_doubles_are_groups_and_identical_ones_one_line() -> None:
     ]
     sections = sections_of(notes)
     paragraphs = paragraphs_of(sections)
-    groups, pairs = groups_of(paragraphs)
+    groups, pairs = groups_of(paragraphs, sections)
     assert pairs == {(0, 1), (2, 3)}
     together = {frozenset((0, 1)): 7}
     near_ones, same = double_findings(groups, paragraphs, sections, together)
@@ -130,7 +145,7 @@ def test_an_older_date_in_a_near_double_is_stale_and_history_is_not() -> None:
         Note("v", "z.md", "# Offer\n\nThe card is valid until 2020-01-01.\n"),
     ]
     sections = sections_of(notes)
-    _, pairs = groups_of(paragraphs_of(sections))
+    _, pairs = groups_of(paragraphs_of(sections), sections)
     stale, expired = stale_findings(sections, pairs, TODAY)
     assert (stale.kind, stale.quotes[0].place.rel_path) == ("stale", "old.md")
     assert stale.why == "March 2019 here, March 2025 in new.md > Hours"
