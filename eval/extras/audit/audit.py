@@ -124,7 +124,8 @@ def _of_questions(
 
 
 def _with_cases(findings: Sequence[Finding], cases: Sequence[TestCase]) -> list[Finding]:
-    """The findings with the cases whose gold is at one of their places; these do more harm."""
+    """The findings with the cases whose gold is at one of their places; these do more harm, but
+    for pairs that may contradict, where the likeliest come first."""
     at: dict[tuple[str, str], list[str]] = {}
     for case in cases:
         for support in case.gold_supports:
@@ -135,7 +136,8 @@ def _with_cases(findings: Sequence[Finding], cases: Sequence[TestCase]) -> list[
         own = [name for p in places for name in at.get((p.rel_path, p.heading_path), ())]
         if own and not finding.cases:
             named = tuple(dict.fromkeys(own))
-            finding = replace(finding, cases=named, harm=finding.harm + len(named))
+            more = 0 if finding.kind == "may_contradict" else len(named)
+            finding = replace(finding, cases=named, harm=finding.harm + more)
         result.append(finding)
     return result
 

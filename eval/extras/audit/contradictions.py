@@ -28,6 +28,8 @@ LEAST_STEMS, MOST_STEMS = 4, 40
 """Content words of a sentence that can be compared."""
 LEAST_SHARED = 0.25
 """Weight of the shared words in that of both sentences' words, from which a pair is looked at."""
+NEGATION, OF_NEGATIONS = "a negation", 0.7
+"""What a pair differs in, and its score beside a number of one noun, which says more."""
 BLOCK = 4096
 """Sentences whose pairs are in memory at once."""
 NEAR = 3
@@ -129,7 +131,7 @@ def difference(first: Statement, second: Statement) -> str:
         at = negated.side.negations[0]
         near = {stem(word) for word in negated.side.words[max(0, at - 4) : at + 6]}
         if near & rest.stems & negated.stems:
-            return "a negation"
+            return NEGATION
     return ""
 
 
@@ -158,7 +160,8 @@ def candidates(statements: Sequence[Statement]) -> list[tuple[float, int, int, s
             continue
         what = difference(statements[first], statements[second])
         if what:
-            pairs.append((overlap, first, second, what))
+            score = overlap * OF_NEGATIONS if what == NEGATION else overlap
+            pairs.append((score, first, second, what))
     return sorted(pairs, key=lambda pair: (-pair[0], pair[1:]))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from ragmetrics.text.words import content_words, fold
+from ragmetrics.text.words import STOP_WORDS, content_words, fold
 
 _MONTH_NAMES = """
 january jan | february feb | march mar | april apr | may | june jun | july jul | august aug
@@ -89,12 +89,20 @@ def versions_of(sentence: str) -> Iterator[tuple[tuple[int, ...], str]]:
     """Each version with its words, such as ``version 2.1``, ``v3.2.1``, ``Rust 1.85.0``."""
     for match in _VERSION.finditer(sentence):
         number = next(text for text in match.groupdict().values() if text)
-        if match["product"] and (not match[0][0].isupper() or _NUMBERED.match(match[0])):
+        if match["product"] and (_NUMBERED.match(match[0]) or _counts(match, sentence)):
             continue
         value = tuple(map(int, number.split(".")))
         if match["named"] and len(value) == 1 and value[0] > 1900:
             continue  # an edition that is a year is a date
         yield value, match[0]
+
+
+def _counts(match: re.Match[str], sentence: str) -> bool:
+    """Whether a number behind a small word counts what follows: "takes 2.5 seconds"."""
+    name, after = match[0].split()[0], re.match(r"\s+(\w+)", sentence[match.end() :])
+    if name[0].isupper():
+        return False
+    return name in STOP_WORDS or (after is not None and after[1] not in STOP_WORDS)
 
 
 def markers_of(sentence: str) -> list[Marker]:

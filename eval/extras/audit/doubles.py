@@ -34,6 +34,9 @@ LEAST_SHARED = 0.12
 """Share of the shorter text's sampled runs that a near double has."""
 CROWD = 48
 """Paragraphs that share a run from which each is compared with its neighbours alone."""
+PART = 0.5
+"""Share of a longer text under which one that lies in it is only a part: two parts of a text are no
+doubles of each other."""
 _PRIME = 0x9E3779B97F4A7C15
 
 
@@ -167,14 +170,20 @@ def groups_of(
         return {Place(place.rel_path, place.above, place.page) for place in places}
 
     pairs = set()
+    inside = []
     for double in near_doubles(texts):
-        if beside(double.first) != beside(double.second):
-            above[root(double.second)] = root(double.first)
+        short, long = sorted((double.first, double.second), key=lambda number: len(texts[number]))
+        if beside(short) == beside(long):
+            pairs |= _pairs(paragraphs, owners[short] + owners[long])
+        elif len(texts[short]) < PART * len(texts[long]):
+            inside.append((short, long))
         else:
-            pairs |= _pairs(paragraphs, owners[double.first] + owners[double.second])
+            above[root(long)] = root(short)
     members: dict[int, list[int]] = defaultdict(list)
     for number in range(len(texts)):
         members[root(number)].append(number)
+    for short, long in inside:
+        members[root(short)] += [long] if long not in members[root(short)] else []
     result = [
         DoubleGroup(tuple(sorted(n for text in group for n in owners[text])), len(group) == 1)
         for group in members.values()

@@ -13,7 +13,7 @@ from extras.audit.passages import AuditSection
 OVERLAP, OF_LARGER = 0.5, 0.35
 """Share of the words of the smaller and of the larger section that two versions of one text have
 in common, in two files."""
-LEAST_STEMS = 15
+LEAST_STEMS = 10
 """Distinct words of a section from which its overlap says something."""
 SAME_FRAME = 0.5
 """Share of the words around the dates of two sentences that both have."""

@@ -65,6 +65,17 @@ def test_texts_side_by_side_are_parallel_and_no_doubles_unless_they_are_the_same
     assert counts == [(0, {(0, 1)}), (1, {(0, 1)}), (1, {(0, 1)})]
 
 
+def test_two_parts_of_a_long_text_are_no_doubles_of_each_other() -> None:
+    long = f"{TEXT} {OTHER} {TEXT.replace('library', 'archive')} {OTHER.replace('lids', 'caps')}"
+    notes = [
+        Note("v", f"{name}.md", f"# {name}\n\n{text}\n")
+        for name, text in (("a", TEXT), ("b", OTHER), ("c", long))
+    ]
+    sections = sections_of(notes)
+    groups, _ = groups_of(paragraphs_of(sections), sections)
+    assert [group.members for group in groups] == [(0, 2), (1, 2)]
+
+
 def test_doubles_are_groups_and_identical_ones_one_line() -> None:
     near = TEXT.replace("market", "fair")
     notes = [
@@ -114,6 +125,8 @@ def test_versions_are_named_and_chapters_are_none() -> None:
     sentence = "Version 2.1 of Rust 1.85.0 needs v3.2, see Chapter 4.1 and 3.14."
     assert [value for value, _ in versions_of(sentence)] == [(2, 1), (1, 85, 0), (3, 2)]
     assert markers_of("Changed in version 3.8: it is faster.") == []
+    small = "It needs glibc 2.34 or newer and npm 9.2, takes 2.5 seconds, about 1.5 of them."
+    assert [value for value, _ in versions_of(small)] == [(2, 34), (9, 2)]
 
 
 @each_row(
@@ -187,6 +200,23 @@ def test_candidates_are_one_a_pair_of_sections_best_first_and_identical_sections
     (finding,) = contradiction_candidates(sections_of(notes))
     assert finding.why == "same subject, differ in two euros / five euros"
     assert [quote.place.rel_path for quote in finding.quotes] == ["a.md", "b.md"]
+
+
+def test_a_number_of_one_noun_comes_before_a_negation() -> None:
+    """Both pairs share all of their words but one."""
+    notes = [
+        Note("v", "a.md", "# A\n\nThe desk lends umbrellas and lamps for two days.\n"),
+        Note("v", "b.md", "# B\n\nThe desk lends umbrellas and lamps for five days.\n"),
+        Note("v", "c.md", "# C\n\nVisitors carry bottles upstairs into quiet rooms.\n"),
+        Note("v", "d.md", "# D\n\nVisitors never carry bottles upstairs into quiet rooms.\n"),
+    ]
+    findings = contradiction_candidates(sections_of(notes))
+    assert [
+        (each.why.removeprefix("same subject, differ in "), each.harm) for each in findings
+    ] == [
+        ("two days / five days", 1.0),
+        ("a negation", 0.7),
+    ]
 
 
 def test_a_word_of_many_sentences_makes_no_pairs() -> None:
