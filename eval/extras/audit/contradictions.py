@@ -24,7 +24,7 @@ from ragmetrics.text.words import STOP_WORDS, stem
 
 MOST_SENTENCES = 80
 """Sentences with a word from which it makes no pairs."""
-LEAST_STEMS, MOST_STEMS = 4, 40
+LEAST_STEMS, MOST_STEMS = 3, 40
 """Content words of a sentence that can be compared."""
 LEAST_SHARED = 0.25
 """Weight of the shared words in that of both sentences' words, from which a pair is looked at."""
@@ -125,9 +125,9 @@ def difference(first: Statement, second: Statement) -> str:
             )
             if same and own.value not in theirs and other.value not in ours:
                 return f"{own.text} / {other.text}"
-    if len(first.side.negations) % 2 != len(second.side.negations) % 2:
-        negated = first if len(first.side.negations) % 2 else second
-        rest = second if negated is first else first
+    signs, others = first.side.negations, second.side.negations
+    if len(signs) % 2 != len(others) % 2 or bool(signs) != bool(others):
+        negated, rest = (first, second) if len(signs) % 2 or not others else (second, first)
         at = negated.side.negations[0]
         near = {stem(word) for word in negated.side.words[max(0, at - 4) : at + 6]}
         if near & rest.stems & negated.stems:

@@ -139,10 +139,14 @@ def _candidates(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class DoubleGroup:
-    """Paragraphs that are near doubles of each other, ``identical`` or not, by number."""
+    """Paragraphs that are near doubles of each other, ``identical`` or not, by number.
+
+    ``parts``: some of them only lie within a longer one.
+    """
 
     members: tuple[int, ...]
     identical: bool
+    parts: bool = False
 
 
 def groups_of(
@@ -182,13 +186,15 @@ def groups_of(
     members: dict[int, list[int]] = defaultdict(list)
     for number in range(len(texts)):
         members[root(number)].append(number)
+    longer: dict[int, set[int]] = defaultdict(set)
     for short, long in inside:
-        members[root(short)] += [long] if long not in members[root(short)] else []
-    result = [
-        DoubleGroup(tuple(sorted(n for text in group for n in owners[text])), len(group) == 1)
-        for group in members.values()
-        if sum(len(owners[text]) for text in group) > 1
-    ]
+        longer[root(short)].add(long)
+    result = []
+    for first, group in members.items():
+        every = {*group, *longer[first]}
+        numbers = tuple(sorted(n for text in every for n in owners[text]))
+        if len(numbers) > 1:
+            result.append(DoubleGroup(numbers, len(every) == 1, bool(longer[first])))
     return result, pairs.union(*(_pairs(paragraphs, group.members) for group in result))
 
 
@@ -223,6 +229,7 @@ def double_findings(
         )
         what = "identical" if identical else "nearly the same"
         count = f"{len(own)} paragraphs" if len(own) > 1 else "a paragraph"
+        what += ", alone or within a longer one," if any(group.parts for group in own) else ""
         where = f"in {len(numbers)} sections" if len(numbers) > 1 else "twice in one section"
         why = f"{count} {what} {where}"
         if retrieved:

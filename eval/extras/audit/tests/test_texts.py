@@ -176,6 +176,11 @@ def test_an_older_date_in_a_near_double_is_stale_and_history_is_not() -> None:
         ("A book is lent for four weeks.", "A book has 300 pages.", ""),  # another noun
         ("The desk takes cards.", "The desk does not take cards.", "a negation"),
         ("The desk never takes cards.", "The desk does not take cards.", ""),
+        (
+            "The desk is not open and will not help.",
+            "The desk is open and will help.",
+            "a negation",
+        ),
         ("Closed on 3 May 2024.", "Closed on 4 May 2024.", "dates"),
         ("Listing 4-2 shows the desk.", "Listing 4-3 shows the desk.", ""),
         ("See chapter 4 on the desk.", "See chapter 5 on the desk.", ""),
