@@ -17,7 +17,7 @@ from ragmetrics.text.words import STOP_WORDS, fold, words
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import read_toml
-from records.results import TestResult
+from records.results import Reference, RetrievedChunk, TestResult
 from records.settings import KeyRule, check_table
 
 COPIED = 0.7
@@ -109,10 +109,20 @@ class Leak:
 
 
 class ClosedTexts:
-    """The sentences that a role must not see, and the words that are in no open document."""
+    """The sentences that a role must not see, and the words that are in no open document.
 
-    def __init__(self, sections: Sequence[AuditSection], role: Role, profile_text: str) -> None:
+    ``is_open``: whether the role may see it, for each document of the vault.
+    """
+
+    def __init__(
+        self,
+        documents: Iterable[str],
+        sections: Sequence[AuditSection],
+        role: Role,
+        profile_text: str,
+    ) -> None:
         self.role = role
+        self.is_open = {normalise_path(path): role.sees(path) for path in documents}
         open_words = set(words(fold(profile_text)))
         for section in sections:
             if role.sees(section.place.rel_path):
@@ -152,21 +162,38 @@ def _words_of(section: AuditSection) -> set[str]:
     return set(words(fold(f"{section.place.heading_path} {section.text}")))
 
 
-def leaks_of(result: TestResult, closed: ClosedTexts, documents: Iterable[str]) -> list[Leak]:
-    """What an answer shows of documents that its role must not see."""
+def leaks_of(result: TestResult, closed: ClosedTexts) -> list[Leak]:
+    """What an answer shows of documents that its role must not see.
+
+    A passage at a place that is no document of the vault is read like an answer.
+    """
     name, role = result.test_case_id, closed.role
-    shut = {normalise_path(path) for path in documents if not role.sees(path)}
-    found = []
+    question = result.question or ""
+    leaks = []
     for row, places in (("reached", result.chunks()), ("said", result.references or ())):
         for place in places:
-            if (path := normalise_path(place.rel_path or place.doc_id or "")) in shut:
-                where = Quote(
-                    Place(path, place.heading_path or ""), getattr(place, "text", "") or ""
-                )
-                found.append(Leak(role.name, name, row, where, "cited" * (row == "said")))
-    for sentence, quote in closed.said(result.answer or "", result.question or ""):
-        found.append(Leak(role.name, name, "said", quote, sentence))
-    return found
+            path, text = _path_of(place), getattr(place, "text", "") or ""
+            if closed.is_open.get(path) is False:
+                where = Quote(Place(path, place.heading_path or ""), text)
+                leaks.append(Leak(role.name, name, row, where, "cited" * (row == "said")))
+            elif path not in closed.is_open:
+                told = closed.said(text, question)
+                leaks += [Leak(role.name, name, row, quote, sentence) for sentence, quote in told]
+    for sentence, quote in closed.said(result.answer or "", question):
+        leaks.append(Leak(role.name, name, "said", quote, sentence))
+    return leaks
+
+
+def _path_of(place: RetrievedChunk | Reference) -> str:
+    return normalise_path(place.rel_path or place.doc_id or "")
+
+
+def is_unknown(result: TestResult, closed: ClosedTexts) -> bool:
+    """Whether it is not known what reached the model: no passages, or one that has neither a
+    document of the vault nor a text."""
+    return result.retrieved is None or any(
+        not chunk.text and _path_of(chunk) not in closed.is_open for chunk in result.chunks()
+    )
 
 
 @dataclass
@@ -177,7 +204,7 @@ class AccessReport:
     leaks: list[Leak] = field(default_factory=list)
     probes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     own: int = 0
-    own_answered: int = 0
+    own_refused: list[str] = field(default_factory=list)
     failed: int = 0
     unmapped: int = 0
     closed: set[str] = field(default_factory=set)
@@ -227,22 +254,23 @@ def examine(
     report = AccessReport(notes=notes_on_roles(roles, documents))
     by_id = {case.id: case for case in cases}
     for role in roles:
-        closed = ClosedTexts(sections, role, profile_texts.get(role.name, ""))
-        report.closed |= {path for path in documents if not role.sees(path)}
+        closed = ClosedTexts(documents, sections, role, profile_texts.get(role.name, ""))
+        report.closed |= {path for path, seen in closed.is_open.items() if not seen}
         probes = report.probes.setdefault(role.name, [])
         for result in answers[role.name]:
             case = by_id[result.test_case_id]
             if result.error is not None:
                 report.failed += 1
                 continue
-            report.unmapped += result.retrieved is None
-            report.leaks += leaks_of(result, closed, documents)
+            report.unmapped += is_unknown(result, closed)
+            report.leaks += leaks_of(result, closed)
             if is_probe(case, role):
                 probes.append((case.id, min(gold_files(case))))
                 report.asked_closed |= gold_files(case)
             elif role.name in case.user_roles:
                 report.own += 1
-                report.own_answered += not (result.abstained or detect(result.answer).abstained)
+                if result.abstained or detect(result.answer).abstained:
+                    report.own_refused.append(f"{case.id} for {role.name}")
     report.asked_closed &= report.closed
     return report
 

@@ -38,7 +38,7 @@ def access_data(report: AccessReport) -> dict[str, Any]:
         "closed_asked_about": len(report.asked_closed),
         "closed_without_probe": sorted(report.closed - report.asked_closed),
         "own": report.own,
-        "own_answered": report.own_answered,
+        "own_refused": report.own_refused,
         "failed": report.failed,
         "passages_unknown": report.unmapped,
         "notes": report.notes,
@@ -59,16 +59,19 @@ def access_page(report: AccessReport) -> Page:
         shown = ", ".join(rest[:SHOWN]) + (f" and {len(rest) - SHOWN} more" * (len(rest) > SHOWN))
         blocks.append(Prose(("Closed documents without a probe: ", Quoted(shown)), "quiet"))
     if report.own:
-        blocks.append(
-            Prose(f"{report.own_answered} of {report.own} answered for a role of theirs.")
-        )
+        answered = report.own - len(report.own_refused)
+        blocks.append(Prose(f"{answered} of {report.own} answered for a role of theirs."))
+    if report.own_refused:
+        refused = ", ".join(report.own_refused[:SHOWN])
+        blocks.append(Prose(("Refused: ", Quoted(refused)), "doubt"))
     if report.failed:
         blocks.append(Prose(f"{counted(report.failed, 'failed call')}, in no count.", "doubt"))
     if report.unmapped:
         blocks.append(
             Prose(
-                f"{counted(report.unmapped, 'answer')} without passages: what reached the model is "
-                "not known there. Map them in the profile.",
+                f"{counted(report.unmapped, 'answer')} without passages, or with some of neither "
+                "a file of the vault nor a text: what reached the model is not known there. Map "
+                "them in the profile.",
                 "doubt",
             )
         )

@@ -137,6 +137,26 @@ def test_a_closed_passage_and_a_closed_citation_are_leaks_and_errors_are_no_prob
     )
 
 
+def test_a_passage_at_an_unknown_place_is_read_and_one_without_text_is_not_known() -> None:
+    answers = [answer(case, random.Random(2)) for case in cases()]
+    answers[0].retrieved = [RetrievedChunk("17", doc_id="kb-17", text=LEAKS["c0"])]
+    answers[1].retrieved = [RetrievedChunk("18", doc_id="kb-18")]
+    answers[2].retrieved = [RetrievedChunk("19", doc_id="kb-19", text="Cranes are rented here.")]
+    found = report(answers)
+    assert [(leak.case_id, leak.row) for leak in found.leaks] == [("c0", "reached")]
+    assert found.leaks[0].closed.place.rel_path == "staff/crane-Hamburg.md"
+    assert found.unmapped == 1
+
+
+def test_a_refusal_to_a_role_that_may_see_the_answer_is_named() -> None:
+    notes = vault()
+    paths = [note.rel_path for note in notes]
+    by_role: dict[str, list[TestResult]] = {"staff": [], "guest": []}
+    by_role["staff"] = [TestResult("c0", question="q", answer="I do not know.", retrieved=[])]
+    found = examine([STAFF, GUEST], cases(), by_role, sections_of(notes), paths, {})
+    assert (found.own, found.own_refused) == (1, ["c0 for staff"])
+
+
 def test_the_bound_counts_probes_and_clusters_of_documents() -> None:
     """Ten probes of one document that all leak say less than ten of ten documents."""
     leaks = [Leak("guest", f"c{n}", "said", Quote(Place("a"), "")) for n in range(5)]
@@ -282,7 +302,7 @@ def test_a_role_may_be_a_header_whose_value_is_in_the_environment(tmp_path: Path
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
     assert found["rows"]["said"]["leaking"] == 1
-    assert found["own_answered"] == 9
+    assert (found["own"], found["own_refused"]) == (9, [])
 
 
 def test_without_a_probe_or_with_an_unknown_role_nothing_is_asked(tmp_path: Path) -> None:
