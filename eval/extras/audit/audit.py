@@ -40,6 +40,7 @@ class AuditOptions:
 
     vault: str
     eval_set: Path | None
+    labels_dir: Path | None
     runs: tuple[Path, ...]
     today: date
     accepted: Path
@@ -62,7 +63,7 @@ def audit(
     """The report; None when the judge was not to be asked. ``agree``: see ``confirm``."""
     vault, root = vault_of(options.vault)
     sections = sections_of(vault.notes)
-    cases, notes = _cases_of(options.eval_set, vault)
+    cases, notes = _cases_of(options, vault)
     facts = facts_of(options.runs, sections)
     notes += filter(None, [page_note(facts.paged, vault.notes)])
     paragraphs = paragraphs_of(sections)
@@ -102,9 +103,10 @@ def audit(
     )
 
 
-def _cases_of(eval_set: Path | None, vault: Vault) -> tuple[list[TestCase], list[str]]:
-    """The cases of a set that belongs to the vault, and else a note."""
-    cases = read_cases(eval_set, None) if eval_set is not None else []
+def _cases_of(options: AuditOptions, vault: Vault) -> tuple[list[TestCase], list[str]]:
+    """The cases of a set that belongs to the vault, as people labelled them, and else a note."""
+    eval_set = options.eval_set
+    cases = read_cases(eval_set, options.labels_dir) if eval_set is not None else []
     if not cases:
         return [], ["Without a set (--eval-set) no labels, gaps and dead weight are looked for."]
     files = {normalise_path(note.rel_path) for note in vault.notes}

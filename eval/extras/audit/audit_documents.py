@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 @options.command(help=__doc__)
 @click.argument("vault")
 @options.eval_set_option
+@options.labels_option
 @options.results_dir_option
 @options.runs_option(default=(), show_default="none", help="Runs to look at, such as latest.")
 @click.option(
@@ -103,6 +104,7 @@ def main(vault: str, eval_set: Path, results_dir: Path, run: tuple[str, ...], **
         AuditOptions(
             vault,
             usable_set(eval_set),
+            values["labels_dir"],
             run_folders(run, results_dir),
             today.date() if today else date.today(),
             accepted,

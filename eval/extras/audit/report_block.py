@@ -11,6 +11,7 @@ import orjson
 from decisions.case_verdict import read_verdicts
 from extras.audit.audit import LAST_AUDIT
 from extras.audit.findings import KINDS
+from extras.audit.passages import Place
 from records.run import Run
 from records.runs import CACHE_DIR, scored_sections
 from terminal.page import Block, CaseRef, Heading, Prose, Quoted
@@ -29,6 +30,12 @@ def _latest(path: Path) -> dict[str, Any] | None:
     return report if isinstance(report, dict) and report.keys() >= keys else None
 
 
+def _places(finding: dict[str, Any]) -> list[str]:
+    """The places of a finding about several passages, each once."""
+    places = [str(Place(**quote["place"])) for quote in finding["quotes"]]
+    return list(dict.fromkeys(places)) if len(places) > 1 else []
+
+
 def blocks(runs: Sequence[Run]) -> list[Block]:
     """Findings that touch failing cases of the last run; none without an audit or such a case."""
     path, run = CACHE_DIR / LAST_AUDIT, runs[-1]
@@ -44,9 +51,8 @@ def blocks(runs: Sequence[Run]) -> list[Block]:
             verdict = verdicts.verdict(case_id)
             if verdict is not None and verdict.fails:
                 what = SAYS.get(finding["kind"], KINDS[finding["kind"]][0].lower())
-                lines.append(
-                    Prose((CaseRef(case_id), f": {what}: ", Quoted(finding["why"])), item=1)
-                )
+                why = Quoted("; ".join([finding["why"], *_places(finding)]))
+                lines.append(Prose((CaseRef(case_id), f": {what}: ", why), item=1))
     if not lines:
         return []
     about = f"The latest audit of {report['vault']} has findings about these failing cases:"

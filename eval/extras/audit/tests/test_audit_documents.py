@@ -55,6 +55,17 @@ def found(folder: Path, *words: str) -> dict[str, list[dict[str, Any]]]:
     return kinds
 
 
+def test_labels_in_a_file_of_their_own_beside_the_set_are_held_against_the_vault(
+    folder: Path,
+) -> None:
+    (folder / "set.jsonl").write_text('{"id": "a", "question": "What does a reminder cost?"}\n')
+    (folder / "labels").mkdir()
+    label = {"case_id": "a", "gold_supports": [{"rel_path": "fees.md", "heading_path": "Prices"}]}
+    (folder / "labels" / "retrieval_labels.jsonl").write_text(json.dumps(label) + "\n")
+    (finding,) = found(folder)["gold"]
+    assert (finding["cases"], finding["why"]) == (["a"], "the heading is gone")
+
+
 def test_every_kind_is_found_with_its_place_quote_and_reason(folder: Path) -> None:
     kinds = found(folder)
     assert list(kinds) == ["gold", "expired", "may_contradict", "gap", "dead_weight"]

@@ -14,7 +14,12 @@ from records.files import sha256_file
 from records.run import Run
 from records.runs import ResultsWriter
 from storage import ErrorInfo, TestResult
-from terminal.page import CaseRef, Prose
+from terminal.page import CaseRef, Prose, Quoted
+
+PLACES = [
+    {"rel_path": "a.md", "heading_path": "A", "page": None},
+    {"rel_path": "b.pdf", "heading_path": "", "page": 2},
+]
 
 
 @pytest.fixture
@@ -36,7 +41,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def audited(run: Run, *cases: str) -> None:
     findings = [
-        {"kind": "gold", "why": f"the file of {case} is gone", "cases": [case]} for case in cases
+        {"kind": kind, "why": why, "cases": [case], "quotes": [{"place": p} for p in places]}
+        for case in cases
+        for kind, why, places in (
+            ("gold", f"the file of {case} is gone", PLACES[:1]),
+            ("may_contradict", "same subject, differ in dates", PLACES),
+        )
     ]
     sha = run.config.dataset["sha256"]
     data = {"schema": 1, "set_sha256": sha, "vault": "docs", "findings": findings}
@@ -47,10 +57,23 @@ def test_findings_stand_beside_the_failing_cases_alone(run: Run) -> None:
     audited(run, "good", "bad")
     blocks = report_block.blocks([run])
     lines = [block for block in blocks if isinstance(block, Prose) and block.item]
-    (line,) = lines
-    assert isinstance(line.words, tuple)
-    assert line.words[0] == CaseRef("bad")
-    assert line.words[1] == ": its gold: "
+    assert [line.words for line in lines] == [
+        (CaseRef("bad"), ": its gold: ", Quoted("the file of bad is gone")),
+        (
+            CaseRef("bad"),
+            ": may contradict: ",
+            Quoted("same subject, differ in dates; a.md > A; b.pdf > page 2"),
+        ),
+    ]
+
+
+def test_the_report_has_them_as_markdown_and_as_html(run: Run) -> None:
+    audited(run, "bad")
+    done = call_script("report_run", "--run", str(run.folder), "-q")
+    assert done.returncode == 0, done.stderr
+    for name in ("report.md", "report.html"):
+        text = (run.folder / name).read_text("utf-8")
+        assert text.count("the file of bad is gone") == 1, name
 
 
 def test_without_an_audit_or_a_failing_case_there_is_no_block(run: Run) -> None:
