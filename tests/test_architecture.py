@@ -224,7 +224,7 @@ def test_only_records_names_the_files_of_a_run(path: Path) -> None:
 
 def readings(tree: ast.Module) -> list[str]:
     """By what a file could read score lines by itself, with its lines."""
-    reads = re.compile(r"records\.(jsonl\.read|scores\.(read_|metric_names))")
+    reads = re.compile(r"records\.(jsonl\.read|scores\.read_)")
     names = [(item.line, item.module) for item in imports(tree)]
     names += [
         (node.lineno, f"records.{node.value.id}.{node.attr}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from records.errors import StorageError
-from records.exports import csv_table, json_lines, set_line, write_new
+from records.exports import csv_table, json_lines, set_lines, write_new
 from records.labels import read_cases
 from records.notes import CaseNote, notes_file, own_note, read_notes, write_note
 
@@ -83,8 +83,11 @@ def test_an_export_overwrites_nothing_and_leaves_no_half_file(tmp_path: Path) ->
 
 
 def test_a_new_set_holds_the_labels_of_label_files_too(tmp_path: Path) -> None:
-    line = set_line(b'{"case_id": "a", "query": "Why?"}', {"forbidden_claims": ["never"]})
-    path = tmp_path / "new.jsonl"
-    write_new(path, [line])
+    path, old = tmp_path / "new.jsonl", tmp_path / "old.jsonl"
+    old.write_text('{"case_id": "a", "query": "Why?"}\n')
+    labels = {"a": {"forbidden_claims": ["never"]}}
+    write_new(path, set_lines(old, labels, ["a"]))
+    with pytest.raises(StorageError, match="b: .*old.jsonl does not hold this case"):
+        list(set_lines(old, labels, ["b"]))
     (case,) = read_cases(path, None)
     assert (case.id, case.question, case.forbidden_claims) == ("a", "Why?", ["never"])

@@ -14,8 +14,6 @@ from records.scores import (
     encode_head,
     encode_lines,
     encode_scores,
-    find_score_line,
-    metric_names,
     read_whole_scores,
 )
 
@@ -60,10 +58,10 @@ def test_what_cannot_apply_is_not_written_and_named_once(run: Path) -> None:
 
 def test_every_reader_gives_null_and_the_reason(run: Path) -> None:
     path = run / "scores/retrieval.jsonl"
-    assert metric_names(path) == list(NAMES)
+    assert Run(run).section("retrieval").metrics == list(NAMES)
     for lines in (Run(run).lines("retrieval"), list(read_whole_scores(run, "retrieval"))):
-        for line in (*lines, *(find_score_line(run, "retrieval", case_id, 0) for case_id in LINES)):
-            assert line is not None
+        alone = (Run(run).find_scores(case_id, 0)["retrieval"] for case_id in LINES)
+        for line in (*lines, *alone):
             status, values, reasons = LINES[line.case_id]
             assert (line.status, line.reasons) == (status, dict(reasons))
             assert list(line.scores.items()) == list(zip(NAMES, values, strict=True))
@@ -77,7 +75,7 @@ def test_lines_without_a_head_are_read_as_they_are(run: Path) -> None:
     path.write_text('{"case_id":"a","repeat":0,"status":"scored","scores":{"mrr":1.0,"b":null}}\n')
     line, *_ = Run(run).lines("retrieval")
     assert (line.scores, line.reasons) == ({"mrr": 1.0, "b": None}, {})
-    assert metric_names(path) == ["mrr", "b"]
+    assert Run(run).section("retrieval").metrics == ["mrr", "b"]
 
 
 def test_a_later_schema_is_refused(run: Path) -> None:

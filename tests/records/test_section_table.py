@@ -49,7 +49,7 @@ def test_columns_are_the_means_of_each_case(tmp_path: Path) -> None:
     for line in lines:
         by_case.setdefault(line["case_id"], []).append(line)
     assert list(table.case_ids().values()) == list(by_case)
-    assert table.names == NAMES
+    assert table.names == tuple(table.metrics) == NAMES
     for name in NAMES:
         means = [None if value != value else value for value in table.column(name).tolist()]
         assert means == [mean_of(own, name) for own in by_case.values()]
@@ -128,36 +128,19 @@ def test_faulty_lines_are_reported_and_the_others_found(tmp_path: Path) -> None:
     assert [problem.line for problem in problems] == [n + 1 for n in range(0, 1200, 37)]
     assert seen == [f"c{n}" for n in sound]
     assert table.column("mrr").tolist() == [n / 1200 for n in sound]
-    assert [table.text(place) for place in range(len(sound))] == [text[n] for n in sound]
+    assert list(table.keys()) == [(f"c{n}", 0) for n in sound]
     found = table.lines_of([f"c{n}" for n in sound])
     assert {case_id: line.scores for case_id, (line,) in found.items()} == {
         f"c{n}": {"mrr": n / 1200} for n in sound
     }
-    path.unlink()
-    assert table.text(3) == b""
     path.write_bytes(b"".join(text))
     with pytest.raises(StorageError, match=r"context\.jsonl:1: is not a score line"):
         Run(tmp_path).section("context")
 
 
-def test_columns_grow_while_the_file_is_read(tmp_path: Path) -> None:
-    lines = drawn(200, seed=7)
-    write_lines(tmp_path, "context", lines)
-    table = SectionTable(tmp_path, "context")
-    for place, _ in enumerate(table.read()):
-        if place % 5:
-            continue
-        for name in NAMES:
-            values = [table.raw(name)[code] for code in table.codes]
-            wanted = [line["scores"].get(name) for line in lines[: place + 1]]
-            assert [None if value != value else value for value in values] == wanted
-
-
-def kinds_of(
-    run: Path, section: str, *, explained: bool = False, scores_only: bool = False
-) -> list[LineKind]:
+def kinds_of(run: Path, section: str, *, explained: bool = False) -> list[LineKind]:
     """The kind of each line."""
-    table = SectionTable(run, section, explained=explained, scores_only=scores_only)
+    table = SectionTable(run, section, explained=explained)
     deque(table.read(), maxlen=0)
     kinds = [table.kinds[number] for number in table.line_kinds.tolist()]
     assert kinds == [list(table.of_codes(lambda kind: kind))[code] for code in table.codes]
@@ -205,7 +188,6 @@ def test_lines_that_score_alike_are_told_apart_by_what_else_they_say(tmp_path: P
         if section != "pipeline":
             bare = [kind._replace(fact=None) for kind in bare]
         assert kinds_of(tmp_path, section) == bare
-        assert kinds_of(tmp_path, section, scores_only=True) == bare
 
 
 def test_reasons_that_lines_leave_out_are_those_of_the_head(tmp_path: Path) -> None:

@@ -1,52 +1,57 @@
-"""Tables of answers that no run folder holds, for tests of what is made of them."""
+"""Tables of answers for tests of what is made of them: every number is given."""
 
 from __future__ import annotations
 
-from array import array
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.score_lines import write_lines
 
-from records.answer_table import AnswerTable
-from records.errors import Problem
+from records.cases import TestCase
 from records.results import ErrorInfo, TestResult
+from records.run import Run
+from records.section_table import SectionTable
+from views.browser.answers import AnswerTable
+
+Scores = Mapping[str, Mapping[str, Sequence[float | None]]]
+"""By section and metric, the score of each answer; those beyond the last one have none."""
 
 
-def no_faults(problem: Problem) -> None:
-    """For score lines that must be sound."""
-    raise AssertionError(problem)
-
-
-def put(table: AnswerTable, case_id: str, repeat: int = 0, **fields: Any) -> int:
-    """Add an answer; one of status ``error`` failed by a timeout."""
+def answer(case_id: str, repeat: int = 0, **fields: Any) -> TestResult:
+    """An answer; one of status ``error`` failed by a timeout."""
     error = ErrorInfo("timeout") if fields.get("status") == "error" else None
     latency = {"total": fields.pop("latency")} if "latency" in fields else {}
-    offset = fields.pop("offset", 0)
-    result = TestResult(case_id, repeat=repeat, error=error, latency_ms=latency, **fields)
-    return table.put(offset, result)
+    return TestResult(case_id, repeat=repeat, error=error, latency_ms=latency, **fields)
 
 
-def set_scores(
-    table: AnswerTable, section: str, scores: Mapping[str, Sequence[float | None]]
-) -> None:
-    """Give the rows scores in a section, metric by metric; rows without a value have none."""
+def table_of(
+    answers: Sequence[TestResult], scores: Scores | None = None, cases: Iterable[TestCase] = ()
+) -> AnswerTable:
+    """A table of answers, with their scores and the cases of the set."""
+    sections = [_section(answers, name, columns) for name, columns in (scores or {}).items()]
+    return AnswerTable(
+        [(100 * at, line) for at, line in enumerate(answers)],
+        {case.id: case for case in cases},
+        sections,
+    )
+
+
+def _section(
+    answers: Sequence[TestResult], section: str, columns: Mapping[str, Sequence[float | None]]
+) -> SectionTable:
+    """The score lines of one section, read from a folder."""
     lines = [
         {
-            "case_id": f"row {row}",
+            "case_id": line.test_case_id,
+            "repeat": line.repeat,
             "scores": {
-                name: values[row] if row < len(values) else None for name, values in scores.items()
+                name: values[row] if row < len(values) else None for name, values in columns.items()
             },
         }
-        for row in range(table.count)
+        for row, line in enumerate(answers)
     ]
     with TemporaryDirectory() as folder:
         write_lines(Path(folder), section, lines)
-        table.add_section(Path(folder), section, no_faults)
-        deque(table.sections[section].read(), maxlen=0)
-    table.lines[section] = array("i", range(table.count))
-    table.codes[section] = table.sections[section].codes[:]
-    table.changed()
+        return Run(Path(folder)).section(section)

@@ -11,8 +11,8 @@ from formats.shared.item import Notes
 from formats.shared.stored import Stored, StoredCase
 from records.exports import harmless_cell
 from records.results import UNREADABLE, TestResult, why_unreadable
+from records.run import Run
 from records.runs import scored_sections
-from records.section_table import SectionTable
 
 NAME = "csv"
 
@@ -85,10 +85,9 @@ class _Scores:
     """The score lines of one section. Raises StorageError when a line is not a score line."""
 
     def __init__(self, folder: Path, section: str) -> None:
-        self._table = SectionTable(folder, section, scores_only=True)
-        lines = enumerate(self._table.read())
-        self._numbers = {(line.case_id, line.repeat): number for number, line in lines}
-        self.section, self.names = section, self._table.names
+        self._table = Run(folder).section(section)
+        self._numbers = {key: number for number, key in enumerate(self._table.keys())}
+        self.section, self.names = section, self._table.metrics
         self._columns = [self._table.raw(name) for name in self.names]
 
     def of(self, case_id: str, repeat: int) -> list[float | None]:

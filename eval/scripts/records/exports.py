@@ -15,9 +15,9 @@ from typing import Any
 
 import orjson
 
-from records.cases import canonical
+from records.cases import Labels, canonical
 from records.errors import StorageError
-from records.lines import parse_json
+from records.jsonl import read_rows
 from records.syncing import move_into_place
 
 _FORMULA = tuple("=+-@＝＋－＠")
@@ -63,15 +63,20 @@ def json_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
         yield orjson.dumps(row) + b"\n"
 
 
-def set_line(case_line: bytes, labels: Mapping[str, Any]) -> bytes:
-    """A line of a new set: a case with the labels that label files have of it.
+def set_lines(eval_set: Path, labels: Labels, case_ids: Iterable[str]) -> Iterator[bytes]:
+    """Lines of a new set: cases with the labels that label files have of them.
 
-    Raises ValueError when the line holds no case.
+    Raises StorageError for a case that the set does not have.
     """
-    case = parse_json(case_line)
-    if not isinstance(case, dict):
-        raise ValueError("is not a JSON object")
-    return orjson.dumps(canonical(case) | dict(labels)) + b"\n"
+    rows = (canonical(row) for _, row in read_rows(eval_set)) if eval_set.exists() else ()
+    cases = {row.get("id"): row for row in rows}
+    for case_id in case_ids:
+        if case_id not in cases:
+            raise StorageError(
+                f"{case_id}: {eval_set} does not hold this case; filter it away, or name the set "
+                "with --eval-set."
+            )
+        yield orjson.dumps(cases[case_id] | labels.get(case_id, {})) + b"\n"
 
 
 def write_new(path: Path, pieces: Iterable[bytes]) -> int:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+import orjson
 
 from records.cases import TestCase, ignore, iter_case_blocks
 from records.clusters import AUTO, Clustering, clustering_of
 from records.errors import Problem
-from records.jsonl import Lean, read, whole
+from records.jsonl import Lean, read, read_with, whole
 from records.labels import read_labels, unknown_labels
-from records.lines import Report
+from records.lines import Report, lines_from, open_lines
 from records.profiles import forget_unmapped, read_maps_passages
 from records.results import (
     RunConfig,
@@ -23,14 +27,33 @@ from records.results import (
     iter_result_blocks,
     iter_results,
     result_offsets,
+    result_type,
     results_of,
 )
-from records.runs import EVAL_SET, known_config, results_file, scored_sections, scores_file
-from records.scores import OWN_TEXTS, ScoreLine, read_scores
+from records.runs import (
+    EVAL_SET,
+    PARTIAL,
+    VERDICTS,
+    known_config,
+    results_file,
+    scored_sections,
+    scores_file,
+)
+from records.scores import (
+    ALL_BUT_EVIDENCE,
+    OWN_TEXTS,
+    ScoreLine,
+    line_type,
+    read_head,
+    read_scores,
+)
 from records.section_table import SectionTable
 
 if TYPE_CHECKING:
+    from records.judgements import Verdicts
     from records.section_table import Floats, Ints
+
+T = TypeVar("T")
 
 Joined = tuple[list[TestCase], list[TestResult]]
 """Two lists of one length: each result with its case. Repeats of a case stand together."""
@@ -50,7 +73,8 @@ class Run:
 
     ``lean``: records have only the fields that the files have, see ``Lean``; they cannot be sent
     to another process. ``explained``: as of a SectionTable. ``problems``: every fault of set and
-    labels, once ``cases`` were read.
+    labels, once ``cases`` were read. ``tolerant``: also of a run in progress, and what cannot be
+    read is left out and put into ``problems``, instead of raised.
     """
 
     def __init__(
@@ -61,10 +85,13 @@ class Run:
         *,
         lean: bool = True,
         explained: bool = False,
+        tolerant: bool = False,
     ) -> None:
         self.folder, self.eval_set = folder, eval_set
-        self.results_path = results_file(folder)
+        partial = folder / PARTIAL
+        self.results_path = partial if tolerant and partial.exists() else results_file(folder)
         self.problems: list[Problem] = []
+        self._report = self.problems.append if tolerant else None
         self._labels_dir, self._lean = labels_dir, lean
         self._explained = explained
         self._sections: dict[str, SectionTable] = {}
@@ -77,6 +104,8 @@ class Run:
     @cached_property
     def cases(self) -> dict[str, TestCase]:
         """The cases of the set with their labels, by id, in the order of the file."""
+        if self._report and not self.eval_set.exists():
+            return {}
         report = self.problems.append
         labels, places = read_labels(self._labels_dir, report, self.eval_set)
         decode = Lean(TestCase) if self._lean else whole(TestCase)
@@ -85,6 +114,24 @@ class Run:
         if labels and not self.problems:
             self.problems += unknown_labels(labels, places, self.eval_set, set(cases))
         return cases
+
+    def each_result(self, *fields: str) -> Iterator[tuple[int, TestResult]]:
+        """Where each line of the results begins, and its result with some of the fields. Raises
+        StorageError for a damaged line."""
+        return self._each(self.results_path, result_type(*fields), "result line")
+
+    def _each(self, path: Path, kind: type[T], noun: str) -> Iterator[tuple[int, T]]:
+        """Offset and record of each line of a file; blank ones, and one that is still being
+        written, are left out."""
+        decode = msgspec.json.Decoder(kind).decode
+
+        def sound(line: bytes) -> T | None:
+            is_torn = self._report is not None and not line.endswith(b"\n")
+            is_torn = is_torn and path.name in (PARTIAL, VERDICTS)
+            return None if is_torn or line.isspace() else decode(line)
+
+        lines = read_with(path, sound, noun, "make the run again", self._report)
+        return ((offset, record) for _, offset, record in lines if record is not None)
 
     @cached_property
     def results(self) -> list[TestResult]:
@@ -125,7 +172,7 @@ class Run:
     def section(self, name: str) -> SectionTable:
         """The score lines of a section. Raises StorageError for damaged ones."""
         if name not in self._sections:
-            table = SectionTable(self.folder, name, explained=self._explained)
+            table = SectionTable(self.folder, name, self._report, explained=self._explained)
             deque(table.read(), maxlen=0)
             self._sections[name] = table
         return self._sections[name]
@@ -165,9 +212,73 @@ class Run:
         self._sections[name] = table
         return clustering
 
+    @property
+    def sections(self) -> list[str]:
+        """The sections that are scored, sorted."""
+        return scored_sections(self.folder)
+
     def _own_sections(self) -> list[str]:
         """The scored sections whose lines are the run's own answers."""
         return [name for name in scored_sections(self.folder) if name != OWN_TEXTS]
+
+    def result_line(self, offset: int) -> bytes:
+        """The line of the results that begins at an offset; empty where the file has none now."""
+        try:
+            ((_, line),) = lines_from(self.results_path, (offset,))
+        except OSError:
+            return b""
+        return line
+
+    def find_scores(self, case_id: str, repeat: int) -> dict[str, ScoreLine]:
+        """The score lines of one answer by section, without evidence; unsound ones are left out.
+
+        The id is looked for in the bytes of the files, so that other lines need no decoding.
+        """
+        needle = orjson.dumps(case_id)
+        decode = msgspec.json.Decoder(line_type("", ALL_BUT_EVIDENCE)).decode
+        scores: dict[str, ScoreLine] = {}
+        for section in scored_sections(self.folder):
+            path = scores_file(self.folder, section)
+            with open_lines(path) as file:
+                texts = [text for text in file if needle in text]
+            for text in texts:
+                with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                    line = decode(text)  # else the words are within a text
+                    if (line.case_id, line.repeat) == (case_id, repeat):
+                        if head := read_head(path):
+                            head.complete(line)
+                        scores[section] = line
+        return scores
+
+    @cached_property
+    def verdicts(self) -> Verdicts:
+        """The verdicts of the judge that config.json names. Raises StorageError for damage."""
+        return self._judged(None)
+
+    def verdicts_of(self, case_id: str, repeat: int) -> Verdicts:
+        """The same of one answer, read now; none where the file is gone."""
+        own = self.verdict_lines.get((case_id, repeat), [])
+        general = self.verdict_lines.get((None, 0), []) if own else []
+        return self._judged(sorted([*own, *general]))
+
+    def _judged(self, at: Sequence[int] | None) -> Verdicts:
+        from records.judgements import Verdicts, read_verdicts
+        from records.verdicts import judge_of
+
+        if at == [] or not (self.folder / VERDICTS).exists():
+            return Verdicts({})
+        return read_verdicts(self.folder, judge_of(self.folder), at=at)
+
+    @cached_property
+    def verdict_lines(self) -> Mapping[tuple[str | None, int], list[int]]:
+        """Where the verdicts on each answer begin; a line that names no case is on all of them."""
+        from records.verdicts import VerdictPlace
+
+        path = self.folder / VERDICTS
+        lines: dict[tuple[str | None, int], list[int]] = {}
+        for offset, line in self._each(path, VerdictPlace, "verdict line") if path.exists() else ():
+            lines.setdefault((line.case_id, line.repeat), []).append(offset)
+        return lines
 
     def first_answer(self, case_id: str) -> TestResult | None:
         """The result of a case, of several repeats the first; None when there is none.

@@ -17,7 +17,6 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, repeat
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -461,18 +460,6 @@ def read_own_scores(path: Path) -> Iterator[ScoreLine]:
         yield from map(_decode_plain, file)
 
 
-def metric_names(path: Path) -> list[str]:
-    """The metrics of a file of score lines, by its first line; [] when that cannot be read."""
-    if head := read_head(path):
-        return head.metrics
-    try:
-        with open_plain(path) as file:
-            line = msgspec.json.decode(file.readline(), type=line_type("", ("scores",)))
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return []
-    return list(line.scores)
-
-
 def write_scores(folder: Path, section: str, lines: Iterable[ScoreLine]) -> None:
     """Replace the score lines of a section, whole or not at all."""
     path = scores_file(folder, section)
@@ -560,28 +547,3 @@ def _written(
 
 def _encode_evidence(evidence: Mapping[str, Any]) -> bytes:
     return b',"evidence":' + orjson.dumps(evidence) + b"}\n" if evidence else b"}\n"
-
-
-_decode_bare = msgspec.json.Decoder(line_type("", ALL_BUT_EVIDENCE)).decode
-
-
-def find_score_line(folder: Path, section: str, case_id: str, repeat: int) -> ScoreLine | None:
-    """The score line of one result, without its evidence; None where the section has none.
-
-    The id is looked for in the bytes, so that a large file costs no decoding. Raises OSError.
-    """
-    path, needle = scores_file(folder, section), orjson.dumps(case_id)
-    if not path.stat().st_size:
-        return None
-    with open_plain(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        at = data.find(needle)
-        while at >= 0:
-            file.seek(data.rfind(b"\n", 0, at) + 1)
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                line = _decode_bare(file.readline())  # else the words stand inside a text
-                if (line.case_id, line.repeat) == (case_id, repeat):
-                    if head := read_head(path):
-                        head.complete(line)
-                    return line
-            at = data.find(needle, file.tell())
-    return None

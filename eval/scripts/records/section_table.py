@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -116,7 +115,7 @@ class _LineCodes:
     recognised.
     """
 
-    def __init__(self, folder: Path, section: str, *, scores_only: bool, explained: bool) -> None:
+    def __init__(self, folder: Path, section: str, *, explained: bool) -> None:
         self.section = section
         self.head = read_head(scores_file(folder, section))
         self.kinds: list[LineKind] = []
@@ -124,16 +123,15 @@ class _LineCodes:
         self.kind_of = array("i")
         """By code, the place of its lines' kind."""
         self.names: dict[str, None] = {}
+        self.metrics: dict[str, None] = {}
         self.columns: dict[str, array[float]] = {}
         """By metric and code, the score; not a number where there is none."""
-        self._is_pipeline = section == "pipeline" and not scores_only
+        self._is_pipeline = section == "pipeline"
         self._known: dict[tuple[Any, ...], int] = {}
         self._numbers: dict[LineKind, int] = {}
         told = _FACTS if explained or section == "pipeline" else {}
         facts, self._fact = told.get(section, ((), None))
-        fields = ("case_id", "status", *facts)
-        if not scores_only:
-            fields += ("cluster", *_EVIDENCE.get(section, ()))
+        fields = ("case_id", "status", *facts, "cluster", *_EVIDENCE.get(section, ()))
         raw = ("repeat", int, 0), ("reasons", msgspec.Raw, _NO_REASONS)
         checked = (*fields, "scores", *(("reasons",) * explained))
         self._explained = explained
@@ -173,6 +171,7 @@ class _LineCodes:
         """Another combination of scores; metrics that no line had before begin here."""
         counted = FAILED_IS_ZERO[: 1 + kind.failed] if self._is_pipeline else ()
         code = len(self.kind_of)
+        self.metrics |= dict.fromkeys(scores)
         new = [name for name in dict.fromkeys((*scores, *counted)) if name not in self.columns]
         if new:
             self.columns |= {name: array("d", [nan]) * code for name in new}
@@ -192,8 +191,7 @@ class SectionTable:
 
     ``report`` takes lines that are no score lines; without it they raise StorageError, as does a
     case whose lines do not stand together. ``explained``: lines say more, see ``LineKind``. What is
-    said of all lines is known once they are read; ``codes``, ``raw``, ``of_codes`` and ``text``
-    also while another thread reads on: with ``scores_only`` nothing else is.
+    said of all lines is known once they are read.
     """
 
     def __init__(
@@ -202,20 +200,19 @@ class SectionTable:
         section: str,
         report: Report | None = None,
         *,
-        scores_only: bool = False,
         explained: bool = False,
     ) -> None:
         self.folder, self.section = folder, section
         self.is_read = False
         self.codes = array("i")
         """By line: lines that score alike and are of one kind have one code."""
-        self._lines = _LineCodes(folder, section, scores_only=scores_only, explained=explained)
+        self._lines = _LineCodes(folder, section, explained=explained)
         self.head = self._lines.head
         self.kinds, self.kind_of = self._lines.kinds, self._lines.kind_of
         self.gold: list[tuple[str | None, int] | None] = []
         """Of each case in section ``retrieval``, how its gold was matched and how many supports
         there are; None where its line does not say."""
-        self._report, self._scores_only = report, scores_only
+        self._report = report
         self._measures = {name: array("d") for name in MEASURED}
         self._case_ids: dict[str, int] = {}
         """The row of each case."""
@@ -233,15 +230,14 @@ class SectionTable:
         lines = jsonl.read_with(path, self._lines.decode, report=self._report)
         for number, offset, (line, code) in lines:
             self._offsets.append(offset)
-            if not self._scores_only:
-                if line.case_id != last:
-                    last = line.case_id
-                    self._add_case(number, line)
-                self._repeats.append(line.repeat)
-                if self.section == "pipeline":
-                    measured = _measured(line.evidence or PipelineEvidence())
-                    for column, value in zip(self._measures.values(), measured, strict=True):
-                        column.append(value)
+            if line.case_id != last:
+                last = line.case_id
+                self._add_case(number, line)
+            self._repeats.append(line.repeat)
+            if self.section == "pipeline":
+                measured = _measured(line.evidence or PipelineEvidence())
+                for column, value in zip(self._measures.values(), measured, strict=True):
+                    column.append(value)
             self.codes.append(code)
             yield line
         self.is_read = True
@@ -280,8 +276,7 @@ class SectionTable:
 
     def of_codes(self, say: Callable[[LineKind], T]) -> Iterator[T]:
         """The kind of each code's lines."""
-        numbers = self.kind_of[:]  # before the kinds, of which there are then enough
-        return map([say(kind) for kind in self.kinds].__getitem__, numbers)
+        return map([say(kind) for kind in self.kinds].__getitem__, self.kind_of)
 
     @cached_property
     def failed_lines(self) -> Mask:
@@ -293,6 +288,16 @@ class SectionTable:
     @property
     def cases(self) -> int:
         return len(self._numbers)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that the lines name, in their order."""
+        return list(self._lines.metrics)
+
+    def keys(self) -> Iterator[tuple[str, int]]:
+        """Case id and repeat of each line."""
+        ids = self.case_ids()
+        return zip(map(ids.__getitem__, self.line_cases.tolist()), self._repeats, strict=True)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -324,7 +329,7 @@ class SectionTable:
         return scores
 
     def raw(self, name: str) -> array[float]:
-        """The same, of the lines read so far."""
+        """The same as an array of Python."""
         column = self._lines.columns.get(name)
         return array("d", [nan]) * len(self.kind_of) if column is None else column
 
@@ -399,12 +404,6 @@ class SectionTable:
             for number in numbers:
                 file.seek(self._offsets[number])
                 yield file.readline()
-
-    def text(self, number: int) -> bytes:
-        """A line by the number of lines before it; empty when the file no longer exists."""
-        with contextlib.suppress(OSError):
-            return next(self._texts([number]))
-        return b""
 
 
 def _array(values: array[Any]) -> Any:

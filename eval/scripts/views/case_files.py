@@ -1,62 +1,47 @@
-"""Reads cases in full: one from its lines, which the browser knows, or some of a run."""
+"""Reads cases of a run in full: one with its judgements, or some."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
-import orjson
 
 from decisions.case_verdict import Key
-from records.cases import Labels, TestCase, canonical, case_from_dict, iter_cases
+from records.cases import TestCase, iter_cases
 from records.errors import StorageError
-from records.judgements import Verdicts
 from records.labels import read_labels
-from records.profiles import forget_unmapped
+from records.profiles import forget_unmapped, read_maps_passages
 from records.results import TestResult
 from records.run import Run
-from records.runs import SCORES, scored_sections
-from records.scores import OWN_TEXTS, ScoreHead, ScoreLine, line_type
+from records.scores import OWN_TEXTS, ScoreLine
 from views.case import Case, case_of
 
 NOT_FOUND = "the line is not there any more: the file was replaced; it is being read again"
 
 
-def read_case(
-    result_line: bytes,
-    case_line: bytes,
-    labels: Labels,
-    score_lines: Mapping[str, bytes],
-    verdicts: Callable[[], Verdicts],
-    key: Key,
-    heads: Mapping[str, ScoreHead | None] = MappingProxyType({}),
-    *,
-    maps_passages: bool = True,
-) -> Case:
-    """A case from its lines. What cannot be read is left out and named in ``problems``.
-
-    ``verdicts`` reads what the run's judge said of it; it may raise StorageError. ``heads``: of the
-    files that the score lines come from. ``maps_passages``: whether an empty list says anything.
-    """
+def read_case(run: Run, offset: int, key: Key) -> Case:
+    """One answer of a run, read now from the line that begins at an offset, with its judgements.
+    What cannot be read is left out and named in ``problems``."""
     case_id, repeat = key
     problems: list[str] = []
-    result = _result(result_line, case_id, problems)
+    line = run.result_line(offset)
+    result = _result(line, case_id, problems)
     result.repeat = repeat
-    if not maps_passages:
-        forget_unmapped(result)
-    lines = _scores(score_lines, case_id, problems)
-    for section, line in lines.items():
-        if head := heads.get(section):
-            head.complete(line)
-    asked = _asked(case_line, labels, case_id, problems)
+    lines: dict[str, ScoreLine] = {}
     judged = None
     try:
-        judged = verdicts()
+        if not read_maps_passages(run.folder):
+            forget_unmapped(result)
+        for section in run.sections:
+            for score in run.section(section).lines_of((case_id,)).get(case_id, ()):
+                if score.repeat == repeat:
+                    lines[section] = score
+        judged = run.verdicts_of(*key)
     except StorageError as error:
         problems.append(error.message)
-    return case_of(result, asked, lines, judged, raw=result_line, problems=problems)
+    return case_of(result, run.cases.get(case_id), lines, judged, raw=line, problems=problems)
 
 
 def _result(line: bytes, case_id: str, problems: list[str]) -> TestResult:
@@ -71,35 +56,6 @@ def _result(line: bytes, case_id: str, problems: list[str]) -> TestResult:
     return result
 
 
-def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> dict[str, ScoreLine]:
-    readable: dict[str, ScoreLine] = {}
-    for section, line in lines.items():
-        try:
-            score = msgspec.json.decode(line, type=line_type(section))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            problems.append(f"{SCORES}/{section}.jsonl: the line cannot be read ({error})")
-            continue
-        if score.case_id == case_id:
-            readable[section] = score
-    return readable
-
-
-def _asked(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> TestCase | None:
-    if not line:
-        return None
-    try:
-        raw = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        raw = None
-    raw = canonical(raw) if isinstance(raw, dict) else {}
-    if raw.get("id") != case_id:
-        problems.append("the case in the eval set was changed since it was read")
-        return None
-    case, findings = case_from_dict(raw | labels.get(case_id, {}))
-    problems += [f"eval set: {field}: {fault}" for field, fault in findings]
-    return case
-
-
 def read_cases(
     table: Run,
     ids: Collection[str],
@@ -112,7 +68,7 @@ def read_cases(
     None: all that there are. Raises StorageError for damaged files.
     """
     lines: dict[Key, dict[str, ScoreLine]] = {}
-    for section in scored_sections(table.folder):
+    for section in table.sections:
         if section != OWN_TEXTS and (sections is None or section in sections):
             for own in table.section(section).lines_of(ids).values():
                 for line in own:

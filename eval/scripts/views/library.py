@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,14 @@ from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import Key
 from decisions.slices import Embed, Slices, marked_slices
 from records import extras
-from records.answer_table import PLAIN, UNKNOWN, WORDS, AnswerTable
-from records.blocks import line_at
-from records.cases import Labels
-from records.errors import StorageError
+from records.cases import ignore
+from records.errors import Problem, StorageError
 from records.file_access import check_folder
-from records.judgements import Verdicts, read_verdicts
+from records.files import sha256_file
 from records.labels import read_labels
 from records.metrics import read_summary
 from records.notes import CaseNote
-from records.profiles import read_maps_passages
+from records.run import Run
 from records.runs import (
     CONFIG,
     METRICS,
@@ -37,14 +34,13 @@ from records.runs import (
     scored_sections,
     scores_file,
 )
-from records.scores import find_score_line
-from records.verdicts import judge_of
+from terminal.tables import counted
+from views.browser.answers import PLAIN, WORDS, AnswerTable, read_answers
 from views.browser.model import MetricTrend, OpenRun, RunInfo, Trend
 from views.case import Case
 from views.case_files import read_case
 from views.notes import CaseNotes
-from views.runs import Signature, run_info, signature
-from views.snapshot import Snapshot
+from views.runs import Signature, dataset_hash, run_info, signature
 from views.text import visible
 
 
@@ -107,8 +103,8 @@ class RunLibrary:
             check_folder(folder)
         except StorageError as error:
             raise ValueError(error.message.rstrip(".")) from None
-        labels = lambda: self._labels  # noqa: E731
-        return Opened(folder, self._eval_set, labels, self.notes, self._rules, self._slices)
+        where = folder, self._eval_set, self._labels_dir
+        return Opened(*where, self.notes, self._rules, self._slices)
 
     def _slices(self, marks: Mapping[int, bool]) -> Slices:
         """What the marked cases have in common, see ``decisions.slices.marked_slices``."""
@@ -129,14 +125,6 @@ class RunLibrary:
     def trend(self, key: Key) -> Trend:
         """One case over all runs, read from the files now."""
         return _case_trend([(self.path_of(info.run_id), info) for info in self.refresh()], key)
-
-    @cached_property
-    def _labels(self) -> Labels:
-        """Label files of the set; what is wrong in them label_eval.py --validate tells."""
-        try:
-            return read_labels(self._labels_dir, lambda problem: None, self._eval_set)[0]
-        except StorageError:
-            return {}
 
     def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
         """The labeller on this case, with the chunks of this run; or why it cannot be started."""
@@ -168,28 +156,29 @@ def _is_run(path: Path) -> bool:
 
 POLL_SECONDS = 1.0
 
-TELL_SECONDS, MANY_ROWS = 0.5, 50_000
-"""A screen is drawn anew after so long, and later the more rows there are to count."""
-
-PAUSE_SECONDS = 0.001
-"""Between two blocks, so that a key press need not wait for its turn."""
-
 _PAUSE_SHARE = 10
 """A pause between two readings is at least so many times as long as the reading."""
 
 
-class _ConversationOf(msgspec.Struct):
-    conversation: str | None = None
+@dataclass(frozen=True)
+class _Reading:
+    """What the files of a run said at one moment."""
+
+    run: Run
+    table: AnswerTable
+    info: RunInfo
+    basis: Basis
+    notices: Sequence[str]
 
 
 class Opened:
-    """A run, as `browser.model.OpenRun` says it."""
+    """A run, as `browser.model.OpenRun` says it. ``read``: the run of a folder."""
 
     def __init__(
         self,
         folder: Path,
         eval_set: Path,
-        labels: Callable[[], Labels],
+        labels_dir: Path | None,
         notes: CaseNotes,
         rules: CaseRules,
         slices: Callable[[Mapping[int, bool]], Slices],
@@ -197,44 +186,90 @@ class Opened:
         self.rules, self.slices = rules, slices
         self.run_id = folder.name
         self._notes = notes
-        self._folder, self._eval_set, self._labels = folder, eval_set, labels
-        self._tell: Callable[[], None] = lambda: None
+        self._folder, self._eval_set, self._labels_dir = folder, eval_set, labels_dir
         self._wake = threading.Event()
         self._closed = False
-        self.reading = "the first lines"
-        self.failure = ""
-        self._snapshot = self._new_snapshot()
+        self._failure = ""
         self._files: Signature = ()
-        with contextlib.suppress(OSError, StorageError):
-            self._files = self._signature()
-            self._snapshot.first_look()
-        # To count the results takes as long as the first frame: the reading thread does it.
-        self.info: RunInfo = run_info(folder, count=False)
-        self.basis = _basis(folder)
-
-    def _new_snapshot(self) -> Snapshot:
-        snapshot = Snapshot(self._folder, self._eval_set, self._labels)
-        snapshot.table.notes = self._notes.by_case
-        return snapshot
+        unread = Run(folder, tolerant=True)
+        self._reading = _Reading(unread, AnswerTable(), run_info(folder), Basis(), ())
+        self._refresh(lambda: None)
 
     @property
     def table(self) -> AnswerTable:
-        return self._snapshot.table
+        return self._reading.table
+
+    @property
+    def info(self) -> RunInfo:
+        return self._reading.info
+
+    @property
+    def basis(self) -> Basis:
+        return self._reading.basis
 
     @property
     def notices(self) -> Sequence[str]:
-        failure = [f"{self.run_id}: {self.failure}"] if self.failure else []
-        missing = [self.info.missing] if self.info.missing else []
-        return [*failure, *missing, *self._snapshot.notices(), *self._notes.problems]
+        failure = [f"{self.run_id}: {self._failure}"] if self._failure else []
+        return [*failure, *self._reading.notices, *self._notes.problems]
 
     def start(self, tell: Callable[[], None]) -> None:
-        """Begin to read. ``tell`` is called in the reading thread, a few times a second."""
-        self._tell = tell
-        threading.Thread(target=self._work, name="browse", daemon=True).start()
+        """Look for changed files from now on. ``tell`` is called in the thread that does so."""
+
+        def work() -> None:
+            while not self._closed:
+                began = time.monotonic()
+                self._refresh(tell)
+                # the files of a run in progress change all the time, and are not read all the time
+                self._wake.wait(max(POLL_SECONDS, _PAUSE_SHARE * (time.monotonic() - began)))
+                self._wake.clear()
+
+        threading.Thread(target=work, name="browse", daemon=True).start()
 
     def read_again(self) -> None:
         """Look now, not at the next turn, whether a file changed."""
         self._wake.set()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._closed = True
+        self._wake.set()
+
+    def _refresh(self, tell: Callable[[], None]) -> None:
+        """Read the run, and whole again after a change; the notes by themselves."""
+        try:
+            scores = [scores_file(self._folder, name) for name in scored_sections(self._folder)]
+            more = (self._eval_set, self._folder / VERDICTS, *scores)
+            files = signature(self._folder, more)
+            if files != self._files or self._failure:
+                self._files, self._reading, self._failure = files, self._read(), ""
+                tell()
+            if self._notes.refresh():
+                self.table.changed()
+                tell()
+        except StorageError as error:
+            self._failure = error.message
+            tell()
+        except OSError as error:
+            self._failure = f"cannot be read ({error.strerror})"
+            tell()
+        except Exception as error:
+            # A fault of ours: it must not end in silence with old cases in view.
+            self._failure = f"stopped: {type(error).__name__}"
+            tell()
+            raise
+
+    def _read(self) -> _Reading:
+        run = Run(self._folder, self._eval_set, self._labels_dir, tolerant=True)
+        table = read_answers(run, self._notes.by_case)
+        info = run_info(self._folder, done=table.count)
+        own = (run.results_path, self._eval_set, *self._folder.glob("**/*.jsonl"))
+        problems = [problem for problem in run.problems if Path(problem.path) in own]
+        faults = [*([info.missing] if info.missing else []), *_faults(problems)]
+        asked = dataset_hash(self._folder)
+        if asked and self._eval_set.exists() and sha256_file(self._eval_set) != asked:
+            name = self._eval_set.name
+            faults.append(f"{name} is not the set this run was asked with, or was changed")
+        return _Reading(run, table, info, _basis(self._folder), faults)
 
     def first_lines(self, base: OpenRun) -> Sequence[str]:
         """The first lines of the comparison with another run, or the reason why it is refused."""
@@ -246,124 +281,19 @@ class Opened:
         except (StorageError, OSError) as error:
             return [f"not compared: {error}"]
 
-    def close(self) -> None:
-        """Stop reading."""
-        self._closed = True
-        self._wake.set()
-
-    # -- the reading thread ---------------------------------------------------------------------
-
-    def _work(self) -> None:
-        while not self._closed:
-            began = time.monotonic()
-            try:
-                self._read_again_if_changed()
-            except OSError as error:
-                self._fail(f"cannot be read ({error.strerror})")
-            except StorageError as error:
-                self._fail(error.message)
-            except Exception as error:
-                # A fault of ours: it must not end in silence with half of the cases in view.
-                self._fail(f"stopped: {type(error).__name__}")
-                raise
-            # the files of a run in progress change all the time, and are not read all the time
-            self._wake.wait(max(POLL_SECONDS, _PAUSE_SHARE * (time.monotonic() - began)))
-            self._wake.clear()
-
-    def _fail(self, text: str) -> None:
-        self.failure = text
-        self._tell()
-
-    def _signature(self) -> Signature:
-        scores = [scores_file(self._folder, name) for name in scored_sections(self._folder)]
-        return signature(self._folder, (self._eval_set, self._folder / VERDICTS, *scores))
-
-    def _read_again_if_changed(self) -> None:
-        """Read the first time, and whole again after a change: beside the rows that are shown."""
-        now = self._signature()
-        if now != self._files or self.failure:
-            self._files, fresh = now, self._new_snapshot()
-            self._read(fresh)
-        elif self.reading:
-            self._read(self._snapshot)
-        elif self._notes.refresh():
-            self.table.changed()
-            self._tell()
-
-    def _read(self, snapshot: Snapshot) -> None:
-        """Read a snapshot to its end, then show it."""
-        last_call = time.monotonic()
-        while not self._closed and (name := snapshot.step()):
-            if snapshot is self._snapshot:
-                self.reading = name
-                pause = TELL_SECONDS * (1 + snapshot.table.count / MANY_ROWS)
-                if time.monotonic() - last_call > pause:
-                    self._tell()
-                    last_call = time.monotonic()
-            time.sleep(PAUSE_SECONDS)
-        if not self._closed:
-            self.info, self.basis = run_info(self._folder), _basis(self._folder)
-            self._snapshot, self.reading, self.failure = snapshot, "", ""
-            self._tell()
-
-    # -- one case -------------------------------------------------------------------------------
-
     def detail(self, key: Key) -> Case | None:
         """One case, read now; None when it is not known (any more)."""
-        snapshot = self._snapshot
-        table, folder = snapshot.table, self._folder
-        row = table.row_of(*key)
-        if row is None:
-            return None
-        offset = table.case_offsets[row]
-        score_lines = {
-            section: line
-            for section, lines in sorted(table.lines.items())
-            if lines[row] != UNKNOWN and (line := table.sections[section].text(lines[row]))
-        }
-        return read_case(
-            line_at(snapshot.path, table.offsets[row]),
-            b"" if offset == UNKNOWN else line_at(self._eval_set, offset),
-            self._labels() if offset != UNKNOWN else {},
-            score_lines,
-            lambda: self._verdicts(snapshot.verdicts.of(*key)),
-            key,
-            {section: table.sections[section].head for section in score_lines},
-            maps_passages=read_maps_passages(folder),
-        )
+        reading = self._reading
+        row = reading.table.row_of(*key)
+        return None if row is None else read_case(reading.run, reading.table.offsets[row], key)
 
     def turns(self, key: Key) -> Sequence[Key]:
-        """The turns of the case's conversation in the order of the set, asked in the same repeat.
-
-        Turns stand beside each other in the set, so its lines around the case's are read.
-        """
-        table = self._snapshot.table
-        row = table.row_of(*key)
-        if row is None or not (name := self._conversation(table, row)):
-            return ()
-        repeats = table.numbers["repeat"]
-        rows = [
-            other
-            for other in range(table.count)
-            if repeats[other] == repeats[row] and table.case_offsets[other] != UNKNOWN
-        ]
-        rows.sort(key=table.case_offsets.__getitem__)
-        first = last = rows.index(row)
-        while first and self._conversation(table, rows[first - 1]) == name:
-            first -= 1
-        while last + 1 < len(rows) and self._conversation(table, rows[last + 1]) == name:
-            last += 1
-        return [(table.ids[other], key[1]) for other in rows[first : last + 1]]
-
-    def _conversation(self, table: AnswerTable, row: int) -> str | None:
-        """The conversation of a row's case, read from its line in the set."""
-        if table.case_offsets[row] == UNKNOWN:
-            return None
-        line = line_at(self._eval_set, table.case_offsets[row])
-        try:
-            return msgspec.json.decode(line, type=_ConversationOf).conversation
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
+        """The turns of the case's conversation in the set's order, asked in the same repeat."""
+        reading, (case_id, repeat) = self._reading, key
+        cases = reading.run.cases
+        name = cases[case_id].conversation if case_id in cases else None
+        turns = [(case.id, repeat) for case in cases.values() if name and case.conversation == name]
+        return [turn for turn in turns if reading.table.row_of(*turn) is not None]
 
     # -- taking cases out -----------------------------------------------------------------------
 
@@ -372,10 +302,12 @@ class Opened:
 
         ``reasons``: why each of them fails, in a word. Raises StorageError, in words.
         """
-        from records.exports import csv_table, json_lines, write_new
+        from records.exports import csv_table, json_lines, set_lines, write_new
 
         if form == "set":
-            return write_new(path, self._set_lines({key[0]: key for key in keys}))
+            labels, _ = read_labels(self._labels_dir, ignore, self._eval_set)
+            case_ids = dict.fromkeys(case_id for case_id, _ in keys)
+            return write_new(path, set_lines(self._eval_set, labels, case_ids))
         table = self.table
         cases = zip(keys, reasons, strict=True)
         if form == "jsonl":
@@ -396,29 +328,18 @@ class Opened:
                 raise StorageError(f"{key[0]}: not in the files any more; try again.")
             yield form(self.run_id, table, row, detail, reason, self._notes.of(key[0]))
 
-    def _set_lines(self, keys: Mapping[str, Key]) -> Iterator[bytes]:
-        from records.exports import set_line
 
-        table, labels = self.table, self._labels()
-        for case_id, key in keys.items():
-            row = table.row_of(*key)
-            offset = UNKNOWN if row is None else table.case_offsets[row]
-            if offset == UNKNOWN:
-                raise StorageError(
-                    f"{case_id}: {self._eval_set} does not hold this case; filter it away, or name "
-                    "the set with --eval-set."
-                )
-            line = line_at(self._eval_set, offset)
-            try:
-                yield set_line(line, labels.get(case_id, {}))
-            except ValueError:
-                raise StorageError(f"{case_id}: {self._eval_set} was changed; try again.") from None
-
-    def _verdicts(self, offsets: Sequence[int]) -> Verdicts:
-        """The verdicts of the run's judge among some lines; none when the file is gone."""
-        if not offsets or not (self._folder / VERDICTS).exists():
-            return Verdicts({})
-        return read_verdicts(self._folder, judge_of(self._folder), at=offsets)
+def _faults(problems: Iterable[Problem]) -> Iterator[str]:
+    """A sentence on the faults of each file, which names the first one."""
+    by_file: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_file.setdefault(Path(problem.path).name, []).append(problem)
+    for name, (first, *others) in by_file.items():
+        lines = counted(1 + len(others), "line")
+        line = f"line {first.line} {first.message}"
+        first_of = ", the first" if others else ""
+        says = f"{lines} cannot be read{first_of}: {line}" if first.line else first.message
+        yield f"{name}: {says}"
 
 
 @dataclass
@@ -452,18 +373,15 @@ def _case_trend(runs: Sequence[tuple[Path, RunInfo]], key: Key) -> Trend:
 
 def _trend_point(folder: Path, info: RunInfo, key: Key, problems: list[str]) -> _TrendPoint | None:
     point = _TrendPoint(info.run_id, info.started)
-    is_scored = False
-    for section in scored_sections(folder):
-        try:
-            line = find_score_line(folder, section, *key)
-        except OSError as error:
-            problems.append(f"{info.run_id}: {section} cannot be read ({error.strerror})")
-            continue
-        if line is not None:
-            is_scored = True
-            point.values |= {(section, name): value for name, value in line.scores.items()}
-    if not is_scored:
+    try:
+        lines = Run(folder).find_scores(*key)
+    except StorageError as error:
+        problems.append(f"{info.run_id}: {error.message}")
         return None
+    if not lines:
+        return None
+    for section, line in lines.items():
+        point.values |= {(section, name): value for name, value in line.scores.items()}
     point.definitions = _definitions(folder)
     return point
 

@@ -40,12 +40,6 @@ Signature = tuple[tuple[int, int] | None, ...]
 _OF_CONFIG = jsonl.project(RunConfig, (*_SHOWN, "run", "started"))
 
 
-def results_path(folder: Path) -> Path:
-    """The file with the results now: the partial one while there is one."""
-    partial = folder / PARTIAL
-    return partial if partial.exists() else results_file(folder)
-
-
 def signature(folder: Path, more: Iterable[Path] = ()) -> Signature:
     """Changes when any of the files that a RunInfo is made of does, or one of ``more``."""
     stats: list[tuple[int, int] | None] = []
@@ -66,10 +60,10 @@ def dataset_hash(folder: Path) -> str:
     return sha256 if isinstance(sha256, str) else ""
 
 
-def run_info(folder: Path, *, count: bool = True) -> RunInfo:
+def run_info(folder: Path, done: int | None = None) -> RunInfo:
     """The description of a run. Never raises: what cannot be read is named in ``problem``.
 
-    ``count``: read all results where nothing else tells how many there are; else ``done`` is None.
+    ``done``: how many results there are, where that is known.
     """
     config, bad_config = _read(folder / CONFIG, _config)
     metrics, bad_metrics = _read(folder / METRICS, read_summary)
@@ -79,11 +73,10 @@ def run_info(folder: Path, *, count: bool = True) -> RunInfo:
     snapshot = RunConfig(folder.name, dataset=config.dataset, run=config.run)
     asked = asked_of(snapshot)
     planned = asked.cases * asked.repeats if asked else None
-    done = metrics.cases
-    if state in ("running", "stopped"):
-        done = _count_lines(folder / PARTIAL) if count else None
-    elif done is None and state == "complete" and count:
-        done = _count_lines(results_file(folder))
+    if state == "empty" or (state == "complete" and metrics.cases is not None):
+        done = metrics.cases
+    elif done is None:
+        done = _count_lines(folder / PARTIAL if state != "complete" else results_file(folder))
     head = {"asked": metrics.asked, "missing": metrics.missing}
     unreadable = unreadable_remark({UNREADABLE: metrics.unreadable})
     scored = bool(metrics.sections) or state != "complete"

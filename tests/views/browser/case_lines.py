@@ -10,12 +10,12 @@ import msgspec
 from tests.verdict_files import add_verdicts
 
 from records.judgements import Verdicts, answer_sha256
+from records.scores import line_type
 from storage import TestResult, case_from_dict, iter_results, read_cases
 from views.browser.case_page import case_docs
 from views.browser.document import Doc
-from views.case import Case
+from views.case import Case, case_of
 from views.case_blocks import ShownWith
-from views.case_files import read_case
 
 NONE = Verdicts({})
 ANSWER = "Logs are kept for 30 days. The owner can extend this. It costs nothing."
@@ -92,14 +92,13 @@ def detail_of(
     scores: dict[str, Any] = SCORES,
     verdicts: Verdicts = NONE,
 ) -> Case:
-    return read_case(
-        line(result),
-        line(case) if case else b"",
-        {},
-        {name: line({"repeat": 0, "status": "scored"} | own) for name, own in scores.items()},
-        lambda: verdicts,
-        ("q", 0),
-    )
+    lines = {
+        name: msgspec.convert({"repeat": 0, "status": "scored"} | own, line_type(name))
+        for name, own in scores.items()
+    }
+    asked = None if case is None else case_from_dict(case)[0]
+    answer = msgspec.convert(result, TestResult)
+    return case_of(answer, asked, lines, verdicts, raw=line(result))
 
 
 def verdicts_on(*records: dict[str, Any]) -> Verdicts:

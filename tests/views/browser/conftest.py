@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from tests.metrics_files import write_metrics
 from tests.score_lines import write_lines
-from tests.views.tables import put, set_scores
+from tests.views.tables import answer, table_of
 
-from records.answer_table import AnswerTable
+from records.cases import Category, TestCase
+from views.browser.answers import AnswerTable
 
 Record = dict[str, Any]
 
@@ -85,10 +86,23 @@ def wait_until() -> Callable[..., None]:
     return wait
 
 
+SCORES = {
+    "retrieval": {"recall@5": (1.0, 0.5, 0.0), "mrr": (1.0, 0.25, 0.0)},
+    "pipeline": {"outcome_match": (1.0, 0.0, 1.0)},
+}
+
+
+CASES: tuple[tuple[str, Category, tuple[str, ...]], ...] = (
+    ("a", "factual", ("logs", "time")),
+    ("b", "factual", ("tenants",)),
+    ("c", "recency/conflict", ("logs",)),
+    ("e", "general", ()),
+)
+
+
 @pytest.fixture
 def table() -> AnswerTable:
     """Five cases; a-e. recall@5: 1, 0.5, 0, none, none (d failed); latency 10 to 50."""
-    made = AnswerTable()
     rows = (
         ("a", "How long are logs kept?", "ok", 10.0),
         ("b", "Who owns the tenant?", "ok", 20.0),
@@ -96,23 +110,18 @@ def table() -> AnswerTable:
         ("d", "Is it free?", "error", 40.0),
         ("e", "Long [bold] question", "ok", 50.0),
     )
-    for number, (case_id, question, status, latency) in enumerate(rows):
-        put(
-            made,
+    answers = [
+        answer(
             case_id,
-            offset=number * 100,
             question=question,
             status=status,
             latency=latency,
-            policy_flags=["late"] if number > 3 else [],
+            policy_flags=["late"] if case_id == "e" else [],
         )
-    set_scores(made, "retrieval", {"recall@5": (1.0, 0.5, 0.0), "mrr": (1.0, 0.25, 0.0)})
-    set_scores(made, "pipeline", {"outcome_match": (1.0, 0.0, 1.0)})
-    for case_id, category, tags in (
-        ("a", "factual", ("logs", "time")),
-        ("b", "factual", ("tenants",)),
-        ("c", "recency/conflict", ("logs",)),
-        ("e", "general", ()),
-    ):
-        made.describe(case_id, (0, category, "easy", "", "yes", tags, ()))
-    return made
+        for case_id, question, status, latency in rows
+    ]
+    cases = [
+        TestCase(case_id, "?", True, category, difficulty="easy", tags=list(tags))
+        for case_id, category, tags in CASES
+    ]
+    return table_of(answers, SCORES, cases)

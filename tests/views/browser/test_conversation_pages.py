@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Any
 
@@ -91,25 +90,13 @@ def talks(runs: Runs) -> RunLibrary:
     return RunLibrary(runs.results_dir, runs.eval_set, None)
 
 
-def read_whole(library: RunLibrary) -> Any:
-    run = library.open("talk")
-    run.start(lambda: None)
-    end = time.monotonic() + 60
-    while run.reading:
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return run
-
-
 def test_the_turns_of_a_conversation_are_found_in_order(talks: RunLibrary) -> None:
-    run = read_whole(talks)
-    try:
-        assert run.turns(("p2", 0)) == [("p1", 0), ("p2", 0), ("p3", 0)]
-        assert run.turns(("q1", 0)) == [("q1", 0), ("q2", 0)]
-        assert run.turns(("alone", 0)) == ()
-        detail = run.detail(("p2", 0))
-    finally:
-        run.close()
+    run = talks.open("talk")
+    assert run.turns(("p2", 0)) == [("p1", 0), ("p2", 0), ("p3", 0)]
+    assert run.turns(("q1", 0)) == [("q1", 0), ("q2", 0)]
+    assert run.turns(("alone", 0)) == []
+    detail = run.detail(("p2", 0))
+    assert detail is not None
     assert (detail.conversation, detail.turn) == ("p", 2)
     assert detail.complete == "evidence complete at search 2"
     turns: list[tuple[Case, str, bool]] = [(detail, "FAILS: pass=0", True)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from tests.views.browser.case_lines import (
     ANSWER,
     CASE,
-    NONE,
     RESULT,
     SCORES,
     detail_of,
@@ -16,6 +16,7 @@ from tests.views.browser.case_lines import (
     page,
 )
 
+from records.run import Run
 from records.scores import PipelineEvidence
 from views.browser.case_page import case_docs, raw_doc
 from views.browser.document import Doc
@@ -132,24 +133,27 @@ def test_an_error_is_shown_in_place_of_the_answer() -> None:
     assert detail.question == "How long?", "the set has it"
 
 
-def test_lines_of_another_form_are_named_and_left_out() -> None:
-    scores = SCORES | {"groundedness": {"case_id": "q", "evidence": {"claims": "none"}}}
-    detail = detail_of(case=CASE | {"id": "other"}, scores=scores)
-    assert detail.claims == ()
-    said = "\n".join(detail.problems)
-    assert "scores/groundedness.jsonl: the line cannot be read" in said
-    assert "the case in the eval set was changed" in said
-    gone = read_case(b"", b"", {}, {}, lambda: NONE, ("q", 0))
-    assert gone.problems == (
-        "the line is not there any more: the file was replaced; it is being read again",
-    )
-    other = read_case(line({"test_case_id": "z"}), b"", {}, {}, lambda: NONE, ("q", 0))
-    assert other.problems == gone.problems
-
-
-def test_the_raw_result_is_what_the_file_holds() -> None:
-    assert json.loads(detail_of().raw) == RESULT
-    broken = read_case(b"\xffnot JSON", b"", {}, {}, lambda: NONE, ("q", 0))
+def test_a_case_whose_files_were_replaced_is_named_and_left_out(runs: Any) -> None:
+    runs.cases(CASE)
+    folder = runs.run("r", [], retrieval=[SCORES["retrieval"]])
+    results = folder / "results.jsonl"
+    results.write_bytes(line(RESULT))
+    run = Run(folder, runs.eval_set, tolerant=True)
+    detail = read_case(run, 0, ("q", 0))
+    assert (detail.answer, detail.problems, detail.values()) == (ANSWER, (), {"recall@5": 0.5})
+    assert json.loads(detail.raw) == RESULT
+    scores = folder / "scores" / "retrieval.jsonl"
+    scores.write_bytes(scores.read_bytes().replace(b"0.5", b"bad"))
+    (problem,) = read_case(run, 0, ("q", 0)).problems
+    assert "retrieval.jsonl:1: is not a score line" in problem
+    scores.unlink()
+    gone = "the line is not there any more: the file was replaced; it is being read again"
+    for text in (line({"test_case_id": "z"}), b"", None):
+        results.write_bytes(text) if text is not None else results.unlink()
+        assert read_case(run, 0, ("q", 0)).problems == (gone,)
+    results.write_bytes(b"\xffnot JSON")
+    broken = read_case(run, 0, ("q", 0))
+    assert broken.problems[0].startswith("the result cannot be read")
     assert raw_doc(Doc, broken).text.endswith("\ufffdnot JSON\n")
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.rows import each_row
-from tests.score_lines import write_lines
-from tests.views.tables import no_faults, put, set_scores
+from tests.views.tables import answer, table_of
 
 from ragmetrics.catalogue.cases import RULES
-from records.answer_table import PLAIN, SETS, WORDS, AnswerTable
+from views.browser.answers import PLAIN, SETS, WORDS, AnswerTable
 from views.browser.failing import Failing
 from views.browser.query import KEYWORDS, QueryError, completions, parse
 
@@ -146,13 +143,6 @@ def test_needs_are_the_metrics_and_no_plain_numbers(table: AnswerTable) -> None:
     assert query.needs == ["mrr", "recall@5"]
 
 
-def test_a_column_that_is_not_read_yet_selects_nothing(table: AnswerTable, tmp_path: Path) -> None:
-    write_lines(tmp_path, "context", [{"case_id": "a", "scores": {"ndcg@5": 1.0}}])
-    table.add_section(tmp_path, "context", no_faults)
-    assert ids(table, "ndcg@5>0") == ""
-    assert table.unread(["ndcg@5", "mrr", "nowhere"]) == ["ndcg@5"]
-
-
 NAMES = st.sampled_from([*KEYWORDS, *WORDS, *SETS, *PLAIN, "id", "recall@5", "mrr", "nothing"])
 PIECES = st.one_of(
     NAMES,
@@ -192,11 +182,11 @@ def test_a_term_and_its_opposite_share_no_row_and_miss_none(text: str) -> None:
 
 
 def _small_table() -> AnswerTable:
-    made = AnswerTable()
-    for number, case_id in enumerate("xyz"):
-        put(made, case_id, question=f"question {case_id}", latency=float(number))
-    set_scores(made, "retrieval", {"recall@5": (), "mrr": (None, 0.5)})
-    return made
+    answers = [
+        answer(case_id, question=f"question {case_id}", latency=float(number))
+        for number, case_id in enumerate("xyz")
+    ]
+    return table_of(answers, {"retrieval": {"recall@5": (), "mrr": (None, 0.5)}})
 
 
 def test_every_rule_names_a_metric_of_the_catalogue() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,13 +76,9 @@ class Judged:
         (answer,) = page_of(json.loads(told)).in_full.values()
         return answer
 
-    def browsed(self, wait_until: Callable[..., None]) -> Case:
+    def browsed(self) -> Case:
         """The case as the browser shows it."""
-        run = RunLibrary(self.run.parent, self.eval_set, None).open("r")
-        run.start(lambda: None)
-        wait_until(lambda: not run.reading, "everything is read")
-        detail = run.detail(("q", 0))
-        run.close()
+        detail = RunLibrary(self.run.parent, self.eval_set, None).open("r").detail(("q", 0))
         assert detail is not None
         return detail
 
@@ -101,20 +96,20 @@ def browsed_claims(detail: Case) -> list[str]:
     return [claim.text for one in detail.judged for claim in one.items]
 
 
-def test_all_parts_of_one_answer_are_shown(judged: Judged, wait_until: Any) -> None:
-    detail = judged.browsed(wait_until)
+def test_all_parts_of_one_answer_are_shown(judged: Judged) -> None:
+    detail = judged.browsed()
     assert browsed_claims(detail) == judged.scored()
     assert len(browsed_claims(detail)) == CLAIMS
     assert detail.problems == ()
     assert [one.judge for one in detail.judged] == ["local/support"]
 
 
-def test_parts_of_an_answer_that_is_gone_are_not_shown(judged: Judged, wait_until: Any) -> None:
+def test_parts_of_an_answer_that_is_gone_are_not_shown(judged: Judged) -> None:
     """Judged in three parts, then answered in a sentence and judged again: two parts stay over."""
     judged.answer(SHORT)
     told = judged.judge("--worst", "1")
     assert judged.scored() == [SHORT]
-    detail = judged.browsed(wait_until)
+    detail = judged.browsed()
     assert browsed_claims(detail) == [SHORT]
     assert [claim.text for claim in detail.claims] == [SHORT]
     assert detail.problems == (), "what stays over of the old answer is no news"
@@ -125,11 +120,9 @@ def test_parts_of_an_answer_that_is_gone_are_not_shown(judged: Judged, wait_unti
     assert (SHORT in told, "Box 45" in told) == (True, False)
 
 
-def test_verdicts_on_another_answer_are_not_shown_before_it_is_judged(
-    judged: Judged, wait_until: Any
-) -> None:
+def test_verdicts_on_another_answer_are_not_shown_before_it_is_judged(judged: Judged) -> None:
     judged.answer(SHORT)
-    detail = judged.browsed(wait_until)
+    detail = judged.browsed()
     assert (detail.judged, detail.claims) == ((), ())
     assert detail.problems == (
         "verdicts of the judge are not shown: judged before its answer or labels changed",
@@ -139,16 +132,14 @@ def test_verdicts_on_another_answer_are_not_shown_before_it_is_judged(
     assert "the judge: judged before its answer or labels changed" in answer.texts
 
 
-def test_parts_of_another_judge_are_not_shown_under_this_ones_name(
-    judged: Judged, wait_until: Any
-) -> None:
+def test_parts_of_another_judge_are_not_shown_under_this_ones_name(judged: Judged) -> None:
     """The same three parts by another model, the last of them newer than all others."""
     other = judged.verdict_lines()[1]
     other["judge"] = {"provider": "local", "model": "another", "strength": "code"}
     for entry in other["verdicts"]:
         entry["verdict"] = "contradicted"
     judged.append(other)
-    detail = judged.browsed(wait_until)
+    detail = judged.browsed()
     assert browsed_claims(detail) == judged.scored()
     assert "contradicted" not in {claim.verdict for one in detail.judged for claim in one.items}
     assert detail.problems == (
@@ -158,19 +149,17 @@ def test_parts_of_another_judge_are_not_shown_under_this_ones_name(
     assert told <= {"✓ supported", "✗ not found"}
 
 
-def test_without_its_case_nothing_tells_whether_a_verdict_is_on_this_answer(
-    judged: Judged, wait_until: Any
-) -> None:
+def test_without_its_case_nothing_tells_whether_a_verdict_is_on_this_answer(judged: Judged) -> None:
     judged.eval_set.write_text("")
-    detail = judged.browsed(wait_until)
+    detail = judged.browsed()
     assert detail.judged == ()
     (problem,) = detail.problems
     assert problem.startswith("the judge's verdicts are not shown: without the case")
 
 
-def test_a_damaged_verdict_is_named(judged: Judged, wait_until: Any) -> None:
+def test_a_damaged_verdict_is_named(judged: Judged) -> None:
     judged.append({"case_id": "q"})
-    detail = judged.browsed(wait_until)
+    detail = judged.browsed()
     assert detail.judged == ()
     assert "is not a verdict line" in detail.problems[0]
     assert "delete the line and judge again" in detail.problems[0]

@@ -11,7 +11,7 @@ import pytest
 from tests.score_lines import write_lines
 from tests.views.browser.case_lines import JUDGE, add_verdict
 
-from records.answer_table import UNKNOWN
+from views.browser.answers import UNKNOWN
 from views.library import Opened, RunLibrary
 
 Wait = Callable[..., None]
@@ -64,17 +64,14 @@ def test_states_of_a_run_in_progress(runs: Any) -> None:
     assert library.refresh()[0].state == "empty"
 
 
-def test_what_has_no_result_is_told_scored_or_not(runs: Any, wait_until: Any) -> None:
+def test_what_has_no_result_is_told_scored_or_not(runs: Any) -> None:
     config = {"run": {"selected": 3, "repeat": 1}}
     runs.run("lost", [{"id": "a"}, {"id": "b"}], config=config)
     (info,) = RunLibrary(runs.results_dir, runs.eval_set, None).refresh()
     assert (info.state, info.missing) == ("complete", "1 of 3 asked cases has no result")
     run = opened(runs, "lost", start=False)
-    assert run.info.done is None  # the first frame does not wait until all lines are counted
-    run.start(lambda: None)
-    wait_until(lambda: "1 of 3 asked cases has no result" in run.notices, "the lines are counted")
+    assert "1 of 3 asked cases has no result" in run.notices
     assert run.info.done == 2
-    run.close()
     # scored: metrics.json tells
     means = {"retrieval": {"mean": {"mrr": 1.0}, "n": {"mrr": 2}}}
     head = {"asked": 90, "missing": 11, "cases": 79, "errors": 0, "sections": means}
@@ -116,7 +113,6 @@ def test_columns_come_from_results_scores_and_the_set(runs: Any, wait_until: Wai
         pipeline=[{"case_id": "b", "scores": {"pass": 0.0}}],
     )
     run = opened(runs, "r")
-    wait_until(lambda: not run.reading, "everything is read")
     table = run.table
     assert table.ids == ["a", "b"]
     assert column(run, "recall@5") == {"a": 0.25, "b": None}
@@ -126,8 +122,8 @@ def test_columns_come_from_results_scores_and_the_set(runs: Any, wait_until: Wai
     assert table.words["error"] == ["", "timeout"]
     assert (table.sets["tag"][0], table.sets["flag"][0]) == (("x",), ("late",))
     assert table.metrics == {"recall@5": "retrieval", "mrr": "retrieval", "pass": "pipeline"}
-    assert table.lines["pipeline"][0] == UNKNOWN
-    assert column(run, "mrr") == {"a": 0.25, "b": None}, "also what no one asked for yet"
+    assert table.codes["pipeline"][0] == UNKNOWN
+    assert column(run, "mrr") == {"a": 0.25, "b": None}
     run.close()
 
 
@@ -135,7 +131,6 @@ def test_a_set_with_other_names_for_id_and_question(runs: Any, wait_until: Wait)
     runs.cases({"case_id": "a", "query": "Where?", "category": "general", "answerable": False})
     runs.run("r", [{"id": "a"}])
     run = opened(runs, "r")
-    wait_until(lambda: not run.reading, "everything is read")
     assert run.table.words["category"] == ["general"]
     assert run.table.words["answerable"] == ["no"]
     detail = run.detail(("a", 0))
@@ -143,15 +138,6 @@ def test_a_set_with_other_names_for_id_and_question(runs: Any, wait_until: Wait)
     assert ("category", "general") in detail.labels
     assert detail.problems == ()
     run.close()
-
-
-def test_the_first_look_has_rows_with_scores_and_reads_no_more(runs: Any) -> None:
-    many = [{"id": f"q{n}", "answer": "x" * 20_000} for n in range(300)]
-    runs.run("r", many, retrieval=[recall(f"q{n}", n % 2) for n in range(300)])
-    run = opened(runs, "r", start=False)
-    assert 100 <= run.table.count < 300
-    assert [run.table.number("recall@5", row) for row in range(3)] == [0.0, 1.0, 0.0]
-    assert run.reading
 
 
 def test_scores_in_another_order_and_of_repeats_find_their_rows(
@@ -163,7 +149,6 @@ def test_scores_in_another_order_and_of_repeats_find_their_rows(
         retrieval=[recall("b", 0.1), recall("a", 0.2, repeat=1), recall("a", 0.3)],
     )
     run = opened(runs, "r")
-    wait_until(lambda: not run.reading, "everything is read")
     assert [run.table.number("recall@5", row) for row in range(3)] == [0.3, 0.2, 0.1]
     run.close()
 
@@ -171,12 +156,12 @@ def test_scores_in_another_order_and_of_repeats_find_their_rows(
 def test_a_run_is_read_again_only_after_a_change(runs: Any) -> None:
     folder = runs.run("r", [{"id": "a"}])
     run = opened(runs, "r", start=False)
-    run._read_again_if_changed()
+    run._refresh(lambda: None)
     before = run.table
-    run._read_again_if_changed()
+    run._refresh(lambda: None)
     assert run.table is before
     write_lines(folder, "retrieval", [recall("a", 1.0)])
-    run._read_again_if_changed()
+    run._refresh(lambda: None)
     assert run.table is not before
     assert column(run, "recall@5") == {"a": 1.0}
 
@@ -188,7 +173,6 @@ def test_a_wish_to_read_again_does_not_wait_for_the_next_turn(
     monkeypatch.setattr("views.library.POLL_SECONDS", 600.0)
     folder = runs.run("r", [{"id": "a"}])
     run = opened(runs, "r")
-    wait_until(lambda: not run.reading, "everything is read")
     for value in (1.0, 0.5):  # twice: the first wish is not kept for ever
         write_lines(folder, "retrieval", [recall("a", value)])
         run.read_again()
@@ -200,7 +184,6 @@ def test_a_run_in_progress_and_its_end(runs: Any, wait_until: Wait) -> None:
     folder = runs.run("live", [{"id": "b"}], partial=True)
     partial = folder / "results.partial.jsonl"
     run = opened(runs, "live")
-    wait_until(lambda: not run.reading, "what there is is read")
     with open(partial, "ab") as file:
         file.write(b'{"test_case_id":"a","question":"torn')
         file.flush()
@@ -224,7 +207,6 @@ def test_a_run_in_progress_and_its_end(runs: Any, wait_until: Wait) -> None:
 def test_a_run_without_results_gets_them_later(runs: Any, wait_until: Wait) -> None:
     runs.run("r", None)
     run = opened(runs, "r")
-    wait_until(lambda: not run.reading, "nothing to read")
     assert run.table.count == 0
     runs.run("r", [{"id": "a"}], partial=True)
     wait_until(lambda: run.table.ids == ["a"], "the first result")
@@ -240,7 +222,6 @@ def test_lines_that_cannot_be_read_are_counted_and_the_rest_is_shown(
     with open(folder / "scores" / "retrieval.jsonl", "ab") as file:
         file.write(b'{"case_id":"b","scores":{"recall@5":"high"}}\n')
     run = opened(runs, "r")
-    wait_until(lambda: not run.reading, "everything is read")
     assert run.table.ids == ["a", "b", "c"]
     said = " ".join(run.notices)
     assert "results.jsonl: 3 lines cannot be read" in said
@@ -255,7 +236,6 @@ def test_a_changed_set_is_told_and_read_again(runs: Any, wait_until: Wait) -> No
     dataset = {"dataset": {"sha256": sha256_file(runs.eval_set)}}
     runs.run("r", [{"id": "a"}], config=dataset)
     run = opened(runs, "r")
-    wait_until(lambda: not run.reading, "everything is read")
     assert run.notices == []
     other = runs.root / "other"
     other.write_bytes(runs.eval_set.read_bytes().replace(b"factual", b"general"))
@@ -272,7 +252,6 @@ def test_damage_is_told_before_the_changed_set(runs: Any, wait_until: Wait) -> N
     with open(folder / "results.jsonl", "ab") as file:
         file.write(b"{\n")
     run = opened(runs, "r")
-    wait_until(lambda: not run.reading, "everything is read")
     damage, other_set = run.notices
     assert damage.startswith("results.jsonl: 1 line cannot be read")
     assert "not the set this run was asked with" in other_set
@@ -298,7 +277,6 @@ def test_verdicts_that_come_while_one_looks_are_told_and_shown(runs: Any, wait_u
     told: list[int] = []
     run = RunLibrary(runs.results_dir, runs.eval_set, None).open("r")
     run.start(lambda: told.append(1))
-    wait_until(lambda: not run.reading, "everything is read")
     metrics = ["groundedness", "groundedness (opinion 2)"]
     for number in range(2):
         before = len(told)
@@ -333,7 +311,6 @@ def test_nothing_is_written(runs: Any, wait_until: Wait) -> None:
     library.refresh()
     run = library.open("r")
     run.start(lambda: None)
-    wait_until(lambda: not run.reading, "everything is read")
     assert run.detail(("a", 0)) is not None
     run.close()
     assert files(runs.root) == before

@@ -22,7 +22,6 @@ def test_a_case_without_the_files_that_were_taken_away(runs: Any, wait_until: Wa
     add_verdict(runs.eval_set, folder)
     run = RunLibrary(runs.results_dir, runs.eval_set, None).open("r")
     run.start(lambda: None)
-    wait_until(lambda: not run.reading, "everything is read")
 
     def judged_and_scored() -> tuple[int, int]:
         detail = run.detail(("a", 0))
@@ -48,7 +47,6 @@ def test_it_is_told_that_verdicts_are_gone(runs: Any, wait_until: Wait) -> None:
     told: list[int] = []
     run = RunLibrary(runs.results_dir, runs.eval_set, None).open("r")
     run.start(lambda: told.append(1))
-    wait_until(lambda: not run.reading, "everything is read")
     before = len(told)
     (folder / "verdicts.jsonl").unlink()
     wait_until(lambda: len(told) > before, "that they are gone is told")

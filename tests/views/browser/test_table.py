@@ -1,17 +1,15 @@
-"""Columns of cases: order, replacement, repeats, cases known before and after their results."""
+"""Columns of cases: order, replacement, repeats, what the set says."""
 
 from __future__ import annotations
 
-import sys
-import threading
-
 import pytest
-from tests.views.tables import put, set_scores
+from tests.views.tables import answer, table_of
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling
-from records.answer_table import AnswerTable
+from records.cases import GoldSupport, TestCase
 from records.scores import GroundednessEvidence, ScoreLine
+from views.browser.answers import AnswerTable
 from views.browser.failing import Failing
 from views.browser.query import parse
 from views.case import Case
@@ -42,27 +40,25 @@ def test_order_by_any_column(table: AnswerTable, name: str, up: str, down: str) 
 
 
 def test_a_later_line_replaces_the_row_of_the_same_case_and_repeat() -> None:
-    made = AnswerTable()
-    answers = (("a", 0), ("b", 0), ("a", 1))
-    assert [put(made, name, repeat, question="?") for name, repeat in answers] == [0, 1, 2]
-    assert put(made, "a", question="again") == 0
+    answers = (("a", 0, "?"), ("b", 0, "?"), ("a", 1, "?"), ("a", 0, "again"))
+    made = table_of([answer(name, repeat, question=text) for name, repeat, text in answers])
     assert made.questions == ["again", "?", "?"]
+    assert made.offsets == [300, 100, 200]
     assert (made.row_of("a"), made.row_of("a", 1), made.row_of("a", 2)) == (0, 2, None)
-    assert made.key(2) == ("a", 1)
+    assert made.keys == [("a", 0), ("b", 0), ("a", 1)]
     assert made.count == 3
 
 
-def test_what_the_set_says_reaches_rows_before_and_after_it_is_known() -> None:
-    made = AnswerTable()
-    put(made, "early")
-    for case_id in ("early", "late", "never"):
-        made.describe(case_id, (7, "factual", "easy", "faq", "no", ("t",), ("a.md",)))
-    put(made, "late")
-    put(made, "late", 1)
-    assert made.words["category"] == ["factual"] * 3
-    assert made.words["answerable"] == ["no"] * 3
-    assert made.sets["tag"] == [("t",)] * 3
-    assert list(made.case_offsets) == [7, 7, 7]
+def test_all_answers_to_a_case_have_what_the_set_says_of_it() -> None:
+    gold = [GoldSupport("a.md"), GoldSupport("b.md"), GoldSupport("a.md")]
+    case = TestCase("a", "?", False, "factual", "easy", query_type="faq", gold_supports=gold)
+    other = TestCase("b", "?", relevant_docs=["c.md"])
+    answers = [answer("a"), answer("a", 1), answer("b"), answer("c")]
+    made = table_of(answers, cases=[case, other])
+    assert made.words["category"] == ["factual", "factual", "", ""]
+    assert made.words["answerable"] == ["no", "no", "", ""]
+    assert made.words["query_type"] == ["faq", "faq", "", ""]
+    assert made.sets["document"] == [("a.md", "b.md")] * 2 + [("c.md",), ()]
 
 
 def test_a_number_that_is_not_there_is_none(table: AnswerTable) -> None:
@@ -97,7 +93,7 @@ def test_a_condition_takes_the_place_of_the_rules(table: AnswerTable) -> None:
     assert failing.state(table, ("b", 0), detail) == (True, "FAILS: does not meet: recall@5>0.5")
 
 
-def test_the_state_of_a_case_names_all_its_reasons_and_warnings(table: AnswerTable) -> None:
+def test_the_state_of_a_case_names_all_its_reasons_and_warnings() -> None:
     scores = (
         ("retrieval", "mrr", 0.0),
         ("groundedness", "numeric_fabrications", 2.0),
@@ -106,8 +102,8 @@ def test_the_state_of_a_case_names_all_its_reasons_and_warnings(table: AnswerTab
     lines = {section: ScoreLine("c", 0, "scored", {name: n}) for section, name, n in scores}
     lines["groundedness"].evidence = GroundednessEvidence(numbers={"fabricated": ["9", "25"]})
     detail = Case("c", 0, "", "ok", lines=lines)
-    for section, name, value in scores:
-        set_scores(table, section, {name: (None, None, value)})
+    rows = [answer(case_id) for case_id in "abc"]
+    table = table_of(rows, {section: {name: (None, None, n)} for section, name, n in scores})
     assert Failing().state(table, ("c", 0), detail) == (
         True,
         "FAILS: no gold passage was retrieved; 2 numbers in no passage: 9, 25 (warning: slower "
@@ -115,52 +111,29 @@ def test_the_state_of_a_case_names_all_its_reasons_and_warnings(table: AnswerTab
     )
 
 
-def test_codes_follow_the_table(table: AnswerTable) -> None:
+def test_codes_are_those_of_the_table_that_is_asked_for(table: AnswerTable) -> None:
     failing = Failing()
     assert failing.codes(table)[0] == 0
-    set_scores(table, "pipeline", {"outcome_match": (0.0, 0.0, 1.0)})
-    assert words(failing, table)[0] == "outcome"
+    scores = {"pipeline": {"outcome_match": (0.0, 0.0, 1.0)}}
+    for made in (table_of([answer(case_id) for case_id in "abc"], scores), table_of([answer("a")])):
+        assert bool(failing.codes(made)[0]) == bool(made.metrics)
+    assert failing.codes(table)[0] == 0
 
 
 def test_repeats_of_a_case_count_as_one_case() -> None:
-    made = AnswerTable()
-    for repeat in range(3):
-        put(made, "a", repeat)
-    put(made, "b", 0)
-    set_scores(made, "retrieval", {"mrr": (1.0, 0.0, 0.0, 1.0)})
+    answers = [*(answer("a", repeat) for repeat in range(3)), answer("b")]
     failing = Failing()
-    assert failing.counts(made) == (2, 1, 0, 0)  # two of the three answers to a have no gold
-    set_scores(made, "retrieval", {"mrr": (1.0, 1.0, 0.0, 1.0)})
-    assert failing.counts(made) == (2, 0, 0, 0)
-
-
-def test_cases_are_counted_while_another_thread_adds_answers() -> None:
-    made, failing = AnswerTable(), Failing()
-    rows = iter(range(20_000))
-    writer = threading.Thread(
-        target=lambda: [put(made, f"q{row}", status="error" if row % 2 else "ok") for row in rows]
-    )
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        writer.start()
-        while writer.is_alive():
-            cases, failed, *_ = failing.counts(made)
-            assert failed == cases // 2
-            shown = made.count
-            assert len(failing.codes(made)) >= shown, "what is kept is not of fewer rows"
-    finally:
-        sys.setswitchinterval(interval)
-        writer.join()
-    assert failing.counts(made) == (20_000, 10_000, 0, 0)
+    # two of the three answers to a have no gold, then one
+    for scores, failed in (((1.0, 0.0, 0.0, 1.0), 1), ((1.0, 1.0, 0.0, 1.0), 0)):
+        made = table_of(answers, {"retrieval": {"mrr": scores}})
+        assert failing.counts(made) == (2, failed, 0, 0)
 
 
 def test_an_answer_that_could_not_be_read_neither_fails_nor_passes() -> None:
     """a has no gold, b could not be read, c is fine; of d's repeats the one that was read fails."""
-    made = AnswerTable()
-    for key in ("a0", "b0 unreadable", "c0", "d0", "d1 unreadable"):
-        put(made, key[0], int(key[1]), status=key[3:] or "ok")
-    set_scores(made, "retrieval", {"mrr": (0.0, None, 1.0, 0.0, None)})
+    keys = ("a0", "b0 unreadable", "c0", "d0", "d1 unreadable")
+    answers = [answer(key[0], int(key[1]), status=key[3:] or "ok") for key in keys]
+    made = table_of(answers, {"retrieval": {"mrr": (0.0, None, 1.0, 0.0, None)}})
     failing = Failing()
     assert words(failing, made) == ["no gold", "", "", "no gold", ""]
     assert failing.counts(made) == (4, 2, 0, 1)
@@ -173,8 +146,6 @@ def test_an_answer_that_could_not_be_read_neither_fails_nor_passes() -> None:
         for text in ("failing", "passing", "failed", "unreadable")
     }
     assert found == {"failing": "ad", "passing": "c", "failed": "", "unreadable": "bd"}
-    before = AnswerTable()
-    for case_id in "abcd":
-        put(before, case_id)
-    set_scores(before, "retrieval", {"mrr": (1.0, 0.0, 1.0, 1.0)})
+    scores = {"retrieval": {"mrr": (1.0, 0.0, 1.0, 1.0)}}
+    before = table_of([answer(case_id) for case_id in "abcd"], scores)
     assert failing.ways(before, made) == {"a": "broke", "c": "ok still", "d": "broke"}

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from tests.views.browser.case_lines import detail_of
 
-from records.answer_table import AnswerTable
 from records.errors import StorageError
 from records.labels import read_cases
 from records.notes import CaseNote
+from views.browser.answers import AnswerTable
 from views.browser.case_markdown import case_markdown
 from views.browser.failing import Failing
 from views.browser.model import MetricTrend
@@ -156,12 +156,8 @@ def test_a_case_over_all_runs_that_scored_it(library: RunLibrary) -> None:
     assert library.trend(("a", 1)).runs == library.trend(("zz", 0)).runs == ()
 
 
-def test_what_is_filtered_goes_to_a_file(
-    library: RunLibrary, tmp_path: Path, wait_until: Any
-) -> None:
+def test_what_is_filtered_goes_to_a_file(library: RunLibrary, tmp_path: Path) -> None:
     run = library.open("new")
-    run.start(lambda: None)
-    wait_until(lambda: not run.reading, "read")
     assert run.table.sets["document"] == [("d.md",), ("e.md",)]
     keys = [("a", 0), ("b", 0)]
     library.notes.put("a", CaseNote("look", run="new"))

@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.views.tables import put, set_scores
+from tests.views import tables
+from tests.views.tables import answer
 from textual.geometry import Size
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
 from decisions.slices import SlicedCase, Slices, find_slices
-from records.answer_table import AnswerTable
+from records.cases import TestCase
 from records.errors import StorageError
 from records.notes import CaseNote, own_note
+from records.results import TestResult
 from records.scores import ScoreLine
+from views.browser.answers import AnswerTable
 from views.browser.app import BrowseApp
 from views.browser.lists import CasesScreen
 from views.browser.model import MetricTrend, RunInfo, Trend
@@ -35,34 +38,39 @@ BASE: Scores = {"q1": (1.0, 1.0), "q2": (0.5, 1.0), "q3": (0.0, 0.0), "q4": (Non
 NEW: Scores = {"q1": (1.0, 0.0), "q2": (0.5, 1.0), "q3": (1.0, 1.0), "q5": (1.0, 1.0)}
 
 
-def table_of(scores: Scores, text: str = "") -> AnswerTable:
-    """A table with these scores; question and id hold `text`."""
-    table = AnswerTable()
-    for number, case_id in enumerate(scores):
-        question = f"{text}How long is log {case_id} kept?"
-        put(table, f"{case_id}{text}", question=question, latency=10.0 * number)
-        tags = ("odd",) if number % 2 else ("even",)
-        table.describe(f"{case_id}{text}", (0, "factual", "", "", "yes", tags, ()))
+def table_of(scores: Scores, text: str = "", more: Sequence[TestResult] = ()) -> AnswerTable:
+    """A table with these scores; question and id hold `text`. ``more``: answers without scores."""
+    answers = [
+        answer(
+            f"{case_id}{text}",
+            question=f"{text}How long is log {case_id} kept?",
+            latency=10.0 * number,
+        )
+        for number, case_id in enumerate(scores)
+    ]
+    cases = [
+        TestCase(line.test_case_id, "?", True, "factual", tags=["odd"] if number % 2 else ["even"])
+        for number, line in enumerate(answers)
+    ]
     recalls, matches = ([values[at] for values in scores.values()] for at in (0, 1))
-    set_scores(table, "retrieval", {"recall@5": recalls})
-    set_scores(table, "pipeline", {"outcome_match": matches})
-    return table
+    of_section = {"retrieval": {"recall@5": recalls}, "pipeline": {"outcome_match": matches}}
+    return tables.table_of([*answers, *more], of_section, cases)
 
 
 @dataclass
 class FakeRun:
-    """A run that is read at once."""
+    """A run that no folder holds."""
 
     run_id: str
     table: AnswerTable
     text: str = ""
-    reading: str = ""
     notices: Sequence[str] = ()
     state: Any = "complete"
     more: Sequence[JudgedMetric] = ()
     tell: Callable[[], None] = lambda: None
     exported: Any = None
     looked: int = 0
+    closed: bool = False
     answer: str = "Thirty days. For ever."
     verdict: tuple[str, ...] = ()
     rules: CaseRules = CaseRules()  # noqa: RUF009 - it is frozen
@@ -89,7 +97,7 @@ class FakeRun:
         self.looked += 1
 
     def close(self) -> None:
-        self.reading = "closed"
+        self.closed = True
 
     def first_lines(self, base: Any) -> Sequence[str]:
         return self.verdict

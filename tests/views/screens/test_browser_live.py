@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.views.tables import put
+from tests.views.tables import answer
 
 from views.browser.app import BrowseApp
 from views.case import JudgedMetric
-
-
-def add(run: Any, case_id: str) -> None:
-    put(run.table, case_id, question=f"What of {case_id}?")
 
 
 async def test_the_page_of_a_case_grows_with_its_run(fakes: Any) -> None:
@@ -26,7 +22,8 @@ async def test_the_page_of_a_case_grows_with_its_run(fakes: Any) -> None:
         assert "in progress: 4 of 9" in fakes.shown(app)
         await pilot.press("l")
         assert "this is the last case" in fakes.shown(app)
-        add(run, "q6")
+        more = [answer("q6", question="What of q6?")]
+        run.table = fakes.table_of(fakes.new_scores, more=more)
         run.tell()
         await pilot.pause()
         assert "4/5 new  q5" in fakes.shown(app)

@@ -132,9 +132,6 @@ async def test_what_is_shown_is_counted_averaged_and_exported(fakes: Any) -> Non
         await app.workers.wait_for_complete()
         await pilot.pause()
         assert "taken: exists already; choose another name." in fakes.shown(app)
-        made.runs["new"].reading = "eval_set.jsonl"
-        await pilot.press("X")
-        assert "still being read" in fakes.shown(app)
         await pilot.press("A", *"colour", "enter")
         assert "group by one of status" in fakes.shown(app)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.views.tables import put
+from tests.views.tables import answer
 from textual.widgets import Input
 
 from terminal.keys import keys_on
@@ -32,7 +32,7 @@ async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
         assert "> q2" in fakes.shown(app)
         await pilot.press("q", "q")
     assert app.return_code == 0
-    assert app.library.open("new").reading == "closed"
+    assert made.runs["new"].closed
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,8 @@ async def test_a_run_that_grows_keeps_the_cursor_on_its_case(fakes: Any) -> None
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("j")
         assert "in progress: 4 of 9" in fakes.shown(app)
-        put(run.table, "q6", question="another", status="error")
+        more = [answer("q6", question="another", status="error")]
+        run.table = fakes.table_of(fakes.new_scores, more=more)
         run.tell()
         await pilot.pause()
         assert fakes.listed(app) == "12356"

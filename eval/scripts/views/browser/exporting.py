@@ -19,8 +19,6 @@ def ask_export(screen: ActionScreen[Any], cases: CaseList) -> None:
     listed = cases.listed
     if not listed:
         raise ActionRefused("no case is shown, so there is nothing to export")
-    if cases.run.reading:
-        raise ActionRefused("the files are still being read; try again in a moment")
 
     def chosen(key: str | None) -> None:
         if not key:
@@ -43,7 +41,7 @@ def ask_export(screen: ActionScreen[Any], cases: CaseList) -> None:
 
 def _export(screen: ActionScreen[Any], cases: CaseList, form: str, path: Path) -> None:
     table, listed = cases.drawn[0], cases.listed
-    keys = [table.key(row) for row in listed]
+    keys = [table.keys[row] for row in listed]
     reasons = [cases.reason(row) for row in listed]
     screen.say(f"writing {path} …")
 

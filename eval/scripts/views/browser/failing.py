@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import operator
 from array import array
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 
 from decisions.case_changes import Ways, ways_of
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import UNREADABLE_BIT, Key, Ruling, no_response
-from records.answer_table import AnswerTable
 from records.results import UNREADABLE
+from views.browser.answers import AnswerTable
 from views.browser.query import FAILS, Query
 from views.case import Case
 
@@ -26,26 +25,23 @@ class Failing:
         self.condition = condition
         self.custom = len(self.ruling.rules) + 1
         """The code of a case that does not meet the condition."""
-        self._cached: dict[int, tuple[AnswerTable, int, bytearray, Sequence[int]]] = {}
-        """By table, at one version of it: the code of each row, and what it breaks."""
-        self._counts: tuple[AnswerTable | None, int, tuple[int, int, int, int]]
-        self._counts = (None, -1, (0, 0, 0, 0))
+        self._cached: dict[AnswerTable, tuple[bytearray, Sequence[int]]] = {}
+        """By table: the code of each row, and what it breaks."""
+        self._counts: tuple[AnswerTable | None, tuple[int, int, int, int]] = (None, (0, 0, 0, 0))
 
     def codes(self, table: AnswerTable) -> bytearray:
         """For each row 0, or 1 + the place of the rule by which it fails. An answer that could not
         be read has 0, too: it does not fail."""
-        return self._current(table)[2]
+        return self._current(table)[0]
 
-    def _current(self, table: AnswerTable) -> tuple[AnswerTable, int, bytearray, Sequence[int]]:
-        found = self._cached.get(id(table))
-        if found is None or found[0] is not table or found[1] != table.version:
-            version = table.version
+    def _current(self, table: AnswerTable) -> tuple[bytearray, Sequence[int]]:
+        if table not in self._cached:
             broken = () if self.condition else self._broken(table)
             codes = self._by_condition(table) if self.condition else self._by_rules(broken)
             if len(self._cached) > 1:
                 self._cached.clear()
-            found = self._cached[id(table)] = (table, version, codes, broken)
-        return found
+            self._cached[table] = codes, broken
+        return self._cached[table]
 
     def _by_condition(self, table: AnswerTable) -> bytearray:
         condition = self.condition
@@ -59,9 +55,9 @@ class Failing:
             for row in rows:
                 if column is None or column[row] != column[row]:
                     codes[row] = 0  # not scored: nobody knows
-        for row in _with_status("error", table, len(codes)):
+        for row in _with_status("error", table):
             codes[row] = 1
-        for row in _with_status(UNREADABLE, table, len(codes)):
+        for row in _with_status(UNREADABLE, table):
             codes[row] = 0
         return codes
 
@@ -75,14 +71,14 @@ class Failing:
         for section in self.ruling.sections:
             if section not in table.sections:
                 continue
-            codes = table.codes[section][: len(broken)]
             bits = self.ruling.broken_of_codes(table.sections[section])
             if any(bits):
                 bits.append(0)  # for UNKNOWN
-                broken = array("Q", map(operator.or_, broken, map(bits.__getitem__, codes)))
-        for row in _with_status("error", table, len(broken)):
+                of_rows = map(bits.__getitem__, table.codes[section])
+                broken = array("Q", map(operator.or_, broken, of_rows))
+        for row in _with_status("error", table):
             broken[row] = no_response(self.ruling)
-        for row in _with_status(UNREADABLE, table, len(broken)):
+        for row in _with_status(UNREADABLE, table):
             broken[row] = UNREADABLE_BIT
         return broken
 
@@ -104,8 +100,8 @@ class Failing:
         """Whether a result fails, and all that its rules say, in words. ``before``: the case in the
         run that this one is compared with."""
         row = table.row_of(*key)
-        _, _, codes, broken = self._current(table)
-        fails = row is not None and row < len(codes) and bool(codes[row])
+        codes, broken = self._current(table)
+        fails = row is not None and bool(codes[row])
         if row is not None and table.words["status"][row] == UNREADABLE:
             return False, "not measured: the answer could not be read"
         if self.condition is not None:
@@ -116,7 +112,7 @@ class Failing:
             return True, f"FAILS: {why}"
         if not table.metrics and not fails:
             return False, "not scored yet"
-        bits = broken[row] if row is not None and row < len(broken) else 0
+        bits = 0 if row is None else broken[row]
         said = detail.say(self.ruling, bits, before)
         text = f"FAILS: {'; '.join(said.reasons)}" if said.reasons else "ok"
         warning = f" (warning: {'; '.join(said.warnings)})" if said.warnings else ""
@@ -124,30 +120,26 @@ class Failing:
 
     def case_fails(self, table: AnswerTable) -> Iterator[tuple[Sequence[int], bool]]:
         """The rows of each case that could be read, and whether at least half of them fail."""
-        return _case_fails(table, self.codes(table))
+        codes, status = self.codes(table), table.words["status"]
+        for rows in table.case_rows():
+            known = [row for row in rows if status[row] != UNREADABLE]
+            if known:
+                yield known, 2 * sum(codes[row] > 0 for row in known) >= len(known)
 
     def counts(self, table: AnswerTable) -> tuple[int, int, int, int]:
         """Count all cases, those that fail, those with only a warning, and those not measured.
 
         Not measured are cases without a readable answer."""
-        if self._counts[0] is not table or self._counts[1] != table.version:
-            _, version, codes, broken = self._current(table)
-            settled = {bits: self.ruling.settle(bits) for bits in set(broken)}
-            warns = {bits for bits, (_, warning) in settled.items() if warning}
-            if table.has_repeats:
-                by_case = list(_case_fails(table, codes))
-                failing = sum(fails for _, fails in by_case)
-                fine = (rows for rows, fails in by_case if broken and not fails)
-                warned = sum(any(broken[row] in warns for row in rows) for rows in fine)
-                cases = sum(min(rows) < len(codes) for rows in table.case_rows())
-                counts = cases, failing, warned, cases - len(by_case)
-            else:
-                times = Counter(broken)
-                warned = sum(times[bits] for bits in warns if not settled[bits][0])
-                unread = len(_with_status(UNREADABLE, table, len(codes)))
-                counts = len(codes), len(codes) - codes.count(0), warned, unread
-            self._counts = (table, version, counts)
-        return self._counts[2]
+        if self._counts[0] is not table:
+            _, broken = self._current(table)
+            warns = {bits for bits in set(broken) if self.ruling.settle(bits)[1]}
+            by_case = list(self.case_fails(table))
+            failing = sum(fails for _, fails in by_case)
+            fine = (rows for rows, fails in by_case if broken and not fails)
+            warned = sum(any(broken[row] in warns for row in rows) for rows in fine)
+            cases = len(set(table.ids))
+            self._counts = table, (cases, failing, warned, cases - len(by_case))
+        return self._counts[1]
 
     def ways(self, base: AnswerTable, new: AnswerTable) -> dict[str, Ways]:
         """By case id, the change of each case in both tables."""
@@ -170,15 +162,6 @@ class Failing:
         return f"a case fails by: {', '.join(words)}{depth}"
 
 
-def _case_fails(table: AnswerTable, codes: Sequence[int]) -> Iterator[tuple[Sequence[int], bool]]:
-    """The same by the codes of one moment: another thread adds rows meanwhile."""
-    status = table.words["status"]
-    for rows in table.case_rows():
-        known = [row for row in rows if row < len(codes) and status[row] != UNREADABLE]
-        if known:
-            yield known, 2 * sum(codes[row] > 0 for row in known) >= len(known)
-
-
-def _with_status(status: str, table: AnswerTable, count: int) -> list[int]:
-    """Those of the first rows that have a status."""
-    return [row for row, word in enumerate(table.words["status"][:count]) if word == status]
+def _with_status(status: str, table: AnswerTable) -> list[int]:
+    """The rows that have a status."""
+    return [row for row, word in enumerate(table.words["status"]) if word == status]

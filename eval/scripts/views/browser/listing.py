@@ -13,21 +13,18 @@ from msgspec import structs
 from decisions.case_changes import Ways, rank_change
 from decisions.case_verdict import Key, Ruling
 from ragmetrics.catalogue.cases import RULES
-from records.answer_table import SETS, AnswerTable
 from records.id_numbers import id_number
 from terminal.frame import Look, cut
 from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line
 from terminal.tables import counted
 from views.browser import rows
+from views.browser.answers import SETS, AnswerTable
 from views.browser.failing import Failing
 from views.browser.model import OpenRun
 from views.browser.query import Query, QueryError, equals, parse, unknown
 from views.browser.rows import Column
 from views.browser.summary import FIELDS, Group, group_rows, mean_of, reasons_text
-
-LARGE = 20_000
-"""From so many cases on, a filter or order is not redone while the files are still being read."""
 
 NO_GOLD = next(rule.word for rule in RULES if rule.name == "no_gold")
 
@@ -77,7 +74,7 @@ class CaseList:
 
     @property
     def table(self) -> AnswerTable:
-        """The cases, as far as they are read; another object after the files were replaced."""
+        """The cases; another object after the files were changed."""
         return self.run.table
 
     # -- what is in the list --------------------------------------------------------------------
@@ -98,7 +95,7 @@ class CaseList:
     def update(self, cursor: int) -> int:
         """Work out the list again. Returns where the case that stood at `cursor` stands now."""
         table, _ = self.drawn
-        key = table.key(self.listed[cursor]) if cursor < len(self.listed) else None
+        key = table.keys[self.listed[cursor]] if cursor < len(self.listed) else None
         self.drawn = (self.table, self.table.version)
         listed = self.candidates()
         if self.filter is not None and self.filter.terms:
@@ -111,11 +108,11 @@ class CaseList:
         return self.index_of(row, cursor)
 
     def _ordered(self, listed: Sequence[int]) -> Sequence[int]:
-        """Rows in the chosen order; a column that is not read yet leaves them as they are."""
+        """Rows in the chosen order; a column that is gone leaves them as they are."""
         if self.sort == "why":
             codes = self.failing.codes(self.table)
             return sorted(listed, key=codes.__getitem__, reverse=not self.reverse)
-        if self.table.unread([self.sort]):
+        if self.sort not in self.sort_names().values():
             return listed
         return self.table.ordered(listed, self.sort, self.reverse)
 
@@ -129,11 +126,8 @@ class CaseList:
             return otherwise
 
     def outdated(self) -> bool:
-        """Must the list be worked out again, since more was read or the files are others?"""
-        table, version = self.drawn
-        plain = not self.filtered and self.sort == "order"
-        waiting = self.run.reading and self.table.count > LARGE and not plain
-        return (self.table is not table or version != self.table.version) and not waiting
+        """Must the list be worked out again, since the files are others?"""
+        return self.drawn != (self.table, self.table.version)
 
     def fails(self, row: int) -> bool:
         """Does a row count as failing, for n and p?"""
@@ -148,8 +142,7 @@ class CaseList:
 
     def reason(self, row: int) -> str:
         """Why a case fails, in a word; empty when it does not."""
-        codes = self.failing.codes(self.table)
-        return self.failing.word(codes[row]) if row < len(codes) else ""
+        return self.failing.word(self.failing.codes(self.table)[row])
 
     def means(self, columns: Sequence[Column], look: Look) -> list[str]:
         """The means of the columns of numbers over the listed cases."""
@@ -234,9 +227,6 @@ class CaseList:
         """The number of cases that match the filter, and suggestions when none does."""
         if self.filter is None:
             return ""
-        unread = self.table.unread(self.filter.needs)
-        if unread:
-            return f"reading {', '.join(unread)} …"
         hint = "" if self.listed else self.filter.hint(self.table)
         count = f"{len(self.listed)} of {counted(self.table.count, 'case')}"
         return count + (f"; {hint}" if hint else "")
@@ -330,8 +320,6 @@ def _title(cases: CaseList) -> list[Span]:
         spans.append(("warn", display("  not scored yet")))
     if len(cases.listed) != table.count:
         spans.append(("key", display(f"  showing {len(cases.listed)}")))
-    if cases.run.reading:
-        spans.append(("dim", one_line(f"  reading {cases.run.reading} …", 80)))
     return spans
 
 
@@ -414,7 +402,7 @@ class PairList(CaseList):
         self._pairs = {
             row: base_row
             for row in range(new.count)
-            if (base_row := base.row_of(*new.key(row))) is not None
+            if (base_row := base.row_of(*new.keys[row])) is not None
         }
         self._ways = self.failing.ways(base, new)
         self.flips = {
@@ -534,9 +522,6 @@ class PairList(CaseList):
             ("good" if fixed else "dim", display(f"{fixed} fixed")),
             ("dim", display("  flips only" if self.only_flips else "  all cases")),
         ]
-        reading = self.run.reading or self.base.reading
-        if reading:
-            spans.append(("dim", one_line(f"  reading {reading} …", 80)))
         return spans
 
     def second_line(self, width: int) -> list[Span]:
@@ -558,7 +543,7 @@ class Walk:
 
     def key(self, index: int) -> Key:
         """Case id and repeat of the case at ``index``."""
-        return self._table.key(self._rows[index])
+        return self._table.keys[self._rows[index]]
 
     def follow(self, index: int) -> int:
         """Adopt the present list; return the new position of the case at ``index``."""
@@ -582,10 +567,7 @@ class ListWalk(Walk):
             return index
         self._listed = listed
         key = self.key(index)
-        if table is self._table and isinstance(listed, range) and isinstance(self._rows, range):
-            self._rows = listed  # nothing is filtered or sorted: it has grown at its end
-            return index
-        keys = map(self._table.key, self._rows)
+        keys = map(self._table.keys.__getitem__, self._rows)
         still_there = [row for key_ in keys if (row := table.row_of(*key_)) is not None]
         before = set(still_there)
         walked = still_there + [row for row in listed if row not in before]

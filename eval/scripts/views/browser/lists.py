@@ -300,10 +300,10 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
     def copy_case(self) -> None:
         """Give the case under the cursor to the clipboard, as Markdown."""
         row = self.row
-        detail = self.cases.run.detail(self.cases.table.key(row))
+        detail = self.cases.run.detail(self.cases.table.keys[row])
         if detail is None:
             raise ActionRefused("this case is not in the files any more")
-        key = self.cases.table.key(row)
+        key = self.cases.table.keys[row]
         fails, state = self.cases.failing.state(self.cases.table, key, detail)
         view = ShownWith(state, failing=fails, notes=self.browser.library.notes.of(detail.case_id))
         text = case_markdown(self.cases.run.run_id, detail, view)
@@ -333,8 +333,6 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
 
     def open_slices(self) -> None:
         """Show the properties that failing cases share; Enter shows the cases of a slice."""
-        if self.cases.run.reading:
-            raise ActionRefused("the files are still being read; try again in a moment")
         sentences, groups = self.cases.slices()
         if not groups:
             raise ActionRefused(sentences[0])

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
 from decisions.slices import Slices
-from records.answer_table import AnswerTable
+from views.browser.answers import AnswerTable
 from views.case import Case
 from views.notes import CaseNotes
 
@@ -74,13 +74,13 @@ class Trend:
 
 
 class OpenRun(Protocol):
-    """A run that is being read, in a thread of its own."""
+    """A run whose files are read again, in a thread of its own, when they change."""
 
     run_id: str
 
     @property
     def table(self) -> AnswerTable:
-        """The rows known so far. Another object after the files were replaced."""
+        """The rows. Another object after the files were changed."""
 
     @property
     def info(self) -> RunInfo: ...
@@ -94,15 +94,11 @@ class OpenRun(Protocol):
         """The basis of the verdicts on its cases; another object after a change."""
 
     @property
-    def reading(self) -> str:
-        """The part being read now, in words; empty when all is known."""
-
-    @property
     def notices(self) -> Sequence[str]:
         """Messages for the user: unreadable lines, a set that is another one by now."""
 
     def start(self, tell: Callable[[], None]) -> None:
-        """Read on in the background. Calls ``tell`` in that thread when there is more."""
+        """Look for changed files. Calls ``tell`` in another thread when they were read again."""
 
     def read_again(self) -> None:
         """Look now, not at the next turn, whether a file changed."""
@@ -147,7 +143,7 @@ class Library(Protocol):
         """The runs, newest first; only changed ones are read again."""
 
     def open(self, run_id: str) -> OpenRun:
-        """A run with its first rows read. Raises ValueError, in words, when it cannot be."""
+        """A run, read whole. Raises ValueError, in words, when it cannot be."""
 
     @property
     def notes(self) -> CaseNotes:

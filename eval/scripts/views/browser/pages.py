@@ -433,10 +433,8 @@ def _last_detail(before: Case, key: Key) -> Case:
 
 
 def _fails(run: OpenRun, failing: Failing, key: Key) -> bool:
-    """Whether a case fails, as far as the run's columns are read."""
-    codes = failing.codes(run.table)
     row = run.table.row_of(*key)
-    return row is not None and row < len(codes) and bool(codes[row])
+    return row is not None and bool(failing.codes(run.table)[row])
 
 
 class PairScreen(PageScreen, inherit_bindings=False):

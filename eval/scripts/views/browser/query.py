@@ -16,8 +16,8 @@ from itertools import chain
 from typing import Protocol
 
 from ragmetrics.catalogue.cases import RULES
-from records.answer_table import PLAIN, SETS, WORDS, AnswerTable
 from records.results import UNREADABLE
+from views.browser.answers import PLAIN, SETS, WORDS, AnswerTable
 
 KEYWORDS: Mapping[str, str] = {
     "failing": "cases that fail, by the rules below",
@@ -116,8 +116,7 @@ class QueryTerm:
             codes = failing.codes(table) if failing is not None else bytes(table.count)
             found = {code for code in set(codes) if failing and failing.word(code) == text}
             found |= set() if text else {0}
-            rows_known = (row for row in rows if row < len(codes))
-            return [row for row in rows_known if (codes[row] in found) == want_equal]
+            return [row for row in rows if (codes[row] in found) == want_equal]
         if self.name in SETS:
             sets = table.sets[self.name]
             holders = {
@@ -148,9 +147,8 @@ class QueryTerm:
             return [row for row in rows if flips.get(row) == self.name]
         codes = failing.codes(table) if failing is not None else bytes(table.count)
         if self.name == "failing":
-            return [row for row in rows if row < len(codes) and codes[row]]
-        rows_known = (row for row in rows if row < len(codes) and statuses[row] != UNREADABLE)
-        return [row for row in rows_known if not codes[row]]
+            return [row for row in rows if codes[row]]
+        return [row for row in rows if not codes[row] and statuses[row] != UNREADABLE]
 
     def _by_number(self, table: AnswerTable, rows: Rows) -> Rows:
         column = table.column(self.name)

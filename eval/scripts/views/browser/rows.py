@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ragmetrics.catalogue import METRICS, overview
-from records.answer_table import AnswerTable
 from records.results import UNREADABLE
 from terminal.lists import Line, Span
 from terminal.plot import SHADES, loudness
 from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
+from views.browser.answers import AnswerTable
 from views.browser.failing import Failing
 from views.browser.model import RunInfo
 from views.browser.summary import Group, mean_of
@@ -182,8 +182,7 @@ def case_row(
 ) -> Line:
     """One case: id, how it failed, scores, question."""
     spans: list[Span] = [("row", display(sign)), note_span(table, row)]
-    codes = failing.codes(table)
-    code = codes[row] if row < len(codes) else 0
+    code = failing.codes(table)[row]
     for column in columns:
         style = "row"
         if column.name == "id":

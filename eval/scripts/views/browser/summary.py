@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from records.answer_table import SETS, WORDS, AnswerTable
+from views.browser.answers import SETS, WORDS, AnswerTable
 from views.browser.failing import Failing
 
 FIELDS = (*WORDS, *SETS, "reason")
@@ -18,10 +18,7 @@ FIELDS = (*WORDS, *SETS, "reason")
 
 def _reason_counts(codes: Sequence[int], rows: Iterable[int]) -> list[tuple[int, int]]:
     """Code and number of the rules that rows break, the most frequent first."""
-    if isinstance(rows, range) and rows == range(len(codes)):
-        counts = Counter(bytes(codes))
-    else:
-        counts = Counter(codes[row] for row in rows if row < len(codes))
+    counts = Counter(codes[row] for row in rows)
     counts.pop(0, None)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
@@ -50,10 +47,7 @@ def mean_of(table: AnswerTable, name: str, rows: Sequence[int]) -> tuple[float |
     column = table.column(name)
     if column is None:
         return None, 0
-    whole = isinstance(rows, range) and rows == range(len(column))
-    values = [
-        value for value in (column if whole else map(column.__getitem__, rows)) if value == value
-    ]
+    values = [column[row] for row in rows if column[row] == column[row]]
     return (sum(values) / len(values) if values else None), len(values)
 
 
@@ -84,9 +78,7 @@ def group_rows(
     by_value: dict[str, list[int]] = {}
     if by == "reason":
         for row in rows:
-            by_value.setdefault(failing.word(codes[row]) if row < len(codes) else "", []).append(
-                row
-            )
+            by_value.setdefault(failing.word(codes[row]), []).append(row)
     elif by in SETS:
         sets = table.sets[by]
         for row in rows:
