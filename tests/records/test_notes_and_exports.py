@@ -87,7 +87,7 @@ def test_a_new_set_holds_the_labels_of_label_files_too(tmp_path: Path) -> None:
     old.write_text('{"case_id": "a", "query": "Why?"}\n')
     labels = {"a": {"forbidden_claims": ["never"]}}
     write_new(path, set_lines(old, labels, ["a"]))
-    with pytest.raises(StorageError, match="b: .*old.jsonl does not hold this case"):
+    with pytest.raises(StorageError, match=r"b: .*old\.jsonl does not hold this case"):
         list(set_lines(old, labels, ["b"]))
     (case,) = read_cases(path, None)
     assert (case.id, case.question, case.forbidden_claims) == ("a", "Why?", ["never"])

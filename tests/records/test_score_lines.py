@@ -57,7 +57,6 @@ def test_what_cannot_apply_is_not_written_and_named_once(run: Path) -> None:
 
 
 def test_every_reader_gives_null_and_the_reason(run: Path) -> None:
-    path = run / "scores/retrieval.jsonl"
     assert Run(run).section("retrieval").metrics == list(NAMES)
     for lines in (Run(run).lines("retrieval"), list(read_whole_scores(run, "retrieval"))):
         alone = (Run(run).find_scores(case_id, 0)["retrieval"] for case_id in LINES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,7 +12,6 @@ from tests.score_lines import write_lines
 
 from records.cases import TestCase
 from records.results import ErrorInfo, TestResult
-from records.run import Run
 from records.section_table import SectionTable
 from views.browser.answers import AnswerTable
 
@@ -38,20 +38,31 @@ def table_of(
     )
 
 
+class _Section(SectionTable):
+    """Score lines of answers whose ids may be what no file can hold."""
+
+    answers: Sequence[TestResult] = ()
+
+    def keys(self) -> Iterator[tuple[str, int]]:
+        return iter([(line.test_case_id, line.repeat) for line in self.answers])
+
+
 def _section(
     answers: Sequence[TestResult], section: str, columns: Mapping[str, Sequence[float | None]]
 ) -> SectionTable:
     """The score lines of one section, read from a folder."""
     lines = [
         {
-            "case_id": line.test_case_id,
-            "repeat": line.repeat,
+            "case_id": f"row {row}",
             "scores": {
                 name: values[row] if row < len(values) else None for name, values in columns.items()
             },
         }
-        for row, line in enumerate(answers)
+        for row in range(len(answers))
     ]
     with TemporaryDirectory() as folder:
         write_lines(Path(folder), section, lines)
-        return Run(Path(folder)).section(section)
+        scores = _Section(Path(folder), section)
+        deque(scores.read(), maxlen=0)
+    scores.answers = answers
+    return scores

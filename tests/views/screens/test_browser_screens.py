@@ -15,7 +15,8 @@ from views.browser.app import BrowseApp
 
 
 async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
-    app = BrowseApp(fakes.library())
+    made = fakes.library()
+    app = BrowseApp(made)
     async with app.run_test(size=(80, 24)) as pilot:
         assert "recall@5 0.50" in fakes.shown(app)
         assert "2026-01-02 03:04" in fakes.shown(app)
