@@ -118,9 +118,9 @@ def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **va
 
 def _pinned(history: MetricHistory) -> HistoryPoint | None:
     """The point that [decide] pinned names; None, with a note, if the history does not have it."""
-    from records.targets import DECIDE, declared_pinned
+    from records.targets import DECIDE, read_decide
 
-    if not (name := declared_pinned()):
+    if not (name := read_decide().pinned):
         return None
     try:
         return history.points[history.place_of(name)]
@@ -139,14 +139,14 @@ def _against(
     from decisions.alerts import clusters_of_points, compare_points
     from decisions.history_print import NewestAgainst
     from decisions.primary import lead_of
-    from records.targets import declared_matters
+    from records.targets import read_decide
 
     *earlier, newest = history.points
     others = [("the point before", earlier[-1])] if earlier else []
     if pinned not in (None, newest):
         others.append(("the pinned baseline", pinned))
     clusters = clusters_of_points(history, eval_set) if others else {}
-    lead, margin = lead_of(primary), declared_matters()
+    lead, margin = lead_of(primary), read_decide().matters
     return [
         NewestAgainst(role, point, compare_points(point, newest, primary, clusters, lead, margin))
         for role, point in others

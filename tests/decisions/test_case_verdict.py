@@ -288,12 +288,12 @@ class TestOwnRules:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ("depth = 0", "[cases] depth: 0 is no number of passages; write 1 or more, such as 5"),
-            ("no_gold = '> 1'", '[cases] no_gold: takes no bound; write "fail", "warn" or "off"'),
-            ("number = 1", "[cases] number: 1 is no text; write "),
-            ("number = 'maybe'", "[cases] number: 'maybe' is not understood; write "),
-            ("nonsense = 'warn'", "[cases] nonsense: is no rule; write depth, section.metric, or"),
-            ("'retrieval.x' = '> 1'", "[cases] retrieval.x: section retrieval has no such metric"),
+            ("depth = 0", "cases.depth: must be a whole number from 1 up; passages, such as 5"),
+            ("no_gold = '> 1'", 'cases.no_gold: takes no bound; write "fail", "warn" or "off"'),
+            ("number = 1", "cases.number: 1 is no text; write "),
+            ("number = 'maybe'", "cases.number: 'maybe' is not understood; write "),
+            ("nonsense = 'warn'", "cases.nonsense: is no rule; write depth, section.metric, or"),
+            ("'retrieval.x' = '> 1'", 'cases."retrieval.x": section retrieval has no such metric'),
         ],
     )
     def test_each_fault_is_named_with_its_line(

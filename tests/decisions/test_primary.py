@@ -15,7 +15,7 @@ from decisions.primary import BUILT_IN, primary_names, read_primary
 from records.errors import StorageError
 from records.metrics import StoredVerdicts, load_metrics, update_metrics, update_primary
 from records.scores import ScoreLine, write_scores
-from records.targets import declared_matters, read_targets
+from records.targets import read_decide, read_targets
 
 NAMES = ("retrieval.mrr", "pipeline.pass", "pipeline.answered")
 
@@ -169,7 +169,7 @@ def test_a_set_declares_what_decides(tmp_path: Path) -> None:
         ('primary = ["mrr"]', "'mrr' is not a section.metric"),
         ('primary = ["a.b", "a.b"]', "twice"),
         (f"primary = {[f'a.m{n}' for n in range(7)]}", "names 7 metrics, but at most 6"),
-        ('primery = ["a.b"]', "primery: is unknown; the table has primary, lead, matters"),
+        ('primery = ["a.b"]', "decide.primery: is unknown; write primary"),
     ],
 )
 def test_a_bad_declaration_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -178,11 +178,11 @@ def test_a_bad_declaration_is_refused(tmp_path: Path, text: str, message: str) -
 
 
 def test_a_set_declares_what_matters(tmp_path: Path) -> None:
-    assert declared_matters(targets(tmp_path, "[decide]\nmatters = 0.05\n")) == 0.05
-    assert declared_matters(targets(tmp_path, "")) is None
+    assert read_decide(targets(tmp_path, "[decide]\nmatters = 0.05\n")).matters == 0.05
+    assert read_decide(targets(tmp_path, "")).matters is None
     for bad in ("5", "0.0", "1.0", '"5 %"', "true"):
         with pytest.raises(StorageError, match="the share of a metric's range that matters, such"):
-            declared_matters(targets(tmp_path, f"[decide]\nmatters = {bad}\n"))
+            read_decide(targets(tmp_path, f"[decide]\nmatters = {bad}\n"))
 
 
 @pytest.mark.parametrize("cases", [5_000, 5_001])

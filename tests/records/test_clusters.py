@@ -13,7 +13,7 @@ from records.cases import TestCase
 from records.clusters import clusters_of, label_of, read_clusters
 from records.errors import StorageError
 from records.id_numbers import id_number
-from records.targets import declared_documents, declared_primary
+from records.targets import Decide, read_decide
 
 
 def case(case_id: str, **fields: Any) -> TestCase:
@@ -168,9 +168,9 @@ def test_documents_count_as_if_all_had_as_many_cases(tmp_path: Path) -> None:
 
 def test_targets_declare_how_documents_are_taken(tmp_path: Path) -> None:
     path = tmp_path / "targets.toml"
-    assert declared_documents(path) == "auto"
+    assert read_decide(path).documents == "auto"
     path.write_text('[decide]\ndocuments = "sampled"\nprimary = ["pipeline.pass"]\n')
-    assert (declared_documents(path), declared_primary(path)) == ("sampled", ("pipeline.pass",))
+    assert read_decide(path) == Decide(("pipeline.pass",), "sampled")
     path.write_text('[decide]\ndocuments = "few"\n')
-    with pytest.raises(StorageError, match=r'\[decide\] documents: .few.: write "fixed"'):
-        declared_documents(path)
+    with pytest.raises(StorageError, match=r"decide\.documents: must be one of auto, fixed"):
+        read_decide(path)

@@ -89,7 +89,7 @@ def test_the_target_and_the_direction_say_what_is_good(
         ('"answer", "question"', '"answer", "secrets"', ":2: reads: must be a list of question,"),
         ('"fair" = "It does not hurt."', '"fair" = 3', ":7: scale.fair: must be a text"),
         ('"fair"', '"cannot_tell"', ":7: scale.cannot_tell: is part of"),
-        ('"fair"', '"a\\nb"', "scale.a\nb: a label has"),
+        ('"fair"', '"a\\nb"', ':7: scale."a\\nb": a label has'),
         ('verdict = "kind"', 'verdict = "great"', ":16: examples[2].verdict: must be one of"),
         ('answer = "Come in."\n', "", ":14: examples[2].answer: is missing"),
         (
@@ -97,7 +97,7 @@ def test_the_target_and_the_direction_say_what_is_good(
             'answer = "Come in."\nurl = "http://x"',
             "examples[2].url: is unkn",
         ),
-        ("[scale]", 'direction = "up"\n[scale]', ":5: direction: must be higher"),
+        ("[scale]", 'direction = "up"\n[scale]', ":5: direction: must be one of higher, lower"),
         ("[scale]", 'server = "http://x"\n[scale]', ":5: server: is unknown"),
         ("[scale]", "schema = 2\n[scale]", ":5: schema: must be 1"),
         ('ask = "Is it kind?"', f'ask = "{"a" * 4001}"', ":1: ask: has 4,001 characters"),

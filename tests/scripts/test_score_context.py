@@ -107,6 +107,6 @@ def test_bands_of_the_targets_file(tmp_path: Any) -> None:
     assert targets.read_bands("diversity", path) == {"faq": (0.0, 0.6), "wide": (0.2, 1.0)}
     assert targets.read_bands("other", path) == {}
     path.write_text('[diversity]\nfaq = "< 0.6"\n')
-    with pytest.raises(StorageError, match=r'\[diversity\] faq: "< 0.6" excludes its end'):
+    with pytest.raises(StorageError, match=r'diversity\.faq: "< 0.6" excludes its end'):
         targets.read_bands("diversity", path)
     assert set(targets.read_bands("diversity")) == {"faq", "comparison", "research"}

@@ -7,6 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from extras.audit.findings import Quote
 from extras.audit.passages import AuditSection, Place
@@ -15,10 +19,8 @@ from ragmetrics.matching import normalise_path
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import STOP_WORDS, fold, words
 from records.cases import TestCase
-from records.errors import StorageError
-from records.files import read_toml
 from records.results import Reference, RetrievedChunk, TestResult
-from records.settings import KeyRule, check_table
+from records.toml_files import KeyPath, Line, read_file
 
 COPIED = 0.7
 """Share of an answer's sentence that is one closed sentence's."""
@@ -28,10 +30,21 @@ TOLD, TOLD_WITH_NUMBER = 3, 2
 """Distinctive words of one closed sentence that also tell it, however it is worded; fewer if one of
 them is a number."""
 
-_ROLE = {
-    "profile": KeyRule("text", "How the bot is asked: a name in eval/profiles, or a path."),
-    "header": KeyRule("text", "A header whose value is in an environment variable: NAME=VARIABLE."),
-}
+
+class _RoleTable(msgspec.Struct):
+    """[roles.NAME]: globs; a profile's name or path; a header as NAME=VARIABLE."""
+
+    may_see: Annotated[tuple[str, ...], Meta(description='write globs, such as ["public/*"]')]
+    profile: Line = ""
+    header: Line = ""
+
+
+class _Roles(msgspec.Struct):
+    roles: Annotated[dict[str, _RoleTable], Meta(description="write [roles.NAME] with may_see")]
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        if len(self.roles) < 2:
+            yield ("roles",), "write two tables or more, [roles.NAME] with may_see"
 
 
 @dataclass(frozen=True)
@@ -50,25 +63,12 @@ class Role:
 
 def read_roles(path: Path) -> list[Role]:
     """The ``[roles.NAME]`` of a TOML file. Raises StorageError with every problem."""
-    try:
-        table = read_toml(path).get("roles")
-    except FileNotFoundError:
-        raise StorageError(f"{path}: no such file; write [roles.NAME] with may_see.") from None
-    if not isinstance(table, dict) or len(table) < 2:
-        raise StorageError(f"{path}: roles: write two tables or more, [roles.NAME] with may_see.")
-    problems, roles = [], []
-    for name, own in table.items():
-        globs = own.get("may_see") if isinstance(own, dict) else None
-        if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
-            raise StorageError(f'{path}: roles.{name}: may_see must be a list, as ["public/*"].')
-        rest = {key: value for key, value in own.items() if key != "may_see"}
-        problems += check_table(rest, _ROLE, str(path))
-        beside = path.parent / str(rest.get("profile", ""))
-        if beside.is_file():
-            rest["profile"] = str(beside)
-        roles.append(Role(name, tuple(globs), **rest)) if not problems else None
-    if problems:
-        raise StorageError.from_problems(problems)
+    tables = read_file(path, _Roles, "write [roles.NAME] with may_see").roles
+    roles = []
+    for name, own in tables.items():
+        beside = path.parent / own.profile
+        profile = str(beside) if beside.is_file() else own.profile
+        roles.append(Role(name, own.may_see, profile, own.header))
     return roles
 
 

@@ -13,9 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from clients.http import ask_all
 from documents.sections import HEADING_SEPARATOR
@@ -39,10 +40,8 @@ from ragmetrics.text.asked_questions import AskedQuestions
 from ragmetrics.text.tfidf import Frequencies
 from ragmetrics.text.words import content_words, fold
 from records.cases import TestCase
-from records.errors import Problem, StorageError, did_you_mean
-from records.files import read_toml
-from records.rubrics import place_of
-from records.settings import KeyRule, check_table, text_of
+from records.errors import StorageError, did_you_mean
+from records.toml_files import KeyPath, Line, read_file
 from records.verdicts import CallKind
 
 _PROMPTS = Path(__file__).with_name("prompts")
@@ -116,16 +115,20 @@ _INSIDE = re.compile(r"(?<=[\w,;:)] )[^\W\d_][\w-]{1,40}")
 class Persona(msgspec.Struct, frozen=True):
     """Someone who asks: ``name`` is for people, the judge reads who it is and how it writes."""
 
-    name: str
-    who: str
-    writes: str
+    name: Annotated[Line, Meta(description="a short name")]
+    who: Annotated[Line, Meta(description="who asks, in one sentence")]
+    writes: Annotated[Line, Meta(description="how this person writes, in one sentence")]
 
 
-_PERSONA = {
-    "name": KeyRule("text", "A short name."),
-    "who": KeyRule("text", "Who asks, in one sentence."),
-    "writes": KeyRule("text", "How this person writes, in one sentence."),
-}
+_REMEDY = "write a table [[personas]] with name, who and writes for each"
+
+
+class _Personas(msgspec.Struct):
+    personas: Annotated[list[Persona], Meta(description=_REMEDY)]
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        if not self.personas:
+            yield ("personas",), _REMEDY
 
 
 def read_personas(path: Path) -> list[Persona]:
@@ -133,33 +136,8 @@ def read_personas(path: Path) -> list[Persona]:
 
     Raises StorageError with every problem, as ``file:line: key: …``.
     """
-    try:
-        table = read_toml(path)
-    except FileNotFoundError:
-        raise StorageError(f"{path}: no such file; --personas takes a TOML file.") from None
-    text, source = text_of(path), str(path)
-    personas = table.get("personas")
-    if (
-        not isinstance(personas, list)
-        or not personas
-        or not all(isinstance(one, dict) for one in personas)
-    ):
-        remedy = "write a table [[personas]] with name, who and writes for each"
-        raise StorageError.from_problems([Problem(source, None, "personas", remedy)])
-    found = [
-        (key, "is no key of this file; it has [[personas]]") for key in table.keys() - {"personas"}
-    ]
-    for number, persona in enumerate(personas, 1):
-        where = f"personas[{number}]."
-        faults = check_table(persona, _PERSONA, source)
-        found += [(f"{where}{fault.field}", fault.message) for fault in faults]
-        absent = _PERSONA.keys() - persona.keys()
-        found += [(f"{where}{key}", f"is missing; {_PERSONA[key].about}") for key in sorted(absent)]
-    if found:
-        raise StorageError.from_problems(
-            [Problem(source, place_of(text, key), key, message) for key, message in found]
-        )
-    return [Persona(**persona) for persona in personas]
+    personas: list[Persona] = read_file(path, _Personas, "--personas takes a TOML file").personas
+    return personas
 
 
 def read_kinds(text: str) -> tuple[str, ...]:

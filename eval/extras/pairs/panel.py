@@ -18,8 +18,8 @@ from judging.judge_files import HEAD, LOCAL, NAME, judge_settings, names
 from judging.kinds import CLAIMS, FACTS
 from judging.show import estimate_line
 from judging.types import JudgeTask
-from records.errors import Problem, StorageError
-from records.settings import line_of, text_of
+from records.errors import StorageError
+from records.toml_files import TomlReader
 from records.verdicts import JudgeIdentity
 from terminal.tables import printable
 
@@ -29,15 +29,14 @@ OF_PANEL = frozenset(
 """The keys that a panel can have; all others belong in the files of its members."""
 
 
-def problems(values: Mapping[str, Any], source: str, text: str = "") -> Iterator[Problem]:
-    """What is wrong within the keys of a panel's file."""
+def check(reader: TomlReader, values: Mapping[str, Any]) -> None:
+    """Note what is wrong within the keys of a panel's file."""
     panel = values[PANEL]
     if len(set(panel)) < max(2, len(panel)):
-        fault = "must name two judges or more, each once"
-        yield Problem(source, line_of(text, "panel"), "panel", fault)
+        reader.wrong((PANEL,), "must name two judges or more, each once")
     for key in sorted(values.keys() - OF_PANEL - HEAD.keys()):
-        fault = "is given together with panel; write it into the files of the members"
-        yield Problem(source, line_of(text, key), key, fault)
+        clause = "is given together with panel; write it into the files of the members"
+        reader.wrong((key,), clause)
 
 
 def read(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,9 +64,9 @@ def _member(panel: Path, name: str) -> dict[str, Any]:
         if member.get("server", LOCAL) == LOCAL:
             raise JudgeError("names no server; the embedded rules cannot be a member of a panel.")
     except StorageError as error:
-        line = line_of(text_of(panel), "panel")
-        fault = f"{name}: {error.message.rstrip('.')}"
-        raise StorageError.from_problems([Problem(str(panel), line, "panel", fault)]) from None
+        reader = TomlReader(str(panel), panel)
+        reader.wrong((PANEL,), f"{name}: {error.message.rstrip('.')}")
+        reader.end()
     return member
 
 

@@ -17,7 +17,7 @@ from extras.sweep.record import SettingOutcome
 from extras.sweep.setting_run import SettingRun
 from records.clusters import AUTO, read_clusters
 from records.id_numbers import id_number
-from records.targets import declared_documents
+from records.targets import read_decide
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,7 +133,7 @@ class Contest:
 
     @cached_property
     def _codes(self) -> ClusterCodes:
-        return ClusterCodes(read_clusters(self._eval_set, AUTO, declared_documents()))
+        return ClusterCodes(read_clusters(self._eval_set, AUTO, read_decide().documents))
 
     def clusters_of(self, ids: Sequence[str]) -> NDArray[np.int64] | None:
         import numpy as np

@@ -16,7 +16,7 @@ from extras.sweep.race import Limit, limit_of
 from extras.sweep.scoring import full_name
 from records.errors import StorageError
 from records.files import read_toml
-from records.targets import declared_lead
+from records.targets import read_decide
 
 _KEYS = {
     "baseline": str,
@@ -103,7 +103,9 @@ def read_grid(path: Path) -> Grid:
         grid = Grid(
             settings,
             _baseline(raw.get("baseline", names[0]), names),
-            _quality(raw.get("quality", declared_lead().partition(".")[2] or "evidence_recall@5")),
+            _quality(
+                raw.get("quality", read_decide().lead.partition(".")[2] or "evidence_recall@5")
+            ),
             tuple(_limit(text) for text in raw.get("constraints", [])),
             max(0, raw.get("warm_up", 1)),
             raw.get("command", ""),

@@ -23,7 +23,7 @@ from records.clusters import AUTO, read_clusters
 from records.errors import StorageError
 from records.files import sha256_file
 from records.id_numbers import id_number
-from records.targets import declared_documents
+from records.targets import read_decide
 from scorers.contract import ScoringJob
 from terminal.tables import counted
 
@@ -124,7 +124,7 @@ class StopWhenDecided:
 
     @cached_property
     def _codes(self) -> ClusterCodes:
-        return ClusterCodes(read_clusters(self._job.eval_set, AUTO, declared_documents()))
+        return ClusterCodes(read_clusters(self._job.eval_set, AUTO, read_decide().documents))
 
     def _base_scores(self, ids: Ints) -> Floats:
         return scores_by_case(self._base.source, self._section, self._metric, ids)

@@ -33,11 +33,12 @@ from clients.templates import NAME, PLACEHOLDERS, used_placeholders
 from ragmetrics.paths import STEPS
 from records.cases import ChatMessage
 from records.checked_results import RESULT_FIELDS
-from records.errors import Problem, StorageError
+from records.errors import StorageError
 from records.files import read_toml
 from records.profiles import digest, digest_without_turns, find_profile
 from records.results import TestResult
-from records.settings import check_table, line_of, text_of
+from records.settings import check_keys
+from records.toml_files import TomlReader
 from records.tool_calls import TOOL_FIELDS
 
 METHODS = ("GET", "POST", "PUT")
@@ -161,27 +162,25 @@ def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = find_profile(name, folder)
     raw = read_toml(path)
-    return check_profile(path.stem, raw, str(path), text_of(path))
+    return check_profile(path.stem, raw, str(path), path)
 
 
-def check_profile(name: str, raw: dict[str, Any], source: str, text: str = "") -> Profile:
+def check_profile(name: str, raw: dict[str, Any], source: str, path: Path | None = None) -> Profile:
     """The profile of parsed TOML. Raises StorageError with every problem, under ``source``.
 
-    ``text``: of the file, for the lines of problems.
+    ``path``: of the file, for the lines of problems.
     """
-    check = _ProfileReader(source, text)
+    check = _ProfileReader(source, path)
     profile = check.profile(name, raw)
-    if check.problems:
-        raise StorageError.from_problems(check.problems)
+    check.reader.end()
     return profile
 
 
 class _ProfileReader:
     """Walks over a parsed profile and gathers what is wrong with it."""
 
-    def __init__(self, source: str, text: str = "") -> None:
-        self._source, self._text = source, text
-        self.problems: list[Problem] = []
+    def __init__(self, source: str, path: Path | None) -> None:
+        self.reader = TomlReader(source, path)
 
     def profile(self, name: str, raw: dict[str, Any]) -> Profile:
         top = self._table("", raw, TABLES)
@@ -192,9 +191,7 @@ class _ProfileReader:
         if overlay is not None:
             overlay = self._table("retrieval_only", overlay, RETRIEVAL_ONLY)
         self._request(request)
-        self.problems += check_table(
-            top.get("limits", {}), BOT_LIMITS, self._source, "limits.", self._text
-        )
+        check_keys(self.reader, top.get("limits", {}), BOT_LIMITS, ("limits",))
         reset = top.get("reset")
         if reset is not None:
             reset = self._table("reset", reset, RESET)
@@ -432,7 +429,7 @@ class _ProfileReader:
         return {key: value for key, value in raw.items() if key in allowed}
 
     def _add(self, where: str, message: str) -> None:
-        self.problems.append(Problem(self._source, line_of(self._text, where), where, message))
+        self.reader.wrong(tuple(where.split(".")) if where else (), message)
 
 
 def fill(

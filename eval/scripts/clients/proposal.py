@@ -12,7 +12,7 @@ from clients.reply_form import sample
 from clients.shapes import Shape
 from records.checked_results import RESULT_FIELDS
 from records.errors import StorageError
-from records.settings import toml_table, toml_value
+from records.toml_files import toml_table, toml_value
 
 TABLES = ("response", "chunk", "reference", "tool", "facts")
 

@@ -40,7 +40,7 @@ from records.metrics import read_metrics
 from records.results import UNREADABLE
 from records.run import Run
 from records.runs import EVAL_SET
-from records.targets import TARGETS, declared_documents
+from records.targets import TARGETS, read_decide
 
 ALERTS = ("shift", "drop", "gone")
 
@@ -354,7 +354,7 @@ def clusters_of_points(
     ``eval_set``: the set to look into; None: those that the runs on disk were asked with. Where
     documents are few the set alone names the sections (``primary.clusters_of_run``).
     """
-    documents, few = declared_documents(targets), dict[str, LabelsById]()
+    documents, few = read_decide(targets).documents, dict[str, LabelsById]()
     points = [point for point in history.points if point.case_scores]
     needed = {point.eval_set for point in points if point.eval_set}
     sets = {eval_set} if eval_set else {EVAL_SET}

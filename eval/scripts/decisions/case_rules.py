@@ -14,19 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
+from msgspec import Meta
 
 from ragmetrics import catalogue
 from ragmetrics.catalogue.cases import OF_SOME_RUNS, RULES, CaseRule, Level
-from records.errors import Problem, StorageError
-from records.file_access import MAX_SETTINGS, read_whole
-from records.files import read_toml
 from records.metrics import read_sections
 from records.runs import METRICS, known_config
-from records.settings import key_lines
 from records.targets import CASES, TARGETS, parse_target
+from records.toml_files import open_file
 
 LOCAL = "local"
 """The provider of the judge that compares words: what it says only warns."""
@@ -34,6 +32,9 @@ LOCAL = "local"
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 FORM = 'write "fail", "warn", "off", or what an answer must keep, such as "> 3" or "warn > 3"'
+
+
+_Depth = Annotated[int, Meta(ge=1, description="passages, such as 5")] | None
 
 
 @dataclass(frozen=True)
@@ -60,36 +61,18 @@ def read_case_rules(path: Path = TARGETS) -> CaseRules:
 
     Raises StorageError that names every entry that cannot be used, with its line.
     """
-    try:
-        table = read_toml(path).get(CASES, {})
-    except FileNotFoundError:
+    if not path.exists():
         return CaseRules()
-    if not table:
-        return CaseRules()
-    problems: list[Problem] = []
-    lines = key_lines(read_whole(path, MAX_SETTINGS).decode())
-
-    def wrong(name: str, message: str) -> None:
-        line = lines.get((CASES, name), lines.get((CASES,)))
-        problems.append(Problem(str(path), line, f"[{CASES}] {name}".rstrip(), message))
-
-    if not isinstance(table, dict):
-        wrong("", 'is no table; write [cases] and below it rules such as number = "warn"')
-        table = {}
+    raw, reader = open_file(path)
+    table = reader.read(raw.get(CASES, {}), dict[str, Any], (CASES,)) or {}
+    depth = reader.read(table.pop("depth", None), _Depth, (CASES, "depth"))
     rules = {rule.name: rule for rule in RULES}
-    depth = None
     for name, value in table.items():
-        if name == "depth":
-            depth = value if isinstance(value, int) and not isinstance(value, bool) else 0
-            if depth < 1:
-                wrong(name, f"{value!r} is no number of passages; write 1 or more, such as 5")
-            continue
         try:
             rules[name] = _changed(rules.get(name) or _own(name), value)
         except ValueError as error:
-            wrong(name, str(error))
-    if problems:
-        raise StorageError.from_problems(problems)
+            reader.wrong((CASES, name), str(error))
+    reader.end()
     return CaseRules(tuple(rule for rule in rules.values() if rule.level != "off"), depth)
 
 

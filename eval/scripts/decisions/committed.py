@@ -25,7 +25,7 @@ from records.clusters import AUTO, Clustering, ClusterLabels, LabelsById
 from records.errors import StorageError
 from records.run import Runs
 from records.runs import METRICS, scored_sections
-from records.targets import TARGETS, Targets, declared_matters, read_targets
+from records.targets import TARGETS, Targets, read_decide, read_targets
 
 
 def is_committed_alone(folder: Path) -> bool:
@@ -70,7 +70,7 @@ def compare_committed(
         b,
         clusters.labels if clusters else None,
         lead=lead_of(names, options.targets),
-        margin=declared_matters(options.targets) if options.margin is None else options.margin,
+        margin=read_decide(options.targets).matters if options.margin is None else options.margin,
         seed=options.seed,
         targets=options.targets,
         aims=read_targets(options.targets),

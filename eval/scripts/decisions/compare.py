@@ -65,7 +65,7 @@ from records.run import Runs
 from records.runs import METRICS
 from records.scores import OWN_TEXTS
 from records.section_table import MEASURED, SectionTable
-from records.targets import TARGETS, declared_matters, read_targets
+from records.targets import TARGETS, read_decide, read_targets
 from terminal.tables import counted
 
 Parts = Mapping[str, Slices]
@@ -356,7 +356,7 @@ def _settled(
     clusters = np.arange(len(ids)) if own is None else own
     scores, missing = zip(*(table_of(d.columns, ids, clusters) for d in drafts), strict=True)
     lead = _lead(drafts, primary, options)
-    margin = declared_matters(options.targets) if options.margin is None else options.margin
+    margin = read_decide(options.targets).matters if options.margin is None else options.margin
 
     def decided_on(tables: Sequence[PrimaryTable]) -> list[Decision]:
         return settle(tables, margin=margin, seed=options.seed, lead=lead)

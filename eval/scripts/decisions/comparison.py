@@ -9,7 +9,7 @@ from typing import Any
 
 from decisions.change import Change
 from decisions.joint import Headline
-from records.targets import TARGETS, Target, declared_primary
+from records.targets import TARGETS, Target, read_decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def half_measured(
 ) -> tuple[tuple[str, bool], ...]:
     """Primary metrics that one run alone has, each with whether that is the base: those that the
     new run lost, and those that targets.toml declares."""
-    declared = declared_primary(targets)
+    declared = read_decide(targets).primary
     by_name = {row.name: row.verdict for row in rows if row.name in names}
     lost = [(name, True) for name, verdict in by_name.items() if verdict == "only in base"]
     more = [(n, False) for n, v in by_name.items() if v == "only in new" and n in declared]

@@ -16,32 +16,27 @@ A table a section holds floors, as in targets.toml. The table [gates] holds the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta
 
 from ragmetrics.catalogue.metric import BY_DOCUMENT
-from records.errors import Problem, StorageError
-from records.file_access import MAX_SETTINGS, read_whole
-from records.files import read_toml
-from records.settings import KeyPath, key_lines
-from records.targets import BANDS, GATES, TARGET_FORM, Target, parse_target, parse_targets
-
-PARTS = (
-    "run",
-    "coverage",
-    "failed",
-    "calibration",
-    "baseline",
-    "must_pass",
-    "coverage_drop",
-    "require_baseline",
-    "unlabelled",
-    "untested",
-    "made_for",
+from records.errors import StorageError
+from records.targets import (
+    BANDS,
+    GATES,
+    Bound,
+    MetricName,
+    Target,
+    parse_target,
+    read_sections,
 )
+from records.toml_files import KeyPath, Parsed, open_file
 
 FILES = "files"
 """Key of [gates.calibration] that names no metric: where stored calibrations lie."""
@@ -63,6 +58,9 @@ RUN_NAMES = (
 
 WILD = set("*?[")
 
+_Files = Annotated[
+    list[str], Meta(description='write a list of files, such as ["calibration.json"]')
+]
 
 BUILT_IN_RULES = "built-in rules"
 """The name of the rules that need no file."""
@@ -173,171 +171,6 @@ class GateRules:
         yield from (rule.metric.partition(".")[0] for rule in self.must_pass if rule.metric)
 
 
-def read_rules(path: Path) -> GateRules:
-    """Read a gates file. Raises StorageError naming every fault, its line and the remedy."""
-    try:
-        raw = read_toml(path)
-    except FileNotFoundError:
-        raise StorageError(f"{path}: no such file; eval/gates.toml is an example.") from None
-    lines = key_lines(read_whole(path, MAX_SETTINGS).decode())
-    floors, problems = parse_targets(raw, path)
-    floors.pop(BANDS, None)
-    table = raw.get(GATES, {})
-    reader = _RulesReader(path, lines)
-    rules = reader.read(table if isinstance(table, dict) else {}, floors)
-    faults = [*(reader.placed(problem) for problem in problems), *reader.problems]
-    if faults:
-        raise StorageError.from_problems(sorted(faults, key=lambda problem: problem.line or 0))
-    if rules.empty and GATES not in raw:
-        raise StorageError(
-            f'{path}: holds no gate; write [retrieval] "recall@5" = "> 0.7", or [gates] alone for '
-            "the built-in rules."
-        )
-    return rules
-
-
-class _RulesReader:
-    """Reads [gates]; collects what is wrong with it."""
-
-    def __init__(self, path: Path, lines: Mapping[KeyPath, int]) -> None:
-        self.path = path
-        self.lines = lines
-        self.problems: list[Problem] = []
-
-    def wrong(self, key_path: KeyPath, message: str) -> None:
-        """One fault, under ``[table] key``."""
-        shown = (
-            f"[{'.'.join(key_path[:-1])}] {key_path[-1]}"
-            if len(key_path) > 1
-            else f"[{key_path[0]}]"
-        )
-        line = self.lines.get(key_path) or self.lines.get(key_path[:-1])
-        self.problems.append(Problem(str(self.path), line, shown, message))
-
-    def placed(self, problem: Problem) -> Problem:
-        """A problem of a floor, with its line."""
-        section, _, name = problem.field.removeprefix("[").partition("] ")
-        line = self.lines.get((section, name) if name else (section,))
-        return Problem(problem.path, line, problem.field, problem.message)
-
-    def read(
-        self, table: Mapping[str, Any], floors: Mapping[str, Mapping[str, Target]]
-    ) -> GateRules:
-        for name in (name for name in table if name not in PARTS):
-            self.wrong((GATES, name), f"is unknown; the parts are: {', '.join(PARTS)}")
-        rules = [
-            GateRule("floor", f"{section}.{name}", target, self.lines.get((section, name)))
-            for section, own in floors.items()
-            for name, target in own.items()
-        ]
-        for basis in _FORMS:
-            rules += self._rules(table, basis)
-        return GateRules(
-            path=self.path,
-            rules=rules,
-            calibrations=self._files(table),
-            must_pass=list(self._must_pass(table.get("must_pass", []))),
-            coverage_drop=self._share(table, "coverage_drop"),
-            require_baseline=self._flag(table, "require_baseline"),
-            skip_unlabelled=self._choice(table, "unlabelled", ("fail", "skip")) == "skip",
-            allow_untested=self._choice(table, "untested", ("fail", "allow")) == "allow",
-            made_for=self._text(table, "made_for"),
-            lines=self.lines,
-        )
-
-    def _table(self, table: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-        value = table.get(part, {})
-        if isinstance(value, dict):
-            return value
-        self.wrong((GATES, part), f"is no table; write [gates.{part}] and rules under it")
-        return {}
-
-    def _rules(self, table: Mapping[str, Any], basis: Basis) -> Iterator[GateRule]:
-        """The rules of one table."""
-        parse, fault = _FORMS[basis]
-        for name, text in self._table(table, basis).items():
-            must, key_path = parse(text), (GATES, basis, name)
-            if basis == "calibration" and name == FILES:
-                continue
-            if must is None:
-                self.wrong(key_path, f"{text!r} is {fault}")
-            elif basis == "run" and not RUN.fullmatch(name):
-                self.wrong(key_path, f"is unknown; there are: {RUN_NAMES}")
-            else:
-                yield GateRule(basis, name, must, self.lines.get(key_path))
-
-    def _files(self, table: Mapping[str, Any]) -> list[Path]:
-        """Paths as the gates file means them: from its own folder."""
-        named = self._table(table, "calibration").get(FILES, [])
-        if isinstance(named, list) and all(isinstance(path, str) for path in named):
-            return [self.path.parent / path for path in named]
-        message = f'{named!r}: write a list of files, such as ["calibration.json"]'
-        self.wrong((GATES, "calibration", FILES), message)
-        return []
-
-    def _must_pass(self, tables: object) -> Iterator[MustPass]:
-        key_path = (GATES, "must_pass")
-        if not isinstance(tables, list) or not all(isinstance(item, dict) for item in tables):
-            self.wrong(key_path, "is no list of tables; write [[gates.must_pass]]")
-            return
-        for number, item in enumerate(tables, 1):
-            where = f"item {number}: "
-            if unknown := sorted(item.keys() - {"metric", "cases", "tags", "score"}):
-                message = f"{', '.join(unknown)}: unknown; write metric, cases, tags and score"
-                self.wrong(key_path, where + message)
-            metric = item.get("metric", "")
-            named = "metric" in item
-            if not isinstance(metric, str) or (named and not all(metric.partition("."))):
-                self.wrong(key_path, f'{where}metric: {metric!r}: write "section.metric"')
-                continue
-            lists = [item.get(name, []) for name in ("cases", "tags")]
-            if not all(isinstance(x, list) and all(isinstance(y, str) for y in x) for x in lists):
-                self.wrong(
-                    key_path, f'{where}cases and tags are lists of texts, such as ["a", "b"]'
-                )
-                continue
-            if not any(lists):
-                self.wrong(key_path, f"{where}names no case; write cases = [ids] or tags = [tags]")
-                continue
-            target = parse_target(item.get("score"))
-            if "score" in item and target is None:
-                self.wrong(key_path, f"{where}score: {item['score']!r} is no bound; {TARGET_FORM}")
-                continue
-            if target is not None and not named:
-                self.wrong(key_path, f'{where}score: write metric = "section.metric" with it')
-                continue
-            yield MustPass(metric, tuple(lists[0]), tuple(lists[1]), target)
-
-    def _choice(self, table: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
-        value = table.get(name, choices[0])
-        if value not in choices:
-            self.wrong((GATES, name), f"{value!r}: write {' or '.join(map(repr, choices))}")
-            return choices[0]
-        return str(value)
-
-    def _text(self, table: Mapping[str, Any], name: str) -> str:
-        value = table.get(name, "")
-        if not isinstance(value, str):
-            self.wrong((GATES, name), f"{value!r} is no text")
-            return ""
-        return value
-
-    def _share(self, table: Mapping[str, Any], name: str) -> float | None:
-        if name not in table:
-            return None
-        value = table[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            self.wrong((GATES, name), f"{value!r} is no share; write a number from 0 to 1")
-            return 0.0
-        return float(value)
-
-    def _flag(self, table: Mapping[str, Any], name: str) -> bool:
-        value = table.get(name, False)
-        if not isinstance(value, bool):
-            self.wrong((GATES, name), f"{value!r}: write true or false")
-        return value is True
-
-
 Kind = Literal["drop", "margin", "regression", "none"]
 
 DROP_FORM = '"drop 10 %", "drop 0.05", "margin 0.05", "regression" or "none"'
@@ -373,15 +206,21 @@ class AgainstBase:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MustPass:
+class MustPass(msgspec.Struct, frozen=True):
     """Cases, by id or tag, whose every answer must keep ``target``, else the metric's good end.
     Without a metric ("") they must not fail, see ``decisions/case_verdict.py``."""
 
-    metric: str
-    cases: tuple[str, ...]
-    tags: tuple[str, ...]
-    target: Target | None
+    metric: MetricName = ""
+    cases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    target: Bound | None = msgspec.field(default=None, name="score")
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """What is wrong between its keys."""
+        if not self.cases and not self.tags:
+            yield (), "names no case; write cases = [ids] or tags = [tags]"
+        elif self.target and not self.metric:
+            yield ("score",), 'write metric = "section.metric" with it'
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,46 +236,90 @@ class Calibrated:
         return ", ".join(f"{name} {target}" for name, target in self.bounds) or "calibrated"
 
 
-def _parse_against(text: object) -> AgainstBase | None:
-    """A rule such as ``"drop 10 %"``, ``"margin 0.05"`` or ``"regression"``; None for others."""
-    if not isinstance(text, str):
-        return None
-    words = text.strip().lower()
-    if words == "regression":
-        return AgainstBase("regression")
-    if words == "none":
-        return AgainstBase("none")
+def against(text: object) -> AgainstBase:
+    """A rule such as ``"drop 10 %"``, ``"margin 0.05"`` or ``"regression"``; else ValueError."""
+    words: Any = text.strip().lower() if isinstance(text, str) else ""
+    if words in ("regression", "none"):
+        return AgainstBase(words)
     match = _DROP.fullmatch(words)
-    if match is None:
-        return None
+    if match is None or (match[1] == "margin" and match[3]):
+        raise ValueError(f"{text!r} is no rule; write {DROP_FORM}")
     kind: Kind = "drop" if match[1] == "drop" else "margin"
-    size = float(match[2])
-    if match[3]:
-        return AgainstBase(kind, size / 100, True) if kind == "drop" else None
-    return AgainstBase(kind, size)
+    return AgainstBase(kind, float(match[2]) / (100 if match[3] else 1), bool(match[3]))
 
 
-def _parse_calibrated(text: object) -> Calibrated | None:
-    """``"calibrated"``, or bounds such as ``"kappa >= 0.4, auroc > 0.8"``; None for others."""
-    if not isinstance(text, str):
-        return None
-    if text.strip().lower() == "calibrated":
+def calibrated(text: object) -> Calibrated:
+    """``"calibrated"``, or bounds such as ``"kappa >= 0.4, auroc > 0.8"``; else ValueError."""
+    if isinstance(text, str) and text.strip().lower() == "calibrated":
         return Calibrated()
+    parts = text.split(",") if isinstance(text, str) else [""]
     bounds = []
-    for part in text.split(","):
-        match = _FIGURE.fullmatch(part)
+    for match in map(_FIGURE.fullmatch, parts):
         target = None if match is None else parse_target(match[2])
         if match is None or target is None:
-            return None
+            raise ValueError(f"{text!r} is no rule; write {CALIBRATED_FORM}")
         bounds.append((match[1], target))
     return Calibrated(tuple(bounds))
 
 
-_FORMS: dict[Basis, tuple[Callable[[object], Target | AgainstBase | Calibrated | None], str]] = {
-    "run": (parse_target, f"no bound; {TARGET_FORM}"),
-    "coverage": (parse_target, f"no bound; {TARGET_FORM}"),
-    "failed": (parse_target, f"no bound; {TARGET_FORM}"),
-    "calibration": (_parse_calibrated, f"no rule; write {CALIBRATED_FORM}"),
-    "baseline": (_parse_against, f"no rule; write {DROP_FORM}"),
-}
-"""By table of [gates]: how a rule is read, and what is said of what is none."""
+def _run_name(name: str) -> str:
+    if RUN.fullmatch(name):
+        return name
+    raise ValueError(f"is unknown; there are: {RUN_NAMES}")
+
+
+class _Gates(msgspec.Struct):
+    """The table [gates], as the file has it."""
+
+    run: dict[Annotated[str, Parsed(_run_name)], Bound] = {}
+    coverage: dict[str, Bound] = {}
+    failed: dict[str, Bound] = {}
+    calibration: dict[str, Annotated[Calibrated, Parsed(calibrated)]] = {}
+    baseline: dict[str, Annotated[AgainstBase, Parsed(against)]] = {}
+    must_pass: list[MustPass] = []
+    coverage_drop: Annotated[float, Meta(ge=0, le=1)] | None = None
+    require_baseline: bool = False
+    unlabelled: Literal["fail", "skip"] = "fail"
+    untested: Literal["fail", "allow"] = "fail"
+    made_for: str = ""
+
+
+def read_rules(path: Path) -> GateRules:
+    """Read a gates file. Raises StorageError naming every fault, its line and the remedy."""
+    raw, reader = open_file(path, "eval/gates.toml is an example")
+    table = raw.get(GATES, {})
+    calibration = table.get("calibration") if isinstance(table, dict) else None
+    named = calibration.pop(FILES, []) if isinstance(calibration, dict) else []
+    floors = read_sections(reader, raw)
+    files = reader.read(named, _Files, (GATES, "calibration", FILES))
+    if isinstance(table, dict):
+        gates = reader.read(table, _Gates, (GATES,))
+    reader.end()
+    lines = reader.lines
+    rules = [
+        GateRule("floor", f"{section}.{name}", target, lines.get((section, name)))
+        for section, targets in floors.items()
+        for name, target in (targets.items() if section != BANDS else ())
+    ]
+    for basis in get_args(Basis)[1:]:
+        rules += [
+            GateRule(basis, name, must, lines.get((GATES, basis, name)))
+            for name, must in getattr(gates, basis).items()
+        ]
+    if not rules and not gates.must_pass and GATES not in raw:
+        raise StorageError(
+            f'{path}: holds no gate; write [retrieval] "recall@5" = "> 0.7", or [gates] alone for '
+            "the built-in rules."
+        )
+    return GateRules(
+        path=path,
+        rules=rules,
+        calibrations=[path.parent / file for file in files],
+        must_pass=gates.must_pass,
+        coverage_drop=gates.coverage_drop,
+        require_baseline=gates.require_baseline,
+        skip_unlabelled=gates.unlabelled == "skip",
+        allow_untested=gates.untested == "allow",
+        made_for=gates.made_for,
+        lines=lines,
+    )

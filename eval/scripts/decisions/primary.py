@@ -28,7 +28,7 @@ from records.run import Run, Runs
 from records.runs import METRICS, scored_sections
 from records.scores import ALL_BUT_EVIDENCE, ScoreLine
 from records.section_table import FAILED_IS_ZERO
-from records.targets import TARGETS, declared_documents, declared_lead, declared_primary
+from records.targets import TARGETS, read_decide
 from terminal.tables import counted
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def primary_names(targets: Path = TARGETS) -> tuple[str, ...]:
 
     Raises StorageError for a declaration that cannot be used.
     """
-    return declared_primary(targets) or BUILT_IN
+    return read_decide(targets).primary or BUILT_IN
 
 
 def lead_of(names: Sequence[str], targets: Path = TARGETS) -> str:
@@ -89,7 +89,7 @@ def lead_of(names: Sequence[str], targets: Path = TARGETS) -> str:
 
     Raises StorageError for one that is no primary metric.
     """
-    lead = declared_lead(targets)
+    lead = read_decide(targets).lead
     if lead and lead not in (*names, *primary_names(targets)):
         raise StorageError(
             f"{targets}: [decide] lead: {lead} is no primary metric; name one of "
@@ -344,7 +344,7 @@ def clusters_of_run(
         return None, []
     documents, few, ids = AUTO, None, None
     if by == AUTO:
-        tables, documents = tables or Runs(), declared_documents(targets)
+        tables, documents = tables or Runs(), read_decide(targets).documents
         for folder in folders:
             if (clustering := tables[folder].clustering()) is not None:
                 if not clustering.few_documents(documents):

@@ -30,7 +30,7 @@ from decisions.primary import (
 )
 from records.clusters import AUTO, DOCUMENT, NONE, SECTION, Clustering
 from records.runs import METRICS, SCORES, scored_sections
-from records.targets import declared_matters
+from records.targets import read_decide
 from terminal.tables import counted
 
 FAILING = ("regression", "no longer measured")
@@ -136,7 +136,7 @@ def regressions(
             now,
             clustering.labels if clustering else None,
             lead=lead_of(declared, evidence.targets),
-            margin=declared_matters(evidence.targets),
+            margin=read_decide(evidence.targets).matters,
             seed=evidence.seed,
             targets=evidence.targets,
         )

@@ -29,7 +29,7 @@ from records.clusters import AUTO, SECTION, cluster_number, clusters_of, is_of_d
 from records.errors import Problem, StorageError
 from records.id_numbers import id_number
 from records.labels import read_labels
-from records.targets import declared_documents
+from records.targets import read_decide
 from terminal.page import Block, Heading, Prose, items, p_value
 from terminal.tables import counted, plain
 
@@ -217,7 +217,7 @@ def marked_slices(
 
 def sliced(cases: Sequence[TestCase]) -> list[SlicedCase]:
     """Cases of a set as slices see them."""
-    few = clusters_of(cases).few_documents(declared_documents())
+    few = clusters_of(cases).few_documents(read_decide().documents)
     by = SECTION if few else AUTO
     return [
         SlicedCase(

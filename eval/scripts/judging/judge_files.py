@@ -24,19 +24,12 @@ from clients.secrets import url_in_message
 from judging.identity import JudgeError
 from judging.protocols import OURS, endpoint
 from records import extras
-from records.errors import Problem, StorageError
-from records.files import read_toml, replace_bytes
+from records.errors import StorageError
+from records.files import replace_bytes
 from records.runs import JUDGES
-from records.settings import (
-    KeyRule,
-    check_table,
-    from_pairs,
-    line_of,
-    text_of,
-    toml_table,
-    toml_value,
-)
+from records.settings import KeyRule, check_keys, from_pairs
 from records.syncing import make_folder
+from records.toml_files import TomlReader, open_file, toml_table, toml_value
 from records.verdicts import MODES
 
 LOCAL = "local"
@@ -147,9 +140,9 @@ def judge_settings(
     changes = from_pairs(given, HOW)
     if prices:
         changes["prices"] = from_pairs(prices, PRICES, "--set prices")
-    problems = list(_deeper(changes, "--set"))
-    if problems:
-        raise StorageError.from_problems(problems)
+    reader = TomlReader("--set")
+    _check_within(reader, changes)
+    reader.end()
     for name in ("file", "prices"):
         if isinstance(changes.get(name), str):
             changes[name] = Path(changes[name])
@@ -180,65 +173,51 @@ def read_judge(path: Path) -> dict[str, Any]:
 
     Raises StorageError with every problem, as ``file:line: field: …``.
     """
-    try:
-        table = read_toml(path)
-    except FileNotFoundError:
-        raise StorageError(
-            f"{path}: no such file; judge_answers.py --save-judge writes one."
-        ) from None
-    text = text_of(path)
-    inner = {**table, "prices": "-"} if isinstance(table.get("prices"), dict) else table
+    table, reader = open_file(path, "judge_answers.py --save-judge writes one")
     compounds = {key: KeyRule("texts", "Names of judges.") for key in compound_keys()}
-    problems = check_table(inner, HEAD | WHO | HOW | compounds, str(path), text=text)
-    faulty = {problem.field for problem in problems}
-    fine = {key: value for key, value in table.items() if key not in faulty}
-    problems += _deeper(fine, str(path), text)
-    if not problems and not table.keys() & (WHO.keys() | compounds):
-        problems.append(
-            Problem(str(path), None, "server", "is missing; write the server's address")
-        )
-    if problems:
-        raise StorageError.from_problems(problems)
+    prices = table.get("prices")
+    lone = {**table, "prices": "-"} if isinstance(prices, dict) else table
+    good = check_keys(reader, lone, HEAD | WHO | HOW | compounds)
+    _check_within(reader, {key: table[key] for key in good})
+    if not table.keys() & (WHO.keys() | compounds) and not reader.problems:
+        reader.wrong(("server",), "is missing; write the server's address")
+    reader.end()
     for name in ("file", "prices"):
         if isinstance(table.get(name), str):
             table[name] = path.parent / table[name]
     return {key: value for key, value in table.items() if key not in HEAD}
 
 
-def _deeper(values: Mapping[str, Any], source: str, text: str = "") -> Iterable[Problem]:
-    """What is wrong within values whose form is right."""
+def _check_within(reader: TomlReader, values: Mapping[str, Any]) -> None:
+    """Note what is wrong within values whose form is right."""
     for key in compound_keys() & values.keys():
-        yield from compound_of(key).problems(values, source, text)
+        compound_of(key).check(reader, values)
     server = values.get("server", LOCAL)
     if server != LOCAL:
         if "@" in server or not re.fullmatch(r"[^?]*(\?api-version=[A-Za-z0-9.-]+)?", server):
-            fault = "contains a login or a query; name the variable of the key with api_key"
-            yield Problem(source, line_of(text, "server"), "server", fault)
+            clause = "contains a login or a query; name the variable of the key with api_key"
+            reader.wrong(("server",), clause)
         else:
             try:
                 endpoint(server)
             except JudgeError as error:
-                fault = "must be local, or an address such as http://localhost:11434/v1"
-                fault = error.message.rstrip(".") if "api-version" in error.message else fault
-                yield Problem(source, line_of(text, "server"), "server", fault)
+                clause = "must be local, or an address such as http://localhost:11434/v1"
+                clause = error.message.rstrip(".") if "api-version" in error.message else clause
+                reader.wrong(("server",), clause)
     for pair in values.get("alias", ()):
         asked, _, answered = pair.partition("=")
         if not asked.strip() or not answered.strip():
-            fault = "must be ASKED=ANSWERED, two names of models"
-            yield Problem(source, line_of(text, "alias"), "alias", fault)
-    extra = values.get("extra_body")
-    for name in extra if isinstance(extra, dict) else ():
-        fault = f"has a key of its own: {OWN_KEYS[name]}" if name in OWN_KEYS else ""
+            reader.wrong(("alias",), "must be ASKED=ANSWERED, two names of models")
+    for name in values.get("extra_body", ()):
         if name in OURS:
-            fault = "is set by the toolkit, which could not read the reply otherwise"
-        if fault:
-            where = f"extra_body.{name}"
-            yield Problem(source, line_of(text, where), where, fault)
+            clause = "is set by the toolkit, which could not read the reply otherwise"
+            reader.wrong(("extra_body", name), clause)
+        elif name in OWN_KEYS:
+            reader.wrong(("extra_body", name), f"has a key of its own: {OWN_KEYS[name]}")
     if isinstance(prices := values.get("prices"), dict):
-        yield from check_table(prices, PRICES, source, "prices.", text)
-        for name in (name for name in ("prompt", "completion") if name not in prices):
-            fault = "is missing; give dollars per million tokens"
-            yield Problem(source, line_of(text, "prices"), f"prices.{name}", fault)
+        check_keys(reader, prices, PRICES, ("prices",))
+        for name in {"prompt", "completion"} - prices.keys():
+            reader.wrong(("prices", name), "is missing; give dollars per million tokens")
 
 
 def save_judge(name: str, settings: Mapping[str, Any], folder: Path = JUDGES) -> Path:
@@ -255,12 +234,12 @@ def save_judge(name: str, settings: Mapping[str, Any], folder: Path = JUDGES) ->
     path = folder / f"{name}.toml"
     if not settings.keys() & (WHO.keys() | compound_keys()):
         raise StorageError(f"--save-judge {name}: name the judge with --judge and --model.")
-    problems = list(_deeper(settings, "--judge"))
+    reader = TomlReader("--judge")
+    _check_within(reader, settings)
     if (settings.get("api_key") or "PATH") not in os.environ:  # what is set is no pasted key
         fault = "no environment variable has that name; export it first, or leave api_key out"
-        problems.append(Problem("--set", None, "api_key", fault))
-    if problems:
-        raise StorageError.from_problems(problems)
+        reader.wrong(("api_key",), fault)
+    reader.end()
     written = {
         key: _from_folder(value, folder) if isinstance(value, Path) else value
         for key in (*WHO, *sorted(compound_keys()), *HOW)

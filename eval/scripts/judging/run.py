@@ -31,16 +31,16 @@ from ragmetrics.claims import CLAIM_RULES
 from ragmetrics.text.quotes import QUOTE_RULES
 from ragmetrics.text.words import TEXT_RULES, clean, fold
 from records import verdicts
-from records.errors import Problem, StorageError
+from records.errors import StorageError
 from records.file_access import open_plain
 from records.files import clear_leftovers, locked, read_json, replace_json
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
 from records.results import SCHEMA, RunConfig
-from records.rubrics import of_prompt, place_of
+from records.rubrics import of_prompt
 from records.run import Run
 from records.runs import CONFIG, VERDICTS, config_hash, results_file
-from records.settings import text_of
+from records.toml_files import TomlReader
 from records.verdict_lines import VerdictWriter
 from records.verdicts import (
     KINDS,
@@ -118,16 +118,15 @@ def refuse_examples(plan: JudgingPlan, files: Mapping[str, Path]) -> None:
     run = Run(plan.folder)
     if not examples or not run.results_path.exists():
         return
-    problems = []
+    readers = {name: TomlReader(str(path), path) for name, path in files.items()}
     for result in run.results:
         for name, number in examples.pop(_folded(result.answer or ""), ()):
-            key = f"examples[{number}].answer"
-            message = (
+            clause = (
                 f"is the answer of the run to case {result.test_case_id!r}, so the judge would see "
                 "its verdict; write another example"
             )
-            line = place_of(text_of(files[name]), key)
-            problems.append(Problem(str(files[name]), line, key, message))
+            readers[name].wrong((f"examples[{number}]", "answer"), clause)
+    problems = [problem for reader in readers.values() for problem in reader.problems]
     if problems:
         raise StorageError.from_problems(problems)
 

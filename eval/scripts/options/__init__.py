@@ -19,9 +19,9 @@ from options.commands import Exit as Exit
 from options.commands import command as command
 from options.commands import config_file
 from options.commands import say as say
-from records.errors import Problem, StorageError
 from records.runs import CACHE_DIR, EVAL_SET, RESULTS_DIR
-from records.settings import KeyRule, check_table, from_pairs, line_of, text_of
+from records.settings import KeyRule, check_keys, from_pairs
+from records.toml_files import TomlReader
 from records.tool_passages import tool_forms
 from terminal.tables import folded, printable
 
@@ -333,31 +333,32 @@ TRACES = {
 """How traces are read: keys of ``[traces]`` in config.toml."""
 
 
+def _own_table(name: str, rules: Mapping[str, KeyRule]) -> tuple[dict[str, Any], TomlReader]:
+    """The good values of a table of config.toml, and the reader that notes what is wrong."""
+    path, raw = config_file()
+    reader = TomlReader(str(path), path)
+    table = reader.read(raw.get(name, {}), dict[str, Any], (name,))
+    return check_keys(reader, table or {}, rules, (name,)), reader
+
+
 def trace_settings(compiled: Callable[[str], Any]) -> dict[str, Any]:
     """The values of ``TRACES`` that config.toml gives: ``tools`` as forms, ``documents`` as names.
 
     ``compiled`` makes a function of an expression. Raises StorageError with every problem.
     """
-    path, raw = config_file()
-    own: dict[str, Any] = {"keep_ids": False} | raw.get("traces", {})
-    text = text_of(path) if len(own) > 1 or raw.get("traces") else ""
-    problems = check_table(own, TRACES, str(path), "traces.", text)
+    own, reader = _own_table("traces", TRACES)
 
-    def problem(where: str, about: str) -> None:
-        key = f"traces.{where}"
-        problems.append(Problem(str(path), line_of(text, key), key, about))
+    def wrong(where: str, clause: str) -> None:
+        reader.wrong(("traces", *where.split(".")), clause)
 
     folder, tools = own.get("documents"), own.get("tools", {})
-    if isinstance(folder, str) and not Path(folder).is_dir():
-        problem("documents", "is no folder; write the one with the documents")
-    forms = {}
-    if isinstance(tools, dict):
-        forms = tool_forms(tools, compiled, lambda where, about: problem(f"tools.{where}", about))
-    if problems:
-        raise StorageError.from_problems(problems)
+    if folder and not Path(folder).is_dir():
+        wrong("documents", "is no folder; write the one with the documents")
+    forms = tool_forms(tools, compiled, lambda where, clause: wrong(f"tools.{where}", clause))
+    reader.end()
     files = Path(folder).rglob("*") if folder else ()
     names = frozenset(file.name for file in files if file.is_file())
-    return own | {"tools": forms, "documents": names}
+    return {"keep_ids": False} | own | {"tools": forms, "documents": names}
 
 
 def screen_settings(pairs: Iterable[str]) -> dict[str, Any]:
@@ -365,11 +366,9 @@ def screen_settings(pairs: Iterable[str]) -> dict[str, Any]:
 
     Raises StorageError with every problem.
     """
-    path, raw = config_file()
-    own: dict[str, Any] = raw.get("screen", {})
-    if problems := check_table(own, SCREEN, str(path), "screen.", text_of(path) if own else ""):
-        raise StorageError.from_problems(problems)
-    chosen: dict[str, Any] = own | from_pairs(pairs, SCREEN)
+    own, reader = _own_table("screen", SCREEN)
+    reader.end()
+    chosen = own | from_pairs(pairs, SCREEN)
     return chosen | ({"keymap": Path(chosen["keymap"])} if "keymap" in chosen else {})
 
 

@@ -23,7 +23,7 @@ AUTO, GROUP, CONVERSATION, DOCUMENT, NONE = "auto", "group", "conversation", "do
 """Ways to put cases together besides a field's name."""
 
 FIXED, SAMPLED = "fixed", "sampled"
-"""The declarations of documents, see ``records.targets.declared_documents``."""
+"""The declarations of documents, see ``records.targets.Decide``."""
 
 SECTION = "section"
 """As ``auto``, but by the gold's section instead of its document, for documents that are fixed."""

@@ -25,16 +25,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from unicodedata import category
 
 import msgspec
 import orjson
+from msgspec import Meta
 
-from records.errors import Problem, StorageError, did_you_mean
-from records.files import read_toml
+from records.errors import StorageError, did_you_mean
 from records.runs import HOME, ROOT
-from records.settings import line_of, text_of, unknown
+from records.toml_files import KeyPath, Parsed, open_file
 
 SECTION = "rubrics"
 
@@ -47,14 +47,12 @@ FOLDERS = tuple(dict.fromkeys((HOME / "eval" / SECTION, ROOT / "eval" / SECTION)
 RANK = "_rank"
 """End of the name of the metric that is the mean of a rubric's ranks."""
 
-SCHEMA = 1
-
 READS = ("question", "history", "answer", "passages", "reference", "tools")
 """The inputs that a rubric can show the judge."""
 
 YES_NO = "yes/no"
 
-_YES_NO = (("no", "It does not hold."), ("yes", "It holds."))
+_YES_NO = {"no": "It does not hold.", "yes": "It holds."}
 
 Direction = Literal["higher", "lower"]
 
@@ -70,18 +68,27 @@ MOST_LABELS = 8
 MOST_TEXT, MOST_EXAMPLES = 4000, 12
 """Characters of one text, and examples of one rubric."""
 
-_TEXTS = ("question", "reference", "answer", "verdict", "reason")
-_KEYS = ("schema", "description", "ask", "reads", "scale", "target", "direction", "examples")
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be a text")
+    if len(value) > MOST_TEXT:
+        raise ValueError(f"has {len(value):,} characters; {MOST_TEXT:,} are allowed")
+    return value.strip()
+
+
+_Text = Annotated[str, Parsed(_text)]
+_TextOfExample = Annotated[_Text, Meta(description="an example has an answer and a verdict")]
 
 
 class RubricExample(msgspec.Struct, frozen=True, omit_defaults=True):
     """An answer with the verdict that it deserves; it is shown to the judge."""
 
-    answer: str
-    verdict: str
-    question: str = ""
-    reference: str = ""
-    reason: str = ""
+    answer: _TextOfExample
+    verdict: _TextOfExample
+    question: _Text = ""
+    reference: _Text = ""
+    reason: _Text = ""
 
 
 class Rubric(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -219,134 +226,77 @@ def find(name: str, folders: Sequence[Path] = FOLDERS) -> tuple[Rubric, Path]:
     )
 
 
+def _label(label: str) -> str:
+    bare = "".join("a" if category(char)[0] == "M" else char for char in label)
+    if not _LABEL.fullmatch(bare):
+        raise ValueError("a label has up to 40 letters, digits, spaces and , / + -")
+    if label.casefold().replace(" ", "_") in _TAKEN:
+        raise ValueError("is part of every scale; use other words")
+    return label
+
+
+def _reads(parts: Any) -> tuple[str, ...]:
+    if not isinstance(parts, list) or not parts or not all(part in READS for part in parts):
+        raise ValueError(_PARTS.replace("write", "must be"))
+    if "answer" not in parts:
+        raise ValueError('must have "answer", the text that is judged')
+    return tuple(part for part in READS if part in parts)
+
+
+_PARTS = f"write a list of {', '.join(READS)}"
+
+_SCALE = (
+    f'write scale = "{YES_NO}", or [scale] with 2 to {MOST_LABELS} labels from least to most, '
+    "and a sentence each"
+)
+
+
+class _RubricTable(msgspec.Struct):
+    """A rubric as its file has it."""
+
+    ask: Annotated[_Text, Meta(description="write the question to the judge")]
+    reads: Annotated[tuple[str, ...], Parsed(_reads), Meta(description=_PARTS)]
+    scale: Annotated[dict[Annotated[str, Parsed(_label)], _Text], Meta(description=_SCALE)]
+    target: Any = None
+    direction: Direction = "higher"
+    examples: list[RubricExample] = []
+    description: _Text = ""
+    schema: Literal[1] = 1
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """What is wrong between its keys."""
+        labels = list(self.scale)
+        folded = [label.casefold() for label in labels]
+        if not 2 <= len(labels) <= MOST_LABELS:
+            yield ("scale",), _SCALE
+            return
+        for label in labels:
+            if folded.count(label.casefold()) > 1:
+                yield ("scale", label), "another label differs only in capitals"
+        if self.target not in labels:
+            yield ("target",), f"must be one of {', '.join(labels)}, in quotes"
+        elif self.target == labels[-1 if self.direction == "lower" else 0]:
+            other = "higher" if self.direction == "lower" else "lower"
+            clause = f'every verdict would reach it; name another, or direction = "{other}"'
+            yield ("target",), clause
+        if len(self.examples) > MOST_EXAMPLES:
+            yield ("examples",), f"are {len(self.examples)}; {MOST_EXAMPLES} are allowed"
+        for number, example in enumerate(self.examples, 1):
+            if example.verdict not in labels:
+                yield (f"examples[{number}]", "verdict"), f"must be one of {', '.join(labels)}"
+
+
 def read_rubric(path: Path) -> Rubric:
     """The rubric of a file. Raises StorageError with every problem, as ``file:line: key: …``."""
-    try:
-        table = read_toml(path)
-    except FileNotFoundError:
-        raise StorageError(f"{path}: no such file.") from None
-    text = text_of(path)
-    problems = [
-        Problem(str(path), place_of(text, key), key, message) for key, message in _faults(table)
-    ]
+    raw, reader = open_file(path)
+    scale = _YES_NO if raw.get("scale") == YES_NO else raw.get("scale")
+    if isinstance(scale, dict) and scale.keys() == _YES_NO.keys():
+        raw["scale"] = dict(sorted(scale.items()))  # from least to most
     name = path.stem
     if not _NAME.fullmatch(name) or name.endswith((RANK, "_turn")):
         rule = "must have only lower-case letters, digits, '-' and '_', and not end in _rank or"
-        problems.append(Problem(str(path), None, "", f"the name {rule} _turn"))
-    if problems:
-        raise StorageError.from_problems(problems)
-    return Rubric(
-        name,
-        table["ask"].strip(),
-        tuple(part for part in READS if part in table["reads"]),
-        _scale(table["scale"]),
-        table["target"],
-        table.get("direction", "higher"),
-        tuple(
-            RubricExample(**{key: example[key].strip() for key in _TEXTS if key in example})
-            for example in table.get("examples", ())
-        ),
-    )
-
-
-def place_of(text: str, key: str) -> int | None:
-    """The line of a key; ``examples[N].key`` is that of the table [[examples]] with that number,
-    counted from 1."""
-    match = re.fullmatch(r"(\w+)\[(\d+)\](.*)", key)
-    if match is None:
-        return line_of(text, key)
-    lines = text.splitlines()
-    head = re.compile(rf"\s*\[\[\s*{match[1]}\s*\]\]")
-    starts = [number for number, line in enumerate(lines) if head.match(line)]
-    index = int(match[2]) - 1
-    if index >= len(starts):
-        return line_of(text, match[1])
-    end = starts[index + 1] if index + 1 < len(starts) else len(lines)
-    part = "\n".join(lines[starts[index] : end])
-    return starts[index] + (line_of(part, f"{match[1]}{match[3]}") or 1)
-
-
-def _scale(raw: Any) -> tuple[tuple[str, str], ...]:
-    pairs = _YES_NO if raw == YES_NO else tuple((key, text.strip()) for key, text in raw.items())
-    if {key for key, _ in pairs} == {"yes", "no"}:
-        pairs = tuple(sorted(pairs))
-    return pairs
-
-
-def _faults(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Key and fault of everything wrong in a rubric's table."""
-    for key in table.keys() - set(_KEYS):
-        yield key, unknown(key, _KEYS)
-    if table.get("schema", SCHEMA) != SCHEMA:
-        yield "schema", f"must be {SCHEMA}"
-    if "description" in table:
-        yield from _text_faults(table, "description")
-    yield from _text_faults(table, "ask", "write the question to the judge")
-    reads = table.get("reads")
-    if not isinstance(reads, list) or not reads or not all(part in READS for part in reads):
-        yield "reads", f"must be a list of {', '.join(READS)}"
-    elif "answer" not in reads:
-        yield "reads", 'must have "answer", the text that is judged'
-    if table.get("direction", "higher") not in ("higher", "lower"):
-        yield "direction", "must be higher (more is better) or lower"
-    faults = list(_scale_faults(table.get("scale")))
-    yield from faults
-    if not faults:
-        labels = [label for label, _ in _scale(table["scale"])]
-        target, lower = table.get("target"), table.get("direction") == "lower"
-        if target not in labels:
-            yield "target", f"must be one of {', '.join(labels)}, in quotes"
-        elif target == labels[-1 if lower else 0]:
-            other = "higher" if lower else "lower"
-            yield "target", f'every verdict would reach it; name another, or direction = "{other}"'
-        yield from _example_faults(table.get("examples", []), labels)
-
-
-def _text_faults(table: Mapping[str, Any], key: str, remedy: str = "") -> Iterator[tuple[str, str]]:
-    value = table.get(key)
-    if key not in table:
-        yield key, f"is missing; {remedy}"
-    elif not isinstance(value, str) or not value.strip():
-        yield key, "must be a text"
-    elif len(value) > MOST_TEXT:
-        yield key, f"has {len(value):,} characters; {MOST_TEXT:,} are allowed"
-
-
-def _scale_faults(scale: Any) -> Iterator[tuple[str, str]]:
-    if scale == YES_NO:
-        return
-    if not isinstance(scale, dict) or not 2 <= len(scale) <= MOST_LABELS:
-        yield (
-            "scale",
-            f'must be "{YES_NO}", or a table of 2 to {MOST_LABELS} labels from least to most, '
-            "with a sentence each",
-        )
-        return
-    folded = [label.casefold() for label in scale]
-    for label in scale:
-        key = f"scale.{label}"
-        bare = "".join("a" if category(one)[0] == "M" else one for one in label)
-        if not _LABEL.fullmatch(bare):
-            yield key, "a label has up to 40 letters, digits, spaces and , / + -"
-        if label.casefold().replace(" ", "_") in _TAKEN:
-            yield key, "is part of every scale; use other words"
-        if folded.count(label.casefold()) > 1:
-            yield key, "another label differs only in capitals"
-        yield from ((key, message) for _, message in _text_faults(scale, label))
-
-
-def _example_faults(examples: Any, labels: Sequence[str]) -> Iterator[tuple[str, str]]:
-    if not isinstance(examples, list) or not all(isinstance(one, dict) for one in examples):
-        yield "examples", "must be tables: [[examples]]"
-        return
-    if len(examples) > MOST_EXAMPLES:
-        yield "examples", f"are {len(examples)}; {MOST_EXAMPLES} are allowed"
-    for number, example in enumerate(examples, 1):
-        where = f"examples[{number}]."
-        for key in example.keys() - set(_TEXTS):
-            yield where + key, unknown(key, _TEXTS)
-        for key in (key for key in _TEXTS if key in example or key in ("answer", "verdict")):
-            for _, message in _text_faults(example, key, "an example has an answer and a verdict"):
-                yield where + key, message
-        if isinstance(example.get("verdict"), str) and example["verdict"] not in labels:
-            yield f"{where}verdict", f"must be one of {', '.join(labels)}"
+        reader.wrong((), f"the name {rule} _turn")
+    table = reader.read(raw, _RubricTable)
+    reader.end()
+    levels, examples = tuple(table.scale.items()), tuple(table.examples)
+    return Rubric(name, table.ask, table.reads, levels, table.target, table.direction, examples)

@@ -6,13 +6,13 @@ import operator
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
-from records.errors import Problem, StorageError
-from records.files import read_toml
 from records.runs import own_file
+from records.toml_files import Parsed, TomlReader, open_file
 
 TARGETS = own_file("targets.toml")
 
@@ -23,7 +23,7 @@ GATES = "gates"
 """Table of rules that are no targets: decisions/gate_rules.py reads it."""
 
 DECIDE = "decide"
-"""Table that declares which metrics decide: ``declared_primary`` reads it."""
+"""Table that declares which metrics decide: ``read_decide`` reads it."""
 
 CASES = "cases"
 """Table that says when one case fails: decisions/case_rules.py reads it."""
@@ -58,6 +58,36 @@ class Target(msgspec.Struct, frozen=True):
         return f"{ADVISORY if self.advisory else ''}{self.sign} {self.bound:g}"
 
 
+def parse_target(text: object) -> Target | None:
+    """``"> 0.7"``, ``">= 0.7"``, ``"< 0.2"`` or ``"<= 0.2"``; None for anything else."""
+    match = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
+    return Target(match[1], float(match[2])) if match else None
+
+
+def _bound(text: object) -> Target:
+    if (target := parse_target(text)) is None:
+        raise ValueError(f"{text!r} is no bound; {TARGET_FORM}")
+    return target
+
+
+def _aim(text: object) -> Target:
+    advisory = isinstance(text, str) and text.startswith(ADVISORY)
+    target = parse_target(str(text).removeprefix(ADVISORY)) if advisory else _bound(text)
+    if target is None:
+        raise ValueError(f"{text!r} is no bound; {TARGET_FORM} after the word")
+    return msgspec.structs.replace(target, advisory=advisory)
+
+
+Bound = Annotated[Target, Parsed(_bound)]
+"""A target that a file holds as text."""
+
+_Aim = Annotated[Target, Parsed(_aim)]
+
+MetricName = Annotated[
+    str, Meta(pattern=r"^[^.]+\..+$", description='write section.metric, such as "pipeline.pass"')
+]
+
+
 Targets = dict[str, dict[str, Target]]
 """By section and metric."""
 
@@ -68,66 +98,36 @@ def read_targets(path: Path = TARGETS) -> Targets:
     Tables whose name the caller does not know are kept, but for [gates], [decide] and [cases],
     which hold rules of other kinds. Raises StorageError naming every bad entry.
     """
-    return _read_both(path)[0]
+    return _read(path, advisory=False)
 
 
 def read_advisory(path: Path = TARGETS) -> Targets:
     """The entries that begin with ``advisory``, by section and metric; else as read_targets."""
-    return _read_both(path)[1]
+    return _read(path, advisory=True)
 
 
-def _read_both(path: Path) -> tuple[Targets, Targets]:
-    try:
-        raw = read_toml(path)
-    except FileNotFoundError:
-        return {}, {}
-    deciding, advisory = dict(raw), {}
-    for section, table in raw.items():
-        if isinstance(table, dict):
-            parts: tuple[dict[str, Any], dict[str, Any]] = {}, {}
-            for name, text in table.items():
-                parts[isinstance(text, str) and text.startswith(ADVISORY)][name] = text
-            deciding[section] = parts[False]
-            advisory[section] = {
-                name: text.removeprefix(ADVISORY) for name, text in parts[True].items()
-            }
-    targets, problems = parse_targets(deciding, path)
-    shown, more = parse_targets(advisory, path)
-    if problems or more:
-        raise StorageError.from_problems([*problems, *more])
-    for entries in shown.values():
-        for name, target in entries.items():
-            entries[name] = msgspec.structs.replace(target, advisory=True)
-    return targets, shown
+def _read(path: Path, *, advisory: bool) -> Targets:
+    if not path.exists():
+        return {}
+    raw, reader = open_file(path)
+    sections: Targets = read_sections(reader, raw, _Aim)
+    reader.end()
+    chosen = {
+        section: {name: aim for name, aim in aims.items() if aim.advisory is advisory}
+        for section, aims in sections.items()
+    }
+    return {section: aims for section, aims in chosen.items() if aims}
 
 
-def parse_target(text: object) -> Target | None:
-    """``"> 0.7"``, ``">= 0.7"``, ``"< 0.2"`` or ``"<= 0.2"``; None for anything else."""
-    match = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
-    return Target(match[1], float(match[2])) if match else None
-
-
-def parse_targets(
-    raw: Mapping[str, Any], path: Path
-) -> tuple[dict[str, dict[str, Target]], list[Problem]]:
-    """Targets by section and metric, and the faults of the other entries."""
-    targets: dict[str, dict[str, Target]] = {}
-    problems = []
-    for section, table in raw.items():
-        if section in (GATES, DECIDE, CASES) and isinstance(table, dict):
-            continue
-        if not isinstance(table, dict):
-            message = "is in no table; put it under a section such as [retrieval]"
-            problems.append(Problem(str(path), None, section, message))
-            continue
-        for name, text in table.items():
-            target = parse_target(text)
-            if target is None:
-                message = f"{text!r} is not a target; {TARGET_FORM}"
-                problems.append(Problem(str(path), None, f"[{section}] {name}", message))
-            else:
-                targets.setdefault(section, {})[name] = target
-    return targets, problems
+def read_sections(reader: TomlReader, raw: Mapping[str, Any], form: Any = Bound) -> Any:
+    """Bounds by section and metric, of all tables but [gates], [decide] and [cases]."""
+    remedy = Meta(description="put it under a section such as [retrieval]")
+    own = {
+        section: table
+        for section, table in raw.items()
+        if section not in (GATES, DECIDE, CASES) or not isinstance(table, dict)
+    }
+    return reader.read(own, dict[str, Annotated[dict[str, form], remedy]])
 
 
 def read_bands(section: str, path: Path = TARGETS) -> dict[str, tuple[float, float]]:
@@ -135,104 +135,62 @@ def read_bands(section: str, path: Path = TARGETS) -> dict[str, tuple[float, flo
 
     Raises StorageError for ``<`` and ``>``, which no closed interval can say.
     """
+    reader = TomlReader(str(path), path)
     bands = {}
     for name, target in read_targets(path).get(section, {}).items():
         if target.sign not in ("<=", ">="):
-            message = f'"{target}" excludes its end; write "<= {target.bound:g}" or ">= …"'
-            raise StorageError.from_problems(
-                [Problem(str(path), None, f"[{section}] {name}", message)]
-            )
+            clause = f'"{target}" excludes its end; write "<= {target.bound:g}" or ">= …"'
+            reader.wrong((section, name), clause)
         bands[name] = (0.0, target.bound) if target.sign == "<=" else (target.bound, 1.0)
+    reader.end()
     return bands
 
 
-def declared_documents(path: Path = TARGETS) -> str:
-    """How ``[decide] documents`` wants documents to be taken: ``fixed`` (verdicts are about these),
-    ``sampled`` (about documents like these); ``auto`` without it: fixed where they are few.
-
-    Raises StorageError for any other value.
-    """
-    table = _decide(path)
-    value = table.get("documents", "auto") if isinstance(table, dict) else "auto"
-    if value in ("auto", "fixed", "sampled"):
-        return str(value)
-    message = f'{value!r}: write "fixed" (these documents) or "sampled" (documents like these)'
-    raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] documents", message)])
-
-
-def declared_lead(path: Path = TARGETS) -> str:
-    """The metric that ``[decide] lead`` names, as ``section.metric``; "" without one.
-
-    Raises StorageError for what is no such name.
-    """
-    table = _decide(path)
-    value = table.get("lead", "") if isinstance(table, dict) else ""
-    if value == "" or (isinstance(value, str) and all(value.partition("."))):
-        return str(value)
-    message = f'{value!r}: write the section.metric that counts most, such as "pipeline.pass"'
-    raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] lead", message)])
-
-
-def declared_pinned(path: Path = TARGETS) -> str:
-    """The run id or commit that ``[decide] pinned`` names as the baseline of the history; "" if it
-    names none.
-
-    Raises StorageError for anything but a text.
-    """
-    table = _decide(path)
-    value = table.get("pinned", "") if isinstance(table, dict) else ""
-    if isinstance(value, str):
-        return value
-    message = f"{value!r}: write the id of a run, or a commit, in quotes"
-    raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] pinned", message)])
-
-
-def declared_matters(path: Path = TARGETS) -> float | None:
-    """The share of a metric's range that matters (``[decide] matters``); None without one.
-
-    Raises StorageError for anything but a number above 0 and below 1.
-    """
-    table = _decide(path)
-    value = table.get("matters") if isinstance(table, dict) else None
-    if value is None or (isinstance(value, float) and 0 < value < 1):
-        return value
-    message = f"{value!r}: write the share of a metric's range that matters, such as 0.02"
-    raise StorageError.from_problems([Problem(str(path), None, f"[{DECIDE}] matters", message)])
-
-
-def _decide(path: Path) -> Any:
-    try:
-        return read_toml(path).get(DECIDE, {})
-    except FileNotFoundError:
-        return {}
-
-
-def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
-    """The metrics that ``[decide] primary`` declares, as ``section.metric``; () without one.
-
-    Raises StorageError for what is not a list of one to ``MOST_PRIMARY`` different names."""
-    table = _decide(path)
-    names: Any = table.get("primary", []) if isinstance(table, dict) else None
-    field = f"[{DECIDE}] primary"
+def _primary(names: Any) -> tuple[str, ...]:
+    """The metrics that decide: one to ``MOST_PRIMARY`` different names."""
     example = 'write primary = ["retrieval.recall@5", "pipeline.pass"]'
-    message = ""
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        message = f"is not a list of names; {example}"
-    elif odd := [name for name in names if not all(name.partition("."))]:
-        message = f"{odd[0]!r} is not a section.metric; {example}"
-    elif len(set(names)) < len(names):
-        message = "names a metric twice; name each once"
-    elif len(names) > MOST_PRIMARY:
-        message = f"names {len(names)} metrics, but at most {MOST_PRIMARY} can decide; name fewer"
-    elif "primary" in table and not names:
-        message = f"names no metric; {example}, or delete the line for the built-in ones"
-    if message:
-        raise StorageError.from_problems([Problem(str(path), None, field, message)])
-    if isinstance(table, dict) and (
-        unknown := sorted(table.keys() - {"primary", "documents", "lead", "matters", "pinned"})
-    ):
-        message = "is unknown; the table has primary, lead, matters, pinned and documents"
-        raise StorageError.from_problems(
-            Problem(str(path), None, f"[{DECIDE}] {name}", message) for name in unknown
-        )
+        raise ValueError(f"is not a list of names; {example}")
+    if odd := [name for name in names if not all(name.partition("."))]:
+        raise ValueError(f"{odd[0]!r} is not a section.metric; {example}")
+    if len(set(names)) < len(names):
+        raise ValueError("names a metric twice; name each once")
+    if not names:
+        raise ValueError(f"names no metric; {example}, or delete the line for the built-in ones")
+    if len(names) > MOST_PRIMARY:
+        raise ValueError(f"names {len(names)} metrics, but at most {MOST_PRIMARY} can decide")
     return tuple(names)
+
+
+_SHARE = "write the share of a metric's range that matters, such as 0.02"
+
+_HOW = "fixed: about these documents, sampled: about documents like these"
+
+
+class Decide(msgspec.Struct, frozen=True):
+    """The table [decide]: which metrics decide, and how.
+
+    ``documents``: whether verdicts are about these documents (fixed), or about documents like these
+    (sampled); auto: fixed where they are few. ``lead``: the metric that gives the word, "" for the
+    built-in one. ``matters``: the share of a metric's range that matters. ``pinned``: run id or
+    commit of the history's baseline, or "".
+    """
+
+    primary: Annotated[tuple[str, ...], Parsed(_primary)] = ()
+    documents: Annotated[Literal["auto", "fixed", "sampled"], Meta(description=_HOW)] = "auto"
+    lead: MetricName = ""
+    matters: Annotated[float, Meta(gt=0, lt=1, description=_SHARE)] | None = None
+    pinned: Annotated[str, Meta(description="write the id of a run, or a commit, in quotes")] = ""
+
+
+def read_decide(path: Path = TARGETS) -> Decide:
+    """The table [decide] of a targets file; its defaults where it has none, or is missing.
+
+    Raises StorageError naming every bad entry.
+    """
+    if not path.exists():
+        return Decide()
+    raw, reader = open_file(path)
+    decide: Decide = reader.read(raw.get(DECIDE, {}), Decide, (DECIDE,))
+    reader.end()
+    return decide

@@ -66,7 +66,7 @@ def test_the_table_can_hold_no_workflow_command(gate: Any) -> None:
     [
         ('[retreival]\n"recall@5" = "> 0"\n', (), "[retreival]: no such section"),
         ('[gates.baseline]\n"retreival.x" = "none"\n', BASELINE, "no such section"),
-        ('[retrieval]\n"recall@5" = "0.5"\n', (), "gates.toml:2: [retrieval] recall@5"),
+        ('[retrieval]\n"recall@5" = "0.5"\n', (), 'gates.toml:2: retrieval."recall@5"'),
         ('[retrieval]\n"recall@5" = "> 0"\n', ("--baseline", "new"), "is its own baseline"),
         ('[retrieval]\n"recall@5" = "> 0"\n', ("--baseline", "old"), "no such folder"),
         ('[retrieval]\n"recall@5" = "> 0"\n', ("--baseline", "gates.toml"), "not JSON"),

@@ -12,12 +12,12 @@ from tests.rows import each_row
 import storage
 from decisions.gate_rules import (
     AgainstBase,
-    _parse_against,
-    _parse_calibrated,
+    against,
+    calibrated,
     read_rules,
 )
-from records.settings import key_lines
 from records.targets import Target, read_advisory, read_targets
+from records.toml_files import key_lines
 from storage import StorageError
 
 
@@ -131,35 +131,37 @@ caes = ["x"]
         rules_of(tmp_path, text)
     found = {(one.line, one.field) for one in caught.value.problems}
     assert found == {
-        (2, "[retrieval] recall@5"),
-        (4, "[gates] coverage_drop"),
-        (5, "[gates] require_baseline"),
-        (6, "[gates] foo"),
-        (8, "[gates.run] cost"),
-        (9, "[gates.run] cases"),
-        (11, "[gates.baseline] a.b"),
-        (13, "[gates.failed] *"),
-        (15, "[gates.calibration] files"),
-        (16, "[gates.calibration] judged.*"),
-        (17, "[gates] must_pass"),
+        (2, 'retrieval."recall@5"'),
+        (4, "gates.coverage_drop"),
+        (5, "gates.require_baseline"),
+        (6, "gates.foo"),
+        (8, "gates.run.cost"),
+        (9, "gates.run.cases"),
+        (11, 'gates.baseline."a.b"'),
+        (13, 'gates.failed."*"'),
+        (15, "gates.calibration.files"),
+        (16, 'gates.calibration."judged.*"'),
+        (18, "gates.must_pass[1].metric"),
+        (20, "gates.must_pass[2]"),
+        (21, "gates.must_pass[2].caes"),
     }
     said = str(caught.value.format_message())
-    assert "item 1: metric: 'pass': write \"section.metric\"" in said
-    assert "item 2: caes: unknown" in said
-    assert "item 2: names no case" in said
+    assert "must_pass[1].metric: write section.metric, such as" in said
+    assert "must_pass[2].caes: is unknown; write cases" in said
+    assert "must_pass[2]: names no case" in said
 
 
 @each_row(
     ("text", "says"),
     [
         ("", "holds no gate"),
-        ('[gates]\nunlabelled = "pass"\n', "write 'fail' or 'skip'"),
-        ("[gates]\nmade_for = 3\n", "is no text"),
+        ('[gates]\nunlabelled = "pass"\n', "must be one of fail, skip"),
+        ("[gates]\nmade_for = 3\n", "made_for: must be a text"),
         ("[gates", "cannot be used"),
-        ("gates = 3\n", "is in no table"),
-        ("[gates]\nrun = 3\n", "is no table"),
-        ("[gates]\nmust_pass = 3\n", "is no list of tables"),
-        ("[[gates.must_pass]]\ncases = 'a'\n", "lists of texts"),
+        ("gates = 3\n", "put it under a section"),
+        ("[gates]\nrun = 3\n", "write [gates.run]"),
+        ("[gates]\nmust_pass = 3\n", "write [[gates.must_pass]]"),
+        ("[[gates.must_pass]]\ncases = 'a'\n", "cases: must be a list of texts"),
         ("[[gates.must_pass]]\ncases = ['a']\nscore = '1'\n", "is no bound"),
     ],
 )
@@ -190,7 +192,11 @@ def test_a_missing_file(tmp_path: Path) -> None:
     ],
 )
 def test_rules_on_a_baseline(text: object, rule: AgainstBase | None) -> None:
-    assert _parse_against(text) == rule
+    if rule is None:
+        with pytest.raises(ValueError, match=r'write "drop 10 %"'):
+            against(text)
+    else:
+        assert against(text) == rule
 
 
 @each_row(
@@ -207,9 +213,13 @@ def test_rules_on_a_baseline(text: object, rule: AgainstBase | None) -> None:
     ],
 )
 def test_rules_on_a_calibration(text: object, shown: str | None) -> None:
-    rule = _parse_calibrated(text)
-    assert shown == (None if rule is None else str(rule))
-    assert _parse_calibrated(shown) == rule
+    if shown is None:
+        with pytest.raises(ValueError, match=r'write "kappa >= 0\.4"'):
+            calibrated(text)
+    else:
+        rule = calibrated(text)
+        assert str(rule) == shown
+        assert calibrated(shown) == rule
 
 
 def test_targets_leave_the_gates_alone(tmp_path: Path) -> None:
@@ -225,10 +235,10 @@ def test_an_advisory_bound_is_read_apart_and_is_no_gate(tmp_path: Path) -> None:
     assert read_targets(path) == {"retrieval": {"mrr": Target(">", 0.5)}}
     (bound,) = read_advisory(path)["retrieval"].values()
     assert (str(bound), bound.passed(0.9), bound.passed(0.1)) == ("advisory > 0.7", None, None)
-    with pytest.raises(StorageError, match=r"recall@5: 'advisory > 0\.7' is not a target"):
+    with pytest.raises(StorageError, match=r"'advisory > 0\.7' is no bound"):
         read_rules(path)
     path.write_text('[retrieval]\n"recall@5" = "advisory 0.7"\n')
-    with pytest.raises(StorageError, match=r"recall@5: '0\.7' is not a target"):
+    with pytest.raises(StorageError, match=r"'advisory 0\.7' is no bound"):
         read_targets(path)
 
 
@@ -252,7 +262,9 @@ def test_lines_of_quoted_and_dotted_keys() -> None:
         ("a", "b.c", "e=f"): 3,
         ("a", "b.c", "g", "h"): 4,
         ("i",): 6,
-        ("i", "j"): 7,
+        ("i[1]",): 6,
+        ("i[1]", "j"): 7,
+        ("i[2]",): 9,
     }
 
 

@@ -18,7 +18,7 @@ from tests.processes import call_script
 from tests.rows import each_row
 
 import track_metrics
-from records.targets import declared_pinned
+from records.targets import read_decide
 
 FELL = 21
 """The commit, counted from 0, in which recall falls."""
@@ -205,7 +205,7 @@ def test_the_newest_is_compared_with_the_one_before_and_with_the_pinned_one(
     fall and none rises, p is 2 * 2^-3: no evidence."""
     targets = tmp_path / "targets.toml"
     targets.write_text('[decide]\nprimary = ["pipeline.pass"]\npinned = "r0"\n')
-    monkeypatch.setattr("records.targets.declared_pinned", lambda: declared_pinned(targets))
+    monkeypatch.setattr("records.targets.read_decide", lambda: read_decide(targets))
     shas = []
     for number, failed in enumerate((0, 3, 15)):
         repo.write("a", scored(make_metrics, f"r{number}", failed))
@@ -234,7 +234,7 @@ def test_the_newest_is_compared_with_the_one_before_and_with_the_pinned_one(
     targets.write_text("[decide]\npinned = 3\n")
     done = run(repo.results)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "[decide] pinned: 3: write the id of a run, or a commit" in " ".join(done.stderr.split())
+    assert "decide.pinned: must be a text; write the id" in " ".join(done.stderr.split())
 
 
 def test_damaged_case_scores_are_named(repo: Any, make_metrics: Any) -> None:

@@ -273,7 +273,7 @@ def test_verdicts_are_counted_again_without_the_rubrics_file(
         ('target = 2\n[scale]\n1 = "a"\n2 = "b"', "must be one of 1, 2, in quotes"),
         ('target = "Good"\n[scale]\ngood = "a"\nGood = "b"', "differs only in capitals"),
         ('target = "b"\n[scale]\n"cannot tell" = "a"\nb = "b"', "is part of every scale"),
-        ('target = "a"\n[scale]\na = "a"', "a table of 2 to 8 labels"),
+        ('target = "a"\n[scale]\na = "a"', "2 to 8 labels from least to most"),
     ],
 )
 def test_a_scale_that_measures_nothing_is_refused(tmp_path: Path, text: str, said: str) -> None:

@@ -343,7 +343,7 @@ def test_personas_ask_in_turn(vault: Path, tmp_path: Path, fake_judge: Any) -> N
             ":3: personas[1].who: must be one line of text",
         ),
         ('[[personas]]\nname = "a"\nwrites = "c"\n', ":1: personas[1].who: is missing"),
-        ("x = 1\n", ": personas: write a table"),
+        ("x = 1\n", ": personas: is missing; write a table"),
         ("[[personas]\n", ": cannot be used ("),
     ],
 )

@@ -1,0 +1,317 @@
+"""One reader of all TOML files: tables as types, and every fault with its line; and its writer.
+
+    class Decide(msgspec.Struct):
+        matters: Annotated[float, Meta(gt=0, lt=1, description="write a share")] | None = None
+
+    TomlReader.of(path).read({"matters": 2}, Decide)
+    # targets.toml:1: matters: must be a number above 0 and below 1; write a share
+
+Ranges are marked by ``msgspec.Meta``; its description is the remedy. ``Parsed`` marks what a
+function makes of the file's value. A method ``faults`` of a table yields what is wrong between its
+keys, as key path and clause.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import inspect
+
+from records.errors import Problem, StorageError
+from records.file_access import MAX_SETTINGS, read_whole
+from records.files import read_toml
+
+KeyPath = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Marks a type whose values a function makes of what the file holds.
+
+    The function raises ValueError with the clause that is said of what it cannot use.
+    """
+
+    make: Callable[[Any], Any]
+
+
+def _one_line(value: Any) -> str:
+    if isinstance(value, str) and value.strip() and value.isprintable():
+        return value
+    raise ValueError("must be one line of text")
+
+
+Line = Annotated[str, Parsed(_one_line)]
+"""One line of text, not blank."""
+
+
+def read_file(path: Path, form: type[Any], remedy: str = "") -> Any:
+    """The content of a file as a value of ``form``. Raises StorageError with every fault.
+
+    ``remedy``: said of a file that is not there.
+    """
+    raw, reader = open_file(path, remedy)
+    value = reader.read(raw, form)
+    reader.end()
+    return value
+
+
+def open_file(path: Path, remedy: str = "") -> tuple[dict[str, Any], TomlReader]:
+    """The parsed file, and a reader for its tables. Raises StorageError."""
+    try:
+        return read_toml(path), TomlReader(str(path), path)
+    except FileNotFoundError:
+        end = f"; {remedy}" if remedy else ""
+        raise StorageError(f"{path}: no such file{end}.") from None
+
+
+class TomlReader:
+    """Makes typed values of parsed TOML and gathers what is wrong with it."""
+
+    def __init__(self, source: str, path: Path | None = None) -> None:
+        self._source, self._path = source, path
+        self.problems: list[Problem] = []
+
+    @cached_property
+    def lines(self) -> dict[KeyPath, int]:
+        """The line of each key; {} for what is no file."""
+        path = self._path
+        return {} if path is None else key_lines(read_whole(path, MAX_SETTINGS).decode())
+
+    def wrong(self, key: KeyPath, clause: str) -> None:
+        """Note one fault, at the line of the key, or of the table that lacks it."""
+        ends = (self.lines.get(key[:size]) for size in range(len(key), 0, -1))
+        line = next((line for line in ends if line), None)
+        self.problems.append(Problem(self._source, line, shown_key(key), clause))
+
+    def end(self) -> None:
+        """Raises StorageError with everything that was wrong."""
+        if self.problems:
+            problems = sorted(self.problems, key=lambda problem: problem.line or 0)
+            raise StorageError.from_problems(problems)
+
+    def read(self, raw: Any, form: Any, key: KeyPath = ()) -> Any:
+        """The value as ``form``; None, and a fault noted, for what is none."""
+        base, marks = _bare(form)
+        kind, parts = get_origin(base) or base, get_args(base)
+        try:
+            for mark in (mark for mark in marks if isinstance(mark, Parsed)):
+                return mark.make(raw)
+        except ValueError as error:
+            return self.wrong(key, str(error))
+        if isinstance(raw, dict) and _is_table(base):
+            return self._table(raw, base, key)
+        if isinstance(raw, dict) and kind is dict and parts:
+            for name in raw if parts[0] is not str else ():
+                self.read(name, parts[0], (*key, name))
+            return {name: self.read(value, parts[1], (*key, name)) for name, value in raw.items()}
+        if isinstance(raw, list) and kind in (list, tuple) and _is_walked(parts[0], raw):
+            ends = [f"{key[-1]}[{number}]" for number in range(1, len(raw) + 1)]
+            items = zip(raw, ends, strict=True)
+            return kind([self.read(item, parts[0], (*key[:-1], end)) for item, end in items])
+        try:
+            return msgspec.convert(raw, form)
+        except msgspec.ValidationError:
+            return self.wrong(key, _clause(base, marks, key))
+
+    def _table(self, raw: Mapping[str, Any], form: Any, key: KeyPath) -> Any:
+        """A table as its type; None where a key is missing or has a fault."""
+        fields, types = msgspec.structs.fields(form), _types(form)
+        for name in raw.keys() - {field.encode_name for field in fields}:
+            self.wrong((*key, name), unknown(name, [field.encode_name for field in fields]))
+        before, values = len(self.problems), {}
+        for field in fields:
+            name, of = field.encode_name, types[field.name]
+            if name in raw:
+                values[field.name] = self.read(raw[name], of, (*key, name))
+            elif field.required:
+                self.wrong((*key, name), "is missing" + _remedy(_bare(of)[1]))
+        if len(self.problems) > before:
+            return None
+        table = form(**values)
+        for path, clause in table.faults() if hasattr(table, "faults") else ():
+            self.wrong((*key, *path), clause)
+        return table
+
+
+@cache
+def _types(form: type[Any]) -> dict[str, Any]:
+    return get_type_hints(form, include_extras=True)
+
+
+def _bare(form: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type without its marks and without None, which TOML has not; and the marks."""
+    marks: tuple[Any, ...] = ()
+    while True:
+        kind, parts = get_origin(form), get_args(form)
+        if kind is Annotated:
+            form, marks = parts[0], marks + parts[1:]
+        elif (
+            kind in (Union, UnionType) and len(own := [p for p in parts if p is not NoneType]) == 1
+        ):
+            form = own[0]
+        else:
+            return form, marks
+
+
+def _is_table(form: Any) -> bool:
+    return isinstance(form, type) and issubclass(form, msgspec.Struct)
+
+
+def _is_walked(form: Any, items: list[Any]) -> bool:
+    """Whether the items of a list are read one by one: tables, and what a function makes."""
+    base, marks = _bare(form)
+    if _is_table(base):
+        return all(isinstance(item, dict) for item in items)
+    return any(isinstance(mark, Parsed) for mark in marks)
+
+
+def _remedy(marks: Iterable[Any]) -> str:
+    texts = (mark.description for mark in marks if isinstance(mark, msgspec.Meta))
+    return next((f"; {text}" for text in texts if text), "")
+
+
+def _clause(base: Any, marks: tuple[Any, ...], key: KeyPath) -> str:
+    """What is said of a value that is none of a type. It never shows the value, which may be a
+    secret in the wrong place."""
+    if get_origin(base) is Literal:  # in the order of the code; msgspec sorts
+        return f"must be {_one_of(get_args(base))}{_remedy(marks)}"
+    kind: Any = inspect.type_info(Annotated[base, *marks] if marks else base)
+    text = f"must be {_words(kind)}{_remedy(marks)}"
+    if isinstance(kind, inspect.Metadata) and getattr(kind.type, "pattern", None):
+        return _remedy(marks).removeprefix("; ") or text
+    if _is_table(base) or (get_origin(base) or base) is dict:
+        return text if ";" in text else f"{text}; write [{shown_key(key)}] and its keys below"
+    if parts := get_args(base):
+        return f"{text}; write [[{shown_key(key)}]]" if _is_table(_bare(parts[0])[0]) else text
+    return text
+
+
+def _one_of(values: Iterable[Any]) -> str:
+    texts = [str(value) for value in values]
+    return texts[0] if len(texts) == 1 else f"one of {', '.join(texts)}"
+
+
+def _words(kind: Any) -> str:
+    """A type of msgspec in words."""
+    if isinstance(kind, inspect.Metadata):
+        return _words(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return " or ".join(
+            _words(part) for part in kind.types if not isinstance(part, inspect.NoneType)
+        )
+    if isinstance(kind, inspect.LiteralType):
+        return _one_of(kind.values)
+    if isinstance(kind, inspect.BoolType):
+        return "true or false"
+    if isinstance(kind, (inspect.IntType, inspect.FloatType)):
+        noun = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
+        low = f" above {kind.gt:g}," if kind.gt is not None else ""
+        low = f" from {kind.ge:g}" if kind.ge is not None else low
+        high = (
+            f" below {kind.lt:g}" if kind.lt is not None else " up" if kind.ge is not None else ""
+        )
+        high = f" up to {kind.le:.12g}" if kind.le is not None else high
+        return (noun + low + high).rstrip(",")
+    if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
+        return f"a list of {_words(kind.item_type).removeprefix('a ')}s"
+    table = isinstance(kind, (inspect.DictType, inspect.StructType))
+    return "a table" if table else "a text"
+
+
+def unknown(key: str, names: Iterable[str]) -> str:
+    """The clause about an unknown key, with the nearest known one."""
+    import difflib  # slow to load
+
+    names = list(names)
+    near = difflib.get_close_matches(key, names, 1)
+    return f"is unknown; write {near[0]}" if near else f"is unknown; known here: {', '.join(names)}"
+
+
+def shown_key(key: KeyPath) -> str:
+    """A path of keys as TOML writes it, such as ``baseline."retrieval.*"``, ``examples[2].ask``."""
+    bare = re.compile(r"[A-Za-z0-9_-]+(\[\d+\])?")
+    return ".".join(name if bare.fullmatch(name) else toml_key(name) for name in key)
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """The line of each table and each ``key = value``, by its path of names.
+
+    Tables of an array are ``name[1]``, ``name[2]``; the first is ``name``, too. What a parser of
+    lines cannot see (a key inside an inline table) is left out.
+    """
+    lines: dict[KeyPath, int] = {}
+    counts: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if stripped.startswith("["):
+            path = _path(stripped.partition("#")[0] + "\n")
+            if path and stripped.startswith("[["):
+                counts[path] = counts.get(path, 0) + 1
+                lines.setdefault(path, number)
+            if path:
+                table = _numbered(path, counts)
+                lines.setdefault(table, number)
+        elif "=" in stripped and not stripped.startswith("#"):
+            for position, char in enumerate(stripped):
+                path = _path(f"{stripped[:position]} = 0\n") if char == "=" else None
+                if path:
+                    lines.setdefault(table + path, number)
+                    break
+    return lines
+
+
+def _numbered(path: KeyPath, counts: Mapping[KeyPath, int]) -> KeyPath:
+    """A path of names with the number of the table so far, where a name is that of an array."""
+    sizes = (counts.get(path[: end + 1]) for end in range(len(path)))
+    return tuple(
+        f"{name}[{size}]" if size else name for name, size in zip(path, sizes, strict=True)
+    )
+
+
+def _path(text: str) -> KeyPath | None:
+    """The only path of names that a piece of TOML makes; None when it is no TOML."""
+    try:
+        node: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+    path: list[str] = []
+    while True:
+        if isinstance(node, list):
+            node = node[0] if node else None
+        if not isinstance(node, dict) or not node:
+            return tuple(path) or None
+        name, node = next(iter(node.items()))
+        path.append(name)
+
+
+def toml_key(name: str) -> str:
+    """A key as TOML writes it."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
+
+
+def toml_table(name: str, values: Mapping[str, Any]) -> list[str]:
+    """The lines of a table below an empty line; none for an empty table."""
+    lines = [f"{toml_key(k)} = {toml_value(v)}" for k, v in values.items() if v is not None]
+    return ["", f"[{name}]", *lines] if values else []
+
+
+def toml_value(value: Any) -> str:
+    """A value in TOML, on one line; values without a form in TOML (null) are left out."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        pairs = (f"{toml_key(k)} = {toml_value(v)}" for k, v in value.items() if v is not None)
+        return "{ " + ", ".join(pairs) + " }" if value else "{}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(toml_value(item) for item in value if item is not None) + "]"
+    return json.dumps(value)
