@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from clients.profile import Profile
 from clients.run_plan import RunOptions, check_uses, header_templates
 from extras.sweep.race import Limit, limit_of
 from extras.sweep.scoring import full_name
 from records.errors import StorageError
-from records.files import read_toml
 from records.targets import read_decide
+from records.toml_files import KeyPath, Parsed, read_file
 
-_KEYS = {
-    "baseline": str,
-    "quality": (str, dict),
-    "constraints": list,
-    "warm_up": int,
-    "command": str,
-    "wait_s": (int, float),
-    "grid": dict,
-    "setting": list,
-}
 _OWN = ("k", "folder_mode", "headers", "demo_args")
 """Keys of a setting that are options of run_eval.py; every other one is a setting of the bot."""
 
@@ -85,51 +79,125 @@ class Grid:
 
 
 def read_grid(path: Path) -> Grid:
-    """Read a grid file. Raises StorageError with the fault and the right form."""
-    try:
-        raw = read_toml(path)
-    except FileNotFoundError:
-        raise StorageError(
-            f"{path}: no such file; eval/extras/sweep/README.md shows how to write a grid."
-        ) from None
-    for key, value in raw.items():
-        if key not in _KEYS:
-            raise StorageError(f"{path}: {key}: unknown; known keys are {', '.join(_KEYS)}.")
-        if not isinstance(value, _KEYS[key]) or isinstance(value, bool):  # type: ignore[arg-type]
-            raise StorageError(f"{path}: {key}: has the wrong type.")
-    try:
-        settings = tuple(_settings(raw))
-        names = [setting.name for setting in settings]
-        grid = Grid(
-            settings,
-            _baseline(raw.get("baseline", names[0]), names),
-            _quality(
-                raw.get("quality", read_decide().lead.partition(".")[2] or "evidence_recall@5")
-            ),
-            tuple(_limit(text) for text in raw.get("constraints", [])),
-            max(0, raw.get("warm_up", 1)),
-            raw.get("command", ""),
-            float(raw.get("wait_s", 60.0)),
-        )
-        _check_command(grid)
-    except StorageError as error:
-        raise StorageError(f"{path}: {error.message}") from None
-    return grid
+    """Read a grid file. Raises StorageError with every fault and the right form."""
+    table = read_file(path, _GridFile, "eval/extras/sweep/README.md shows how to write a grid")
+    settings = table.settings()
+    return Grid(
+        tuple(settings),
+        table.baseline_of(settings),
+        table.quality or _quality(read_decide().lead.partition(".")[2] or "evidence_recall@5"),
+        tuple(table.constraints),
+        table.warm_up,
+        table.command,
+        table.wait_s,
+    )
 
 
-def _baseline(text: str, names: Sequence[str]) -> str:
-    """The setting of that name, or the only one whose name has all of its words."""
-    fitting = [name for name in names if {*text.split()} <= {*name.split()}]
-    if text in names:
-        return text
-    if len(fitting) > 1:
-        raise StorageError(
-            f"baseline: {text!r} fits {len(fitting)} settings ({', '.join(fitting)}); write a "
-            "longer part of the name."
-        )
-    if not fitting:
-        raise StorageError(f"baseline: no setting is named {text!r}: {', '.join(names)}.")
-    return fitting[0]
+def _quality(raw: Any) -> dict[str, float]:
+    weights = {raw: 1.0} if isinstance(raw, str) else raw
+    if not isinstance(weights, dict) or not weights:
+        raise ValueError("name a metric, or metrics with their weights")
+    for name, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or weight <= 0:
+            raise ValueError(f"{name}: the weight must be a number above 0")
+    total = float(sum(weights.values()))
+    return {full_name(name): float(weight) / total for name, weight in weights.items()}
+
+
+def _limit(text: object) -> Limit:
+    if not isinstance(text, str):
+        raise ValueError("write texts, such as 'p95_latency_ms <= 3000'")
+    limit = limit_of(text)
+    return replace(limit, name=full_name(limit.name))
+
+
+_AT_LEAST_ONE = Meta(min_length=1, description="write at least one")
+
+
+class _GridFile(msgspec.Struct):
+    """A grid as its file has it."""
+
+    baseline: str = ""
+    quality: Annotated[Mapping[str, float], Parsed(_quality)] | None = None
+    constraints: list[Annotated[Limit, Parsed(_limit)]] = []
+    warm_up: Annotated[int, Meta(ge=0)] = 1
+    command: str = ""
+    wait_s: Annotated[float, Meta(ge=0)] = 60.0
+    grid: dict[str, Annotated[list[Any], _AT_LEAST_ONE]] = {}
+    setting: list[dict[str, Any]] = []
+
+    def settings(self) -> list[Setting]:
+        """Each combination of the axes, then each [[setting]]."""
+        axes = [[(name, value) for value in values] for name, values in self.grid.items()]
+        rows = [dict(row) for row in product(*axes)] if axes else []
+        pairs = [
+            (row.get("name"), {key: value for key, value in row.items() if key != "name"})
+            for row in (*rows, *self.setting)
+        ]
+        return [Setting(str(name or _name_of(own, self.grid)), own) for name, own in pairs]
+
+    def baseline_of(self, settings: Sequence[Setting]) -> str:
+        """The setting of that name, or the only one whose name has all of its words."""
+        names, text = [setting.name for setting in settings], self.baseline
+        fitting = [name for name in names if {*text.split()} <= {*name.split()}]
+        if text in names or not text:
+            return text or names[0]
+        if len(fitting) > 1:
+            raise ValueError(
+                f"{text!r} fits {len(fitting)} settings ({', '.join(fitting)}); write a longer "
+                "part of the name"
+            )
+        if not fitting:
+            raise ValueError(f"no setting is named {text!r}: {', '.join(names)}")
+        return fitting[0]
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """What is wrong with values, then with names and command."""
+        rows: list[tuple[KeyPath, Mapping[str, Any]]] = [
+            (("grid",), {axis: value}) for axis, values in self.grid.items() for value in values
+        ]
+        rows += [((f"setting[{n}]",), row) for n, row in enumerate(self.setting, 1)]
+        if bad := [((*at, key), clause) for at, row in rows for key, clause in _faults(row)]:
+            yield from bad
+            return
+        settings = self.settings()
+        if not 2 <= len(settings) <= _MOST_SETTINGS:
+            needs = f"a sweep needs 2 to {_MOST_SETTINGS}: lists under [grid], or several"
+            yield (), f"there are {len(settings)} settings; {needs} [[setting]]"
+            return
+        for name, count in Counter(setting.name for setting in settings).items():
+            if count > 1:
+                yield (), f"two settings are named {name!r}; rename one"
+        try:
+            self.baseline_of(settings)
+        except ValueError as error:
+            yield ("baseline",), str(error)
+        try:
+            shlex.split(self.command)
+        except ValueError as error:
+            yield ("command",), str(error)
+        for name in dict.fromkeys(_PLACE.findall(self.command)):
+            if lacking := [setting.name for setting in settings if name not in setting.own]:
+                clause = f"setting {lacking[0]} has no value for {{{name}}}; give it one"
+                yield ("command",), clause
+
+
+def _faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Key and clause of each value that no setting can have."""
+    for name, value in values.items():
+        if name == "k":
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                yield name, f"must be a whole number above 0, not {value!r}"
+        elif name in ("headers", "demo_args"):
+            words = [value] if isinstance(value, str) else value
+            if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+                yield name, "must be a text or a list of texts"
+            elif name == "demo_args":
+                for pair in words:
+                    if pair.startswith("-") or "=" not in pair:
+                        yield name, f"{pair!r}: write KEY=VALUE, such as lexical_only=true"
+        elif isinstance(value, dict):
+            yield name, "must be a text, a number, true, false, or a list"
 
 
 def check_fields(grid: Grid, profile: Profile, options: RunOptions) -> None:
@@ -151,65 +219,6 @@ def check_fields(grid: Grid, profile: Profile, options: RunOptions) -> None:
             raise StorageError(f"setting {setting.name}: demo_args are for --api-url demo.")
         header_templates(own.header)
         check_uses(own, profile)
-
-
-def _check_command(grid: Grid) -> None:
-    try:
-        shlex.split(grid.command)
-    except ValueError as error:
-        raise StorageError(f"command: {error}") from None
-    for setting in grid.settings:
-        for name in _PLACE.findall(grid.command):
-            if name not in setting.own:
-                raise StorageError(
-                    f"command: setting {setting.name} has no value for {{{name}}}; give it one."
-                )
-
-
-def _settings(raw: Mapping[str, Any]) -> Iterator[Setting]:
-    grid: Mapping[str, Any] = raw.get("grid", {})
-    axes = []
-    for name, values in grid.items():
-        if not isinstance(values, list) or not values:
-            raise StorageError(f"grid.{name}: must be a list of values, at least one.")
-        axes.append([(name, value) for value in values])
-    rows = [dict(row) for row in product(*axes)] if axes else []
-    for item in raw.get("setting", []):
-        if not isinstance(item, dict):
-            raise StorageError("setting: write [[setting]] and its values below.")
-        rows.append(item)
-    if not 2 <= len(rows) <= _MOST_SETTINGS:
-        raise StorageError(
-            f"there are {len(rows)} settings; a sweep needs 2 to {_MOST_SETTINGS}: lists under "
-            "[grid], or several [[setting]]."
-        )
-    names: set[str] = set()
-    for row in rows:
-        values = {key: value for key, value in row.items() if key != "name"}
-        _check_values(values)
-        name = str(row.get("name") or _name_of(values, grid))
-        if name in names:
-            raise StorageError(f"two settings are named {name!r}; rename one.")
-        names.add(name)
-        yield Setting(name, values)
-
-
-def _check_values(values: Mapping[str, Any]) -> None:
-    k = values.get("k", 1)
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise StorageError(f"k: must be a whole number above 0, not {k!r}.")
-    for name in ("headers", "demo_args"):
-        words = values.get(name, [])
-        if not isinstance(words, str) and not (
-            isinstance(words, list) and all(isinstance(word, str) for word in words)
-        ):
-            raise StorageError(f"{name}: must be a text or a list of texts.")
-    for pair in _words(values.get("demo_args")):
-        if pair.startswith("-") or "=" not in pair:
-            raise StorageError(f"demo_args: {pair!r}: write KEY=VALUE, such as lexical_only=true.")
-    for name, value in values.items():
-        if isinstance(value, dict):
-            raise StorageError(f"{name}: must be a text, a number, true, false, or a list.")
 
 
 def _name_of(values: Mapping[str, Any], grid: Mapping[str, Any]) -> str:
@@ -240,21 +249,3 @@ def _words(value: Any) -> tuple[str, ...]:
     if value in (None, "", []):
         return ()
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _quality(raw: str | Mapping[str, Any]) -> dict[str, float]:
-    weights = {raw: 1.0} if isinstance(raw, str) else raw
-    if not weights:
-        raise StorageError("quality: name a metric, or metrics with their weights.")
-    for name, weight in weights.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or weight <= 0:
-            raise StorageError(f"quality.{name}: the weight must be a number above 0.")
-    total = float(sum(weights.values()))
-    return {full_name(name): float(weight) / total for name, weight in weights.items()}
-
-
-def _limit(text: object) -> Limit:
-    if not isinstance(text, str):
-        raise StorageError("constraints: write texts, such as 'p95_latency_ms <= 3000'.")
-    limit = limit_of(text)
-    return replace(limit, name=full_name(limit.name))

@@ -88,8 +88,9 @@ class TomlReader:
 
     def wrong(self, key: KeyPath, clause: str) -> None:
         """Note one fault, at the line of the key, or of the table that lacks it."""
-        ends = (self.lines.get(key[:size]) for size in range(len(key), 0, -1))
-        line = next((line for line in ends if line), None)
+        ends = [key[:size] for size in range(len(key), 0, -1)]
+        paths = (path for end in ends for path in (end, (*end[:-1], end[-1].partition("[")[0])))
+        line = next((self.lines[path] for path in paths if path in self.lines), None)
         self.problems.append(Problem(self._source, line, shown_key(key), clause))
 
     def end(self) -> None:
@@ -105,8 +106,8 @@ class TomlReader:
         try:
             for mark in (mark for mark in marks if isinstance(mark, Parsed)):
                 return mark.make(raw)
-        except ValueError as error:
-            return self.wrong(key, str(error))
+        except (ValueError, StorageError) as error:
+            return self.wrong(key, str(error).rstrip("."))
         if isinstance(raw, dict) and _is_table(base):
             return self._table(raw, base, key)
         if isinstance(raw, dict) and kind is dict and parts:
@@ -190,9 +191,8 @@ def _clause(base: Any, marks: tuple[Any, ...], key: KeyPath) -> str:
         return _remedy(marks).removeprefix("; ") or text
     if _is_table(base) or (get_origin(base) or base) is dict:
         return text if ";" in text else f"{text}; write [{shown_key(key)}] and its keys below"
-    if parts := get_args(base):
-        return f"{text}; write [[{shown_key(key)}]]" if _is_table(_bare(parts[0])[0]) else text
-    return text
+    of_tables = text.startswith("must be a list of tables")
+    return f"{text}; write [[{shown_key(key)}]]" if of_tables else text
 
 
 def _one_of(values: Iterable[Any]) -> str:
@@ -223,8 +223,9 @@ def _words(kind: Any) -> str:
         return (noun + low + high).rstrip(",")
     if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
         return f"a list of {_words(kind.item_type).removeprefix('a ')}s"
-    table = isinstance(kind, (inspect.DictType, inspect.StructType))
-    return "a table" if table else "a text"
+    if isinstance(kind, (inspect.DictType, inspect.StructType)):
+        return "a table"
+    return "a value" if isinstance(kind, inspect.AnyType) else "a text"
 
 
 def unknown(key: str, names: Iterable[str]) -> str:

@@ -305,7 +305,7 @@ def test_a_bot_that_is_gone_drops_nobody(
         ("constraints = ['fast']\n[grid]\nk = [1, 2]\n", "write NAME"),
         ("baseline = 'x'\n[grid]\nk = [1, 2]\n", "no setting is named"),
         ("other = 1\n[grid]\nk = [1, 2]\n", "unknown"),
-        ("warm_up = 'x'\n[grid]\nk = [1, 2]\n", "wrong type"),
+        ("warm_up = 'x'\n[grid]\nk = [1, 2]\n", "warm_up: must be a whole number"),
         ("command = 'bot {port}'\n[grid]\nk = [1, 2]\n", "no value for {port}"),
         ("[grid]\nk = [1, 2]\ndemo_args = ['lexical_only=true']\n", "for --api-url demo"),
         ("[grid]\nk = [1, 2]\ndemo_args = ['--lexical-only']\n", "write KEY=VALUE"),
