@@ -352,8 +352,8 @@ def test_an_extra_says_more_of_two_runs(folder: Path, tmp_path: Path) -> None:
 CHOIR = """from types import SimpleNamespace
 def read(path, settings):
     return {"voices": [f"{path.stem}: {name}" for name in settings["choir"]]}
-def problems(values, source, text):
-    yield from ()
+def check(reader, values):
+    pass
 def compound(settings, values):
     return SimpleNamespace(names=settings["voices"], concurrency=7, may_be=lambda identity: True)
 """

@@ -216,7 +216,7 @@ class MustPass(msgspec.Struct, frozen=True):
     target: Bound | None = msgspec.field(default=None, name="score")
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """What is wrong between its keys."""
+        """Yields the faults of a rule whose keys are right one by one, as key path and clause."""
         if not self.cases and not self.tags:
             yield (), "names no case; write cases = [ids] or tags = [tags]"
         elif self.target and not self.metric:

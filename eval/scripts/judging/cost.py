@@ -16,12 +16,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from judging.protocols import ServerCapabilities
 from judging.types import NO_USAGE, JudgeTask, JudgeVerdict, Usage
 from records.errors import StorageError
-from records.files import read_toml
+from records.toml_files import open_file
 
 CHARACTERS_A_TOKEN = 4
 """Of English text, on average; for estimates only."""
@@ -32,13 +35,15 @@ TOKENS_A_REPLY = 300
 MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
+Dollars = Annotated[float, Meta(ge=0, le=1e9, description="give dollars per million tokens")]
+
+
+class Prices(msgspec.Struct, frozen=True):
     """US dollars per million tokens; ``cached``: None if such tokens cost the full price."""
 
-    prompt: float
-    completion: float
-    cached: float | None = None
+    prompt: Dollars
+    completion: Dollars
+    cached: Dollars | None = None
 
     def cost(self, usage: Usage) -> float | None:
         """Dollars of a call; None when the server did not say how many tokens it was."""
@@ -77,28 +82,12 @@ class TaskCost:
 
 def read_prices(path: Path, model: str) -> Prices:
     """The prices of ``model`` in a TOML file. Raises StorageError when there are none."""
-    try:
-        table = read_toml(path)
-    except FileNotFoundError:
-        raise StorageError(f"{path}: no such file; name the table of prices.") from None
-    own = table.get(model)
-    if not isinstance(own, dict):
+    raw, reader = open_file(path, "name the table of prices")
+    if not isinstance(table := raw.get(model), dict):
         raise StorageError(f'{path}: no prices for {model}; add a table ["{model}"].')
-    return Prices(
-        prompt=_price(path, model, own, "prompt"),
-        completion=_price(path, model, own, "completion"),
-        cached=_price(path, model, own, "cached") if "cached" in own else None,
-    )
-
-
-def _price(path: Path, model: str, table: dict[str, Any], name: str) -> float:
-    value = table.get(name)
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or not 0 <= float(value or 0) < math.inf:
-        raise StorageError(
-            f"{path}: {model}: {name}: give dollars per million tokens, a number of 0 or more."
-        )
-    return float(value or 0)
+    prices: Prices = reader.read(table, Prices, (model,))
+    reader.end()
+    return prices
 
 
 class CostLimit:

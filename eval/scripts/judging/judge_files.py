@@ -21,6 +21,7 @@ from typing import Any
 
 from clients.limits import LIMITS
 from clients.secrets import url_in_message
+from judging.cost import Prices
 from judging.identity import JudgeError
 from judging.protocols import OURS, endpoint
 from records import extras
@@ -215,9 +216,7 @@ def _check_within(reader: TomlReader, values: Mapping[str, Any]) -> None:
         elif name in OWN_KEYS:
             reader.wrong(("extra_body", name), f"has a key of its own: {OWN_KEYS[name]}")
     if isinstance(prices := values.get("prices"), dict):
-        check_keys(reader, prices, PRICES, ("prices",))
-        for name in {"prompt", "completion"} - prices.keys():
-            reader.wrong(("prices", name), "is missing; give dollars per million tokens")
+        reader.read(prices, Prices, ("prices",))
 
 
 def save_judge(name: str, settings: Mapping[str, Any], folder: Path = JUDGES) -> Path:

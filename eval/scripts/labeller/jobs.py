@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from labeller.case_state import GOLD, Record
 from labeller.cases import (
@@ -32,17 +34,19 @@ from labeller.worklist import queue_orders
 from records import extras
 from records.editing import Document, read_bytes
 from records.errors import Problem, StorageError, did_you_mean
-from records.files import read_toml
 from records.judged import identify_case, judgements_dir
 from records.labels import read_cases
 from records.run import Run
 from records.runs import CACHE_DIR, PROFILES, find_run, own_file
+from records.toml_files import read_file
 from terminal.tables import counted
 
 OTHERS = "judgements/NAME.jsonl"
 """The file of labels that another person gave: what it is called by extras that read it."""
 
 KEYMAP = own_file("keymap.toml")
+
+_Key = Annotated[str, Meta(description='write the key as text, such as "x" or "f2"')]
 
 CHUNK_CACHE = CACHE_DIR / "label_chunks"
 
@@ -126,16 +130,10 @@ class LabelOptions:
     def keys(self) -> dict[str, str]:
         """The keymap: action names and keys. Raises StorageError when the file cannot be used."""
         path = self.screen.get("keymap", KEYMAP)
-        try:
-            raw = read_toml(path)
-        except FileNotFoundError:
-            if "keymap" not in self.screen:
-                return {}
-            raise StorageError(f"{path}: no such file.") from None
-        bad = [name for name, key in raw.items() if not isinstance(key, str)]
-        if bad:
-            raise StorageError(f'{path}: {bad[0]}: write the key as text, such as "x" or "f2".')
-        return dict(raw)
+        if "keymap" not in self.screen and not path.exists():
+            return {}
+        keys: dict[str, str] = read_file(path, dict[str, _Key])
+        return keys
 
 
 def _check_terminal() -> None:

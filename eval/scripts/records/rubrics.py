@@ -264,7 +264,7 @@ class _RubricTable(msgspec.Struct):
     schema: Literal[1] = 1
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """What is wrong between its keys."""
+        """Yields the faults of a rubric whose keys are right one by one, as key path and clause."""
         labels = list(self.scale)
         folded = [label.casefold() for label in labels]
         if not 2 <= len(labels) <= MOST_LABELS:

@@ -83,7 +83,10 @@ class KeyRule(msgspec.Struct, frozen=True):
 def check_keys(
     reader: TomlReader, table: Mapping[str, Any], rules: Mapping[str, KeyRule], key: KeyPath = ()
 ) -> dict[str, Any]:
-    """The good values of a table whose keys have rules, as they stand; the others are noted."""
+    """Checks a table of settings and returns its good values, unchanged.
+
+    Unknown keys and bad values are noted in the reader.
+    """
     good = {}
     for name, value in table.items():
         faults = len(reader.problems)

@@ -35,7 +35,7 @@ KeyPath = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Parsed:
-    """Marks a type whose values a function makes of what the file holds.
+    """Marks a type that a function reads from the value in the file.
 
     The function raises ValueError with the clause that is said of what it cannot use.
     """
@@ -74,7 +74,7 @@ def open_file(path: Path, remedy: str = "") -> tuple[dict[str, Any], TomlReader]
 
 
 class TomlReader:
-    """Makes typed values of parsed TOML and gathers what is wrong with it."""
+    """Turns parsed TOML into typed values and gathers its faults."""
 
     def __init__(self, source: str, path: Path | None = None) -> None:
         self._source, self._path = source, path
@@ -82,7 +82,7 @@ class TomlReader:
 
     @cached_property
     def lines(self) -> dict[KeyPath, int]:
-        """The line of each key; {} for what is no file."""
+        """The line number of each key of the file; empty without a file."""
         path = self._path
         return {} if path is None else key_lines(read_whole(path, MAX_SETTINGS).decode())
 
@@ -100,7 +100,10 @@ class TomlReader:
             raise StorageError.from_problems(problems)
 
     def read(self, raw: Any, form: Any, key: KeyPath = ()) -> Any:
-        """The value as ``form``; None, and a fault noted, for what is none."""
+        """Returns the value as its type, or None with a fault noted.
+
+        ``form``: the type. ``key``: where the value stands in the file.
+        """
         base, marks = _bare(form)
         kind, parts = get_origin(base) or base, get_args(base)
         try:

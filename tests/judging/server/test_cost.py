@@ -60,12 +60,27 @@ def test_a_price_table(tmp_path: Path) -> None:
 @each_row(
     ("text", "said"),
     [
-        ("[m]\nprompt = 1", "m: completion: give dollars"),
-        ("[m]\nprompt = -1\ncompletion = 1", "m: prompt: give dollars"),
-        ('[m]\nprompt = "2"\ncompletion = 1', "m: prompt: give dollars"),
-        ("[m]\nprompt = true\ncompletion = 1", "m: prompt: give dollars"),
-        ("[m]\nprompt = inf\ncompletion = 1", "m: prompt: give dollars"),
-        ("[m]\nprompt = nan\ncompletion = 1", "m: prompt: give dollars"),
+        ("[m]\nprompt = 1", r"prices.toml:1: m\.completion: is missing; give dollars"),
+        (
+            "[m]\nprompt = -1\ncompletion = 1",
+            r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars",
+        ),
+        (
+            '[m]\nprompt = "2"\ncompletion = 1',
+            r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars",
+        ),
+        (
+            "[m]\nprompt = true\ncompletion = 1",
+            r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars",
+        ),
+        (
+            "[m]\nprompt = inf\ncompletion = 1",
+            r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars",
+        ),
+        (
+            "[m]\nprompt = nan\ncompletion = 1",
+            r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars",
+        ),
         ("m = 5", "no prices for m"),
         ("[m", "prices.toml: cannot be used"),
     ],
