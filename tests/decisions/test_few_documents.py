@@ -116,7 +116,7 @@ def test_a_declaration_overrides_and_what_cannot_be_tested_fails(
     assert allowed.passed
     assert {check.name for check in allowed.of("skipped")} == {*NAMES}
     file.write_text('[gates]\nuntested = "maybe"\n')
-    with pytest.raises(StorageError, match=r"untested: 'maybe': write 'fail' or 'allow'"):
+    with pytest.raises(StorageError, match=r"gates\.untested: must be one of fail, allow"):
         read_rules(file)
 
 

@@ -340,5 +340,5 @@ def test_a_lead_must_be_a_primary_metric(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"lead: retrieval.mrr is no primary metric; name one"):
         lead_of(("pipeline.pass",), path)
     path.write_text('[decide]\nlead = "mrr"\n')
-    with pytest.raises(StorageError, match=r"'mrr': write the section.metric that counts most"):
+    with pytest.raises(StorageError, match=r"decide\.lead: write section\.metric, such as"):
         lead_of(("pipeline.pass",), path)

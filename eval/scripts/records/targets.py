@@ -121,13 +121,13 @@ def _read(path: Path, *, advisory: bool) -> Targets:
 
 def read_sections(reader: TomlReader, raw: Mapping[str, Any], form: Any = Bound) -> Any:
     """Bounds by section and metric, of all tables but [gates], [decide] and [cases]."""
-    remedy = Meta(description="put it under a section such as [retrieval]")
-    own = {
-        section: table
-        for section, table in raw.items()
-        if section not in (GATES, DECIDE, CASES) or not isinstance(table, dict)
-    }
-    return reader.read(own, dict[str, Annotated[dict[str, form], remedy]])
+    sections = {}
+    for section, table in raw.items():
+        if not isinstance(table, dict):
+            reader.wrong((section,), "is in no table; put it under a section such as [retrieval]")
+        elif section not in (GATES, DECIDE, CASES):
+            sections[section] = reader.read(table, dict[str, form], (section,))
+    return sections
 
 
 def read_bands(section: str, path: Path = TARGETS) -> dict[str, tuple[float, float]]:

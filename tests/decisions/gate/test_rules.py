@@ -158,7 +158,7 @@ caes = ["x"]
         ('[gates]\nunlabelled = "pass"\n', "must be one of fail, skip"),
         ("[gates]\nmade_for = 3\n", "made_for: must be a text"),
         ("[gates", "cannot be used"),
-        ("gates = 3\n", "put it under a section"),
+        ("gates = 3\n", "is in no table"),
         ("[gates]\nrun = 3\n", "write [gates.run]"),
         ("[gates]\nmust_pass = 3\n", "write [[gates.must_pass]]"),
         ("[[gates.must_pass]]\ncases = 'a'\n", "cases: must be a list of texts"),

@@ -31,7 +31,7 @@ def test_gates_fail_and_targets_do_not(finished: Any, suite: Any, write: Any, ta
     ("text", "says"),
     [
         ('[retreival]\n"recall@5" = "> 0.7"\n', "[retreival]: no such section; the sections are:"),
-        ('"recall@5" = "> 0.7"\n', "recall@5: is in no table"),
+        ('"recall@5" = "> 0.7"\n', '"recall@5": is in no table'),
         ("# nothing\n", "holds no gate"),
         ('[diversity]\nfaq = "<= 0.6"\n', "holds no gate"),
     ],
