@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,6 @@ def part_of(path: Path) -> str:
 
 SOURCES = sources()
 SCRIPTS = [path for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8")]
-TREES = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
 each_source = each_row("path", SOURCES)
 each_script = each_row("script", sorted(SCRIPTS))
 
@@ -55,18 +55,30 @@ class Import:
         return self.module.partition(".")[0]
 
 
-def imports(tree: ast.Module) -> Iterator[Import]:
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@functools.cache
+def imports_of(path: Path) -> tuple[Import, ...]:
     """Every import of a file, those inside functions too."""
-    late = {id(inner) for node in ast.walk(tree) if _runs_late(node) for inner in ast.walk(node)}
-    for node in ast.walk(tree):
+    return tuple(imports(tree_of(path)))
+
+
+def imports(tree: ast.AST, late: bool = False) -> Iterator[Import]:
+    """``late``: whether all of it runs late."""
+    for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield Import(alias.name, node.lineno, id(node) in late)
+                yield Import(alias.name, node.lineno, late)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute here"
             for alias in node.names:
                 # `from urllib import request` and `from clients import embedder` name modules.
-                yield Import(f"{node.module}.{alias.name}", node.lineno, id(node) in late)
+                yield Import(f"{node.module}.{alias.name}", node.lineno, late)
+        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from imports(node, late or _runs_late(node))
 
 
 def _runs_late(node: ast.AST) -> bool:

@@ -6,7 +6,7 @@ import ast
 import importlib.metadata
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -16,12 +16,13 @@ from tests.sources import (
     SCRIPTS_DIR,
     SLOW,
     SOURCES,
-    TREES,
     Import,
     each_source,
     imports,
+    imports_of,
     name_of,
     part_of,
+    tree_of,
 )
 
 FLOOR_1 = "records ragmetrics guardrails terminal"
@@ -82,9 +83,9 @@ MODULES = {
 }
 
 
-def broken(room: str, tree: ast.Module) -> Iterator[str]:
+def broken(room: str, imported: Iterable[Import]) -> Iterator[str]:
     """What a file imports against the rules of its room, as ``line: why``."""
-    for item in imports(tree):
+    for item in imported:
         if item.top in TOP:
             if item.top != room and item.top not in MAY[room].split():
                 yield f"{item.line}: {room} must not know {item.module}"
@@ -114,9 +115,9 @@ def test_a_room_knows_lower_floors_only() -> None:
 @each_source
 def test_imports_keep_the_rules(path: Path) -> None:
     if part_of(path) in SCRIPT_NAMES:
-        assert [item for item in imports(TREES[path]) if not item.late and item.top in SLOW] == []
+        assert [item for item in imports_of(path) if not item.late and item.top in SLOW] == []
     else:
-        assert list(broken(part_of(path), TREES[path])) == []
+        assert list(broken(part_of(path), imports_of(path))) == []
 
 
 @each_row(
@@ -140,14 +141,14 @@ def test_imports_keep_the_rules(path: Path) -> None:
     ],
 )
 def test_the_rule_finds_what_breaks_it(room: str, text: str, count: int) -> None:
-    assert len(list(broken(room, ast.parse(text)))) == count
+    assert len(list(broken(room, imports(ast.parse(text))))) == count
 
 
 def test_nobody_imports_a_script() -> None:
     importers = [
         f"{name_of(path)}:{item.line}: {item.module}"
-        for path, tree in TREES.items()
-        for item in imports(tree)
+        for path in SOURCES
+        for item in imports_of(path)
         if item.top in SCRIPT_NAMES
     ]
     assert importers == []
@@ -172,7 +173,7 @@ def circle(graph: Mapping[str, set[str]]) -> list[str]:
 
 def test_no_files_import_each_other() -> None:
     graph = {
-        name: {target for item in imports(TREES[path]) if (target := module_of(item))} - {name}
+        name: {target for item in imports_of(path) if (target := module_of(item))} - {name}
         for name, path in MODULES.items()
     }
     assert circle(graph) == []
@@ -216,7 +217,7 @@ def test_only_records_names_the_files_of_a_run(path: Path) -> None:
     if part_of(path) not in {"records", "storage"}:
         names = [
             entry
-            for entry in run_files(TREES[path])
+            for entry in run_files(tree_of(path))
             if (name_of(path), entry.partition(": ")[2]) not in NAMES_OF_OTHERS
         ]
         assert names == []
@@ -242,7 +243,7 @@ READ_OTHERS = {"records", "scorers", "validation"}
 def test_score_lines_are_read_through_the_table_of_the_run(path: Path) -> None:
     """A run is read once: of records.scores others take constants, types of lines and writers."""
     if part_of(path) not in READ_OTHERS:
-        assert readings(TREES[path]) == []
+        assert readings(tree_of(path)) == []
 
 
 def test_a_second_reader_is_found() -> None:
@@ -272,7 +273,9 @@ def calls(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def impure_calls(path: Path, names: set[str]) -> list[str]:
-    return [f"{name_of(path)}:{line}: {name}" for name, line in calls(TREES[path]) if name in names]
+    return [
+        f"{name_of(path)}:{line}: {name}" for name, line in calls(tree_of(path)) if name in names
+    ]
 
 
 def test_metrics_touch_no_clock_and_no_file_but_their_own_phrases() -> None:
@@ -302,7 +305,7 @@ def test_no_class_is_longer_than_a_reader_holds() -> None:
     lengths = {
         f"{name_of(path)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
         for path in SOURCES
-        for node in ast.walk(TREES[path])
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ClassDef)
     }
     assert {name: length for name, length in lengths.items() if length > LONG_CLASS} == {}
@@ -312,7 +315,7 @@ def test_a_class_has_a_name_of_its_own() -> None:
     """Whoever reads a name or looks for it means one thing."""
     places: dict[str, list[str]] = {}
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(name_of(path))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
@@ -339,7 +342,7 @@ def test_no_function_has_a_bare_participle_as_its_name() -> None:
     bare = [
         f"{name_of(path)}:{node.lineno}: {node.name}"
         for path in SOURCES
-        for node in ast.walk(TREES[path])
+        for node in ast.walk(tree_of(path))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in VAGUE
     ]
     assert not bare, "\n".join(bare)

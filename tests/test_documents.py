@@ -15,7 +15,7 @@ import pytest
 from tests.doc_commands import DETOURS, Step, difference, steps, without_comment
 from tests.prose import FIXED_PHRASES, words_per_sentence
 from tests.rows import each_row
-from tests.sources import SCRIPTS_DIR, SOURCES, TREES, name_of
+from tests.sources import SCRIPTS_DIR, SOURCES, name_of, tree_of
 from tests.test_architecture import MAY
 
 from ragmetrics import catalogue
@@ -66,8 +66,8 @@ def defined(tree: ast.Module) -> set[str]:
 def missing_steps(text: str) -> Iterator[str]:
     """The steps of a text whose file or function is not there."""
     for path, name in STEP.findall(text):
-        tree = TREES.get(SCRIPTS_DIR / path)
-        if tree is None or name not in defined(tree):
+        source = SCRIPTS_DIR / path
+        if source not in SOURCES or name not in defined(tree_of(source)):
             yield f"{path}:{name}"
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-from tests.sources import GUARD, SCRIPTS, SCRIPTS_DIR, TREES, each_script
+from tests.sources import GUARD, SCRIPTS, SCRIPTS_DIR, SOURCES, each_script, tree_of
 
 import options
 
 
 @each_script
 def test_a_script_says_what_it_does_with_an_example(script: Path) -> None:
-    doc = ast.get_docstring(TREES[script])
+    doc = ast.get_docstring(tree_of(script))
     assert doc is not None
     assert f"python eval/scripts/{script.name}" in doc
     assert doc.partition("\n")[0].endswith((".", "?"))
@@ -102,9 +102,9 @@ def test_texts_and_help_name_options_that_exist() -> None:
                 every |= {*param.opts, *param.secondary_opts}
     unknown = [
         f"{path.relative_to(SCRIPTS_DIR)}:{node.lineno}: {name}"
-        for path, tree in TREES.items()
+        for path in SOURCES
         if str(path.relative_to(SCRIPTS_DIR)) not in OF_OTHERS
-        for node in ast.walk(tree)
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
         for name in re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", node.value)
         if name not in every
