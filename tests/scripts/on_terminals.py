@@ -1,13 +1,14 @@
 """Runs scripts below a pseudo-terminal: ``python on_terminals.py < calls.json > outputs.json``.
 
-A call is a list: columns, lines, the script's name, its words. The process has the modules of all
-scripts before the first call, and each call runs in a fork of it, so it costs no start. Of its
-output, a tuple: all that the terminal got, and the exit code.
+A call is a list: columns, lines, the script's name, its words. The process has all modules before
+the first call, and each call runs in a fork of it, so it costs no start. Of its output, a tuple:
+all that the terminal got, and the exit code.
 """
 
 from __future__ import annotations
 
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -24,6 +25,9 @@ from rich.cells import cell_len
 
 Call = tuple[int, int, str, list[str]]
 """Columns, lines, the script's name, its words."""
+
+LIBRARIES = ("numpy", "rapidfuzz", "rich.table", "sentencex")
+"""What scripts load late."""
 
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
@@ -62,7 +66,8 @@ def run(columns: int, lines: int, name: str, words: list[str]) -> tuple[str, int
 
 
 def outputs(calls: Sequence[Call], *folders: Path) -> list[tuple[str, int]]:
-    """What a terminal got of each call, and its exit code; ``folders``: where the modules are."""
+    """What a terminal got of each call, and its exit code. ``folders``: where the modules
+    are, first that of the scripts."""
     kept = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
     done = subprocess.run(
         [sys.executable, __file__, *map(str, folders)],
@@ -84,7 +89,11 @@ def too_wide(text: str, columns: int) -> list[str]:
 if __name__ == "__main__":
     sys.path[:0] = sys.argv[1:]
     calls = json.load(sys.stdin)
-    for call in calls:
-        importlib.import_module(call[2])
-    importlib.import_module("rich.table")
+    scripts = Path(sys.argv[1])
+    for path in sorted(scripts.glob("*/**/*.py")):
+        name = ".".join(path.relative_to(scripts).with_suffix("").parts)
+        importlib.import_module(name.removesuffix(".__init__"))
+    for name in (*{call[2] for call in calls}, *LIBRARIES):
+        importlib.import_module(name)
+    gc.freeze()
     json.dump([run(*call) for call in calls], sys.stdout)

@@ -1,4 +1,4 @@
-"""What every script prints on terminals of 60, 80 and 120 columns, and how much of it at once."""
+"""What every script prints on terminals of 60 and 80 columns, and how much of it at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.scripts import on_terminals
 import options
 
 SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
-WIDTHS = (60, 80, 120)
+WIDTHS = (60, 80)
 MOST_LINES = 45
 """Of a call without -v, on a terminal of 80 columns."""
 
