@@ -1,11 +1,8 @@
-"""An agent with tools, the whole way in real processes: connect, run, score, compare, gate."""
+"""An agent with tools, the whole way: connect, run, score, compare, gate."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +10,10 @@ from typing import Any
 import pytest
 from tests.bots.serving import BotServer
 from tests.bots.tool_agent import FIRST, TOKEN, make
+from tests.processes import call_script
 
 from ragmetrics.catalogue.metric import BY_DOCUMENT
 
-SCRIPTS = Path(__file__).parents[2] / "eval" / "scripts"
 CASES = 24
 """Numbers 0 to 23: 12 are even, and 4 of them are 0, 6, 12 and 18."""
 
@@ -56,7 +53,7 @@ def server() -> Iterator[BotServer]:
 
 
 class Desk:
-    """A folder with the set, and the scripts as processes in it."""
+    """A folder with the set, and the scripts in it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -66,14 +63,8 @@ class Desk:
     def call(self, script: str, *words: str, ends: int = 0) -> str:
         shared = ("--eval-set", "set.jsonl") if script != "gate_run" else ()
         folders = () if script == "connect_bot" else ("--results-dir", "results")
-        done = subprocess.run(
-            [sys.executable, str(SCRIPTS / f"{script}.py"), *words, *shared, *folders],
-            cwd=self.folder,
-            env={**os.environ, "SHOP_TOKEN": TOKEN, "COLUMNS": "120"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        arguments = (*words, *shared, *folders)
+        done = call_script(script, *arguments, cwd=self.folder, SHOP_TOKEN=TOKEN, COLUMNS="120")
         assert done.returncode == ends, done.stdout + done.stderr
         self.said = done.stderr
         return done.stdout
@@ -208,7 +199,9 @@ def test_a_run_of_a_bot_without_tools_is_no_fault(server: BotServer, tmp_path: P
     desk.call("run_eval", "--api-url", server.url, *PLAIN, "--run-id", "plain")
     assert "tools" not in desk.results("plain")[0]
     assert desk.call("score_tools", "--run", "plain", "--json").strip() == "null"
-    assert "tool_f1" not in desk.call("eval_suite", "--run", "plain", "-v")
+    assert "tool_f1" not in desk.call(
+        "eval_suite", "--run", "plain", "--sections", "pipeline,tools", "-v"
+    )
 
 
 PLAIN = ("--profile", "plain.toml", "--no-proof", "--limit", "3")

@@ -17,6 +17,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.sources import SOURCES, imports_of, tree_of
 
 from clients import transport as bot_transport
 from clients.bot import ChatApi, Question
@@ -563,26 +564,11 @@ def test_only_documented_names_of_aiohttp_are_used() -> None:
         aiohttp.StreamReader,
         aiohttp.TCPConnector,
     )
-    sources = Path(bot_transport.__file__).parents[1].rglob("*.py")
-    trees = {path: ast.parse(path.read_bytes()) for path in sources if path.is_file()}
-    users = []
-    for path, tree in trees.items():
-        names = [
-            (node.module or "", alias.name)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        ] + [
-            (alias.name, "")
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Import)
-            for alias in node.names
-        ]
-        if any(module.partition(".")[0] == "aiohttp" for module, _ in names):
-            users.append(path.name)
-            assert {module for module, _ in names if module.startswith("aiohttp")} == {"aiohttp"}
-    assert users == ["transport.py"]
-    tree = trees[Path(bot_transport.__file__)]
+    users = [path for path in SOURCES if any(item.top == "aiohttp" for item in imports_of(path))]
+    assert users == [Path(bot_transport.__file__)]
+    names = {item.module for item in imports_of(users[0]) if item.top == "aiohttp"}
+    assert names <= {"aiohttp", *(f"aiohttp.{name}" for name in aiohttp.__all__)}
+    tree = tree_of(users[0])
     members = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     of_module = {node.attr for node in members if ast.unparse(node.value) == "aiohttp"}
     of_objects = (

@@ -192,6 +192,7 @@ def test_taken_port_is_refused(quick: tuple[str, ...]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_real_model_and_a_second_start(start_api: Start, vault: Path, tmp_path: Path) -> None:
     arguments = ("--cache-dir", str(tmp_path / "cache"), "--vault", str(vault))
     question = "When does a chicken produce her offspring?"  # shares no word with the answer

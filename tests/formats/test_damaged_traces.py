@@ -509,8 +509,12 @@ def test_there_are_enough_damages_and_secrets() -> None:
     assert len(DAMAGES) >= 60
     assert len({value for value, _ in SECRETS}) == 200
     read = [name for name, damaged in DAMAGES.items() if damaged.code == 0]
-    planted_in = {value for name in read for value, _ in source_of(name)[2]
-                  if value.encode() in source_of(name)[1]}  # fmt: skip
+    planted_in = {
+        value
+        for _, data, chosen in map(source_of, read)
+        for value, _ in chosen
+        if value.encode() in data
+    }
     assert planted_in == {value for value, _ in SECRETS}
 
 

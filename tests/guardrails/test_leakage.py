@@ -285,7 +285,7 @@ def test_any_script_gets_a_score(text: str) -> None:
 @each_row("piece", ["a b ", "123-45-6789 ", "GB12 ", "a://b:", "a@"])
 def test_a_long_text_of_anything_ends(piece: str) -> None:
     # a pattern that backtracks would need hours here; pytest's own time-out is the only clock
-    text = piece * (300_000 // len(piece))
+    text = piece * (100_000 // len(piece))
     assert 0.0 <= score_leakage(text).score <= 1.0
 
 

@@ -105,6 +105,7 @@ def test_tables_print_the_pessimistic_figure_beside_the_optimistic(data: Path) -
         assert part in done.stdout
 
 
+@pytest.mark.thorough
 def test_known_and_unknown_kinds_of_made_up_sets(data: Path) -> None:
     """Every attack is a phrase of the rules and no hard harmless text is, so rules alone find all;
     the model's part alone, at most 0.52, cannot lift a harmless text above a phrase of 0.6."""

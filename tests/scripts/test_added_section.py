@@ -69,7 +69,7 @@ def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The copy, with two runs in which the answer to ``a`` is one word, then two."""
     folder = tmp_path_factory.mktemp("copy")
     scripts = folder / "eval" / "scripts"
-    shutil.copytree(ROOT / "eval" / "scripts", scripts, ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copytree(ROOT / "eval" / "scripts", scripts)  # with its compiled modules
     for path in (ROOT / "eval").glob("*.toml"):
         shutil.copy(path, folder / "eval")
     (scripts / "ragmetrics" / "catalogue" / "brevity.py").write_text(CATALOGUE)
@@ -99,7 +99,7 @@ def called(toolkit: Path, *words: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, *words],
         cwd=toolkit,
-        env=own | {"PYTHONPATH": str(scripts), "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"},
+        env=own | {"PYTHONPATH": str(scripts), "COLUMNS": "100"},
         capture_output=True,
         text=True,
     )

@@ -205,6 +205,7 @@ def test_without_a_toolkit_the_place_to_name_it_is_said(runner: Runner) -> None:
     assert said in runner.output["Look for the toolkit"]
 
 
+@pytest.mark.thorough
 def test_the_action_asks_scores_and_gates(runner: Runner, tmp_path: Path) -> None:
     """Also where it lies outside of the workspace, as an action does."""
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
@@ -238,7 +239,7 @@ def test_a_wrong_input_of_the_action_is_refused(runner: Runner) -> None:
     assert "::error::light is 0 or 1, not 'yes'" in str(runner.output)
 
 
-@pytest.mark.parametrize("starts", [True, False])
+@pytest.mark.parametrize("starts", [pytest.param(True, marks=pytest.mark.thorough), False])
 def test_the_gitlab_job(runner: Runner, starts: bool) -> None:
     job = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text("utf-8"))["rag-eval"]
     runner.toolkit(runner.folder / "toolkit")

@@ -24,7 +24,8 @@ def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, env=env, cwd=folder, capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.parametrize("inside", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("inside", [False, True])
 def test_connect_and_run_in_a_folder_made_by_init(tmp_path: Path, inside: bool) -> None:
     """From the repository and from its folder rag-eval; the folder of profiles is made anew."""
     assert CliRunner().invoke(init_repo.main, [str(tmp_path)]).exit_code == 0

@@ -102,6 +102,7 @@ class Batches:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_killed_anywhere_nothing_is_lost_or_paid_twice(run: JudgedRun, provider: Provider) -> None:
     """Facts first, then correctness: two rounds of --batch-out, submit, fetch, import."""

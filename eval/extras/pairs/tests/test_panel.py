@@ -167,6 +167,7 @@ def test_a_bad_panel_is_one_sentence(panel: Any, text: str, said: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_killed_it_goes_on_and_no_member_is_paid_twice(panel: Any) -> None:
     run, server, _, words, _ = panel

@@ -303,6 +303,7 @@ def test_a_run_was_asked_every_topic_with_a_relevant_document(desk: Any) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_large_run_is_never_whole_in_memory(tmp_path: Path) -> None:
     """20,000 topics with 40 documents each: a file of 30 MB. 300 MB would not do for it in memory
     as objects; the address space is bounded so that it fails when it is kept."""
