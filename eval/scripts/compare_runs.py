@@ -20,7 +20,7 @@ compared, 130 interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,16 +42,18 @@ if TYPE_CHECKING:
     from decisions.slices import Slices
     from records.run import Runs
     from terminal.page import Block, Page
+    from views.case import Case
 
 
 @dataclass(frozen=True)
 class Report:
-    """The printed parts: a comparison for each run, and of a single one the flips and, for a set
-    with conversations, those that changed; and what extras say of the runs.
-    """
+    """The printed parts: a comparison for each run, and of a single one the flips with the answers
+    of both runs and, for a set with conversations, those that changed; and what extras say of the
+    runs."""
 
     comparisons: list[Comparison]
     flips: Flips | None
+    answers: tuple[Mapping[str, Case], Mapping[str, Case]]
     failures: list[str]
     conversations: ConversationFlips | None = None
     cases: FlippedCases | None = None
@@ -63,7 +65,7 @@ class Report:
         return {
             "schema": results.SCHEMA,
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
-            "flips": self.flips.to_dict() if self.flips else None,
+            "flips": self.flips.to_dict(*self.answers) if self.flips else None,
             "failures": self.failures,
             "cases": self.cases.to_dict() if self.cases else None,
             "in_common": self.in_common.to_dict() if self.in_common else None,
@@ -77,12 +79,11 @@ class Report:
         }
 
 
-def _interest(row: Change) -> tuple[bool, int, float]:
-    """Sorts primary metrics first, of them the ones that got worse, by how sure that is."""
-    order = {"worse": 0, "mixed": 1, "better": 3}
-    rank = 2 if row.look else order.get(row.verdict, 4)
-    p = row.p_worse if row.p_worse is not None else row.p
-    return not row.primary, rank, 1.0 if p is None else p
+def _rank(row: Change) -> tuple[bool, int, float]:
+    """Sorts primary metrics first, of them those that got worse."""
+    from decisions.flips import interest
+
+    return not row.primary, *interest(row)
 
 
 def find_flips(
@@ -95,7 +96,6 @@ def find_flips(
 ) -> Flips | None:
     """The flips of a metric; without a name, of the primary one that moved most, worst first."""
     from decisions import flips
-    from views.case_files import first_answers
 
     if metric:
         row = comparison.row(metric)
@@ -107,12 +107,10 @@ def find_flips(
             )
     else:
         changed = [row for row in comparison.rows if row.rose or row.fell]
-        row = min(changed, key=_interest, default=None)
+        row = min(changed, key=_rank, default=None)
     if row is None or not count:
         return None
-    return flips.find_flips(
-        folders[0], folders[1], row, count, eval_set, answers=first_answers, tables=tables
-    )
+    return flips.find_flips(folders[0], folders[1], row, count, eval_set, tables)
 
 
 def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
@@ -126,7 +124,7 @@ def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
         compare_page(
             comparison,
             cases=report.cases,
-            flips=report.flips,
+            flips=_flips(report, comparison) if every else (),
             talks=report.conversations,
             in_common=slice_blocks(report.in_common, every=slices),
             paths=[*path_blocks(report.paths)] if every else (),
@@ -134,6 +132,14 @@ def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
         )
         for comparison in report.comparisons
     ]
+
+
+def _flips(report: Report, comparison: Comparison) -> Sequence[Block]:
+    """The cases that changed most, as both runs answered them."""
+    from views.flips import flip_blocks
+
+    runs = comparison.base_id, comparison.new_id
+    return () if report.flips is None else [*flip_blocks(report.flips, *report.answers, runs)]
 
 
 def show(report: Report, pages: Sequence[Page], everything: bool) -> None:
@@ -324,6 +330,7 @@ def main(
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n")
     flips = talks = cases = in_common = None
+    answers: tuple[Mapping[str, Case], Mapping[str, Case]] = ({}, {})
     paths: Sequence[RunPath] = ()
     if len(comparisons) == 1:
         from decisions.case_changes import changes_of, read_pair
@@ -333,6 +340,12 @@ def main(
 
         if not alone:
             flips = find_flips(folders, comparisons[0], flips_by, count, eval_set, tables)
+        if flips is not None and (verbose or as_json or markdown):
+            from views.case_files import first_answers, read_asked
+
+            asked = read_asked(eval_set, labels_dir, flips.case_ids) if eval_set.exists() else {}
+            before, now = (first_answers(tables[run], flips.case_ids, asked) for run in folders)
+            answers = before, now
         pair = read_pair(folders[0], folders[1], tables=tables)
         cases = changes_of(pair, count)
         talks = find_changes(pair, eval_set)
@@ -346,7 +359,7 @@ def main(
         for block in added.of_runs(folders[0], folders[1:], clusters, seed)
     ]
     failed = failures(comparisons, fail_on)
-    report = Report(comparisons, flips, failed, talks, cases, in_common, of_extras, paths)
+    report = Report(comparisons, flips, answers, failed, talks, cases, in_common, of_extras, paths)
     if markdown is not None:
         text = markdown_of(report, pages_of(report, every=True, slices=slices))
         files.replace_bytes(markdown, text)

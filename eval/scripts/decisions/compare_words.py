@@ -12,7 +12,7 @@ from decisions.compare import TOO_FEW
 from decisions.comparison import Comparison, Difference
 from decisions.conversations import SHOWN, ConversationFlip, ConversationFlips
 from decisions.effects import ALPHA
-from decisions.flips import Flip, Flips, FlipSide, Ranks
+from decisions.flips import Flips
 from decisions.metric_words import unseen_size
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from terminal.page import (
@@ -23,13 +23,11 @@ from terminal.page import (
     Heading,
     Page,
     Prose,
-    Quotation,
     Quoted,
     Tone,
     Whisker,
     WhiskerColumn,
     apart,
-    from_to,
     items,
     number,
     p_value,
@@ -274,21 +272,6 @@ def _uneven(comparison: Comparison) -> Iterator[str]:
         yield f"{compared_of}: {', '.join(parts)}; {left_out}."
 
 
-def _ranks(gold_ranks: Ranks | None) -> str:
-    """Ranks of the gold supports, – for one that was not found."""
-    if gold_ranks is None:
-        return "unknown"
-    return ", ".join("–" if rank is None else str(rank) for rank in gold_ranks) or "no gold"
-
-
-def flip_title(flip: Flip) -> str:
-    """The change of the score and of the gold's ranks."""
-    title = from_to(flip.base.score, flip.new.score)
-    if flip.base.ranks is None and flip.new.ranks is None:
-        return title
-    return f"{title}; gold at rank {_ranks(flip.base.ranks)} → {_ranks(flip.new.ranks)}"
-
-
 def flips_summary(flips: Flips) -> str:
     """In how many cases a metric rose and fell."""
     return f"{flips.metric}: {counted(flips.gained, 'case')} better, {flips.fell_behind} worse."
@@ -341,15 +324,15 @@ _HEADLINE_TONES: dict[str, Tone] = {
 _BAD_SHOWN = 5
 """Exploratory metrics that are worse and shown without -v."""
 
-_ANSWER, _QUESTION = 600, 200
-"""Characters of an answer and of a question that are shown."""
+_QUESTION = 200
+"""Characters of a question that are shown."""
 
 
 def compare_page(
     comparison: Comparison,
     *,
     cases: FlippedCases | None = None,
-    flips: Flips | None = None,
+    flips: Sequence[Block] = (),
     talks: ConversationFlips | None = None,
     in_common: Sequence[Block] = (),
     paths: Sequence[Block] = (),
@@ -358,7 +341,8 @@ def compare_page(
     """The changed settings, remarks, the primary metrics, the others, the changed cases, the
     verdict.
 
-    ``every``: False leaves out what -v shows. ``paths``: where the evidence is lost.
+    ``every``: False leaves out what -v shows. ``flips``: the cases that one metric changed most
+    for; ``paths``: where the evidence is lost.
     """
     blocks: list[Block] = [Prose(Quoted(cases_line(comparison)), "strong")]
     blocks += _changed("MUST BE THE SAME, BUT DIFFERS", comparison.controls, True)
@@ -379,8 +363,7 @@ def compare_page(
     for name, rows in slice_tables(comparison).items():
         title = f"{name} (exploratory; p after Benjamini-Hochberg over all slices)"
         blocks.append(_metrics(title, rows, first=name.rpartition(" ")[2]))
-    if flips is not None and every:
-        blocks += _flips(flips)
+    blocks += flips
     if cases is not None:
         blocks += [*_cases(cases), *in_common]
     blocks += paths
@@ -486,31 +469,6 @@ def _cases(cases: FlippedCases) -> Iterator[Block]:
         more = cases.counts["broke" if way == "broke" else "fixed"] - len(listed)
         if more and listed:
             yield Prose(f"{more:,} more: --flips {more + len(listed)} lists all of them.", item=1)
-
-
-def _flips(flips: Flips) -> Iterator[Block]:
-    """The cases that changed most, with their answers."""
-    yield Heading(Quoted(flips_summary(flips)))
-    for title, changed in (("Got worse", flips.worse), ("Got better", flips.better)):
-        for flip in changed:
-            yield Heading((f"{title}: ", Quoted(flip.case_id), f"  {flip_title(flip)}"), 3)
-            yield Quotation("Q", plain(flip.question, _QUESTION))
-            yield from (Quotation(name, text) for name, text in _answers(flip))
-
-
-def _answers(flip: Flip) -> list[tuple[str, str]]:
-    """The answers before and after, once when they are the same."""
-    before, after = _answer(flip.base), _answer(flip.new)
-    return [("both", before)] if before == after else [("base", before), ("new ", after)]
-
-
-def _answer(side: FlipSide) -> str:
-    """What the bot said, or why it did not."""
-    if side.error:
-        return plain(f"failed: {side.error}", _ANSWER)
-    if side.answer is None:
-        return "(no answer recorded)"
-    return plain(side.answer, _ANSWER) or "(empty)"
 
 
 def _conversations(talks: ConversationFlips, every: bool) -> Iterator[Block]:

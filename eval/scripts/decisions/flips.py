@@ -1,25 +1,23 @@
-"""The cases in which one metric changed most, with ranks and answers side by side.
+"""The cases in which one metric changed most.
 
 A metric rises or falls; whether a case broke is for ``case_changes`` to say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from decisions.change import Change
 from decisions.compare import read_pairs
 from ragmetrics.stats.arrays import np
-from records.run import Run, Runs
-
-Ranks = tuple[int | None, ...]
-"""The rank of each gold support, None where it was not found."""
+from records.run import Runs
 
 
 class AnsweredCase(Protocol):
-    """One run's answer to a case: ``error`` is empty for calls that did not fail."""
+    """One run's answer to a case: ``error`` is empty for calls that did not fail, ``ranks`` has the
+    rank of each gold support, None where it was not found."""
 
     @property
     def question(self) -> str: ...
@@ -28,31 +26,35 @@ class AnsweredCase(Protocol):
     @property
     def error(self) -> str: ...
     @property
-    def ranks(self) -> Ranks | None: ...
+    def ranks(self) -> tuple[int | None, ...] | None: ...
 
 
-AnswersOf = Callable[[Run, Collection[str]], Mapping[str, AnsweredCase]]
-"""Reads the first answer to some cases of a run."""
-
-
-@dataclass(frozen=True, slots=True)
-class FlipSide:
-    """One run's part of a case: its score, its answer (or the error), the ranks of the gold."""
-
-    score: float
-    answer: str | None = None
-    error: str | None = None
-    ranks: Ranks | None = None
+Answers = Mapping[str, AnsweredCase]
+"""The answers of one run by case id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A case whose score changed."""
+    """A case whose score changed, with both scores."""
 
     case_id: str
-    question: str
-    base: FlipSide
-    new: FlipSide
+    base: float
+    new: float
+
+    def to_dict(self, before: Answers, now: Answers) -> dict[str, Any]:
+        """As JSON data, with what both runs answered."""
+        cases = before.get(self.case_id), now.get(self.case_id)
+        question = next((case.question for case in cases if case is not None), "")
+        sides = {
+            name: {
+                "score": score,
+                "answer": case and case.answer,
+                "error": (case and case.error) or None,
+                "ranks": case and case.ranks,
+            }
+            for name, score, case in zip(("base", "new"), (self.base, self.new), cases, strict=True)
+        }
+        return {"case_id": self.case_id, "question": question, **sides}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,20 @@ class Flips:
     worse: tuple[Flip, ...] = ()
     better: tuple[Flip, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON data."""
-        return asdict(self)
+    @property
+    def case_ids(self) -> list[str]:
+        """The ids of the cases, those that fell first."""
+        return [flip.case_id for flip in (*self.worse, *self.better)]
+
+    def to_dict(self, before: Answers, now: Answers) -> dict[str, Any]:
+        """As JSON data, with what both runs answered."""
+        return {
+            "metric": self.metric,
+            "fell_behind": self.fell_behind,
+            "gained": self.gained,
+            "worse": [flip.to_dict(before, now) for flip in self.worse],
+            "better": [flip.to_dict(before, now) for flip in self.better],
+        }
 
 
 def find_flips(
@@ -77,17 +90,13 @@ def find_flips(
     row: Change,
     count: int,
     eval_set: Path | None = None,
-    *,
-    answers: AnswersOf | None = None,
     tables: Runs | None = None,
 ) -> Flips:
     """The ``count`` largest changes of a metric for the worse and for the better.
 
-    Larger ones come first, then in the order of the set. ``answers`` reads cases of a run; without
-    it they have scores alone: no question, answer or rank. ``tables``: what was read of the runs.
+    Larger ones come first, then in the order of the set. ``tables``: what was read of the runs.
     """
-    tables = tables or Runs()
-    pairs = read_pairs(base, new, row.section, eval_set, tables)
+    pairs = read_pairs(base, new, row.section, eval_set, tables or Runs())
     old, now = pairs.pair(row.metric)
     if old is None or now is None:
         return Flips(row.name)
@@ -100,24 +109,22 @@ def find_flips(
 
     worse, better = most(-1), most(1)
     ids = pairs.case_ids(worse + better)
-    chosen = {ids[index] for index in worse + better}
-    before, after = (answers(tables[run], chosen) if answers else {} for run in (base, new))
 
-    def flip(index: int) -> Flip:
-        cases = [cases.get(ids[index]) for cases in (before, after)]
-        question = next((case.question for case in cases if case is not None), "")
-        sides = (
-            FlipSide(score, case.answer, case.error or None, case.ranks)
-            if case
-            else FlipSide(score)
-            for case, score in zip(cases, (float(old[index]), float(now[index])), strict=True)
-        )
-        return Flip(ids[index], question, *sides)
+    def flips(places: list[int]) -> tuple[Flip, ...]:
+        return tuple(Flip(ids[at], float(old[at]), float(now[at])) for at in places)
 
     return Flips(
         row.name,
         fell_behind=int((change < 0).sum()),
         gained=int((change > 0).sum()),
-        worse=tuple(map(flip, worse)),
-        better=tuple(map(flip, better)),
+        worse=flips(worse),
+        better=flips(better),
     )
+
+
+def interest(row: Change) -> tuple[int, float]:
+    """Sorts metrics that got worse first, then by how sure that is."""
+    order = {"worse": 0, "mixed": 1, "better": 3}
+    rank = 2 if row.look else order.get(row.verdict, 4)
+    p = row.p_worse if row.p_worse is not None else row.p
+    return rank, 1.0 if p is None else p

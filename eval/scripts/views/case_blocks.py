@@ -297,8 +297,7 @@ def _expected(case: Case, view: ShownWith) -> Iterator[Block]:
         yield Heading("Expected", 4, note="the eval set does not hold this case")
         return
     yield Heading("Expected", 4, note="from the eval set")
-    before = view.before.gold if view.before and view.before.hits is not None else ()
-    for gold, old in zip_longest(case.gold, before[: len(case.gold)]):
+    for gold, old in _golds(case, view):
         yield Labelled(*_found(case, gold, old))
         for snippet in gold.snippets[: 1 if view.brief else None]:
             yield Labelled("", f'"{cut(snippet, _SNIPPET)}"', "quiet")
@@ -308,7 +307,13 @@ def _expected(case: Case, view: ShownWith) -> Iterator[Block]:
 
 def _gold(case: Case, view: ShownWith) -> Iterator[Block]:
     """Where each gold support was found, without anything else."""
-    return (Labelled(*_found(case, gold, None)) for gold in case.gold)
+    return (Labelled(*_found(case, gold, old)) for gold, old in _golds(case, view))
+
+
+def _golds(case: Case, view: ShownWith) -> Iterator[tuple[GoldMatch, GoldMatch | None]]:
+    """Each gold support, as it was found in this run and, where that is known, before."""
+    before = view.before.gold if view.before and view.before.hits is not None else ()
+    return zip_longest(case.gold, before[: len(case.gold)])
 
 
 def _found(case: Case, gold: GoldMatch, before: GoldMatch | None) -> tuple[str, str, Tone | None]:

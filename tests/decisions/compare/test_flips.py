@@ -12,13 +12,16 @@ import options
 from decisions import invariants
 from decisions.case_changes import changes_of, read_pair
 from decisions.compare import CompareOptions, clusters_of, compare, compare_many
-from decisions.compare_words import flip_title
-from decisions.flips import Flip, Flips, FlipSide, Ranks, find_flips
+from decisions.flips import Flips, find_flips
 from decisions.headline import failures
 from records.errors import StorageError
 from records.file_access import open_plain
+from records.run import Run
 from records.run import Runs as OpenRuns
+from terminal.page import Page
 from views.case_files import first_answers
+from views.flips import flip_blocks
+from views.page import markdown
 
 Runs = Any
 
@@ -29,7 +32,7 @@ def flips(runs: Runs, metric: str, base: Any, new: Any, count: int = 9, **more: 
     other = runs.make("new", {metric: new}, section, **(more | {"answers": {"q0": "No."}}))
     row = compare(one, other).row(metric)
     assert row is not None
-    return find_flips(one, other, row, count, answers=first_answers)
+    return find_flips(one, other, row, count)
 
 
 def ids(found: Any) -> list[str]:
@@ -60,23 +63,21 @@ def test_ranks_answers_and_questions_stand_side_by_side(runs: Runs) -> None:
     found = flips(
         runs, "mrr", [1.0, 0.5], [0.0, 0.5], evidence=evidence, answers={"q0": "Yes, always."}
     )
-    (flip,) = found.worse
-    assert (flip.question, flip.base.answer, flip.new.answer) == (
-        "About q0?",
-        "Yes, always.",
-        "No.",
-    )
-    assert flip.base.ranks == flip.new.ranks == (1, None)
-
-
-def test_the_title_of_a_case_says_the_ranks_that_either_run_has() -> None:
-    def title(base: Ranks | None, new: Ranks | None) -> str:
-        return flip_title(Flip("q0", "?", FlipSide(1.0, ranks=base), FlipSide(0.5, ranks=new)))
-
-    assert "gold" not in title(None, None)
-    assert title((2,), None).endswith("; gold at rank 2 → unknown")
-    assert title(None, (1, None)).endswith("; gold at rank unknown → 1, –")
-    assert title((), (3,)).endswith("; gold at rank no gold → 3")
+    read = [first_answers(Run(runs.folder / name), found.case_ids) for name in ("base", "new")]
+    (flip,) = found.to_dict(*read)["worse"]
+    ranks = {"error": None, "ranks": (1, None)}
+    assert flip == {
+        "case_id": "q0",
+        "question": "About q0?",
+        "base": {"score": 1.0, "answer": "Yes, always."} | ranks,
+        "new": {"score": 0.0, "answer": "No."} | ranks,
+    }
+    (unread,) = found.to_dict({}, {})["worse"]
+    assert (unread["question"], unread["new"]["answer"]) == ("", None)
+    page = Page("", list(flip_blocks(found, read[0], read[1], ("base", "new"))))
+    text = markdown([page])
+    for part in ("mrr: 0 cases better, 1 worse.", "Got worse: `q0`", "Yes, always.", "No."):
+        assert part in text
 
 
 def test_only_as_many_as_asked_for(runs: Runs) -> None:

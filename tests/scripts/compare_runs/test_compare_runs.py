@@ -31,7 +31,7 @@ def test_the_report_on_the_terminal(compare: Compare) -> None:
     assert "Of 24 cases 0 broke and 0 were fixed; 24 still fail" in shown  # none cites a source
     assert "Got worse: q0" not in shown
     whole = compare("good", "bad", "-v").stdout
-    assert "gold at rank 2 → –" in whole
+    assert "gold 2 → none: " in whole
     assert "Got worse: q0" in whole
 
 

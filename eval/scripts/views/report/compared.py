@@ -16,7 +16,7 @@ from decisions.committed import compare_pair, is_committed_alone
 from decisions.compare import CompareOptions, clusters_of
 from decisions.comparison import Comparison
 from decisions.conversations import SHOWN, ConversationFlips, find_changes
-from decisions.flips import Flips, find_flips
+from decisions.flips import Flips, find_flips, interest
 from decisions.metric_words import catalogue_row, outcome_of
 from decisions.slices import Embed, common_slices
 from records import extras
@@ -126,7 +126,7 @@ def of_comparison(
     primary metric. ``tables``: what was read of the runs."""
     base, new = folders
     moved = [row for row in comparison.rows if row.primary and (row.rose or row.fell)]
-    moved = [] if is_committed_alone(base) else sorted(moved, key=_interest)
+    moved = [] if is_committed_alone(base) else sorted(moved, key=interest)
     flips = [find_flips(base, new, row, MOST_FLIPS, eval_set, tables=tables) for row in moved]
     pair = read_pair(base, new, read_case_rules(targets), tables)
     cases = changes_of(pair, MOST_FLIPS)
@@ -150,14 +150,6 @@ def of_comparison(
     )
 
 
-def _interest(row: Change) -> tuple[int, float]:
-    """Metrics that got worse first, then by how sure that is."""
-    order = {"worse": 0, "mixed": 1, "better": 3}
-    rank = 2 if row.look else order.get(row.verdict, 4)
-    p = row.p_worse if row.p_worse is not None else row.p
-    return rank, 1.0 if p is None else p
-
-
 def changes_by_case(flips: Sequence[Flips], ways: Mapping[str, Ways]) -> dict[str, list[str]]:
     """By case, which scores changed, ``pass 1 → 0``: first what broke, then what was fixed, then
     what else moved, for the worse first."""
@@ -166,7 +158,7 @@ def changes_by_case(flips: Sequence[Flips], ways: Mapping[str, Ways]) -> dict[st
     for found in flips:
         name = found.metric.partition(".")[2]
         for better, flip in [(0, f) for f in found.worse] + [(1, f) for f in found.better]:
-            change = f"{name} {short(flip.base.score)} → {short(flip.new.score)}"
+            change = f"{name} {short(flip.base)} → {short(flip.new)}"
             changes.setdefault(flip.case_id, []).append(change)
             groups[better].append(flip.case_id)
     ordered = dict.fromkeys((*ways, *groups[0], *groups[1]))
@@ -318,7 +310,7 @@ def _flip_blocks(found: Flips) -> Iterator[Block]:
         if flips:
             yield Heading(f"For the {side}", 4)
         for flip in flips[:LISTED]:
-            change = f": {number(flip.base.score)} → {number(flip.new.score)}"
+            change = f": {number(flip.base)} → {number(flip.new)}"
             yield Prose((CaseRef(flip.case_id), change), item=1)
         yield from _more(total - min(len(flips), LISTED), side)
 
