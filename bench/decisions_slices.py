@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.embedder import Embedder, EmbeddingUnavailable
-from decisions.slices import SlicedCase, Slices, find_rise, find_slices, sliced
+from decisions.slices import SliceMember, Slices, find_rise, find_slices, sliced
 from records.cases import TestCase
 from records.clusters import cluster_number
 from records.id_numbers import id_number
@@ -60,7 +60,7 @@ def failing(
     return np.asarray(own < share)
 
 
-def search(cases: Sequence[SlicedCase], fails: Bools, **options: object) -> Slices:
+def search(cases: Sequence[SliceMember], fails: Bools, **options: object) -> Slices:
     marks = {id_number(case.case_id): bool(mark) for case, mark in zip(cases, fails, strict=True)}
     return find_slices(cases, marks, options.get("embed"))  # type: ignore[arg-type]
 
@@ -73,7 +73,7 @@ def is_found(slices: Slices, planted: frozenset[str]) -> bool:
 
 
 def power(
-    cases: Sequence[SlicedCase],
+    cases: Sequence[SliceMember],
     planted: Sequence[frozenset[str]],
     simulations: int,
     seed: int,
@@ -91,7 +91,7 @@ def power(
 
 
 def false_finds(
-    cases: Sequence[SlicedCase],
+    cases: Sequence[SliceMember],
     simulations: int,
     seed: int,
     luck: Sequence[int] | None = None,
@@ -107,7 +107,7 @@ def false_finds(
 
 
 def slices_by(
-    cases: Sequence[SlicedCase], of: Callable[[SlicedCase], Sequence[str]], least: int, most: int
+    cases: Sequence[SliceMember], of: Callable[[SliceMember], Sequence[str]], least: int, most: int
 ) -> list[frozenset[str]]:
     """The cases of each label (or place) that so many cases have."""
     values = sorted({value for case in cases for value in of(case)})
@@ -115,7 +115,7 @@ def slices_by(
     return [own for own in dict.fromkeys(sets) if least <= len(own) <= most]
 
 
-def alone(cases: Sequence[SlicedCase]) -> list[SlicedCase]:
+def alone(cases: Sequence[SliceMember]) -> list[SliceMember]:
     return [case._replace(cluster=0) for case in cases]
 
 
@@ -124,7 +124,7 @@ def conversations(cases: Sequence[TestCase]) -> list[int]:
     return [names.get(case.conversation, -1 - at) for at, case in enumerate(cases)]
 
 
-def squad(folder: Path, count: int) -> tuple[list[SlicedCase], list[frozenset[str]]]:
+def squad(folder: Path, count: int) -> tuple[list[SliceMember], list[frozenset[str]]]:
     """Questions without their articles, and the questions of each article with at least 12."""
     with gzip.open(folder / "squad2" / "questions.jsonl.gz", "rt") as file:
         lines = [json.loads(line) for line in file]
@@ -133,7 +133,7 @@ def squad(folder: Path, count: int) -> tuple[list[SlicedCase], list[frozenset[st
     articles: dict[str, set[str]] = {}
     for line in chosen:
         articles.setdefault(line["group"], set()).add(line["id"])
-    cases = [SlicedCase(line["id"], line["question"]) for line in chosen]
+    cases = [SliceMember(line["id"], line["question"]) for line in chosen]
     return cases, [frozenset(own) for own in articles.values() if len(own) >= 12]
 
 
@@ -141,7 +141,7 @@ def print_power(demo: Sequence[TestCase], simulations: int) -> bool:
     cases = sliced(demo)
     by_itself, talks = alone(cases), conversations(demo)
 
-    def labels(case: SlicedCase) -> Sequence[str]:
+    def labels(case: SliceMember) -> Sequence[str]:
         return case.labels
 
     large, small = slices_by(cases, labels, 13, 30), slices_by(cases, labels, 8, 12)
@@ -248,7 +248,7 @@ SHAPES = {
 CANDIDATES, ICCS = 60, (0.0, 0.4, 0.8)
 
 
-def sized(shape: str, least: int, simulation: int) -> list[SlicedCase]:
+def sized(shape: str, least: int, simulation: int) -> list[SliceMember]:
     """Made-up cases, ``least`` or more, whose first label is the slice of a shape. Half of the
     CANDIDATES are labels of documents, half words; no other slice can be tried."""
     rng = np.random.default_rng([31, simulation])
@@ -288,7 +288,7 @@ def sized(shape: str, least: int, simulation: int) -> list[SlicedCase]:
         shown += [word(CANDIDATES + at * half + more) for more in range(half - len(shown))]
         labels = tuple(f"label {number}" for number in own if number < half)
         cluster = cluster_number(f"{kind}: {simulation} {documents[at]}")
-        cases.append(SlicedCase(f"{at}", " ".join(shown), labels, (), cluster))
+        cases.append(SliceMember(f"{at}", " ".join(shown), labels, (), cluster))
     return cases
 
 

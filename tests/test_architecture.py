@@ -321,6 +321,31 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
+FOUR_TYPES = {"Run", "Runs", "Case", "TestCase", "Change", "Page"}
+"""Those whose names end in one of the words that name them; a TestCase is a line of the set."""
+
+NEARLY = {
+    "ImportedCase": "a case in the form of another tool's file",
+    "StoredCase": "a case beside its results, for other tools",
+    "TracedCase": "a case that a trace becomes",
+    "GoldCase": "the labels of a case, as pure numbers read them",
+    "CannotRun": "a verb",
+    "_ScoredRun": "a run while it is scored",
+}
+
+
+def test_only_the_four_types_are_named_run_case_change_or_page() -> None:
+    """A CaseNote is a note; a class whose name ends in one of the words says that it is one."""
+    ends = re.compile(r"(Run|Case|Change|Page)s?$")
+    names = {
+        node.name
+        for path in SOURCES
+        for node in ast.walk(TREES[path])
+        if isinstance(node, ast.ClassDef) and ends.search(node.name)
+    }
+    assert names == FOUR_TYPES | {*NEARLY}
+
+
 VAGUE = {
     "one",
     "found",

@@ -33,7 +33,7 @@ from ragmetrics.catalogue import DIMENSIONS
 from records import errors, extras, files, results, runs
 
 if TYPE_CHECKING:
-    from decisions.case_changes import FlippedCases
+    from decisions.case_changes import CaseFlips
     from decisions.change import Change
     from decisions.comparison import Comparison
     from decisions.conversations import ConversationFlips
@@ -56,7 +56,7 @@ class Report:
     answers: tuple[Mapping[str, Case], Mapping[str, Case]]
     failures: list[str]
     conversations: ConversationFlips | None = None
-    cases: FlippedCases | None = None
+    cases: CaseFlips | None = None
     in_common: Slices | None = None
     of_extras: Sequence[Block] = ()
     paths: Sequence[RunPath] = ()

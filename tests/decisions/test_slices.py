@@ -8,7 +8,7 @@ import numpy as np
 from tests.rows import each_row
 
 from decisions.slices import (
-    SlicedCase,
+    SliceMember,
     Slices,
     find_rise,
     find_slices,
@@ -20,11 +20,11 @@ from records.clusters import cluster_number
 from records.id_numbers import id_number
 
 
-def made(count: int, question: Callable[[int], str]) -> list[SlicedCase]:
-    return [SlicedCase(f"c{at}", question(at)) for at in range(count)]
+def made(count: int, question: Callable[[int], str]) -> list[SliceMember]:
+    return [SliceMember(f"c{at}", question(at)) for at in range(count)]
 
 
-def search(cases: list[SlicedCase], fails: Callable[[int], bool]) -> Slices:
+def search(cases: list[SliceMember], fails: Callable[[int], bool]) -> Slices:
     return find_slices(cases, {id_number(case.case_id): fails(at) for at, case in enumerate(cases)})
 
 
@@ -53,7 +53,7 @@ def test_words_of_a_script_without_spaces() -> None:
 
 def test_a_turn_and_a_document_are_reported_for_these_documents_alone() -> None:
     cases = [
-        SlicedCase(
+        SliceMember(
             f"c{at}",
             "what is it",
             places=tuple(places_in("guide/setup/a.md" if at < 12 else "b.md")),
@@ -67,9 +67,9 @@ def test_a_turn_and_a_document_are_reported_for_these_documents_alone() -> None:
 def test_of_a_slice_that_is_found_the_worse_part_is_named() -> None:
     """In Spanish 26 of 40 fail: 20 of the 20 with code, 6 of the 20 without; of others 6 of 100."""
 
-    def case(at: int) -> SlicedCase:
+    def case(at: int) -> SliceMember:
         labels = ("in Spanish",) * (at < 40) + ("with code",) * (at < 20 or 40 <= at < 60)
-        return SlicedCase(f"c{at}", "why", labels)
+        return SliceMember(f"c{at}", "why", labels)
 
     slices = search([case(at) for at in range(140)], lambda at: at < 26 or 60 <= at < 66)
     (spanish,) = (part for part in slices.significant if part.phrase == "in Spanish")
@@ -90,7 +90,7 @@ def test_one_conversation_is_no_slice() -> None:
     """Its five questions have one label and all fail: that is one piece of luck, not five."""
     labels = [("with tag t",) if at < 5 else () for at in range(50)]
     cases = [
-        SlicedCase(f"c{at}", "why", labels[at], cluster=of_five(at, "conversation"))
+        SliceMember(f"c{at}", "why", labels[at], cluster=of_five(at, "conversation"))
         for at in range(50)
     ]
     assert search(cases, lambda at: at < 5).tried == ()
@@ -102,7 +102,7 @@ def test_a_label_of_two_documents_says_something_about_these_alone() -> None:
     """With three documents it says something about others, too."""
     for documents, start in ((2, "In these documents, questions with"), (3, "Questions with")):
         cases = [
-            SlicedCase(
+            SliceMember(
                 f"c{at}",
                 "why",
                 ("with tag t",) if at < 5 * documents else (),
@@ -128,7 +128,7 @@ def test_a_language_is_found_though_its_documents_have_more_questions() -> None:
     """5 German documents of 6 questions fail whole; of the 90 questions of 45 others 4 fail."""
     documents = [at // 6 if at < 30 else 5 + (at - 30) // 2 for at in range(120)]
     cases = [
-        SlicedCase(
+        SliceMember(
             f"c{at}",
             "why",
             ("with tag de",) if at < 30 else (),
@@ -151,9 +151,9 @@ def test_foreign_labels_are_shown_as_data() -> None:
 
 
 def test_a_rise_names_the_slice_that_rose_and_not_the_one_that_was_always_bad() -> None:
-    def case(at: int) -> SlicedCase:
+    def case(at: int) -> SliceMember:
         labels = ("in Spanish",) if at % 4 == 0 else ("in French",) if at % 4 == 1 else ()
-        return SlicedCase(f"t{at}", "why", labels)
+        return SliceMember(f"t{at}", "why", labels)
 
     cases = [case(at) for at in range(400)]
     rng = np.random.default_rng(4)
@@ -169,7 +169,7 @@ def test_topics_come_from_vectors_that_are_handed_in() -> None:
     """The questions of the topic have no word in common, the vectors tell it."""
     words = ["tax", "levy", "duty", "toll", "fee"]
     questions = [words[at % 5] if at < 20 else f"plant{at % 7}" for at in range(60)]
-    cases = [SlicedCase(f"c{at}", text) for at, text in enumerate(questions)]
+    cases = [SliceMember(f"c{at}", text) for at, text in enumerate(questions)]
     marks = {id_number(case.case_id): at < 17 or at % 10 == 9 for at, case in enumerate(cases)}
 
     def embed(texts: Sequence[str]) -> np.ndarray:

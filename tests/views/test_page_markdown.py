@@ -23,7 +23,7 @@ from terminal.page import (
     Section,
     items,
 )
-from views.html import HtmlPage
+from views.html import HtmlWriter
 from views.page import markdown
 from views.text import anchor
 
@@ -97,7 +97,7 @@ def test_a_table_of_a_page_shows_foreign_text_and_links_to_cases() -> None:
     links = CaseLinks(2, [("c<1>", 2)])
     cases = CasesColumn[tuple[str, str]]("cases", lambda row: links)
     table = DataTable([*COLUMNS, cases], [(bad, "1")], caption="All of <them>")
-    html = HtmlPage(
+    html = HtmlWriter(
         {anchor("c<1>", 2)}, lambda chart: Markup(""), lambda whisker: Markup("")
     ).write([table, Prose((CaseRef("c<1>", 2), " broke"))])
     link = f'<a href="#{anchor("c<1>", 2)}">c&lt;1&gt; r2</a>'

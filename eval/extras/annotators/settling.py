@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from extras.annotators import adjudication
 from extras.annotators.adjudication import Disagreement
-from labeller.case_state import GOLD, CaseState, Record, StateChange, timestamp
+from labeller.case_state import GOLD, CaseState, EditResult, Record, timestamp
 from labeller.worklist import OPEN, SKIPPED, status_of
 from records.errors import StorageError
 from terminal.actions import ActionRefused
@@ -48,9 +48,9 @@ class Settling:
         theirs, item = self._labels_of(name), items[index]
         message = f"{item.text}: {adjudication.choice_words(item, choice)}"
 
-        def settled(state: CaseState) -> StateChange:
+        def settled(state: CaseState) -> EditResult:
             after = adjudication.settled(state, theirs, name, item, choice)
-            return StateChange("adjudicate", after, message)
+            return EditResult("adjudicate", after, message)
 
         return self._session.do(settled)
 
@@ -63,8 +63,8 @@ class Settling:
         by, at = session.annotator, timestamp(session.now())
         message = f"{session.current} is settled with {name}"
 
-        def confirmed(state: CaseState) -> StateChange:
-            return StateChange("adjudicated", adjudication.confirmed(state, by=by, at=at), message)
+        def confirmed(state: CaseState) -> EditResult:
+            return EditResult("adjudicated", adjudication.confirmed(state, by=by, at=at), message)
 
         return session.do(confirmed)
 

@@ -14,7 +14,7 @@ from decisions.pairing import ClusterCodes
 from extras.sweep import race
 from extras.sweep.grid import Grid
 from extras.sweep.record import SettingOutcome
-from extras.sweep.setting_run import SettingRun
+from extras.sweep.setting_run import SettingState
 from records.clusters import AUTO, read_clusters
 from records.id_numbers import id_number
 from records.targets import read_decide
@@ -33,7 +33,7 @@ class Contest:
     """The settings of a race, by their scores so far."""
 
     def __init__(
-        self, grid: Grid, runners: Sequence[SettingRun], most_failed: float, eval_set: Path
+        self, grid: Grid, runners: Sequence[SettingState], most_failed: float, eval_set: Path
     ) -> None:
         """``most_failed``: the share of failed calls above which a setting is out."""
         self._grid, self.runners, self._eval_set = grid, runners, eval_set
@@ -47,11 +47,11 @@ class Contest:
         )
 
     @property
-    def racing(self) -> list[SettingRun]:
+    def racing(self) -> list[SettingState]:
         return [runner for runner in self.runners if runner.state == "racing"]
 
     @property
-    def contenders(self) -> list[SettingRun]:
+    def contenders(self) -> list[SettingState]:
         """Those that may still be the best."""
         baseline = self._grid.baseline
         return [
@@ -69,7 +69,7 @@ class Contest:
             or any(runner.reason for runner in self.racing)
         )
 
-    def look(self) -> list[SettingRun]:
+    def look(self) -> list[SettingState]:
         """Drop what breaks a limit, then what is worse than the best of the others.
 
         Returns those that are out.
@@ -116,7 +116,7 @@ class Contest:
         share = len(asked) / cases
         return race.futile(quality, self.clusters_of(asked), self.rules, among, share)
 
-    def _drop(self, runner: SettingRun, state: str, reason: str) -> None:
+    def _drop(self, runner: SettingState, state: str, reason: str) -> None:
         """Out of the race; the baseline goes on being asked, but cannot win."""
         if runner.setting.name == self._grid.baseline:
             runner.reason = reason
@@ -169,7 +169,7 @@ class Contest:
         _mark_pareto(outcomes)
         return outcomes, best
 
-    def _outcome(self, runner: SettingRun) -> SettingOutcome:
+    def _outcome(self, runner: SettingState) -> SettingOutcome:
         import numpy as np
 
         outcome = SettingOutcome(

@@ -20,7 +20,7 @@ from extras.sweep.grid import check_fields
 from extras.sweep.order import portions, random_order
 from extras.sweep.record import Sweep, read_sweep, sweep_file, write_sweep
 from extras.sweep.scoring import PartScorer, failing_cases, replies_are_equal
-from extras.sweep.setting_run import SettingRun, SweepOptions
+from extras.sweep.setting_run import SettingState, SweepOptions
 from ragmetrics.stats.means import generator
 from records.cases import TestCase
 from records.errors import StorageError, Unreachable
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _BLOCK_SEED = "turns of block"
 
 
-class SweepRun:
+class SweepProgress:
     """A sweep while it goes on."""
 
     def __init__(self, options: SweepOptions, console: Console) -> None:
@@ -59,7 +59,7 @@ class SweepRun:
         fields = list(profile.settings)
         self._servers = DemoServers(quiet=common.quiet)
         self.runners = [
-            SettingRun(number, setting, options, fields, self._servers)
+            SettingState(number, setting, options, fields, self._servers)
             for number, setting in enumerate(grid.settings, 1)
         ]
         self._contest = Contest(grid, self.runners, common.max_error_rate, common.eval_set)
@@ -185,7 +185,7 @@ class SweepRun:
     def _calls(self) -> int:
         return sum(runner.calls for runner in self.runners)
 
-    def _check_connection(self, runner: SettingRun, block: Sequence[Job]) -> None:
+    def _check_connection(self, runner: SettingState, block: Sequence[Job]) -> None:
         """Raises Unreachable when a bot was gone in a block: no setting is dropped for that."""
         ids = {job.case.id for job in block}
         gone = sum(

@@ -62,7 +62,7 @@ class Turns:
         return ""
 
 
-class SettingRun:
+class SettingState:
     """One setting: its run folder, what was measured of it so far."""
 
     def __init__(

@@ -94,7 +94,7 @@ def main(grid: Path, run_id: str | None, **values: Any) -> None:
     from clients.run_plan import RunOptions
     from extras.sweep.grid import read_grid
     from extras.sweep.page import sweep_page
-    from extras.sweep.running import SweepRun
+    from extras.sweep.running import SweepProgress
     from extras.sweep.setting_run import SweepOptions
     from records.settings import from_pairs
     from terminal.print_page import print_page
@@ -112,7 +112,7 @@ def main(grid: Path, run_id: str | None, **values: Any) -> None:
         run_id=run_id or time.strftime("%Y%m%d-%H%M%S-sweep"),
     )
     console = options.stderr_console(quiet=common.quiet)
-    sweep = SweepRun(SweepOptions(read_grid(grid), grid, common, **budgets), console)
+    sweep = SweepProgress(SweepOptions(read_grid(grid), grid, common, **budgets), console)
     try:
         outcome = sweep.run()
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from decisions.slices import SlicedCase, find_rise, places_in
+from decisions.slices import SliceMember, find_rise, places_in
 from extras.watch.figures import FIGURES, ReferencePeriod, condition_of, day_of
 from extras.watch.texts import TraceText, texts_of
 from extras.watch.trace_index import TraceIndex, hash_of
@@ -53,13 +53,13 @@ def what_rose(index: TraceIndex, name: str, reference: ReferencePeriod, since: d
     return RisenTraces(name, tuple(found.sentences()), tuple(examples))
 
 
-def _sliced(text: TraceText) -> SlicedCase:
+def _sliced(text: TraceText) -> SliceMember:
     """A trace as slices see it: its question, and the documents and folders of its passages."""
     paths = {chunk.rel_path or chunk.doc_id or "" for chunk in text.result.seen_chunks()}
     places = {place for path in sorted(filter(None, paths)) for place in places_in(path)}
     session = str(text.item.case.get("conversation") or "")
     cluster = hash_of(session) if session else 0
-    return SlicedCase(text.item.case["id"], text.question, (), tuple(sorted(places)), cluster)
+    return SliceMember(text.item.case["id"], text.question, (), tuple(sorted(places)), cluster)
 
 
 def _example(text: TraceText) -> str:

@@ -54,7 +54,7 @@ _ALONE, _NOT_MEASURED = len(_WORDS), len(_WORDS) + 1
 
 
 @dataclass(frozen=True, slots=True)
-class FlippedCase:
+class CaseFlip:
     """A case that broke or was fixed. ``reasons``: why it fails now, or why it failed before;
     ``fact``: the first of them in a few words."""
 
@@ -65,7 +65,7 @@ class FlippedCase:
 
 
 @dataclass(frozen=True, slots=True)
-class FlippedCases:
+class CaseFlips:
     """The changes of the cases that two runs share: how many, and those that changed.
 
     ``depth``: the passages in which gold counted; None where no run tells. ``unmeasured``: what
@@ -74,7 +74,7 @@ class FlippedCases:
     """
 
     counts: Mapping[Ways, int]
-    changed: tuple[FlippedCase, ...] = ()
+    changed: tuple[CaseFlip, ...] = ()
     depth: int | None = None
     unmeasured: tuple[str, ...] = ()
     unknown: str = ""
@@ -265,11 +265,11 @@ def read_pair(
     return PairVerdicts(old, now, both)
 
 
-def changes_of(pair: PairVerdicts, most: int) -> FlippedCases | None:
+def changes_of(pair: PairVerdicts, most: int) -> CaseFlips | None:
     """The counts of a pair, and its first ``most`` cases each way with their reasons, in the order
     of the files. None if the runs share no case. Raises StorageError for damaged files."""
     if pair.unknown:
-        return FlippedCases(dict.fromkeys(_WORDS, 0), unknown=pair.unknown)
+        return CaseFlips(dict.fromkeys(_WORDS, 0), unknown=pair.unknown)
     if not pair:
         return None
     changed = list(_changed(pair, most))
@@ -278,7 +278,7 @@ def changes_of(pair: PairVerdicts, most: int) -> FlippedCases | None:
     if pair.lacking:
         fewer = counted(pair.lacking, "case")
         unmeasured.append(f"{fewer} by fewer rules, since one run lacks what the others read")
-    return FlippedCases(
+    return CaseFlips(
         pair.counts(),
         tuple(changed),
         pair.ruling.depth,
@@ -287,7 +287,7 @@ def changes_of(pair: PairVerdicts, most: int) -> FlippedCases | None:
     )
 
 
-def _changed(pair: PairVerdicts, most: int) -> Iterator[FlippedCase]:
+def _changed(pair: PairVerdicts, most: int) -> Iterator[CaseFlip]:
     wanted: dict[int, Ways] = {}
     for way in CHANGES:
         wanted |= pair.ids(way, most)
@@ -301,7 +301,7 @@ def _changed(pair: PairVerdicts, most: int) -> Iterator[FlippedCase]:
         first = (case_id, 0)
         before = scores_of(lines_of(pair.base_table, pair.ruling, first)) if broke else None
         lines = lines_of(table, pair.ruling, key)
-        yield FlippedCase(
+        yield CaseFlip(
             case_id,
             way,
             reasons_in_words(pair.ruling, verdict, lines, before),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from decisions.case_changes import FlippedCase, FlippedCases
+from decisions.case_changes import CaseFlip, CaseFlips
 from decisions.change import SIGNS, Change, ChangeVerdict
 from decisions.compare import TOO_FEW
 from decisions.comparison import Comparison, Difference
@@ -281,7 +281,7 @@ REASONS = 2
 """Reasons that are named of a case; the most harmful ones."""
 
 
-def changed_words(case: FlippedCase) -> str:
+def changed_words(case: CaseFlip) -> str:
     """Why a case fails, or why it did."""
     why = "; ".join(case.reasons[:REASONS]) or "not by this run's own rules"
     return f"was: {why}" if case.way == "fixed" else why
@@ -331,7 +331,7 @@ _QUESTION = 200
 def compare_page(
     comparison: Comparison,
     *,
-    cases: FlippedCases | None = None,
+    cases: CaseFlips | None = None,
     flips: Sequence[Block] = (),
     talks: ConversationFlips | None = None,
     in_common: Sequence[Block] = (),
@@ -454,7 +454,7 @@ def _metrics(
     )
 
 
-def _cases(cases: FlippedCases) -> Iterator[Block]:
+def _cases(cases: CaseFlips) -> Iterator[Block]:
     """How many cases broke and were fixed, and some of them with their reasons."""
     yield Heading(cases.says())
     ways: tuple[tuple[str, str, Tone], ...] = (

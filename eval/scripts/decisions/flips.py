@@ -15,7 +15,7 @@ from ragmetrics.stats.arrays import np
 from records.run import Runs
 
 
-class AnsweredCase(Protocol):
+class AnswerText(Protocol):
     """One run's answer to a case: ``error`` is empty for calls that did not fail, ``ranks`` has the
     rank of each gold support, None where it was not found."""
 
@@ -29,7 +29,7 @@ class AnsweredCase(Protocol):
     def ranks(self) -> tuple[int | None, ...] | None: ...
 
 
-Answers = Mapping[str, AnsweredCase]
+Answers = Mapping[str, AnswerText]
 """The answers of one run by case id."""
 
 

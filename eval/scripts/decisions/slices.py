@@ -77,7 +77,7 @@ ro Romanian ru Russian sv Swedish th Thai tr Turkish vi Vietnamese zh Chinese
 _LANGUAGES = dict(re.findall(r"(\w+) (\w+)", _NAMES))
 
 
-class SlicedCase(NamedTuple):
+class SliceMember(NamedTuple):
     """A case as the slices need it. ``labels``: what the case is, ``places``: where it is, both as
     they are written behind "Questions". ``cluster``: cases with the same number share their luck.
     """
@@ -215,12 +215,12 @@ def marked_slices(
     return replace(find_slices(cases, marks, embed), step=step)
 
 
-def sliced(cases: Sequence[TestCase]) -> list[SlicedCase]:
+def sliced(cases: Sequence[TestCase]) -> list[SliceMember]:
     """Cases of a set as slices see them."""
     few = clusters_of(cases).few_documents(read_decide().documents)
     by = SECTION if few else AUTO
     return [
-        SlicedCase(
+        SliceMember(
             case.id,
             case.question,
             tuple(_labels_of(case)),
@@ -267,7 +267,7 @@ def _shown(value: object) -> str:
 
 
 def find_slices(
-    cases: Sequence[SlicedCase], marks: Mapping[int, bool], embed: Embed | None = None
+    cases: Sequence[SliceMember], marks: Mapping[int, bool], embed: Embed | None = None
 ) -> Slices:
     """The slices in which more cases are marked. ``marks``: by the number of a case's id; cases
     without a mark do not count."""
@@ -276,9 +276,9 @@ def find_slices(
 
 
 def find_rise(
-    reference: Sequence[SlicedCase],
+    reference: Sequence[SliceMember],
     before: Sequence[bool],
-    cases: Sequence[SlicedCase],
+    cases: Sequence[SliceMember],
     now: Sequence[bool],
     embed: Embed | None = None,
 ) -> Slices:
@@ -291,9 +291,9 @@ def find_rise(
 
 
 def _search(
-    cases: Sequence[SlicedCase],
+    cases: Sequence[SliceMember],
     marks: Sequence[bool],
-    reference: Sequence[SlicedCase],
+    reference: Sequence[SliceMember],
     before: Sequence[bool],
     embed: Embed | None,
 ) -> Slices:
@@ -342,7 +342,7 @@ def _surest(part: CaseSlice) -> tuple[float, float]:
     return part.p, n * others / max(rest, 1) - marked
 
 
-def _clusters(cases: Sequence[SlicedCase], *, without_documents: bool = False) -> list[int]:
+def _clusters(cases: Sequence[SliceMember], *, without_documents: bool = False) -> list[int]:
     """A number for each case's cluster; a case without one is a cluster by itself."""
     numbers = (case.cluster for case in cases)
     own = (0 if without_documents and is_of_document(number) else number for number in numbers)
@@ -356,7 +356,7 @@ def _shares(marked: Bools, mask: Bools) -> tuple[tuple[int, int], tuple[int, int
 
 
 def _slice(
-    cases: Sequence[SlicedCase],
+    cases: Sequence[SliceMember],
     marked: Bools,
     phrase: str,
     is_place: bool,
@@ -375,7 +375,7 @@ Family = list[tuple[str, str, "Bools"]]
 
 
 def _within(
-    families: Sequence[Family], outer: Bools, marked: Bools, cases: Sequence[SlicedCase]
+    families: Sequence[Family], outer: Bools, marked: Bools, cases: Sequence[SliceMember]
 ) -> str:
     """The part of a slice that is worse than its rest, in words; "" for none."""
     import numpy as np
@@ -399,7 +399,7 @@ def _within(
     return f"among them those {parts[best][1]}: {inside:,} of {n:,} (p {p_value(float(p[best]))})"
 
 
-def _families(cases: Sequence[SlicedCase], n: int, vectors: Vectors | None) -> tuple[Family, ...]:
+def _families(cases: Sequence[SliceMember], n: int, vectors: Vectors | None) -> tuple[Family, ...]:
     """The slices to try of the first ``n`` cases, by what a case is and by where it is.
 
     A slice has at least FEWEST cases and at most half of all; of equal ones the first stays.
@@ -419,7 +419,7 @@ def _families(cases: Sequence[SlicedCase], n: int, vectors: Vectors | None) -> t
     return tuple(families)
 
 
-def _by_clusters(families: tuple[Family, ...], cases: Sequence[SlicedCase]) -> tuple[Family, ...]:
+def _by_clusters(families: tuple[Family, ...], cases: Sequence[SliceMember]) -> tuple[Family, ...]:
     """The same slices; what a case is counts as a place where too few clusters have it or lack it.
 
     A slice that too few conversations or groups have is left out: it tells of their luck alone.
@@ -451,7 +451,7 @@ def _spread_over(clusters: Sequence[int]) -> Callable[[Bools], bool]:
 Masks = Iterator[tuple[str, str, "Sequence[bool] | Bools"]]
 
 
-def _kinds(cases: Sequence[SlicedCase], vectors: Vectors | None) -> Masks:
+def _kinds(cases: Sequence[SliceMember], vectors: Vectors | None) -> Masks:
     """Slices by what a case is."""
     import numpy as np
 
@@ -481,7 +481,7 @@ def _kinds(cases: Sequence[SlicedCase], vectors: Vectors | None) -> Masks:
                 yield "topic", f"about {name}", mask
 
 
-def _places(cases: Sequence[SlicedCase]) -> Masks:
+def _places(cases: Sequence[SliceMember]) -> Masks:
     """Slices by where a case is."""
     yield from (("label", *part) for part in _having([case.places for case in cases]))
 

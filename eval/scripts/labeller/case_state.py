@@ -62,7 +62,7 @@ class CaseState:
         return {k: v for k, v in merged.items() if v is not None or k not in fields}
 
 
-class StateChange(NamedTuple):
+class EditResult(NamedTuple):
     """The result of an action on a case: its name in the journal, the state after it, the message.
 
     `row`: the key of the passage that it was done to, to name it when it is undone.

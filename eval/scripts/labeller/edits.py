@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from labeller.case_state import LABEL_FIELDS, CaseState, Record, StateChange, undecided
+from labeller.case_state import LABEL_FIELDS, CaseState, EditResult, Record, undecided
 from labeller.needs import NOTHING, always_met, empty_parts
 from labeller.passages import content_words
 from labeller.supports import write_supports
@@ -53,7 +53,7 @@ _SLUG_WORDS, _SLUG_LENGTH = 5, 40
 # -- decisions -------------------------------------------------------------------------------------
 
 
-def unanswerable(state: CaseState) -> StateChange:
+def unanswerable(state: CaseState) -> EditResult:
     """Call the case unanswerable, which takes its marks away; or take that back."""
     case, judgement = state.case, state.judgement
     if judgement.get("decision") == UNANSWERABLE or (
@@ -64,51 +64,51 @@ def unanswerable(state: CaseState) -> StateChange:
         bare = write_supports(case, [], NOTHING) | {"answerable": False}
         after = _decided(replace(state, needs=None), UNANSWERABLE, bare)
         message = "unanswerable; Enter confirms"
-    return StateChange("unanswerable", after, message)
+    return EditResult("unanswerable", after, message)
 
 
-def answerable(state: CaseState) -> StateChange:
+def answerable(state: CaseState) -> EditResult:
     """Call the case answerable, or leave that open again."""
     case = state.case
     if state.judgement.get("decision") == ANSWERABLE and not case.get("gold_supports"):
         after, message = _decided(state, None, undecided(case)), "answerable is taken back"
     else:
         after, message = _decided(state, ANSWERABLE, {**case, "answerable": True}), "answerable"
-    return StateChange("answerable", after, message)
+    return EditResult("answerable", after, message)
 
 
-def skip(state: CaseState) -> StateChange:
+def skip(state: CaseState) -> EditResult:
     """Judge the case later, or take that back."""
     case_id = state.case["id"]
     if state.judgement.get("decision") == SKIPPED:
-        return StateChange("skip", _decided(state, None, state.case), f"{case_id} is open again")
-    return StateChange("skip", _decided(state, SKIPPED, state.case), f"{case_id} comes back later")
+        return EditResult("skip", _decided(state, None, state.case), f"{case_id} is open again")
+    return EditResult("skip", _decided(state, SKIPPED, state.case), f"{case_id} comes back later")
 
 
-def cannot_tell(state: CaseState, reason: str) -> StateChange:
+def cannot_tell(state: CaseState, reason: str) -> EditResult:
     """Say that the case cannot be judged, and why; an empty reason takes that back."""
     why = reason.strip()
     if why:
         after = _decided(state, CANNOT_TELL, state.case, reason=why)
-        return StateChange("cannot_tell", after, "cannot tell; Enter confirms")
+        return EditResult("cannot_tell", after, "cannot tell; Enter confirms")
     if state.judgement.get("decision") != CANNOT_TELL:
         raise ActionRefused("Give the reason why it cannot be told.")
     after = _decided(state, None, state.case, reason=None)
-    return StateChange("cannot_tell", after, "cannot tell is taken back")
+    return EditResult("cannot_tell", after, "cannot tell is taken back")
 
 
-def flag(state: CaseState) -> StateChange:
+def flag(state: CaseState) -> EditResult:
     """Flag the case, or take the flag off."""
     flagged = None if state.judgement.get("flag") else True
     after = replace(state, judgement=state.judged(flag=flagged))
-    return StateChange("flag", after, "flagged" if flagged else "not flagged")
+    return EditResult("flag", after, "flagged" if flagged else "not flagged")
 
 
-def note(state: CaseState, text: str) -> StateChange:
+def note(state: CaseState, text: str) -> EditResult:
     """Keep a note with the case; an empty text takes it away."""
     words = text.strip() or None
     after = replace(state, judgement=state.judged(note=words))
-    return StateChange("note", after, "note kept" if words else "note removed")
+    return EditResult("note", after, "note kept" if words else "note removed")
 
 
 def decision_of(state: CaseState) -> str | None:
@@ -133,7 +133,7 @@ def missing_of(state: CaseState) -> str:
 
 def confirm(
     state: CaseState, /, rows: list[Record], *, accepts: bool = True, **circumstances: Any
-) -> StateChange:
+) -> EditResult:
     """The case in its present state, confirmed. A draft is accepted by it if it `accepts` drafts.
 
     `rows` are the rows as judged.
@@ -163,7 +163,7 @@ def confirm(
         noun = state.layout.noun.capitalize()
         text += f" {noun} {number} is always met when {noun.lower()} {other} is; it was not saved."
     text += " The draft is accepted." if accepted else ""
-    return StateChange("confirm", CaseState(case, fields), text)
+    return EditResult("confirm", CaseState(case, fields), text)
 
 
 def _refuse_empty(state: CaseState) -> None:
@@ -188,16 +188,16 @@ def _decided(state: CaseState, decision: str | None, case: Record, **more: Any) 
 # -- the case itself -------------------------------------------------------------------------------
 
 
-def edit(state: CaseState, fields: Record) -> StateChange:
+def edit(state: CaseState, fields: Record) -> EditResult:
     """Fields of the case set in place; an empty value takes an absent field nowhere."""
     unknown = [name for name in fields if name not in {name for name, *_ in EDITABLE}]
     if unknown:
         raise ActionRefused(f"{unknown[0]} is not in the form; E edits the whole record.")
     after = replace(state, case=with_fields(state.case, fields))
-    return StateChange("edit", after, f"{state.case['id']}: {', '.join(fields)} changed")
+    return EditResult("edit", after, f"{state.case['id']}: {', '.join(fields)} changed")
 
 
-def key_fact(state: CaseState, text: str) -> StateChange:
+def key_fact(state: CaseState, text: str) -> EditResult:
     """Add a text as an expected key fact."""
     fact = " ".join(text.split())
     if not fact:
@@ -213,7 +213,7 @@ def as_text(case: Record) -> str:
     return json.dumps(case, ensure_ascii=False, indent=2) + "\n"
 
 
-def edit_text(state: CaseState, text: str) -> StateChange:
+def edit_text(state: CaseState, text: str) -> EditResult:
     """Take a record as it was edited as text. Refuses, with the reason, what is none."""
     case_id = state.case["id"]
     try:
@@ -224,7 +224,7 @@ def edit_text(state: CaseState, text: str) -> StateChange:
         raise ActionRefused("A case is one JSON object.")
     if case.get("id") != case_id:
         raise ActionRefused(f"The id stays {case_id}: ids never change. O copies a case.")
-    return StateChange("edit_text", replace(state, case=case, needs=None), f"{case_id} changed")
+    return EditResult("edit_text", replace(state, case=case, needs=None), f"{case_id} changed")
 
 
 def copied(case: Record) -> Record:

@@ -15,9 +15,9 @@ from typing import Any, Final
 from labeller import conversation
 from labeller.case_state import (
     CaseState,
+    EditResult,
     Event,
     Record,
-    StateChange,
     UndoHistory,
     encoded,
     same,
@@ -104,7 +104,7 @@ class CaseLedger:
 
     # -- changing ------------------------------------------------------------------------------
 
-    def commit(self, change: StateChange) -> str:
+    def commit(self, change: EditResult) -> str:
         """Apply a change to the open case. Refuses a bad record; returns the message."""
         self.need_writable()
         before, after = self.open, change.state

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from labeller.case_state import CaseState, StateChange, undecided
+from labeller.case_state import CaseState, EditResult, undecided
 from labeller.needs import (
     Needs,
     lost_groups,
@@ -64,7 +64,7 @@ def supports_of(state: CaseState) -> list[Support]:
     return read_supports(state.case, state.layout)
 
 
-def toggle(state: CaseState, row: ChunkRow) -> StateChange:
+def toggle(state: CaseState, row: ChunkRow) -> EditResult:
     """Mark a row, or take its mark away."""
     supports = supports_of(state)
     if row.marked:
@@ -83,7 +83,7 @@ def toggle(state: CaseState, row: ChunkRow) -> StateChange:
     return _changed("toggle", state, after, words, row)
 
 
-def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> StateChange:
+def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> EditResult:
     """Mark all rows; when all are marked, take the marks away."""
     supports = supports_of(state)
     all_marked = all(row.marked for row in rows)
@@ -97,7 +97,7 @@ def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> StateChange:
     return _changed("toggle_range", state, _with_supports(state, supports), words)
 
 
-def grade(state: CaseState, row: ChunkRow, value: int) -> StateChange:
+def grade(state: CaseState, row: ChunkRow, value: int) -> EditResult:
     """Grade a row 1 to 3, marking it if need be; grade 1, related, is not required. 0 unmarks."""
     if not 0 <= value <= 3:
         raise ActionRefused("A grade is 0, 1, 2 or 3.")
@@ -118,13 +118,13 @@ def grade(state: CaseState, row: ChunkRow, value: int) -> StateChange:
     return _changed("grade", state, after, words, row)
 
 
-def grade_step(state: CaseState, row: ChunkRow, step: int) -> StateChange:
+def grade_step(state: CaseState, row: ChunkRow, step: int) -> EditResult:
     """Grade a row one up or down; below 1 the mark goes."""
     now = 0 if not row.marked else USUAL_GRADE if row.grade is None else int(row.grade)
     return grade(state, row, max(0, min(3, now + step)))
 
 
-def group(state: CaseState, row: ChunkRow, number: int) -> StateChange:
+def group(state: CaseState, row: ChunkRow, number: int) -> EditResult:
     """Let a row meet one need and no other, marking it if need be; 0: it is not required."""
     layout = _with_part(state.layout, number)
     supports, indices = _marking(state, row)
@@ -134,7 +134,7 @@ def group(state: CaseState, row: ChunkRow, number: int) -> StateChange:
     return _changed("group", state, after, _counting(after, row), row)
 
 
-def share(state: CaseState, row: ChunkRow, number: int) -> StateChange:
+def share(state: CaseState, row: ChunkRow, number: int) -> EditResult:
     """Let a marked row meet one more need, or that need no longer; 0: it is not required."""
     _need_mark(row)
     layout = _with_part(state.layout, number)
@@ -153,15 +153,15 @@ def _with_part(layout: Needs, number: int) -> Needs:
     return replace(opened(layout, number), open=layout.open)
 
 
-def open_need(state: CaseState, number: int | None) -> StateChange:
+def open_need(state: CaseState, number: int | None) -> EditResult:
     """Let marks join a need; 0: they are not required; None: a new need."""
     layout = new_part(state.layout) if number is None else opened(state.layout, number)
-    return StateChange("open_need", state.laid_out(layout), open_words(layout))
+    return EditResult("open_need", state.laid_out(layout), open_words(layout))
 
 
-def turn_needs(state: CaseState) -> StateChange:
+def turn_needs(state: CaseState) -> EditResult:
     """Show needs as ways, or ways as needs."""
-    return StateChange("turn_needs", state.laid_out(turned(tidied(state.layout))), "")
+    return EditResult("turn_needs", state.laid_out(turned(tidied(state.layout))), "")
 
 
 def _open(state: CaseState) -> frozenset[int]:
@@ -169,7 +169,7 @@ def _open(state: CaseState) -> frozenset[int]:
     return frozenset({state.layout.open} - {0})
 
 
-def shorten(state: CaseState, row: ChunkRow) -> StateChange:
+def shorten(state: CaseState, row: ChunkRow) -> EditResult:
     """Shorten the heading of a row's support by its last segment; without one: the whole file."""
     _need_mark(row)
     index = row.supports[0]
@@ -179,7 +179,7 @@ def shorten(state: CaseState, row: ChunkRow) -> StateChange:
     return set_heading(state, index, heading(parts[:-1]))
 
 
-def lengthen(state: CaseState, row: ChunkRow) -> StateChange:
+def lengthen(state: CaseState, row: ChunkRow) -> EditResult:
     """Lengthen the heading of a row's support by the next segment of the row's own heading."""
     _need_mark(row)
     index = row.supports[0]
@@ -190,19 +190,19 @@ def lengthen(state: CaseState, row: ChunkRow) -> StateChange:
     return set_heading(state, index, heading(own[: len(parts) + 1]))
 
 
-def set_heading(state: CaseState, index: int, heading_path: str) -> StateChange:
+def set_heading(state: CaseState, index: int, heading_path: str) -> EditResult:
     """Give a support another heading; supports that become the same are joined."""
     return _moved("set_heading", state, index, heading_path=heading(heading_path))
 
 
-def reanchor(state: CaseState, row: ChunkRow) -> StateChange:
+def reanchor(state: CaseState, row: ChunkRow) -> EditResult:
     """Give the support of a row that was found elsewhere the row's own path and heading."""
     _need_mark(row)
     anchor = {"rel_path": row.chunk.rel_path, "heading_path": heading(row.chunk.heading_path)}
     return _moved("reanchor", state, row.supports[0], **anchor)
 
 
-def add_support(state: CaseState, rel_path: str, heading_path: str = "") -> StateChange:
+def add_support(state: CaseState, rel_path: str, heading_path: str = "") -> EditResult:
     """Add a support by path and heading, for a passage that no query finds."""
     if not rel_path.strip():
         raise ActionRefused("A support needs the path of its file.")
@@ -215,7 +215,7 @@ def add_support(state: CaseState, rel_path: str, heading_path: str = "") -> Stat
     return _changed("add_support", state, after, f"support added: {short_name(new)}")
 
 
-def remove_support(state: CaseState, index: int) -> StateChange:
+def remove_support(state: CaseState, index: int) -> EditResult:
     """Take a support away, whether a row shows it or not."""
     supports = supports_of(state)
     gone = _support_at(supports, index)
@@ -223,7 +223,7 @@ def remove_support(state: CaseState, index: int) -> StateChange:
     return _changed("remove_support", state, after, f"support removed: {short_name(gone)}")
 
 
-def pick(state: CaseState, row: ChunkRow, sentence_index: int) -> StateChange:
+def pick(state: CaseState, row: ChunkRow, sentence_index: int) -> EditResult:
     """Pick a sentence of a row as a snippet, or drop it."""
     sentences = sentences_of(row, state.case)
     if not 0 <= sentence_index < len(sentences):
@@ -232,7 +232,7 @@ def pick(state: CaseState, row: ChunkRow, sentence_index: int) -> StateChange:
     return _picked("pick", state, row, (sentence.start, sentence.end))
 
 
-def select(state: CaseState, row: ChunkRow, start: int, end: int) -> StateChange:
+def select(state: CaseState, row: ChunkRow, start: int, end: int) -> EditResult:
     """Pick the characters ``text[start:end]`` of a row as a snippet, or drop them."""
     span = trimmed(row.chunk.text, (max(0, start), max(0, end)))
     if span is None:
@@ -240,7 +240,7 @@ def select(state: CaseState, row: ChunkRow, start: int, end: int) -> StateChange
     return _picked("select", state, row, span)
 
 
-def _picked(action: str, state: CaseState, row: ChunkRow, span: Span) -> StateChange:
+def _picked(action: str, state: CaseState, row: ChunkRow, span: Span) -> EditResult:
     """The state with a span picked, or dropped. Automatic snippets give way."""
     supports, indices = _marking(state, row)
     support, text = supports[indices[0]], row.chunk.text
@@ -251,16 +251,16 @@ def _picked(action: str, state: CaseState, row: ChunkRow, span: Span) -> StateCh
     unique = text.casefold().count(text[span[0] : span[1]].casefold()) == 1
     words = f"row {row.label}: {counted(len(spans_in(picked, text)), 'snippet')}"
     words += "" if unique else "; not unique here"
-    return StateChange(action, _with_supports(state, supports), words)
+    return EditResult(action, _with_supports(state, supports), words)
 
 
 def _changed(
     action: str, before: CaseState, after: CaseState, words: str, row: ChunkRow | None = None
-) -> StateChange:
+) -> EditResult:
     """The result of an action on marks, with a word about groups that went with it."""
     lost = lost_groups(before.case, after.case)
     words += f"; {lost} dropped" if lost else ""
-    return StateChange(action, after, words, row.chunk.key if row else "")
+    return EditResult(action, after, words, row.chunk.key if row else "")
 
 
 def _parts(state: CaseState, row: ChunkRow) -> tuple[int, ...]:
@@ -322,11 +322,11 @@ def _unmarked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> l
     return left
 
 
-def _moved(action: str, state: CaseState, index: int, **anchor: str) -> StateChange:
+def _moved(action: str, state: CaseState, index: int, **anchor: str) -> EditResult:
     supports = supports_of(state)
     moved = supports[index] = _support_at(supports, index).having(**anchor)
     after = _with_supports(state, merged(supports))
-    return StateChange(action, after, f"support: {short_name(moved)}")
+    return EditResult(action, after, f"support: {short_name(moved)}")
 
 
 def _support_at(supports: Sequence[Support], index: int) -> Support:

@@ -28,7 +28,7 @@ class Conflict:
 
 
 @dataclass(frozen=True)
-class UnsavedChange:
+class UnsavedEdit:
     """A case as last saved and as edited here, and its position when it is new.
 
     `path` holds what it was in between: a session that was killed while saving may have written any
@@ -40,25 +40,25 @@ class UnsavedChange:
     path: tuple[CaseState | None, ...] = ()
 
 
-def changes_of(events: Iterable[Record]) -> dict[str, UnsavedChange]:
+def changes_of(events: Iterable[Record]) -> dict[str, UnsavedEdit]:
     """The unsaved events as one change for each case."""
-    changes: dict[str, UnsavedChange] = {}
+    changes: dict[str, UnsavedEdit] = {}
     for event in events:
         if "before" not in event:
             continue
         change = changes.get(event["case"])
         before, after = state_from(event["before"]), state_from(event["after"])
         if change is None:
-            change = UnsavedChange(before, after)
+            change = UnsavedEdit(before, after)
         position = event.get("place", change.position)
-        changes[event["case"]] = UnsavedChange(
+        changes[event["case"]] = UnsavedEdit(
             change.base, after, position, (*change.path, before, after)
         )
     return changes
 
 
 def reconciled(
-    case_id: str, change: UnsavedChange, theirs: CaseState | None
+    case_id: str, change: UnsavedEdit, theirs: CaseState | None
 ) -> tuple[CaseState | None, Conflict | None]:
     """Both changes in one entry. Fields in conflict stay as they are here."""
     on_disk = _flat(theirs)
@@ -72,7 +72,7 @@ def reconciled(
     return _entry_of(result, change.mine), conflict
 
 
-def is_twin(change: UnsavedChange, theirs: CaseState | None) -> bool:
+def is_twin(change: UnsavedEdit, theirs: CaseState | None) -> bool:
     """Was the case added here, and another one with the same id elsewhere?"""
     if change.base is not None or change.mine is None or theirs is None:
         return False

@@ -14,7 +14,7 @@ from typing import Final, TextIO
 
 from labeller import edits, marks, tools
 from labeller.added import LineCommand, added_actions
-from labeller.case_state import CaseState, StateChange
+from labeller.case_state import CaseState, EditResult
 from labeller.conversation import conversation_text
 from labeller.fetching import Fetcher, deliver, prefetch
 from labeller.last_view import present_view
@@ -242,17 +242,17 @@ def _row(plain: PlainLabeller, text: str) -> int:
     return plain.session.view.row_by_label(text).number
 
 
-def _on_case(change: Callable[[CaseState], StateChange]) -> Do:
+def _on_case(change: Callable[[CaseState], EditResult]) -> Do:
     """A command that changes the case."""
     return lambda plain, rest: plain.session.do(change)
 
 
-def _with_text(change: Callable[[CaseState, str], StateChange]) -> Do:
+def _with_text(change: Callable[[CaseState, str], EditResult]) -> Do:
     """A command that changes the case by what follows."""
     return lambda plain, rest: plain.session.do(change, rest)
 
 
-def _on_row(change: Callable[[CaseState, ChunkRow], StateChange]) -> Do:
+def _on_row(change: Callable[[CaseState, ChunkRow], EditResult]) -> Do:
     """A command that changes the row that follows."""
     return lambda plain, rest: plain.session.on_row(_row(plain, rest), change)
 
@@ -260,7 +260,7 @@ def _on_row(change: Callable[[CaseState, ChunkRow], StateChange]) -> Do:
 def _on_row_by(
     usage: str,
     noun: str,
-    change: Callable[[CaseState, ChunkRow, int], StateChange],
+    change: Callable[[CaseState, ChunkRow, int], EditResult],
     *,
     first: int = 0,
 ) -> Do:

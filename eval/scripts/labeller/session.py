@@ -23,10 +23,10 @@ from labeller import conversation, edits, marks
 from labeller.case_state import (
     GOLD,
     CaseState,
+    EditResult,
     Event,
     Probe,
     Record,
-    StateChange,
     probes_in,
     timestamp,
 )
@@ -61,8 +61,8 @@ STEP_NAMES = {
 _NO_CASE = CaseState({}, {})
 
 P = ParamSpec("P")
-OfCase = Callable[Concatenate[CaseState, P], StateChange]
-OfRow = Callable[Concatenate[CaseState, ChunkRow, P], StateChange]
+OfCase = Callable[Concatenate[CaseState, P], EditResult]
+OfRow = Callable[Concatenate[CaseState, ChunkRow, P], EditResult]
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from labeller.last_view import View, ViewFile
 from labeller.ledger import CaseLedger
 from labeller.merging import (
     Conflict,
-    UnsavedChange,
+    UnsavedEdit,
     changes_of,
     is_twin,
     reconciled,
@@ -278,7 +278,7 @@ class LabelStore:
             self._judged.reload(judged_bytes)
             self._judged_bytes = judged_bytes
         for case_id, mine in pending.items():
-            ledger.adopt(case_id, self._merged(case_id, UnsavedChange(bases[case_id], mine)))
+            ledger.adopt(case_id, self._merged(case_id, UnsavedEdit(bases[case_id], mine)))
         ledger.refresh()
         self._say_conflicts()
         return True
@@ -304,7 +304,7 @@ class LabelStore:
             return None
         return CaseState(self.records[case_id], self.judgements.get(case_id, {}))
 
-    def _merged(self, case_id: str, change: UnsavedChange) -> CaseState | None:
+    def _merged(self, case_id: str, change: UnsavedEdit) -> CaseState | None:
         """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
         theirs = self._on_disk(case_id)
         if is_twin(change, theirs):
@@ -316,7 +316,7 @@ class LabelStore:
             self.conflicts.append(conflict)
         return entry
 
-    def _move_twin(self, case_id: str, change: UnsavedChange) -> None:
+    def _move_twin(self, case_id: str, change: UnsavedEdit) -> None:
         """Two people gave the same id to new cases: both stay, mine under another id."""
         ledger, mine = self._ledger, change.mine
         assert ledger is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from labeller.case_state import CaseState, Record, StateChange
+from labeller.case_state import CaseState, EditResult, Record
 from ragmetrics.tools import fits
 from records.tool_calls import AnyTool, ExpectedTool, ToolCall, call_words, expected_tool
 
@@ -63,7 +63,7 @@ def _tools(case: Record, name: str) -> list[ExpectedTool]:
     return [expected_tool(msgspec.convert(tool, AnyTool)) for tool in case.get(name) or ()]
 
 
-def expect(state: CaseState, row: ToolRow) -> StateChange:
+def expect(state: CaseState, row: ToolRow) -> EditResult:
     """Expect a call with these arguments, or no longer."""
     stated: Record = {"name": row.name}
     if row.arguments:
@@ -75,7 +75,7 @@ def expect(state: CaseState, row: ToolRow) -> StateChange:
     return _changed(after, f"{row.name} is expected with these arguments")
 
 
-def forbid(state: CaseState, row: ToolRow) -> StateChange:
+def forbid(state: CaseState, row: ToolRow) -> EditResult:
     """Forbid a tool, with any arguments, or no longer."""
     if row.label == "forbidden":
         return _changed(_without(state, FORBIDDEN, row), f"{row.name} is not forbidden")
@@ -83,7 +83,7 @@ def forbid(state: CaseState, row: ToolRow) -> StateChange:
     return _changed(_with(state, FORBIDDEN, row.name), f"{row.name} is forbidden")
 
 
-def expect_none(state: CaseState) -> StateChange:
+def expect_none(state: CaseState) -> EditResult:
     """Say that the question needs no tool, or take that back."""
     if state.case.get(EXPECTED) == []:
         after, words = _set(state.case, EXPECTED, None), "tools are not labelled"
@@ -92,8 +92,8 @@ def expect_none(state: CaseState) -> StateChange:
     return _changed(replace(state, case=after), words)
 
 
-def _changed(after: CaseState, message: str) -> StateChange:
-    return StateChange("label_tools", after, message)
+def _changed(after: CaseState, message: str) -> EditResult:
+    return EditResult("label_tools", after, message)
 
 
 def _with(state: CaseState, name: str, tool: Any) -> CaseState:

@@ -264,7 +264,7 @@ def filter_values(case: TestCase, name: str) -> list[str]:
     return [] if value is None else [value]
 
 
-class AskedCases(msgspec.Struct, frozen=True):
+class AskedSelection(msgspec.Struct, frozen=True):
     """Which cases a run was asked, each ``repeats`` times. ``ids`` None: every case of its set."""
 
     ids: frozenset[str] | None = None
@@ -291,7 +291,7 @@ def is_missing(result: TestResult) -> bool:
 
 def asked_cases(
     config: RunConfig, set_sha256: str, read: Callable[[], Iterable[TestCase]]
-) -> AskedCases | None:
+) -> AskedSelection | None:
     """The cases that the run asked. None when its configuration does not name them, or when the set
     has changed since (another hash).
 
@@ -302,16 +302,16 @@ def asked_cases(
     if asked is None:
         return None
     if isinstance(listed, list):
-        return AskedCases(frozenset(map(str, listed)), asked.repeats)
+        return AskedSelection(frozenset(map(str, listed)), asked.repeats)
     if config.dataset.get("sha256") not in (None, set_sha256):
         return None
     filters, limit = config.run.get("filter") or (), config.run.get("limit")
     if not filters and limit is None:
         whole = asked.cases == _count(config.dataset.get("cases"))
-        return AskedCases(None, asked.repeats) if whole else None
+        return AskedSelection(None, asked.repeats) if whole else None
     try:
         patterns = patterns_of(filters)
     except StorageError:  # of a later version
         return None
     ids = frozenset(case.id for case in selected_of(read(), patterns, limit))
-    return AskedCases(ids, asked.repeats) if len(ids) == asked.cases else None
+    return AskedSelection(ids, asked.repeats) if len(ids) == asked.cases else None

@@ -53,7 +53,7 @@ from scorers.judged_pool import (
 )
 from scorers.retrieval_remarks import (
     FEW_FOUND,
-    MisplacedCases,
+    MisplacedGold,
     MissingTexts,
     places_found,
     show_more,
@@ -210,7 +210,7 @@ class RetrievalScorer:
         searches, where any did; ``by_heading_only``, ``text_cut``: how many lack a text."""
         modes = section["by"].get("match", {}).keys()
         places = modes & {"anchor", "document"}
-        misplaced = MisplacedCases() if "anchor" in modes else None
+        misplaced = MisplacedGold() if "anchor" in modes else None
         texts = MissingTexts() if places or not modes else None
         judged = any(section["n"][f"unjudged@{k}"] for k in self.ks)
         ranges = UnjudgedRanges(self.ks) if judged else None

@@ -64,7 +64,7 @@ MOST_HEADING = 500
 """Characters of a bot's heading that are kept as an example."""
 
 
-class MisplacedCases:
+class MisplacedGold:
     """Gathers cases whose file was found and whose heading was not."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decisions.case_changes import FlippedCases
+from decisions.case_changes import CaseFlips
 from decisions.change import Change
 from decisions.diagnosis import DiagnosisFinding
 from decisions.measures import Measure, targets_met, targets_text
@@ -68,7 +68,7 @@ class SuiteReport:
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
     verdicts: VerdictCounts | None = None
-    cases: FlippedCases | None = None
+    cases: CaseFlips | None = None
     """Changes of the cases since the baseline, where that is a run."""
     in_common: list[Slices] = field(default_factory=list)
     """Common properties of the failing cases, and of those that broke since the baseline."""

@@ -124,7 +124,7 @@ class JudgedClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedRun:
+class JudgedClaims:
     """All claims of a run that a metric's verdicts decide, and who decided them."""
 
     claims: list[JudgedClaim]
@@ -145,7 +145,7 @@ IsJudge = Callable[[JudgeIdentity], bool]
 
 def read_judged(
     run: Path, metric: str, cases: Mapping[str, TestCase], is_judge: IsJudge | None = None
-) -> JudgedRun:
+) -> JudgedClaims:
     """The claims of a run that a judge decided, in the order of the file.
 
     ``is_judge``: whether a judge is the one that the user names, of several the last one. Without
@@ -179,7 +179,7 @@ def read_judged(
             judgement.status == "failed" for judgement in answer.opinions
         ):
             counts["failed"] += 1
-    return JudgedRun(
+    return JudgedClaims(
         _weighted(claims),
         _distinct(line.get("judge") for line in decided),
         _distinct(_prompt_of(line, judge) for line in decided),
@@ -228,7 +228,7 @@ def _judges_of(lines: Iterable[VerdictLine]) -> list[dict[str, Any]]:
     return list(judges.values())
 
 
-def together(judged: JudgedRun, others: Mapping[str, JudgedRun]) -> JudgedRun:
+def together(judged: JudgedClaims, others: Mapping[str, JudgedClaims]) -> JudgedClaims:
     """Append the claims of other runs (by run id) to a run, to label and compare as one.
 
     A claim that another run has in the same answer to the same case is there once. Raises

@@ -31,7 +31,7 @@ from records.runs import find_run
 from records.verdicts import KINDS, judge_of
 from validation import judge as validation_judge
 from validation import labels, show
-from validation.claims import JudgedClaim, JudgedRun, Key, items_of, read_judged, together
+from validation.claims import JudgedClaim, JudgedClaims, Key, items_of, read_judged, together
 from validation.labels import Joined
 from validation.thumbs import thumbs_report
 
@@ -146,7 +146,7 @@ class CalibratedJudge:
     """A calibration: one that was just made, or a stored one that a run is checked against."""
 
     report: dict[str, Any]
-    judged: JudgedRun | None
+    judged: JudgedClaims | None
     """The verdicts that the gate is about; None: those of the report itself."""
     stored: bool = False
 
@@ -200,9 +200,9 @@ def _stored(options: CalibrateOptions, calibrated: CalibratedJudge) -> Calibrate
     return calibrated
 
 
-def _with_others(options: CalibrateOptions, judged: JudgedRun, talk: Talk) -> JudgedRun:
+def _with_others(options: CalibrateOptions, judged: JudgedClaims, talk: Talk) -> JudgedClaims:
     """The run with the claims of the further runs of --run."""
-    others: dict[str, JudgedRun] = {}
+    others: dict[str, JudgedClaims] = {}
     for name in options.also_run:
         folder = find_run(options.results_dir, name)
         if folder == options.folder or folder.name in others:
@@ -211,7 +211,7 @@ def _with_others(options: CalibrateOptions, judged: JudgedRun, talk: Talk) -> Ju
     return together(judged, others)
 
 
-def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> JudgedRun:
+def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> JudgedClaims:
     cases = read_cases(options.eval_set, options.labels_dir)
     is_judge = options.judge.may_be if options.judge_is_named else None
     judged = read_judged(options.folder, metric, {case.id: case for case in cases}, is_judge)
@@ -230,7 +230,7 @@ def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> JudgedRun:
     return judged
 
 
-def _label(options: CalibrateOptions, judged: JudgedRun) -> int:
+def _label(options: CalibrateOptions, judged: JudgedClaims) -> int:
     return labels.label(
         judged.claims,
         options.metric,
@@ -279,7 +279,7 @@ def _from_rows(options: CalibrateOptions, talk: Talk) -> dict[str, Any]:
 
 
 def _attack(
-    options: CalibrateOptions, judged: JudgedRun, human: Mapping[Key, int], talk: Talk
+    options: CalibrateOptions, judged: JudgedClaims, human: Mapping[Key, int], talk: Talk
 ) -> dict[str, Any]:
     """Attacks on the judge of the run, and on no other."""
     with connect(options.judge) as link:
@@ -316,7 +316,7 @@ def _undecided(options: CalibrateOptions, joined: Joined) -> str:
 def _report(
     options: CalibrateOptions,
     folder: Path,
-    judged: JudgedRun,
+    judged: JudgedClaims,
     joined: Joined,
     files: list[Path],
     thumbs: dict[str, Any] | None = None,
@@ -340,7 +340,7 @@ def _report(
 
 
 def _calibration_document(
-    run: Path, metric: str, judged: JudgedRun, joined: Joined, files: Sequence[Path], seed: int
+    run: Path, metric: str, judged: JudgedClaims, joined: Joined, files: Sequence[Path], seed: int
 ) -> dict[str, Any]:
     """All but the figures. No clock time: the same labels and verdicts give the same bytes."""
     return {

@@ -27,8 +27,8 @@ from records.rubrics import PREFIX
 from records.verdicts import KINDS
 from validation.claims import (
     JudgedClaim,
+    JudgedClaims,
     JudgedContext,
-    JudgedRun,
     Key,
     claim_slices,
     support_score,
@@ -477,7 +477,7 @@ def drawn(rows: list[LabelledClaim], limit: int | None, seed: int) -> list[Label
 
 def judged_rows(
     rows: Iterable[LabelledClaim], judge: Judge, salt: bytes, workers: int
-) -> tuple[JudgedRun, dict[Key, int]]:
+) -> tuple[JudgedClaims, dict[Key, int]]:
     """Every row with the judge's verdict, and people's label of it.
 
     A row that the judge fails on is counted and left out. A row is a question of its own: a judge
@@ -507,7 +507,7 @@ def judged_rows(
     prompt = prompt_files.load(KINDS["groundedness"].prompt).id
     prompt_identity = {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
     failed = len(opinions) - len(claims)
-    return JudgedRun(claims, [judge.identity.to_dict()], [prompt_identity], failed), human
+    return JudgedClaims(claims, [judge.identity.to_dict()], [prompt_identity], failed), human
 
 
 def _material(row: LabelledClaim) -> Material:

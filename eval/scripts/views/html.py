@@ -52,7 +52,7 @@ def _html(template: str, *values: Any) -> Markup:
 _TAGS = {"good": "tag hit", "bad": "tag miss"}
 
 
-class HtmlPage:
+class HtmlWriter:
     """Writes blocks as HTML, in which no foreign text is markup.
 
     Tables are numbered; a folded one is not printed. ``anchors``: of the cases that the page has.

@@ -36,7 +36,7 @@ from records.runs import (
 )
 from terminal.tables import counted
 from views.browser.answers import PLAIN, WORDS, AnswerTable, read_answers
-from views.browser.model import MetricTrend, OpenRun, RunInfo, Trend
+from views.browser.model import MetricTrend, RunInfo, RunReader, Trend
 from views.case import Case
 from views.case_files import read_case
 from views.notes import CaseNotes
@@ -172,7 +172,7 @@ class _Reading:
 
 
 class Opened:
-    """A run, as `browser.model.OpenRun` says it. ``read``: the run of a folder."""
+    """A run, as `browser.model.RunReader` says it. ``read``: the run of a folder."""
 
     def __init__(
         self,
@@ -271,7 +271,7 @@ class Opened:
             faults.append(f"{name} is not the set this run was asked with, or was changed")
         return _Reading(run, table, info, _basis(self._folder), faults)
 
-    def first_lines(self, base: OpenRun) -> Sequence[str]:
+    def first_lines(self, base: RunReader) -> Sequence[str]:
         """The first lines of the comparison with another run, or the reason why it is refused."""
         from decisions.committed import first_lines
 

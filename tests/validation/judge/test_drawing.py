@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from tests.rows import each_row
-from tests.validation.judge.judged_run import JudgedRun
+from tests.validation.judge.judged_run import JudgedClaims
 
 from records.claim_labels import ClaimDraw, read_labels
 from storage import StorageError
 from validation.claims import JudgedClaim, together
-from validation.claims import JudgedRun as Judged
+from validation.claims import JudgedClaims as Judged
 from validation.drawing import class_supply, drawn_claims, label_weights, run_mean, strata_of
 from validation.goal import label_goal, labels_more, name_of
 from validation.judge import Draws, report
@@ -184,7 +184,7 @@ def test_labels_more_is_the_least_number() -> None:
     assert labels_more(lambda counts: counts["a"] >= 3, Counter(), ["a"]) is None
 
 
-def test_runs_are_labelled_together_and_equal_answers_count_once(judged_run: JudgedRun) -> None:
+def test_runs_are_labelled_together_and_equal_answers_count_once(judged_run: JudgedClaims) -> None:
     judge = [{"provider": "p"}]
     own = Judged([replace(claim(1), answer="A."), replace(claim(2), answer="B.")], judge, [])
     other = Judged([replace(claim(1), answer="A."), replace(claim(2), answer="C.")], judge, [])

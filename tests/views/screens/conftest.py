@@ -14,7 +14,7 @@ from textual.geometry import Size
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
-from decisions.slices import SlicedCase, Slices, find_slices
+from decisions.slices import SliceMember, Slices, find_slices
 from records.cases import TestCase
 from records.errors import StorageError
 from records.notes import CaseNote, own_note
@@ -105,7 +105,7 @@ class FakeRun:
     def slices(self, marks: Mapping[int, bool]) -> Slices:
         """The slices by tag: case numbers begin at 0, the odd ones have the tag `odd`."""
         tags = ("with tag even", "with tag odd")
-        cases = [SlicedCase(name, "", (tags[at % 2],)) for at, name in enumerate(self.table.ids)]
+        cases = [SliceMember(name, "", (tags[at % 2],)) for at, name in enumerate(self.table.ids)]
         return find_slices(cases, marks)
 
     def export(self, keys: Sequence[Key], reasons: Sequence[str], form: str, path: Path) -> int:

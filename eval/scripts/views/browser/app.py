@@ -30,7 +30,7 @@ from terminal.windows import LinePrompt, Palette
 from views.browser.actions import NoteStep
 from views.browser.listing import CaseList, ListWalk, PairList, Walk
 from views.browser.lists import CasesScreen, ListScreen
-from views.browser.model import Library, OpenRun
+from views.browser.model import Library, RunReader
 from views.browser.pages import CaseScreen, PageScreen, PairScreen
 from views.browser.run_list import GroupsScreen, RunsScreen
 from views.browser.summary import Group
@@ -66,7 +66,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         self.note_steps: UndoSteps[NoteStep] = UndoSteps()
         self.ascii_only = ascii_only
         self._launch = launch or _call_and_wait
-        self._opened: dict[str, OpenRun] = {}
+        self._opened: dict[str, RunReader] = {}
         self.first: ListScreen[Any] = self._first_screen(runs)
 
     def _first_screen(self, runs: Sequence[str]) -> ListScreen[None]:
@@ -80,7 +80,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
     def is_first(self, screen: ActionScreen[Any]) -> bool:
         return screen is self.first
 
-    def _run(self, run_id: str) -> OpenRun:
+    def _run(self, run_id: str) -> RunReader:
         if run_id not in self._opened:
             self._opened[run_id] = self.library.open(run_id)
         return self._opened[run_id]
@@ -121,7 +121,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
             run.read_again()
         return "files that changed are read again"
 
-    def _started(self, run_id: str) -> OpenRun:
+    def _started(self, run_id: str) -> RunReader:
         """A run that is being read; from now on, if it was not."""
         is_new = run_id not in self._opened
         run = self._run(run_id)

@@ -21,7 +21,7 @@ from terminal.tables import counted
 from views.browser import rows
 from views.browser.answers import SETS, AnswerTable
 from views.browser.failing import Failing
-from views.browser.model import OpenRun
+from views.browser.model import RunReader
 from views.browser.query import Query, QueryError, equals, parse, unknown
 from views.browser.rows import Column
 from views.browser.summary import FIELDS, Group, group_rows, mean_of, reasons_text
@@ -49,7 +49,7 @@ class CaseList:
 
     where, verb = "cases", "fail"
 
-    def __init__(self, run: OpenRun) -> None:
+    def __init__(self, run: RunReader) -> None:
         self.run = run
         self.condition: Query | None = None
         self._failing: Failing | None = None
@@ -354,7 +354,7 @@ class PairList(CaseList):
 
     where, verb = "flips", "broke"
 
-    def __init__(self, base: OpenRun, new: OpenRun) -> None:
+    def __init__(self, base: RunReader, new: RunReader) -> None:
         self.base = base
         self.only_flips = True
         self.flips: dict[int, str] = {}

@@ -73,7 +73,7 @@ class Trend:
     problems: tuple[str, ...] = ()
 
 
-class OpenRun(Protocol):
+class RunReader(Protocol):
     """A run whose files are read again, in a thread of its own, when they change."""
 
     run_id: str
@@ -119,7 +119,7 @@ class OpenRun(Protocol):
         ``reasons``: why each of them fails, in a word. Raises StorageError, in words.
         """
 
-    def first_lines(self, base: OpenRun) -> Sequence[str]:
+    def first_lines(self, base: RunReader) -> Sequence[str]:
         """The first lines of the comparison with another run; takes a moment."""
 
     def close(self) -> None: ...
@@ -142,7 +142,7 @@ class Library(Protocol):
     def refresh(self) -> Sequence[RunInfo]:
         """The runs, newest first; only changed ones are read again."""
 
-    def open(self, run_id: str) -> OpenRun:
+    def open(self, run_id: str) -> RunReader:
         """A run, read whole. Raises ValueError, in words, when it cannot be."""
 
     @property

@@ -37,7 +37,7 @@ from views.browser.case_page import (
 from views.browser.document import Doc
 from views.browser.failing import Failing
 from views.browser.listing import ListWalk, PairList, Walk
-from views.browser.model import OpenRun, Trend
+from views.browser.model import RunReader, Trend
 from views.browser.rows import progress
 from views.case import Case
 from views.case_blocks import ShownWith
@@ -286,7 +286,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
     def __init__(
         self,
         browser: Browser,
-        run: OpenRun,
+        run: RunReader,
         walk: Walk,
         index: int,
         failing: Failing,
@@ -432,7 +432,7 @@ def _last_detail(before: Case, key: Key) -> Case:
     return before if (before.case_id, before.repeat) == key else _no_detail(key)
 
 
-def _fails(run: OpenRun, failing: Failing, key: Key) -> bool:
+def _fails(run: RunReader, failing: Failing, key: Key) -> bool:
     row = run.table.row_of(*key)
     return row is not None and bool(failing.codes(run.table)[row])
 
@@ -511,7 +511,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
         before = pair.failing.state(pair.base.table, self.key, old)[1]
         return before, pair.failing.state(pair.run.table, self.key, now, old)[1]
 
-    def _open_alone(self, run: OpenRun) -> None:
+    def _open_alone(self, run: RunReader) -> None:
         row = run.table.row_of(*self.key)
         if row is None:
             raise ActionRefused(f"{run.run_id} does not hold this case any more")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from decisions import compare_words
-from decisions.case_changes import FlippedCases, PairVerdicts, Ways, changes_of, read_pair
+from decisions.case_changes import CaseFlips, PairVerdicts, Ways, changes_of, read_pair
 from decisions.case_rules import read_case_rules
 from decisions.change import Change
 from decisions.committed import compare_pair, is_committed_alone
@@ -73,7 +73,7 @@ class BaselineComparison:
     changes: Mapping[str, Sequence[str]]
     ways: Mapping[str, Ways]
     pair: PairVerdicts | None
-    cases: FlippedCases | None
+    cases: CaseFlips | None
     talks: ConversationFlips | None
     in_common: Sequence[str]
     of_extras: Sequence[Block]

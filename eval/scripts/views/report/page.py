@@ -20,7 +20,7 @@ from records.errors import StorageError
 from records.files import replace_bytes
 from records.runs import VERSION
 from terminal.page import Block, Chart, Page, Section, number, plain_words
-from views.html import HtmlPage
+from views.html import HtmlWriter
 from views.page import markdown
 from views.report import charts
 from views.report.case_list import CaseRow, CaseTable
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-class PageBlocks(HtmlPage):
+class PageBlocks(HtmlWriter):
     """Draws blocks on a page, with links to the answers that it has."""
 
     def __init__(self, anchors: Collection[str] = ()) -> None:
