@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.rows import each_row
-from tests.validation.judge.judged_run import JudgedClaims
+from tests.validation.judge.judged_run import JudgedRun
 
 from records.claim_labels import ClaimDraw, read_labels
 from storage import StorageError
@@ -184,7 +184,7 @@ def test_labels_more_is_the_least_number() -> None:
     assert labels_more(lambda counts: counts["a"] >= 3, Counter(), ["a"]) is None
 
 
-def test_runs_are_labelled_together_and_equal_answers_count_once(judged_run: JudgedClaims) -> None:
+def test_runs_are_labelled_together_and_equal_answers_count_once(judged_run: JudgedRun) -> None:
     judge = [{"provider": "p"}]
     own = Judged([replace(claim(1), answer="A."), replace(claim(2), answer="B.")], judge, [])
     other = Judged([replace(claim(1), answer="A."), replace(claim(2), answer="C.")], judge, [])
