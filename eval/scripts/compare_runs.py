@@ -217,6 +217,11 @@ def json_bytes(report: Report) -> bytes:
     "--ignore-invariants", is_flag=True, help="Compare runs that were measured differently."
 )
 @click.option(
+    "--no-rescore",
+    is_flag=True,
+    help="Do not score the base again with the labels of the new run: leave re-labelled cases out.",
+)
+@click.option(
     "--flips",
     "count",
     type=click.IntRange(min=0),
@@ -271,6 +276,7 @@ def main(
     cluster: str,
     varied: tuple[str, ...],
     ignore_invariants: bool,
+    no_rescore: bool,
     count: int,
     flips_by: str,
     margin: float | None,
@@ -293,10 +299,14 @@ def main(
     from decisions.compare import CompareOptions, compare_many
     from decisions.slices import slices_of_cases
     from records.run import Runs
+    from scorers.copies import scored_alike
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
     tables = Runs()
-    eval_set, labels_dir = options.set_of_run(folders[0], eval_set, labels_dir)
+    eval_set, labels_dir = options.set_of_run(folders[1], eval_set, labels_dir)
+    again = scored_alike(folders[0], folders[1], eval_set, labels_dir, rescore=not no_rescore)
+    scored = click.get_current_context().with_resource(again)
+    folders[0] = scored.folder
     compare_options = CompareOptions(
         metrics,
         sections,
@@ -306,11 +316,13 @@ def main(
         seed,
         margin,
         eval_set=eval_set,
+        labels_dir=labels_dir,
+        rescored=scored.cases,
         override="--ignore-invariants",
         every=every,
     )
     talk = options.stderr_console(quiet=quiet)
-    clusters, remarks = compare.clusters_of(folders, eval_set, cluster, tables)
+    clusters, remarks = compare.clusters_of([*folders[1:], folders[0]], eval_set, cluster, tables)
     alone = len(new) == 1 and is_committed_alone(folders[0])
     if alone:
         comparisons = [compare_committed(folders[0], folders[1], compare_options, clusters, tables)]
@@ -323,7 +335,7 @@ def main(
             parts=slices_of_cases(eval_set, labels_dir) if by else None,
             tables=tables,
         )
-    if by and (remark := compare.changed_set(eval_set, folders[0])):
+    if by and (remark := compare.changed_set(eval_set, folders[1])):
         remarks.append(remark)
     for remark in remarks:
         talk.print(f"Note: {remark}")

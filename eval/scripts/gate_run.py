@@ -68,6 +68,11 @@ GATES_FILE = storage.own_file("gates.toml")
 )
 @options.allow_missing_option(help="Allow up to N cases without a result.")
 @click.option("--allow-stopped", is_flag=True, help="Allow a run that was stopped.")
+@click.option(
+    "--no-rescore",
+    is_flag=True,
+    help="Do not score the baseline again with the labels of the run.",
+)
 @click.option("--junit", "junit_file", type=options.FILE, help="Write JUnit XML to this file.")
 @click.option(
     "--markdown", "markdown_file", type=options.FILE, help="Write a comment to this file."
@@ -86,6 +91,7 @@ def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
     from decisions.gate_rules import GateRules, read_rules
     from ragmetrics import catalogue
     from records.gate_verdict import parse_accepts
+    from scorers.copies import scored_alike
     from scorers.custom import read_plugins
 
     if values["github"] and values["as_json"]:
@@ -105,13 +111,14 @@ def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
     base = baseline_of(results_dir, values["baseline"]) if values["baseline"] else None
     check_names(rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())])
     assert new.folder is not None
-    evidence = GateEvidence(
-        new,
-        base,
-        *options.set_of_run(new.folder, values["eval_set"], values["labels_dir"]),
-        read_plugins(values["plugins"]),
-        values["seed"],
-    )
+    places = options.set_of_run(new.folder, values["eval_set"], values["labels_dir"])
+    rescored = 0
+    if base is not None and base.folder is not None:
+        again = scored_alike(base.folder, new.folder, *places, rescore=not values["no_rescore"])
+        scored = click.get_current_context().with_resource(again)
+        base, rescored = measured_run(scored.folder), scored.cases
+    plugins = read_plugins(values["plugins"])
+    evidence = GateEvidence(new, base, *places, plugins, values["seed"], rescored=rescored)
     verdict = evaluate(rules, evidence, accepts)
     written = _write(verdict, new.folder, values["junit_file"], values["markdown_file"])
     _show(verdict, gates_file, values)

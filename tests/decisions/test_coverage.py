@@ -31,7 +31,7 @@ def scores(*values: float) -> Any:
 def decided(columns: dict[str, tuple[Any, Any]], **more: Any) -> Decision:
     sides = [np.array([both[at] for both in columns.values()], float).T for at in (0, 1)]
     n = len(sides[0])
-    return decide(PrimaryTable(tuple(columns), [], np.arange(n), *sides), **more)
+    return decide(PrimaryTable(tuple(columns), [], np.arange(n), sides[0], sides[1]), **more)
 
 
 @each_row(

@@ -107,7 +107,7 @@ def test_a_set_with_another_hash_clusters_nothing(results: Path) -> None:
     write_set(mine, '{"id": "q99", "question": "?"}\n')
     done = call(compare_runs, results.parent, "base", "new")
     assert "cases in both\n" in done.stdout
-    assert f"{mine} is not the set that base was scored with, so every case" in done.stderr
+    assert f"{mine} is not the set that new was scored with, so every case" in done.stderr
     assert clusters_of_points(read_history([results], "runs"), None) == {}
     done = call(compare_runs, results.parent, "base", "new", "--eval-set", EVAL_SET)
     assert "cases in both\n" in done.stdout
@@ -134,11 +134,12 @@ def test_of_sets_of_one_name_that_with_the_hash_is_taken(
 
 
 def name_set(results: Path, name: str, **dataset: str) -> None:
-    """Let config.json of ``base`` name another set."""
-    config = results / "base" / "config.json"
-    raw = json.loads(config.read_text())
-    raw["dataset"] |= {"path": name} | dataset
-    config.write_text(json.dumps(raw))
+    """Let config.json of both runs name another set."""
+    for run in ("base", "new"):
+        config = results / run / "config.json"
+        raw = json.loads(config.read_text())
+        raw["dataset"] |= {"path": name} | dataset
+        config.write_text(json.dumps(raw))
 
 
 @pytest.mark.parametrize("name", ["a" * 5000, ".", "a\0b"])
@@ -156,7 +157,7 @@ def test_of_a_path_elsewhere_the_name_alone_counts(results: Path, tmp_path: Path
         name_set(results, name)
         assert asked_set(results / "base") == tmp_path / "mine.jsonl"
         done = call(compare_runs, tmp_path, "base", "new")
-        assert f"base/config.json names its set as {name}. A run may not" in done.stderr
+        assert f"new/config.json names its set as {name}. A run may not" in done.stderr
         assert "only a file called mine.jsonl was looked for" in done.stderr
         assert "names its set" not in call(compare_runs, tmp_path, "base", "new", "-q").stderr
         words = ("base", "new", "--eval-set", other)

@@ -33,7 +33,9 @@ def run(tmp_path: Path) -> Path:
         encode_scores(status, NAMES, values, reasons, USUAL)
         for status, values, reasons in LINES.values()
     ]
-    text = encode_lines(LINES, [0, 0, 0], [None] * 3, middles, [{}] * 3, encode_head(NAMES, USUAL))
+    text = encode_lines(
+        LINES, [0, 0, 0], [None] * 3, ["0" * 16] * 3, middles, [{}] * 3, encode_head(NAMES, USUAL)
+    )
     (tmp_path / "scores").mkdir()
     (tmp_path / "scores/retrieval.jsonl").write_bytes(text)
     return tmp_path

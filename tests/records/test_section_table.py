@@ -204,7 +204,7 @@ def test_reasons_that_lines_leave_out_are_those_of_the_head(tmp_path: Path) -> N
         for why in given.values()
     ]  # fmt: skip
     head = encode_head(names, left_out)
-    text = encode_lines(given, [0] * 3, [None] * 3, middles, [{}] * 3, head)
+    text = encode_lines(given, [0] * 3, [None] * 3, ["0" * 16] * 3, middles, [{}] * 3, head)
     (tmp_path / "scores").mkdir()
     (tmp_path / "scores/context.jsonl").write_bytes(text)
     told = [dict(kind.reasons) for kind in kinds_of(tmp_path, "context", explained=True)]

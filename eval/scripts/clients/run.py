@@ -43,6 +43,7 @@ from clients.turns import RESUMED, Talks, TurnPlan, plan_of, units_of
 from records.cases import TestCase, ignore
 from records.errors import Unreachable
 from records.files import cut_torn_tail, drop_damaged_lines
+from records.fingerprints import asked_digests
 from records.labels import has_turns, read_cases
 from records.results import TestResult, is_root_failure, read_results
 from records.runs import (
@@ -91,7 +92,7 @@ def run(
         keys = [job.key for job in jobs]
         answers = read_answers(options.from_jsonl, cases, keys, KINDS)
         config = options.config(None, len(cases), order)
-        folder = RunFolder(options, config, console, order)
+        folder = RunFolder(options, config, console, order, asked_digests(cases))
         with folder.opened(resume=False):
             with progress(console, len(jobs), 0, verbose=options.verbose) as step:
                 checks = _RunChecks(options, folder, len(jobs))
@@ -126,7 +127,7 @@ def run(
     config = options.config(
         profile, len(cases), order, pace.plan if pace else None, plan.facts if plan else None
     )
-    folder = RunFolder(options, config, console, order)
+    folder = RunFolder(options, config, console, order, asked_digests(cases))
     folder.check()
     checks = _RunChecks(options, folder, len(jobs), selected, proves=options.proof)
     asking = _Asking(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,20 @@ if TYPE_CHECKING:
 class RunFolder:
     """The folder of one run while it is filled.
 
-    ``order``: the ids of the cases as the results will be ordered.
+    ``order``: the ids of the cases as the results will be ordered. ``asked``: the fingerprint of
+    what each case asks, which its results get.
     """
 
     def __init__(
-        self, options: RunOptions, config: RunConfig, console: Console, order: Sequence[str]
+        self,
+        options: RunOptions,
+        config: RunConfig,
+        console: Console,
+        order: Sequence[str],
+        asked: Mapping[str, str] | None = None,
     ) -> None:
         self._options = options
+        self._asked = asked or {}
         self.config = config
         self._console = console
         self._order = order
@@ -112,6 +119,8 @@ class RunFolder:
     def write(self, together: Sequence[TestResult]) -> None:
         """Add the results of one question or of one conversation."""
         assert self._writer is not None
+        for result in together:
+            result.asked = self._asked.get(result.test_case_id, result.asked)
         self._writer.write_together(together)
 
     def learn(self, asked: BotAnswer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -15,6 +15,7 @@ from decisions.case_lines import CommittedVerdicts
 from decisions.case_rules import CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import CaseVerdict, Key, Ruling, RunVerdicts, read_verdicts
 from decisions.pairing import places_of
+from decisions.same_cases import align_folders
 from ragmetrics.catalogue.cases import CaseRule
 from records.id_numbers import id_number, id_of
 from records.results import UNREADABLE
@@ -115,7 +116,8 @@ class PairVerdicts:
     """Two runs by the rules that both were measured for, within the smaller of their depths.
 
     ``tables``: what was read of the two. ``committed``: of the base there is metrics.json alone.
-    ``unknown``: why nothing can be told, in words.
+    ``unknown``: why nothing can be told, in words. ``changed``: cases that are not the same in both
+    runs, which count as if base lacked them.
     """
 
     def __init__(
@@ -126,8 +128,10 @@ class PairVerdicts:
         *,
         committed: bool = False,
         unknown: str = "",
+        changed: Collection[str] = (),
     ) -> None:
         self.base, self.new = base, new
+        self._changed = frozenset(map(id_number, changed))
         self.base_table, self.new_table = tables
         self.committed, self.unknown = committed, unknown
         self.ruling = new.ruling
@@ -154,6 +158,7 @@ class PairVerdicts:
                 code
             )
         codes[(places >= 0) & ~(np.append(read[0], False)[places] & read[1])] = _NOT_MEASURED
+        codes[np.isin(ids, np.array([*self._changed], np.int64))] = _ALONE
         return bytearray(codes)
 
     def _unknown(self, places: Ints) -> dict[int, tuple[int, int]]:
@@ -204,8 +209,10 @@ class PairVerdicts:
         return dict.fromkeys(islice(own, most), way)
 
     def repeats(self, case_id: str) -> int:
-        """How many answers to a case both runs have; 0 where a run lacks it, or where there is one
-        verdict on several answers."""
+        """How many answers to a case both runs have; 0 where a run lacks it or it changed, or where
+        there is one verdict on several answers."""
+        if id_number(case_id) in self._changed:
+            return 0
         sides = [run.verdict(case_id) for run in (self.base, self.new)]
         counts = [0 if side is None else side.answers + side.unreadable for side in sides]
         return 0 if self.committed and counts[1] > 1 else min(counts)
@@ -259,10 +266,13 @@ def read_pair(
         unknown = committed.differs(basis)
         new_verdicts = read_verdicts(new, rules, basis, tables[new])
         verdicts = committed.by(basis), new_verdicts
-        return PairVerdicts(*verdicts, both, committed=True, unknown=unknown)
+        changed = align_folders(base, new, new_verdicts.ruling.sections).of_any
+        return PairVerdicts(*verdicts, both, committed=True, unknown=unknown, changed=changed)
     basis = basis_of(base).shared(basis_of(new))
     old, now = (read_verdicts(table.folder, rules, basis, table) for table in both)
-    return PairVerdicts(old, now, both)
+    return PairVerdicts(
+        old, now, both, changed=align_folders(base, new, now.ruling.sections).of_any
+    )
 
 
 def changes_of(pair: PairVerdicts, most: int) -> CaseFlips | None:

@@ -15,6 +15,7 @@ from decisions.primary import MOST_CASES, read_primary
 from records.asked import asked_ids
 from records.errors import StorageError
 from records.files import locked
+from records.fingerprints import read_short
 from records.id_numbers import id_number
 from records.metrics import (
     CASE_RULE,
@@ -67,7 +68,8 @@ def write_case_lines(
             for case_id, row in zip(scores.case_ids, scores.values.tolist(), strict=True)
         }
         run = read_verdicts(folder, read_case_rules(), table=table)
-        update_primary(folder, scores.names, rows, _stored(run, rows))
+        sections = {name.partition(".")[0] for name in scores.names}
+        update_primary(folder, scores.names, rows, _stored(run, rows), read_short(folder, sections))
 
 
 def _stored(run: RunVerdicts, case_ids: Iterable[str]) -> StoredVerdicts:

@@ -20,6 +20,7 @@ from decisions.primary import (
     read_primary,
     usable_names,
 )
+from decisions.same_cases import Alignment, align
 from records.asked import asked_set
 from records.clusters import AUTO, Clustering, ClusterLabels, LabelsById
 from records.errors import StorageError
@@ -52,9 +53,14 @@ def compare_committed(
     names = primary_names(options.targets)
     for run in (old, now):
         names = usable_names(run.source, run.metrics, names)
-    problems, left_out = controls(old, now, sorted(shared)), dict[str, str]()
+    changes = align(old, now, shared, options.places)
+    known, changes = changes is not None, changes or Alignment()
+    problems = controls(old, now, sorted(shared), cases_known=known)
+    left_out = dict[str, str]()
     if problems and not options.ignore_invariants:
-        left_out = comparable_sections(old, now, sorted(shared), names, override=options.override)
+        left_out = comparable_sections(
+            old, now, sorted(shared), names, override=options.override, cases_known=known
+        )
         problems = []
     names = tuple(name for name in names if name.partition(".")[0] not in left_out)
     tables = tables or Runs()
@@ -74,8 +80,9 @@ def compare_committed(
         seed=options.seed,
         targets=options.targets,
         aims=read_targets(options.targets),
+        changes=changes,
     )
-    changes = varied(old.config, now.config)
+    settings = varied(old.config, now.config)
     few = [
         f"{row.name}: too few to tell ({row.units})."
         for row in comparison.rows
@@ -84,7 +91,7 @@ def compare_committed(
     return replace(
         comparison,
         clusters=clusters.sentence if clusters else "",
-        varied=tuple(changes),
+        varied=tuple(settings),
         controls=tuple(problems),
         left_out=tuple(left_out.values()),
         notes=(
@@ -92,7 +99,7 @@ def compare_committed(
             *few,
             f"Only metrics.json of {old.id} is there: its primary metrics are compared case by "
             "case, and its answers cannot be shown.",
-            *remarks(old, now, changes, options.varied),
+            *remarks(old, now, settings, options.varied),
         ),
     )
 
@@ -112,8 +119,8 @@ def compare_pair(
 
 def first_lines(base: Path, new: Path) -> tuple[str, ...]:
     """The first lines of compare_runs.py on two run folders. Raises StorageError as it does."""
-    tables, eval_set = Runs(), asked_set(base)
-    clusters, _ = clusters_of((base, new), eval_set, AUTO, tables)
+    tables, eval_set = Runs(), asked_set(new)
+    clusters, _ = clusters_of((new, base), eval_set, AUTO, tables)
     options = CompareOptions(eval_set=eval_set)
     return compare_pair(base, new, options, clusters, tables).says
 
@@ -128,13 +135,15 @@ def compare_scores(
     seed: int = 0,
     targets: Path = TARGETS,
     aims: Targets | None = None,
+    changes: Alignment | None = None,
 ) -> Comparison:
     """The primary metrics of two runs, by the scores of their cases alone.
 
-    ``labels``: the cluster of each case. ``aims``: targets that may be lost. A metric that one
-    run alone has is there, too.
+    ``labels``: the cluster of each case. ``aims``: targets that may be lost. ``changes``: the cases
+    that changed between them. A metric that one run alone has is there, too.
     """
-    table = paired_table(base, new, labels)
+    changes = changes or Alignment()
+    table = paired_table(base, new, labels, changes)
     decision = decide(table, margin=margin, seed=seed, lead=lead)
     rows = [_row(joint, base, new) for joint in decision.rows]
     for name in sorted({*base.names} ^ {*new.names}):
@@ -159,6 +168,7 @@ def compare_scores(
         rest_mde=decision.largest_mde,
         lead=decision.lead,
         half=half_measured(rows, [row.name for row in rows], targets),
+        set_changes=changes.counts({row.section for row in rows}),
         margin=margin,
     )
     return with_headline(comparison, aims or {})

@@ -21,6 +21,7 @@ from decisions.change import (
 )
 from decisions.comparison import Comparison, Difference, half_measured
 from decisions.conditions import Conditions, read_run
+from decisions.coverage import NOTHING, chosen_of
 from decisions.effects import compact
 from decisions.headline import bot_noise, with_headline
 from decisions.invariants import (
@@ -51,15 +52,17 @@ from decisions.primary import (
     usable_names,
     usual_reason,
 )
+from decisions.same_cases import Alignment, align
 from decisions.stopping import Decided, decided_of, stopped_note, with_looks
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Ints, np
 from ragmetrics.stats.tally import Slices
-from records.asked import asked_ids, asked_of
+from records.asked import asked_ids, asked_of, asked_set
 from records.clusters import Clustering
 from records.errors import StorageError
 from records.files import sha256_file
 from records.id_numbers import id_number
+from records.labels import own_labels
 from records.metrics import load_metrics
 from records.run import Runs
 from records.runs import METRICS
@@ -85,7 +88,9 @@ class CompareOptions:
     any, the primary metrics of ``targets``. ``sections``: those alone; without any, all that both
     runs have. ``by``: dimensions whose slices are tested too. ``margin``: the share of a metric's
     range that does not matter; without one, what ``targets`` declares. ``eval_set``: the set that
-    the runs were asked, to know which cases have no result. ``override``: the option with which the
+    the runs were asked, to know which cases have no result; ``labels_dir``: its labels.
+    ``rescored``: re-labelled cases for which base was scored again. ``labels_vary``: the labels are
+    what is compared, so cases that differ in them count. ``override``: the option with which the
     running script sets ``ignore_invariants``; "" where it has none. ``every``: all metrics, not one
     a family at its main cut-off."""
 
@@ -98,8 +103,18 @@ class CompareOptions:
     margin: float | None = None
     targets: Path = TARGETS
     eval_set: Path | None = None
+    labels_dir: Path | None = None
+    rescored: int = 0
+    labels_vary: bool = False
     override: str = ""
     every: bool = False
+
+    @property
+    def places(self) -> list[tuple[Path, Path]]:
+        """Where a version of the set may be, with its labels."""
+        if self.eval_set is None:
+            return []
+        return [(self.eval_set, self.labels_dir or own_labels(self.eval_set))]
 
 
 @dataclass
@@ -126,6 +141,7 @@ class _Draft:
     untested: int = 0
     reasons: Mapping[str, str] = field(default_factory=dict)
     """By primary metric, why most of its lost cases have no score."""
+    changes: Alignment = field(default_factory=Alignment)
     ids: Ints | None = None
     """The cases of the first section that has the run's own cases."""
 
@@ -166,6 +182,7 @@ def _metric_rows(
         )
         if name in in_lines:
             row = replace(row, base_cases=cases[0], new_cases=cases[1])
+            chosen_rest = chosen_of(pairs.left_out(name), codes, options.seed)
             a, b = pairs.pair(name)
             if row.primary:
                 row = replace(row, noise=bot_noise(old, now, name))
@@ -173,12 +190,20 @@ def _metric_rows(
             if a is None or b is None:
                 yield one_sided(row)
                 continue
-            yield tested(row, a, b, codes, options.seed, asked)
+            row = tested(row, a, b, codes, options.seed, asked)
+            if chosen_rest and row.verdict not in _ONE_SIDED:
+                coverage = replace(row.coverage or NOTHING, chosen=chosen_rest)
+                row = replace(row, verdict="no verdict", interval=None, p=None, coverage=coverage)
+            yield row
             if row.primary:
                 if not asked.all():
                     a, b = (np.where(asked, side, np.nan) for side in (a, b))
                 missing = pairs.missing_base | pairs.missing_new
-                draft.columns.append(PrimaryColumn(full, pairs.ids, a, b, missing))
+                column = PrimaryColumn(full, pairs.ids, a, b, missing, chosen_rest)
+                draft.columns.append(column)
+        elif draft.changes.differs:
+            why = "is a figure of all cases, and these are not the same"
+            yield replace(row, verdict="not comparable", reason=why)
         elif row.base_mean is None or row.new_mean is None:
             yield one_sided(row)
         else:
@@ -275,7 +300,8 @@ def compare_many(
         for draft, sections in zip(drafts, shared, strict=True):
             if section in sections:
                 own = tables[draft.new.source].section(section)
-                pairs = _matched(scores, own, asked[id(old)], asked[id(draft.new)])
+                sides = scores, own, asked[id(old)], asked[id(draft.new)]
+                pairs = _matched(*sides, draft.changes)
                 _take_section(draft, pairs, primary, options, codes, members)
     return _settled(drafts, primary, options, codes, tables)
 
@@ -286,27 +312,38 @@ def read_pairs(
     """One section of two runs side by side."""
     old, now = read_run(base), read_run(new)
     scores = tables[base].section(section), tables[new].section(section)
-    return _matched(*scores, _asked(old, eval_set), _asked(now, eval_set))
+    places = CompareOptions(eval_set=eval_set).places
+    changes = align(old, now, [section], places) or Alignment()
+    return _matched(*scores, _asked(old, eval_set), _asked(now, eval_set), changes)
 
 
 def _matched(
-    base: SectionTable, new: SectionTable, asked_base: Ints | None, asked_new: Ints | None
+    base: SectionTable,
+    new: SectionTable,
+    asked_base: Ints | None,
+    asked_new: Ints | None,
+    changes: Alignment,
 ) -> SideBySide:
     """The lines of a section that has texts of its own were never asked."""
     if base.section == OWN_TEXTS:
         asked_base = asked_new = np.zeros(0, np.int64)
-    return side_by_side(base, new, asked_base, asked_new)
+    pairs = side_by_side(base, new, asked_base, asked_new)
+    return pairs.without(changes.mask(base.section, pairs.ids)) if changes.differs else pairs
 
 
 def _prepared(draft: _Draft, options: CompareOptions, primary: Sequence[str]) -> list[str]:
     """The sections to compare. Raises IncomparableError for runs that were not measured alike."""
     sections, draft.notes = shared_sections(draft.base, draft.new, options.sections)
+    changes = align(draft.base, draft.new, sections, options.places)
+    if changes is not None and options.labels_vary:
+        changes = replace(changes, relabelled=dict.fromkeys(sections, frozenset()))
+    known, draft.changes = changes is not None, changes or Alignment()
     if options.ignore_invariants:
-        draft.problems = controls(draft.base, draft.new, sections)
+        draft.problems = controls(draft.base, draft.new, sections, cases_known=known)
         return sections
     needed = {*options.sections, *(n.partition(".")[0] for n in primary if options.metrics)}
     draft.left_out = comparable_sections(
-        draft.base, draft.new, sections, primary, needed, options.override
+        draft.base, draft.new, sections, primary, needed, options.override, cases_known=known
     )
     draft.notes += draft.left_out.values()
     return [section for section in sections if section not in draft.left_out]
@@ -462,6 +499,9 @@ def _comparison(
         lead=decision.lead,
         compared=draft.compared,
         half=half_measured(rows, looked_for, options.targets),
+        set_changes=draft.changes.counts(
+            {name.partition(".")[0] for name in scored & {*primary}}, options.rescored
+        ),
         margin=options.margin,
         untested=draft.untested,
     )
@@ -514,6 +554,8 @@ def _asked(run: Conditions, eval_set: Path | None) -> Ints | None:
     if run.metrics.get("missing") == 0:
         return np.zeros(0, np.int64)
     ids = asked_ids(run.config, eval_set)
+    if ids is None and run.folder is not None:
+        ids = asked_ids(run.config, asked_set(run.folder))
     if ids is not None:
         return np.fromiter(map(id_number, ids), np.int64, len(ids))
     asked = asked_of(run.config)
@@ -574,7 +616,7 @@ def clusters_of(
     tables: Runs | None = None,
     targets: Path = TARGETS,
 ) -> tuple[Clustering | None, list[str]]:
-    """The clusters of the cases of runs, the base first, and remarks; see
+    """The clusters of the cases of runs, the first one with the set that counts, and remarks; see
     ``primary.clusters_of_run``."""
     base = read_run(folders[0])
     scored_with = base.metrics.get("eval_set_sha256")

@@ -9,6 +9,7 @@ from typing import Any
 
 from decisions.change import Change
 from decisions.joint import Headline
+from decisions.same_cases import CaseCounts
 from records.targets import TARGETS, Target, read_decide
 
 
@@ -69,6 +70,8 @@ class Comparison:
     compared: int = 0
     half: tuple[tuple[str, bool], ...] = ()
     missed: tuple[tuple[str, str], ...] = ()
+    set_changes: CaseCounts | None = None
+    """How many cases did not change, and the others; None for one and the same set."""
     margin: float | None = None
     untested: int = 0
 
@@ -81,6 +84,7 @@ class Comparison:
         rows = [row.to_dict() for row in self.rows]
         data = asdict(replace(self, rows=(), slices=(), rest_rows=()))
         del data["rest_rows"]
+        data["set_changes"] = self.set_changes._asdict() if self.set_changes else None
         return data | {"rows": rows, "slices": [row.to_dict() for row in self.slices]}
 
 

@@ -86,7 +86,7 @@ def find_changes(pair: PairVerdicts, eval_set: Path) -> ConversationFlips | None
     compared = 0
     changes: list[ConversationFlip] = []
     for name, turns in talks.items():
-        for repeat in range(pair.repeats(turns[0][0])):
+        for repeat in range(min(pair.repeats(case_id) for case_id, _, _ in turns)):
             sides = [
                 [run.fails((case_id, repeat)) for case_id, _, _ in turns]
                 for run in (pair.base, pair.new)

@@ -51,6 +51,16 @@ def too_many(both: int, lost: int) -> bool:
     return both < LEAST_LEFT * (both + lost)
 
 
+class ChosenRest(NamedTuple):
+    """Cases that are not compared since they changed, and that base scores otherwise than those
+    that are left. ``cases``: how many of them base scored; ``mean``, ``left``: its means in them
+    and in those that are left."""
+
+    cases: int
+    mean: float
+    left: float
+
+
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """The cases of one metric that are left to compare.
@@ -60,7 +70,8 @@ class Coverage:
     ``loss``: what the lost cases are; with ``too many`` there is no verdict, with ``chosen`` a
     verdict must hold against the worst that they could have scored. ``harder``: of chosen ones,
     whether the run that has their scores does worse in them. ``why``: the usual reason, as score
-    lines say it.
+    lines say it. ``chosen``: cases that changed, where leaving them out may decide; then there is
+    no verdict.
     """
 
     both: int
@@ -69,6 +80,7 @@ class Coverage:
     loss: Loss = "none"
     harder: bool = False
     why: str = ""
+    chosen: ChosenRest | None = None
 
     @property
     def cases(self) -> int:
@@ -78,7 +90,7 @@ class Coverage:
     @property
     def decides(self) -> bool:
         """Whether enough cases are left for a verdict."""
-        return self.loss != "too many"
+        return self.loss != "too many" and self.chosen is None
 
     @property
     def left_out(self) -> bool:
@@ -86,7 +98,7 @@ class Coverage:
         other primary metrics judge."""
         other = sum(self.lost) - self.counted
         enough = not too_many(self.both, other) or other <= FEW_LOST * self.cases
-        return enough and not self.decides
+        return enough and self.loss == "too many" and self.chosen is None
 
 
 NOTHING = Coverage(0)
@@ -149,6 +161,27 @@ def coverage_of(
             differing.append((p, more < 0 if higher else more > 0))
     p, harder = min(differing)
     return _with(coverage, "chosen", harder) if p <= CHOSEN else _with(coverage, "by chance")
+
+
+def chosen_of(
+    left_out: tuple[Floats, Mask] | None, clusters: Ints | None, seed: int = 0
+) -> ChosenRest | None:
+    """Whether base scores the cases that changed otherwise than those that are left.
+
+    None where they are few of those that base scored, or differ by no more than chance may.
+    ``left_out``: base's scores, and which of them are of cases that changed.
+    """
+    if left_out is None:
+        return None
+    values, changed = left_out
+    scored = ~np.isnan(values)
+    gone, left = scored & changed, scored & ~changed
+    if not left.any() or gone.sum() <= FEW_LOST * scored.sum():
+        return None
+    codes = None if clusters is None else compact(clusters[scored])
+    p, _ = permutation_p(values[scored], gone[scored], codes, seed=seed)
+    means = float(values[gone].mean()), float(values[left].mean())
+    return ChosenRest(int(gone.sum()), *means) if p <= CHOSEN else None
 
 
 def _with(coverage: Coverage, loss: Loss, harder: bool = False) -> Coverage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from decisions.gate_rules import OF_RUN, GateRule, GateRules, MustPass
 from decisions.invariants import left_out, run_controls, scored_otherwise
 from decisions.measures import Measure, known_metrics, measures
 from decisions.primary import read_primary
+from decisions.same_cases import Alignment, align
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric
 from ragmetrics.stats.arrays import np
@@ -26,7 +28,7 @@ from records.errors import StorageError
 from records.files import sha256_file
 from records.gate_verdict import Check
 from records.id_numbers import id_number
-from records.labels import labelled_texts, read_cases
+from records.labels import labelled_texts, own_labels, read_cases
 from records.results import UNREADABLE
 from records.run import Runs
 from records.runs import SCORES, scored_sections
@@ -69,6 +71,17 @@ class GateEvidence:
     """Where the primary metrics are declared."""
     tables: Runs = field(default_factory=Runs, compare=False, repr=False)
     """The tables read from the runs."""
+    rescored: int = 0
+    """Re-labelled cases for which the baseline was scored again."""
+
+    @cached_property
+    def changes(self) -> Alignment | None:
+        """How the cases of the two runs differ; None where that is not known."""
+        if self.base is None:
+            return Alignment()
+        places = [(path, self.labels_dir or own_labels(path)) for path in [self.eval_set] if path]
+        sections = self.base.sections.keys() & self.new.sections.keys()
+        return align(self.base, self.new, sections, places)
 
 
 def head_of(run: Conditions) -> dict[str, Any]:
@@ -79,7 +92,8 @@ def head_of(run: Conditions) -> dict[str, Any]:
 def unlike(evidence: GateEvidence, sections: set[str]) -> list[str]:
     """Differences that make the two runs incomparable in all of these sections, a phrase each."""
     assert evidence.base is not None
-    differences = run_controls(evidence.base, evidence.new, sorted(sections))
+    known = evidence.changes is not None
+    differences = run_controls(evidence.base, evidence.new, sorted(sections), cases_known=known)
     return [
         str(difference)
         for difference in differences
@@ -98,7 +112,8 @@ def left_out_of(evidence: GateEvidence, sections: Collection[str]) -> dict[str, 
 
 
 def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[str] | None:
-    """The baseline's cases that the run lacks, section by section; None when ids are unknown.
+    """The baseline's cases that the run lacks, section by section, but for those that its set no
+    longer has; None when ids are unknown.
 
     ``not_asked``: those that the run was never asked may be lacking. Memory: see
     ``records.run``.
@@ -126,7 +141,8 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
                 lost = np.flatnonzero(~np.isin(before.ids, now.ids))
                 gone |= dict.fromkeys(before.case_ids(lost.tolist()).values())
     asked = asked_ids(new.config, evidence.eval_set) if not_asked else None
-    return [case_id for case_id in gone if asked is None or case_id in asked]
+    left = evidence.changes.gone if evidence.changes else frozenset()
+    return [c for c in gone if c not in left and (asked is None or c in asked)]
 
 
 def _tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]:

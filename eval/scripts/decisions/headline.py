@@ -87,12 +87,16 @@ def _unjudged(comparison: Comparison) -> list[Change]:
 def _sentences(comparison: Comparison) -> Iterator[str]:
     """The verdict first. Each sentence is made to be a line of its own."""
     scope = f", {comparison.scope}" if comparison.scope else ""
+    if comparison.set_changes is not None:
+        scope = f", on the {comparison.set_changes.words()}{scope}"
     price = list(_price(comparison))
     parts = [f"{verdict_sentence(comparison)}{scope}", *_behind(comparison)]
     if comparison.headline == "SAME" and price:
         parts.append(f"calls of the new run {' and '.join(price)}: you choose")
         price = []
     yield f"{'; '.join(parts)}."
+    if comparison.set_changes is not None and comparison.set_changes.rescored:
+        yield rescored_words(comparison.set_changes.rescored, comparison.base_id)
     yield from _not_shown(comparison)
     yield from _to_see_more(comparison)
     if price:
@@ -102,6 +106,15 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         yield f"Look at: {'; '.join(names)}."
     if step := _next(comparison):
         yield f"Next: {step}."
+
+
+def rescored_words(count: int, base: str) -> str:
+    """The limit of a comparison for which base was scored again with other labels."""
+    return (
+        f"{plain(base)} was scored again with the labels of the new run, which changed in "
+        f"{counted(count, 'case')}; labels that were corrected only where one bot failed favour "
+        "that bot."
+    )
 
 
 def verdict_sentence(comparison: Comparison) -> str:

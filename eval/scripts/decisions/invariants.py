@@ -64,11 +64,15 @@ class IncomparableError(StorageError):
         super().__init__("\n".join(lines))
 
 
-def controls(base: Conditions, new: Conditions, sections: Iterable[str]) -> list[Difference]:
-    """Differences in settings that must be the same for the compared sections."""
+def controls(
+    base: Conditions, new: Conditions, sections: Iterable[str], *, cases_known: bool = False
+) -> list[Difference]:
+    """Differences in settings that must be the same for the compared sections. ``cases_known``: see
+    ``run_controls``."""
     sections = list(sections)
     options = scored_otherwise(base, new, sections).values()
-    return [*run_controls(base, new, sections), *(one for found in options for one in found)]
+    of_run = run_controls(base, new, sections, cases_known=cases_known)
+    return [*of_run, *(one for found in options for one in found)]
 
 
 def scored_otherwise(
@@ -104,6 +108,8 @@ def comparable_sections(
     primary: Sequence[str],
     needed: Collection[str] = (),
     override: str = "",
+    *,
+    cases_known: bool = False,
 ) -> dict[str, str]:
     """The sections that are left out, each with a sentence that says why.
 
@@ -114,14 +120,18 @@ def comparable_sections(
     alike = [name for name in sections if name not in differing]
     deciding = {name.partition(".")[0] for name in primary}
     bare = not alike or (bool(deciding) and deciding <= differing.keys())
-    if bare or differing.keys() & {*needed} or run_controls(base, new, alike):
-        raise IncomparableError(base.id, new.id, controls(base, new, sections), override)
+    of_run = run_controls(base, new, alike, cases_known=cases_known)
+    if bare or differing.keys() & {*needed} or of_run:
+        found = controls(base, new, sections, cases_known=cases_known)
+        raise IncomparableError(base.id, new.id, found, override)
     return {name: left_out(name, found, override) for name, found in differing.items()}
 
 
-def run_controls(base: Conditions, new: Conditions, sections: Iterable[str]) -> list[Difference]:
+def run_controls(
+    base: Conditions, new: Conditions, sections: Iterable[str], *, cases_known: bool = False
+) -> list[Difference]:
     """Differences in settings that must be the same for all sections, and in definitions of
-    metrics."""
+    metrics. ``cases_known``: which cases did not change is known, so the sets may be two."""
     pairs = {
         "eval set (asked)": (base.config.dataset.get("sha256"), new.config.dataset.get("sha256")),
         "eval set (scored)": (
@@ -132,10 +142,10 @@ def run_controls(base: Conditions, new: Conditions, sections: Iterable[str]) -> 
     differences_found = [
         Difference(name, old, now)
         for name, (old, now) in pairs.items()
-        if old and now != old and now
+        if old and now != old and now and not cases_known
     ]
     # what earlier versions wrote has no such key; null: there were no labels
-    if LABELS in base.metrics and LABELS in new.metrics:
+    if LABELS in base.metrics and LABELS in new.metrics and not cases_known:
         differences_found += _differences(
             base.metrics[LABELS], new.metrics[LABELS], "labels (scored)"
         )

@@ -8,8 +8,8 @@ Pure: plain arrays in, numbers out; draws are seeded. Sources: Fisher 1935, West
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import exp, inf
 from typing import Literal
 
@@ -25,7 +25,7 @@ from decisions.change import (
     range_of,
     verdict_of,
 )
-from decisions.coverage import NOTHING, Unscored, at_worst, coverage_of, unscored_of
+from decisions.coverage import NOTHING, ChosenRest, Unscored, at_worst, coverage_of, unscored_of
 from decisions.effects import (
     ALIKE,
     ALPHA,
@@ -55,7 +55,8 @@ class PrimaryTable:
 
     ``names``: ``section.metric``. ``clusters``: an integer for each case; cases with the same one
     are flipped together. ``a``, ``b``: cases x metrics, not a number where a run has no score, and
-    in both for a case that one of them was not asked.
+    in both for a case that one of them was not asked. ``chosen``: metrics whose cases that changed
+    are others than those that are left, which have no verdict.
     """
 
     names: tuple[str, ...]
@@ -63,6 +64,7 @@ class PrimaryTable:
     clusters: Ints
     a: Floats
     b: Floats
+    chosen: Mapping[str, ChosenRest] = field(default_factory=dict)
 
     def column(self, name: str) -> tuple[Floats, Floats]:
         """The scores of a metric in both runs."""
@@ -176,6 +178,7 @@ def _evidence(table: PrimaryTable, name: str, clusters: Ints | None, seed: int) 
     unscored = _unscored(table, name)
     better = higher_is_better(name)
     coverage = coverage_of(a, b, clusters, higher=better, unscored=unscored, seed=seed)
+    coverage = replace(coverage, chosen=table.chosen.get(name))
     change, values = measured(change_of(name, primary=True), a, b, clusters, seed)
     if not coverage.decides:
         values = np.full(len(values), np.nan)

@@ -194,6 +194,9 @@ def lost_words(row: Change, ids: tuple[str, str]) -> tuple[str, str]:
     """Why there is no verdict on a metric, ``new sends no passages: 114 of 120 answers``, and
     before it what other metrics have the same of. ``ids``: of base and new."""
     coverage = row.coverage or NOTHING
+    if coverage.chosen:
+        text = chosen_rest_words(row, ids[0])
+        return text, text
     if not coverage.both and all(coverage.lost):
         text = f"{row.name} has no case that both runs scored"
         return text, text
@@ -211,6 +214,8 @@ def lost_words(row: Change, ids: tuple[str, str]) -> tuple[str, str]:
 def no_verdict_words(row: Change) -> str:
     """Why there is no verdict on a metric, for a list of several."""
     coverage = row.coverage or NOTHING
+    if coverage.chosen:
+        return chosen_rest_words(row)
     if not coverage.both:
         text = "no case has a score in both runs"
     else:
@@ -218,6 +223,19 @@ def no_verdict_words(row: Change) -> str:
     if coverage.left_out:
         return f"{text}; the others failed or declined, which other primary metrics judge"
     return f"{text} ({plain(coverage.why, 80)})" if coverage.why else text
+
+
+def chosen_rest_words(row: Change, base: str = "base") -> str:
+    """Why cases that changed decide too much for a verdict on the others."""
+    chosen = row.coverage.chosen if row.coverage else None
+    if chosen is None:
+        return ""
+    means, cases = apart(chosen.mean, chosen.left), counted(chosen.cases, "case")
+    return (
+        f"{plain(base)} scores {means[0]} in {row.name} in the {cases} that changed and {means[1]} "
+        f"in the others, so leaving them out decides; score {plain(base)} again with the set of "
+        "the new run"
+    )
 
 
 def left_out_words(row: Change) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from decisions.effects import compact
@@ -75,7 +75,8 @@ class ClusterCodes:
 class SideBySide:
     """A section of two runs: base's cases in their order, then those of new alone.
 
-    ``missing_base``, ``missing_new``: asked cases for which a run has no result.
+    ``missing_base``, ``missing_new``: asked cases for which a run has no result. ``changed``: cases
+    that are not the same in both runs and have no score here; None where none is.
     """
 
     base: SectionTable
@@ -86,11 +87,21 @@ class SideBySide:
     _in_base: Mask
     _in_new: Mask
     _new_places: NDArray[np.int32]
+    changed: Mask | None = None
+    _gone: Mask | None = None
+
+    def without(self, changed: Mask) -> SideBySide:
+        """The same, where some cases changed, or are in one set alone; no case that one run was not
+        asked has a score then."""
+        missing = self.missing_base & ~changed, self.missing_new & ~changed
+        own = replace(self, missing_base=missing[0], missing_new=missing[1], changed=changed)
+        return replace(own, changed=changed | ~own.asked_in_both, _gone=changed)
 
     @property
     def both(self) -> int:
-        """Cases that both runs have lines of."""
-        return int((self._in_base & self._in_new).sum())
+        """Cases that both runs have lines of, and that did not change."""
+        both = self._in_base & self._in_new
+        return int(both.sum() if self.changed is None else (both & ~self.changed).sum())
 
     @property
     def only_base(self) -> int:
@@ -140,13 +151,25 @@ class SideBySide:
             values[slice(len(column)) if places is None else places] = column
         if zero is not None:
             values[zero] = 0.0
+        if self.changed is not None:
+            values = np.where(self.changed, np.nan, values)
         return values
+
+    def left_out(self, name: str) -> tuple[Floats, Mask] | None:
+        """Base's scores of a metric in the cases that are compared or that changed, and which of
+        them changed; None where none did."""
+        if self.changed is None or self._gone is None:
+            return None
+        values = replace(self, changed=None).pair(name)[0]
+        if values is None:
+            return None
+        return np.where(self.changed & ~self._gone, np.nan, values), self._gone
 
     @property
     def asked_in_both(self) -> Mask:
         """Cases that both runs were asked."""
         both: Mask = (self._in_base | self.missing_base) & (self._in_new | self.missing_new)
-        return both
+        return both if self.changed is None else both & ~self.changed
 
     def changed_gold(self) -> list[str]:
         """Cases whose gold supports are not the same in both runs."""
@@ -157,6 +180,8 @@ class SideBySide:
             if row < len(before)
         ]
         changed = {row for row, old, now in pairs if old and now and old != now}
+        if self.changed is not None:
+            changed -= {*np.flatnonzero(self.changed).tolist()}
         return list(self.base.case_ids(changed).values())
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from decisions.coverage import NOTHING
+from decisions.coverage import NOTHING, ChosenRest, chosen_of
 from decisions.pairing import places_of
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.arrays import Floats, Ints, np
@@ -34,6 +34,7 @@ from terminal.tables import counted
 if TYPE_CHECKING:
     from decisions.change import Change
     from decisions.joint import PrimaryTable
+    from decisions.same_cases import Alignment
     from records.section_table import Mask
 
 BUILT_IN = (
@@ -223,18 +224,25 @@ def _definitions(metrics: Mapping[str, Any], names: Sequence[str]) -> dict[str, 
 
 
 def paired_table(
-    base: PrimaryScores, new: PrimaryScores, labels: LabelsById | None = None
+    base: PrimaryScores,
+    new: PrimaryScores,
+    labels: LabelsById | None = None,
+    changes: Alignment | None = None,
 ) -> PrimaryTable:
     """The metrics of one definition that both runs were scored for, over the cases of both.
 
     ``labels``: the cluster of each case (records/clusters.py); None: each case by itself.
+    ``changes``: cases that changed between the runs, which are left out.
     """
+    changed = changes.of_any if changes else frozenset[str]()
     from decisions.joint import PrimaryTable
 
     names = [name for name in base.names if name in new.names and _same_definition(base, new, name)]
     row_by_id = {case_id: row for row, case_id in enumerate(new.case_ids)}
     both = [
-        (at, row_by_id[case_id]) for at, case_id in enumerate(base.case_ids) if case_id in row_by_id
+        (at, row_by_id[case_id])
+        for at, case_id in enumerate(base.case_ids)
+        if case_id in row_by_id and case_id not in changed
     ]
     rows = np.array(both, dtype=np.int64).reshape(len(both), 2)
     case_ids = [base.case_ids[at] for at, _ in both]
@@ -247,7 +255,23 @@ def paired_table(
         side.values[rows[:, at]][:, [side.names.index(name) for name in names]]
         for at, side in enumerate((base, new))
     )
-    return PrimaryTable(tuple(names), case_ids, np.array(clusters, dtype=np.int64), a, b)
+    chosen = dict[str, ChosenRest]()
+    if changes is not None and changes.differs:
+        gone = np.array([i in changed or i in changes.gone for i in base.case_ids], bool)
+        here = gone | np.isin(np.arange(len(gone)), rows[:, 0])
+        codes = np.array(
+            [
+                numbers.setdefault(i if labels is None else labels[i], len(numbers))
+                for i in base.case_ids
+            ],
+            np.int64,
+        )
+        for name in names:
+            values = np.where(here, base.values[:, base.names.index(name)], np.nan)
+            if (rest := chosen_of((values, gone), codes)) is not None:
+                chosen[name] = rest
+    own = np.array(clusters, dtype=np.int64)
+    return PrimaryTable(tuple(names), case_ids, own, a, b, chosen)
 
 
 def _same_definition(base: PrimaryScores, new: PrimaryScores, name: str) -> bool:
@@ -258,13 +282,15 @@ def _same_definition(base: PrimaryScores, new: PrimaryScores, name: str) -> bool
 
 class PrimaryColumn(NamedTuple):
     """A primary metric of two runs, case by case: not a number where a run has no score, and in
-    both for a case that one of them was not asked. ``missing``: asked cases without a result."""
+    both for a case that one of them was not asked. ``missing``: asked cases without a result.
+    ``chosen``: see ``PrimaryTable``."""
 
     name: str
     ids: Ints
     a: Floats
     b: Floats
     missing: Mask
+    chosen: ChosenRest | None = None
 
 
 def all_ids(columns: Sequence[PrimaryColumn]) -> Ints:
@@ -291,7 +317,8 @@ def table_of(
         missing[places] |= column.missing
     from decisions.joint import PrimaryTable
 
-    return PrimaryTable(names, (), clusters, a, b), missing
+    chosen = {column.name: column.chosen for column in columns if column.chosen}
+    return PrimaryTable(names, (), clusters, a, b, chosen), missing
 
 
 def usual_reason(

@@ -118,6 +118,8 @@ def regressions(
             seed=evidence.seed,
             targets=evidence.targets,
             eval_set=evidence.eval_set,
+            labels_dir=evidence.labels_dir,
+            rescored=evidence.rescored,
         )
         comparison = compare(
             base.folder, new.folder, options, clusters=clustering, tables=evidence.tables
@@ -139,6 +141,7 @@ def regressions(
             margin=read_decide(evidence.targets).matters,
             seed=evidence.seed,
             targets=evidence.targets,
+            changes=evidence.changes,
         )
         scored = [_scored(old), _scored(now)]
     excused = {row.name for row in comparison.rows if row.left_out}

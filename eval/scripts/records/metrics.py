@@ -17,6 +17,7 @@ from records import metric_lines
 from records.errors import Problem, StorageError
 from records.file_access import read_whole
 from records.files import clear_leftovers, locked, read_json, replace_bytes, sha256_file
+from records.fingerprints import is_short
 from records.lines import parse_json
 from records.metric_lines import PRIMARY, MetricLine, metrics_bytes
 from records.results import UNREADABLE
@@ -36,6 +37,9 @@ CASE_RULE = "case_rule"
 
 CASE_VERDICTS = "case_verdicts"
 """In the file as read, the verdict and the first reason of each case that has them on its line."""
+
+CASE_FINGERPRINTS = "case_fingerprints"
+"""In the file as read, of each case what was asked and labelled, see ``fingerprints.short``."""
 
 OF_CASES = (PRIMARY_METRICS, PRIMARY, CASE_RULE)
 """Members about single cases."""
@@ -116,11 +120,12 @@ def update_primary(
     names: Sequence[str],
     rows: Mapping[str, Row],
     verdicts: StoredVerdicts | None = None,
+    fingerprints: Mapping[str, str] | None = None,
 ) -> None:
     """Put the primary scores and verdicts of every case into metrics.json, under its lock.
 
     ``rows``: by case id in eval-set order, a score for each name, None where a case has none; of
-    neither: what is there goes.
+    neither: what is there goes. ``fingerprints``: by case id, written with verdicts alone.
     """
     path = folder / METRICS
     with locked(path):
@@ -128,10 +133,15 @@ def update_primary(
         before = {name: metrics.pop(name) for name in OF_CASES if name in metrics}
         if rows and (names or verdicts):
             ends = verdicts.by_case if verdicts else {}
+            marks = fingerprints or {} if verdicts else {}
             metrics |= {
                 PRIMARY_METRICS: list(names),
                 PRIMARY: {
-                    case_id: [*map(_whole, rounded(row)), *ends.get(case_id, ())]
+                    case_id: [
+                        *map(_whole, rounded(row)),
+                        *filter(None, [marks.get(case_id)]),
+                        *ends.get(case_id, ()),
+                    ]
                     for case_id, row in rows.items()
                 },
             }
@@ -188,7 +198,7 @@ def sections_without_slices(path: Path) -> list[str]:
     return [name for name, written in sections if marks.get(name) != metric_lines.mark_of(written)]
 
 
-NUMBERS = frozenset({"sections", *OF_CASES, CASE_VERDICTS})
+NUMBERS = frozenset({"sections", *OF_CASES, CASE_VERDICTS, CASE_FINGERPRINTS})
 """The member by which a report of the suite names a metrics.json in place of its numbers."""
 
 
@@ -277,13 +287,18 @@ def _unfolded(metrics: dict[str, Any], slices: Mapping[str, Any]) -> dict[str, A
 
 
 def _cases(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The scores of each case apart from the verdict and the reason that its line ends with."""
+    """The scores of each case apart from the fingerprint, the verdict and the reason that its line
+    ends with."""
     if CASE_RULE not in metrics:
         return {}
     width, rows = len(metrics.get(PRIMARY_METRICS, ())), metrics.get(PRIMARY, {})
+    ends = {case_id: row[width:] for case_id, row in rows.items()}
+    marked = {case_id: end[0] for case_id, end in ends.items() if end and is_short(end[0])}
+    verdicts = {case_id: end[case_id in marked :] for case_id, end in ends.items()}
     return {
         PRIMARY: {case_id: row[:width] for case_id, row in rows.items()},
-        CASE_VERDICTS: {case_id: row[width:] for case_id, row in rows.items() if row[width:]},
+        CASE_FINGERPRINTS: marked,
+        CASE_VERDICTS: {case_id: end for case_id, end in verdicts.items() if end},
     }
 
 
@@ -429,6 +444,7 @@ class _MetricsHead(msgspec.Struct):
     primary: dict[str, list[float | None]] | None = None
     case_rule: dict[str, Any] | None = None
     case_verdicts: dict[str, list[str]] | None = None
+    case_fingerprints: dict[str, str] | None = None
 
 
 class _AnySections(_MetricsHead):

@@ -143,6 +143,8 @@ class TestResult(msgspec.Struct):
     history it was asked with (``live``, ``replay``, ``alone``, ``none``, or ``fixed``),
     ``history_sha256`` is the hash of the messages as they were sent, ``session`` what the bot knew
     the conversation by.
+
+    ``asked``: the fingerprint of the question, see ``records.fingerprints``; older lines lack it.
     """
 
     __test__ = False  # pytest: not a test class
@@ -176,6 +178,7 @@ class TestResult(msgspec.Struct):
     handoffs: list[str] | msgspec.UnsetType = msgspec.UNSET
     seen: Literal["prompt", "union"] | msgspec.UnsetType = msgspec.UNSET
     seen_tools: list[str] | msgspec.UnsetType = msgspec.UNSET
+    asked: str | msgspec.UnsetType = msgspec.UNSET
     feedback: list[Rating] | msgspec.UnsetType = msgspec.UNSET
 
     def chunks(self) -> list[RetrievedChunk]:

@@ -345,7 +345,8 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
     ``cluster``: the label of the cluster that its case belongs to, see ``records.clusters``; None
     for a case by itself, and in files of older versions. ``cluster_number``: a number for it;
     ``conversation``: that of its conversation, with the ``turn`` in it. The file holds none of
-    these three (0: none).
+    these three (0: none). ``labelled``: the fingerprint of the labels that the scores rest on, see
+    ``records.fingerprints``; None in files of older versions.
     """
 
     case_id: str
@@ -355,6 +356,7 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
     reasons: dict[str, str] = {}
     evidence: Any = None
     cluster: str | None = None
+    labelled: str | None = None
     cluster_number: int = 0
     conversation: int = 0
     turn: int = 0
@@ -472,19 +474,21 @@ def encode_lines(
     case_ids: Iterable[str],
     repeats: Iterable[int],
     clusters: Iterable[str | None],
+    labelled: Iterable[str],
     middles: Iterable[bytes],
     evidence: Iterable[Mapping[str, Any]],
     head: bytes = b"",
 ) -> bytes:
     """The score lines of a block of results, one after the other; ``middles``: `encode_scores`.
 
-    ``head``: `encode_head` for the first block of all.
+    ``labelled``: hex digits. ``head``: `encode_head` for the first block of all.
     """
     pieces = zip(
         repeat(b'{"case_id":'),
         map(orjson.dumps, case_ids),
         map(_encode_repeat, repeats),
         map(_encode_cluster, clusters),
+        (b'"labelled":"%b",' % text.encode() for text in labelled),
         middles,
         map(_encode_evidence, evidence),
     )

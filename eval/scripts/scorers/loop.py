@@ -8,7 +8,7 @@ import signal
 import threading
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import compress, groupby
 from operator import attrgetter
@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from decisions.case_lines import update_case_lines
+from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.tally import (
     FAILED,
@@ -41,6 +42,7 @@ from records.clusters import (
 )
 from records.errors import Problem, StorageError, Unreachable
 from records.files import scratch_folder, sha256_file
+from records.fingerprints import labelled_digests
 from records.labels import labels_sha256
 from records.metrics import replacing_section, update_metrics
 from records.profiles import forget_unmapped, maps_passages
@@ -191,6 +193,7 @@ def _score(
     joined = run.answers(scored.problems.append, absent)
     score_all = _way_of(scorer, unmapped=not maps_passages(run.config))
     encoder = _ScoreLineEncoder(scorer, scored.scores)
+    fields = catalogue.labels_of(scorer.section)
     try:
         file = open(scored.path, "wb")  # noqa: SIM115 - a scorer's own OSError is not caught
     except OSError as error:
@@ -198,7 +201,9 @@ def _score(
     with contextlib.closing(_Lines(file, run)) as lines:
         for cases, results, outcomes in block_map(score_all, joined):
             scored.take(run.results_path, cases, results)
-            lines.write(encoder.enter(cases, results, outcomes, list(map(label_of, cases))))
+            labelled = labelled_digests(cases, fields)
+            clusters = list(map(label_of, cases))
+            lines.write(encoder.enter(cases, results, outcomes, clusters, labelled))
     return scored
 
 
@@ -381,6 +386,7 @@ class _ScoreLineEncoder:
         results: Sequence[TestResult],
         outcomes: Sequence[ScoreOutcome],
         clusters: Sequence[str | None],
+        labelled: Mapping[str, str],
     ) -> bytes:
         """Count a block, each result with the cluster of its case, and return its score lines.
 
@@ -394,6 +400,7 @@ class _ScoreLineEncoder:
             map(_CASE_ID, cases),
             map(_REPEAT, results),
             clusters,
+            map(labelled.__getitem__, map(_CASE_ID, cases)),
             [self._texts[number] for number in numbers],
             [evidence for _, evidence in outcomes],
             self._head,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -25,6 +25,7 @@ from records.asked import asked_counts, count_results
 from records.cases import ignore, iter_cases
 from records.errors import Problem, StorageError
 from records.files import sha256_file
+from records.fingerprints import digest
 from records.jsonl import read_rows
 from records.labels import SAFETY_LABELS, labelled_texts
 from records.labels import read_labels as read_label_files
@@ -180,7 +181,10 @@ class SafetyScorer:
         if item.status == "scored":
             evidence["score"] = round(item.score, 4)
         evidence |= dict(item.evidence)
-        return ScoreLine(item.label.case_id, 0, item.status, scores, reasons, evidence)
+        labelled = digest(asdict(item.label))
+        return ScoreLine(
+            item.label.case_id, 0, item.status, scores, reasons, evidence, labelled=labelled
+        )
 
     def _reached(self, name: str, item: JudgedText) -> float | None:
         """1.0 when the text's score reaches the threshold that the metric asks about."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import glob
 import hashlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,20 +37,18 @@ from decisions.regressions import (
 from decisions.slices import Embed, common_slices
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
-from records.asked import ASKED, asked_ids, asked_of
 from records.cases import TestCase
 from records.errors import StorageError
-from records.files import replace_bytes, replace_json
+from records.files import replace_bytes
 from records.gate_verdict import WORSE, Check
 from records.labels import labelled_texts, read_cases
 from records.metric_lines import PRIMARY
-from records.metrics import PRIMARY_METRICS, MeasuredSection, read_sections
-from records.results import SCHEMA, RunConfig, iter_results
+from records.metrics import CASE_FINGERPRINTS, PRIMARY_METRICS, MeasuredSection, read_sections
+from records.results import SCHEMA, iter_results
 from records.run import Run, Runs
 from records.runs import (
     CONFIG,
     METRICS,
-    RESULTS,
     ROOT,
     SAFETY_RESULTS,
     SUITE,
@@ -62,6 +59,7 @@ from records.runs import (
 from records.scores import ScoreLine, read_whole_scores
 from records.targets import TARGETS, read_advisory, read_targets
 from scorers.contract import ScoringJob
+from scorers.copies import copy_of_part
 from scorers.custom import read_plugins
 from scorers.sections import SectionOutcome, chosen, has_part, try_section
 from scorers.suite_report import SuiteReport, write_report
@@ -155,6 +153,9 @@ def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[
                 yield key, result.to_dict(store_full_text=True)
 
 
+OF_EACH_CASE = (PRIMARY, PRIMARY_METRICS, CASE_FINGERPRINTS)
+"""Members of metrics.json that make a report a baseline."""
+
 SMOKE = (
     "{cases} cases, some of every kind. Embeddings are scored only if their vectors are stored "
     "already: no model is loaded."
@@ -246,7 +247,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         folder = real
         if plan.smoke and not plan.api_url:
             temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
-            folder = _copy_of(real, ids, Path(temporary))
+            folder = copy_of_part(real, ids, Path(temporary))
         if plan.sections is None:
             rows = catalogue.SECTIONS
             sections = [name for name in sections if has_part(folder, plan.eval_set, rows[name])]
@@ -271,7 +272,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             findings=diagnose(numbers, scored),
             header={name: head[name] for name in HEAD if name in head},
             left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
-            primary={name: head[name] for name in (PRIMARY, PRIMARY_METRICS) if name in head},
+            primary={name: head[name] for name in OF_EACH_CASE if name in head},
         )
         figures = {**report.header, "sections": report.sections()}
         new = Conditions(report.run_id, figures, config_of(folder), folder, folder)
@@ -499,46 +500,3 @@ def _smoke_ids(cases: Iterable[TestCase], count: int = CASES) -> list[str]:
 
 def _hash(case_id: str) -> bytes:
     return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).digest()
-
-
-def _copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
-    """A run folder in ``parent`` that holds only the results of these cases.
-
-    The real run's scores and metrics.json are of the whole run: a part of it must not write there.
-    Raises StorageError when the run has none of the cases.
-    """
-    part_ids = list(ids)
-    case_ids = set(part_ids)
-    target = parent / folder.name
-    target.mkdir()
-    if (folder / SAFETY_RESULTS).exists():
-        shutil.copyfile(folder / SAFETY_RESULTS, target / SAFETY_RESULTS)
-    if (folder / CONFIG).exists():
-        config = _config_of_part(read_config(folder), part_ids)
-        replace_json(target / CONFIG, msgspec.to_builtins(config))
-    copied = 0
-    with open(target / RESULTS, "wb") as file:
-        for result in Run(folder).results:
-            if result.test_case_id in case_ids:
-                file.write(msgspec.json.encode(result) + b"\n")
-                copied += 1
-    if not copied:
-        raise StorageError(f"{folder}: has no result of the smoke suite's cases; use --suite full.")
-    return target
-
-
-def _config_of_part(config: RunConfig, ids: Sequence[str]) -> RunConfig:
-    """The configuration of a copy that holds the results of some cases of the set.
-
-    Of a run that was asked its whole set they were all asked; of one that lists its cases, those in
-    the list. Of any other run the number is unknown."""
-    asked, listed = asked_of(config), asked_ids(config)
-    part: list[str] | None = None
-    if listed is not None:
-        part = [case_id for case_id in listed if case_id in set(ids)]
-    elif asked is not None and asked.cases == config.dataset.get("cases"):
-        part = list(ids)
-    run = {name: value for name, value in config.run.items() if name not in ("imported", ASKED)}
-    if part is None:
-        return msgspec.structs.replace(config, run=run | {"selected": None})
-    return msgspec.structs.replace(config, run=run | {"selected": len(part), ASKED: part})

@@ -114,6 +114,11 @@ def headline(section: str, names: Sequence[str]) -> list[str]:
     return [name for name in shown if name in names]
 
 
+def labels_of(section: str) -> tuple[str, ...]:
+    """The fields of a case that a section reads; none of a section that does not say."""
+    return SECTIONS[section].labels if section in SECTIONS else ()
+
+
 def main_names(section: str, names: Sequence[str]) -> list[str]:
     """Return those of ``names`` that represent their family when two runs are compared. Each is the
     name at the cut-off nearest to 5; metrics without a row are included."""

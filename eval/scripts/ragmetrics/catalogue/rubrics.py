@@ -17,6 +17,7 @@ SECTION = MetricSection(
     "Rubrics",
     (),
     "judge_answers.py",
+    labels=("reference_answer", "expected_key_facts"),
     needs=("verdicts", "rubrics"),
 )
 
