@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from math import hypot
+from typing import Any
 
 from decisions.case_changes import read_pair
 from decisions.case_rules import read_case_rules
@@ -37,6 +38,8 @@ SHOWN = 5
 
 _ALLOW = 'write untested = "allow" under [gates] of the rules file'
 
+OTHER_CASES = "not compared: a figure of all cases, and these are not those of the baseline"
+
 UNTESTED_REMEDY = f"add cases, or {_ALLOW}"
 
 
@@ -62,6 +65,7 @@ def baseline_checks(
     differing = left_out_of(evidence, looked_at & compared.keys())
     named = [row for row in named if row[0] not in differing]
     intervals = any(rule.fall.kind in ("margin", "regression") for *_, rule in named)
+    intervals |= evidence.sets_differ
     sections_used = {section for section, *_ in named}
     result = regressions(evidence, primary, sections_used if intervals else ())
     sections_used |= {change.section for change in result.changes} | differing.keys()
@@ -72,6 +76,7 @@ def baseline_checks(
     checks = [  # what decides comes first: a lost metric is often only its consequence
         *(check for check in _primary(rules, result) if check.name not in lost),
         _cases(rules, evidence),
+        *_same_cases(rules, result),
         *measured,
         comparable(evidence, sections_used),
         *_coverage(rules, evidence, base, [(section, metric) for section, metric, *_ in named]),
@@ -228,6 +233,23 @@ def _cases(rules: GateRules, evidence: GateEvidence) -> Check:
     return Check.of("cases", "run", "cases_missing", must, reason, value=now, baseline=old)
 
 
+def _same_cases(rules: GateRules, result: Regressions) -> Iterator[Check]:
+    """Of two versions of the set, enough cases must not have changed."""
+    counts = result.comparison.set_changes if result.comparison else None
+    if counts is None:
+        return
+    reason = ""
+    if counts.share < rules.min_compared:
+        reason = (
+            f"compared on the {counts.words()}, {fine_percent(counts.share)} of those that could "
+            "be; ask the baseline's bot again with this set"
+        )
+    must = f"at least {fine_percent(rules.min_compared)} unchanged"
+    line = rules.lines.get((GATES, "min_compared"))
+    numbers = {"value": counts.share, "n": counts.same}
+    yield Check.of("min_compared", "run", "cases_compared", must, reason, line=line, **numbers)
+
+
 def _measured(
     rules: GateRules,
     evidence: GateEvidence,
@@ -325,6 +347,11 @@ def _metric(
     assert base is not None
     old, now = base.part(section, "mean", metric), new.part(section, "mean", metric)
     fall, must = rule.fall, str(rule.must)
+    if evidence.sets_differ and now is not None:
+        paired = result.paired(f"{section}.{metric}")
+        if paired is None:
+            return Check(fall.kind, section, metric, "skipped", must, reason=OTHER_CASES)
+        old, now = paired.base, paired.new
     check = Check(fall.kind, section, metric, "failed", must, now, old, line=rule.line)
     if now is None:
         return replace(check, rule="measured", reason=f"was {number(old)}, is not measured")
@@ -336,7 +363,8 @@ def _metric(
     if row is None:
         change_text = "no catalogue row says which direction is the good one; give its --plugin"
         return replace(check, rule="measured", reason=change_text)
-    change, basis = _moved(base, new, section, metric, result, row.higher_is_better, fall)
+    means = Change(section, metric, row.higher_is_better, base_mean=old, new_mean=now)
+    change, basis = _moved(base, new, means, result, fall)
     reason = _explain(fall, change, basis or "")
     compared = (change.delta, change.interval, basis, change.n, reason)
     status: Status = "failed" if reason else "passed"
@@ -344,23 +372,16 @@ def _metric(
 
 
 def _moved(
-    base: Conditions,
-    new: Conditions,
-    section: str,
-    metric: str,
-    result: Regressions,
-    higher: bool,
-    rule: AgainstBase,
+    base: Conditions, new: Conditions, change: Change, result: Regressions, rule: AgainstBase
 ) -> tuple[Change, str | None]:
     """The means as they are reported; for intervals the paired cases where both runs have them.
 
     With them the basis of the interval, in words. Where no case changed there is no loss to rule
     out.
     """
-    old, now = base.part(section, "mean", metric), new.part(section, "mean", metric)
-    n = min(side.counts(section, metric)[0] for side in (base, new))
-    means = {"base_mean": old, "new_mean": now, "delta": now - old, "n": n}
-    change = Change(section, metric, higher, **means)
+    n = min(side.counts(change.section, change.metric)[0] for side in (base, new))
+    delta = (change.new_mean or 0.0) - (change.base_mean or 0.0)
+    change = replace(change, delta=delta, n=n)
     if rule.kind == "drop":
         return change, None
     paired = result.paired(change.name)
@@ -386,7 +407,10 @@ def _run_numbers(rules: GateRules, evidence: GateEvidence, base: Conditions) -> 
             continue
         name, must = rule.name.removeprefix("run."), str(rule.must)
         old, now = run_number(base, name), run_number(evidence.new, name)
-        numbers = {"value": now, "baseline": old, "line": rule.line}
+        numbers: dict[str, Any] = {"value": now, "baseline": old, "line": rule.line}
+        if evidence.sets_differ:
+            yield Check(rule.fall.kind, "run", name, "skipped", must, reason=OTHER_CASES, **numbers)
+            continue
         if old is None or now is None:
             reason = f"{'the baseline' if old is None else 'the run'} does not report it"
             yield Check.of("measured", "run", name, must, reason, **numbers)

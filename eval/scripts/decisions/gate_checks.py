@@ -75,13 +75,18 @@ class GateEvidence:
     """Re-labelled cases for which the baseline was scored again."""
 
     @cached_property
-    def changes(self) -> Alignment | None:
+    def alignment(self) -> Alignment | None:
         """How the cases of the two runs differ; None where that is not known."""
         if self.base is None:
             return Alignment()
         places = [(path, self.labels_dir or own_labels(path)) for path in [self.eval_set] if path]
         sections = self.base.sections.keys() & self.new.sections.keys()
         return align(self.base, self.new, sections, places)
+
+    @property
+    def sets_differ(self) -> bool:
+        """Whether the runs are of two versions of the set, whose shared cases are known."""
+        return self.alignment is not None and self.alignment.differs
 
 
 def head_of(run: Conditions) -> dict[str, Any]:
@@ -92,7 +97,7 @@ def head_of(run: Conditions) -> dict[str, Any]:
 def unlike(evidence: GateEvidence, sections: set[str]) -> list[str]:
     """Differences that make the two runs incomparable in all of these sections, a phrase each."""
     assert evidence.base is not None
-    known = evidence.changes is not None
+    known = evidence.alignment is not None
     differences = run_controls(evidence.base, evidence.new, sorted(sections), cases_known=known)
     return [
         str(difference)
@@ -141,7 +146,7 @@ def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[st
                 lost = np.flatnonzero(~np.isin(before.ids, now.ids))
                 gone |= dict.fromkeys(before.case_ids(lost.tolist()).values())
     asked = asked_ids(new.config, evidence.eval_set) if not_asked else None
-    left = evidence.changes.gone if evidence.changes else frozenset()
+    left = evidence.alignment.gone if evidence.alignment else frozenset()
     return [c for c in gone if c not in left and (asked is None or c in asked)]
 
 

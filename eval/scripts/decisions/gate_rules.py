@@ -3,7 +3,7 @@
 A table a section holds floors, as in targets.toml. The table [gates] holds the rest:
 
     [gates]                      require_baseline = true, unlabelled = "skip",
-                                 untested = "allow", coverage_drop = 0.02,
+                                 untested = "allow", coverage_drop = 0.02, min_compared = 0.5,
                                  made_for = "eval_set.jsonl"
     [gates.run]                  cost_usd = "<= 1", latency_p95_ms = "<= 3000", cases = ">= 90"
     [gates.coverage]             "retrieval.*" = ">= 0.5"
@@ -113,6 +113,8 @@ class GateRules:
     coverage_drop: float | None = None
     """How much lower the share of scored cases may be; None: a change of what is not applicable is
     no failure."""
+    min_compared: float = 0.5
+    """The share of cases that must not have changed since the baseline."""
     require_baseline: bool = False
     skip_unlabelled: bool = False
     """Rules without labels in the set are skipped, not failed."""
@@ -278,6 +280,7 @@ class _Gates(msgspec.Struct):
     baseline: dict[str, Annotated[AgainstBase, Parsed(against)]] = {}
     must_pass: list[MustPass] = []
     coverage_drop: Annotated[float, Meta(ge=0, le=1)] | None = None
+    min_compared: Annotated[float, Meta(ge=0, le=1)] = GateRules.min_compared
     require_baseline: bool = False
     unlabelled: Literal["fail", "skip"] = "fail"
     untested: Literal["fail", "allow"] = "fail"
@@ -317,6 +320,7 @@ def read_rules(path: Path) -> GateRules:
         calibrations=[path.parent / file for file in files],
         must_pass=gates.must_pass,
         coverage_drop=gates.coverage_drop,
+        min_compared=gates.min_compared,
         require_baseline=gates.require_baseline,
         skip_unlabelled=gates.unlabelled == "skip",
         allow_untested=gates.untested == "allow",

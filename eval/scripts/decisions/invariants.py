@@ -232,7 +232,8 @@ def varied(base: RunConfig, new: RunConfig) -> list[Difference]:
                 part_of_run.pop(name, None)
         changed += _differences(old, now, part)
     changed += _differences({"seed": base.seed}, {"seed": new.seed}, "")
-    old, now = ({k: v for k, v in config.run.items() if k != ASKED} for config in (base, new))
+    cases = (ASKED, "selected")  # how many there were is no setting
+    old, now = ({k: v for k, v in config.run.items() if k not in cases} for config in (base, new))
     return changed + _differences(old, now, "run")
 
 

@@ -141,7 +141,7 @@ def regressions(
             margin=read_decide(evidence.targets).matters,
             seed=evidence.seed,
             targets=evidence.targets,
-            changes=evidence.changes,
+            changes=evidence.alignment,
         )
         scored = [_scored(old), _scored(now)]
     excused = {row.name for row in comparison.rows if row.left_out}
@@ -328,6 +328,17 @@ def compare_means(
                     change = replace(change, reason=(gone or {}).get(section, ""))
                 changes.append(change)
     return changes
+
+
+def on_shared(change: Change, result: Regressions) -> Change:
+    """The change of a mean over the cases that did not change; a figure of the whole run has none.
+    What is no longer measured stays so."""
+    paired = result.paired(change.name)
+    if paired is not None:
+        return replace(change, base_mean=paired.base, new_mean=paired.new, delta=paired.delta)
+    if change.delta is None:
+        return change
+    return replace(change, delta=None, verdict="not comparable", reason="of other cases")
 
 
 def _of_mean(

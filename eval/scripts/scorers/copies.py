@@ -104,7 +104,7 @@ def with_labels(
     folder = parent / run.resolve().name
     (folder / SCORES).mkdir(parents=True)
     for path in (*run.iterdir(), *(run / SCORES).iterdir()):
-        if path.is_file():
+        if path.is_file() and path.suffix != ".lock":
             (folder / path.relative_to(run)).symlink_to(path.resolve())
     for name in (METRICS, SLICES):
         (folder / name).unlink(missing_ok=True)

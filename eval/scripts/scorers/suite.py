@@ -21,7 +21,7 @@ from decisions.case_lines import update_case_lines
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Ruling, read_verdicts
 from decisions.change import change_of
-from decisions.conditions import Conditions, baseline_of, config_of
+from decisions.conditions import Conditions, baseline_of, config_of, measured_run
 from decisions.diagnosis import diagnose
 from decisions.gate import check_names, evaluate
 from decisions.gate_baseline import comparable
@@ -32,6 +32,7 @@ from decisions.primary import primary_names
 from decisions.regressions import (
     caveats,
     compare_means,
+    on_shared,
     regressions,
 )
 from decisions.slices import Embed, common_slices
@@ -59,7 +60,7 @@ from records.runs import (
 from records.scores import ScoreLine, read_whole_scores
 from records.targets import TARGETS, read_advisory, read_targets
 from scorers.contract import ScoringJob
-from scorers.copies import copy_of_part
+from scorers.copies import copy_of_part, scored_alike
 from scorers.custom import read_plugins
 from scorers.sections import SectionOutcome, chosen, has_part, try_section
 from scorers.suite_report import SuiteReport, write_report
@@ -295,6 +296,11 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         where = (plan.eval_set, plan.labels_dir, plan.embed)
         report.in_common.append(common_slices(run, *where))
         if base is not None:
+            if base.folder is not None:
+                again = scored_alike(base.folder, folder, plan.eval_set, plan.labels_dir)
+                scored_base = stack.enter_context(again)
+                base = measured_run(scored_base.folder)
+                evidence = replace(evidence, base=base, rescored=scored_base.cases)
             pair = read_pair(base.source, folder, case_rules, tables)
             report.cases = changes_of(pair, MOST_CHANGED)
             report.in_common.append(common_slices(pair, *where))
@@ -353,11 +359,13 @@ def _compare(
     gone = dict.fromkeys(compared, GONE)
     gone |= {o.name: "" if o.status == "scored" else o.reason for o in report.outcomes}
     names = [n for n in primary_names(evidence.targets) if n.partition(".")[0] in compared]
-    result = regressions(evidence, names)
+    result = regressions(evidence, names, compared if evidence.sets_differ else ())
     primary = {name: change_of(name, primary=True) for name in result.lost}
     primary |= {change.name: change for change in result.changes if not change.left_out}
     report.baseline, report.max_drop = str(plan.baseline), plan.max_drop
     changes = compare_means(baseline, report.measures, compared, primary, gone)
+    if evidence.sets_differ:
+        changes = [on_shared(change, result) for change in changes]
     listed = {change.name for change in changes}
     # A baseline, such as an older one, may have scores of a metric and no mean.
     changes += [
