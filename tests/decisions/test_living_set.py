@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,8 +24,9 @@ import gate_run
 import score_abstention
 import score_pipeline
 import score_retrieval
+from ragmetrics.catalogue import labels_of
 from records.files import sha256_file
-from records.fingerprints import asked_digests
+from records.fingerprints import asked_digests, labelled_digests
 from records.labels import read_cases
 from records.results import Reference, RetrievedChunk, RunConfig, TestResult
 from storage import ResultsWriter
@@ -212,3 +216,145 @@ def test_a_verdict_on_what_did_not_change(
     told = json.loads(suite.stdout)
     assert (told["headline"], told["says"][0]) == (found["headline"], first)
     assert suite.exit_code == (1 if lost else 0), suite.stdout
+
+
+def without_fingerprints(run: Path) -> None:
+    """A run as versions before the fingerprints wrote it."""
+    for path in run.rglob("*.jsonl"):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        for row in rows:
+            row.pop("asked", None)
+            row.pop("labelled", None)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    metrics = run / "metrics.json"
+    metrics.write_text(re.sub(r', "[0-9a-f]{16}"', "", metrics.read_text()))
+
+
+def git(folder: Path, *words: str) -> None:
+    command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c", *words]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def edited(folder: Path, base: Path, edit: Callable[[Rows], Rows], *, commit: bool = False) -> None:
+    """Another run of the same bot, over the set after an edit; ``commit``: git has the first."""
+    shutil.copytree(base / "results/base", folder / "results/base")
+    path = write_set(folder / "set.jsonl", first_set())
+    if commit:
+        git(folder, "init", "-q")
+        git(folder, "add", "set.jsonl")
+        git(folder, "commit", "-qm", "the first set")
+    make_run(folder, "new", write_set(path, edit(first_set())))
+
+
+def both(rows: Rows) -> Rows:
+    return grown(relabelled(rows))
+
+
+def test_a_committed_baseline_is_compared_by_its_lines(base: Path, tmp_path: Path) -> None:
+    """Of the base there is metrics.json alone: 28 cases are new, and the twelve re-labelled ones
+    are left out, all of which base failed, so that recall has no verdict (0 of 12 against 100 of
+    108) and the other metrics have one."""
+    edited(tmp_path, base, both)
+    for path in (tmp_path / "results/base").iterdir():
+        if path.name != "metrics.json":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    found = compared(tmp_path)
+    assert found["set_changes"] == {
+        "same": 128, "new": 28, "reworded": 0, "relabelled": 12, "gone": 0, "rescored": 0,
+    }  # fmt: skip
+    recall = row_of(found, RECALL)
+    assert (recall["verdict"], recall["n"]) == ("no verdict", 108)
+    assert row_of(found, "pipeline.answered")["verdict"] == "no evidence"
+    assert "base scores 0.000 in retrieval.evidence_recall@5 in the 12 cases" in found["says"][0]
+    assert "on the 128 cases that did not change (28 new, 12 re-labelled)" in found["says"][0]
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["git has the set", "no one has it"])
+def test_an_older_run_is_aligned_by_the_set_that_it_was_asked(
+    base: Path, tmp_path: Path, commit: bool
+) -> None:
+    """Its files have no fingerprints: without its set it is refused as before, and no one gives a
+    verdict."""
+    edited(tmp_path, base, both, commit=commit)
+    without_fingerprints(tmp_path / "results/base")
+    done = call(compare_runs, tmp_path, "base", "new")
+    gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "base")
+    if commit:
+        assert "on the 140 cases that did not change (28 new)." in done.stdout
+        assert "was scored again" in done.stdout
+        assert gate.exit_code == 0, gate.stdout
+    else:
+        assert done.exit_code == 2
+        assert "were asked different versions of the eval set" in done.stderr
+        assert gate.exit_code == 1
+        assert "NO CLEAR DIFFERENCE" not in gate.stdout
+
+
+def test_without_a_new_score_relabelled_cases_are_left_out(base: Path, tmp_path: Path) -> None:
+    """Twelve re-labelled ones of which base failed two, as often as the others (20 of 120)."""
+
+    def at_random(rows: Rows) -> Rows:
+        for number in range(24, 36):
+            rows[number]["gold_supports"].append(
+                {"rel_path": "more.md", "heading_path": "H", "snippets": []}
+            )
+        return rows
+
+    edited(tmp_path, base, at_random)
+    before = (tmp_path / "results/base/scores/retrieval.jsonl").read_bytes()
+    found = compared(tmp_path, "--no-rescore")
+    recall = row_of(found, RECALL)
+    assert (recall["n"], recall["base"], recall["new"]) == (108, *[pytest.approx(90 / 108)] * 2)
+    assert row_of(found, "abstention.decision_right")["n"] == 140
+    assert "on the 128 cases that did not change (12 re-labelled)" in found["says"][0]
+    again = compared(tmp_path)
+    assert row_of(again, RECALL)["n"] == 120
+    assert (tmp_path / "results/base/scores/retrieval.jsonl").read_bytes() == before
+
+
+def test_a_gate_needs_enough_cases_that_did_not_change(base: Path, tmp_path: Path) -> None:
+    """75 of 140 reworded leave 65, which is 46 %."""
+
+    def most_reworded(rows: Rows) -> Rows:
+        for row in rows[:75]:
+            row["question"] += " Please."
+        return rows
+
+    edited(tmp_path, base, most_reworded)
+    rules = tmp_path / "gates.toml"
+    for least, code in (("", 1), ("min_compared = 0.46", 0), ("min_compared = 0.47", 1)):
+        rules.write_text(f'[gates]\nunlabelled = "skip"\n{least}\n')
+        words = ("--run", "new", "--baseline", "base", "--gates", rules)
+        done = call(gate_run, tmp_path, *words)
+        assert (done.exit_code, "cases_compared" in done.stdout) == (code, code == 1)
+
+
+def test_conversations_are_compared_turn_by_turn(tmp_path: Path) -> None:
+    """What the bot answered to the first turn is no part of what the second one asks; a reworded
+    first turn changes the second."""
+    turns = [
+        {"id": f"t{n}-{turn}", "question": f"{n} {turn}?", "conversation": f"c{n}", "turn": turn}
+        for n in range(8)
+        for turn in (1, 2)
+    ]
+    path = write_set(tmp_path / "set.jsonl", turns)
+    before = asked_digests(read_cases(path, None))
+    turns[0]["question"] = "reworded"
+    turns[5]["tags"] = ["any"]
+    now = asked_digests(read_cases(write_set(path, [*turns[4:], *turns[:4]]), None))
+    assert {case_id for case_id in before if before[case_id] != now[case_id]} == {"t0-1", "t0-2"}
+
+
+def test_what_is_labelled_is_what_a_section_reads(tmp_path: Path) -> None:
+    """Keys in another order, composed characters and a tag change nothing; a new file does."""
+    row = case(1) | {"question": "Caf\u00e9?"}
+    same = {key: row[key] for key in reversed(row)} | {"question": "Cafe\u0301?", "tags": ["x"]}
+    other = copy.deepcopy(row)
+    other["gold_supports"][0]["rel_path"] = "d2.md"
+    digests = []
+    for own in (row, same, other):
+        (read,) = read_cases(write_set(tmp_path / "set.jsonl", [own]), None)
+        labelled = [labelled_digests([read], labels_of(name)) for name in ("retrieval", "pipeline")]
+        digests.append([asked_digests([read]), *labelled])
+    assert digests[0] == digests[1]
+    assert [a == b for a, b in zip(digests[0], digests[2], strict=True)] == [True, False, True]

@@ -208,6 +208,8 @@ def _verdict(row: Change) -> str:
         look = "▽ look" if row.look else "no clear change"
         return look if row.mde is None else f"{look} ({unseen_size(row)})"
     if row.verdict == "no verdict" and row.coverage is not None:
+        if row.coverage.chosen:
+            return f"no verdict ({counted(row.coverage.chosen.cases, 'case')} changed)"
         return f"no verdict ({row.coverage.both:,} of {row.coverage.cases:,} left)"
     if row.verdict == "too few":
         return f"too few to tell ({row.units})"

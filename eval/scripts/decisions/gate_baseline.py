@@ -89,6 +89,8 @@ def baseline_checks(
 def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     """The compared runs, and the smallest fall that the gate would have caught."""
     base, tested = evidence.base, result.tested
+    if evidence.alignment is None:
+        return []  # of unlike sets there is no verdict
     if base is None or not tested:
         return list(result.says[:1])
     most = max(tested, key=lambda row: row.n)

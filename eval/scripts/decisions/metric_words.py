@@ -233,8 +233,8 @@ def chosen_rest_words(row: Change, base: str = "base") -> str:
     means, cases = apart(chosen.mean, chosen.left), counted(chosen.cases, "case")
     return (
         f"{plain(base)} scores {means[0]} in {row.name} in the {cases} that changed and {means[1]} "
-        f"in the others, so leaving them out decides; score {plain(base)} again with the set of "
-        "the new run"
+        f"in the others, so leaving them out decides; ask and score {plain(base)} again with the "
+        "set of the new run"
     )
 
 

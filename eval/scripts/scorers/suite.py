@@ -374,7 +374,8 @@ def _compare(
         if change.name not in listed
     ]
     report.changes, report.no_verdict = changes, result.no_verdict
-    report.headline, report.says = result.headline, result.says
+    if evidence.alignment is not None:  # of unlike sets there is no verdict
+        report.headline, report.says = result.headline, result.says
     report.caveats = [
         *caveats(baseline, plan.suite, report.header.get("cases", 0)),
         *result.notes,

@@ -121,7 +121,7 @@ def test_clusters_from_the_set(compare: Compare, folder: Path) -> None:
     assert "--cluster patient: no case of" in done.stderr
     by_document = ("good", "bad", "--metrics", "recall@5", "--cluster", "doc", "--json")
     assert '"units": 24' in compare(*by_document).stdout
-    path, metrics = folder / "set.jsonl", folder / "results" / "good" / "metrics.json"
+    path, metrics = folder / "set.jsonl", folder / "results" / "bad" / "metrics.json"
     scored_with = sha256_file(path)
     path.write_text(path.read_text().replace('"id"', '"case_id"').replace('"question"', '"query"'))
     assert compare(*by_document).exit_code == 2, "another set"
@@ -136,7 +136,7 @@ def test_a_set_that_changed_since_is_remarked(compare: Compare, folder: Path) ->
     path.write_text(path.read_text().replace('"reasoning"', '"factual"'))
     done = compare(*words)
     assert done.exit_code == 0
-    assert "has changed since good was scored: slices come from the present set" in done.stderr
+    assert "has changed since bad was scored: slices come from the present set" in done.stderr
 
 
 def test_fail_on(compare: Compare) -> None:
