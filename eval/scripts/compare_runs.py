@@ -13,6 +13,7 @@ Examples:
   python eval/scripts/compare_runs.py base new --by category --flips 10 --cluster doc
   python eval/scripts/compare_runs.py base new --fail-on worse --markdown diff.md
   python eval/scripts/compare_runs.py base new --html diff.html -q
+  python eval/scripts/compare_runs.py base base --labels-of v1.2
 
 Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input or usage, or runs that cannot be
 compared, 130 interrupted.
@@ -20,6 +21,7 @@ compared, 130 interrupted.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -222,6 +224,13 @@ def json_bytes(report: Report) -> bytes:
     help="Do not score the base again with the labels of the new run: leave re-labelled cases out.",
 )
 @click.option(
+    "--labels-of",
+    default="",
+    show_default=False,
+    metavar="REF",
+    help="Compare a run with itself, scored with the set as git has it at REF.",
+)
+@click.option(
     "--flips",
     "count",
     type=click.IntRange(min=0),
@@ -277,6 +286,7 @@ def main(
     varied: tuple[str, ...],
     ignore_invariants: bool,
     no_rescore: bool,
+    labels_of: str,
     count: int,
     flips_by: str,
     margin: float | None,
@@ -299,13 +309,22 @@ def main(
     from decisions.compare import CompareOptions, compare_many
     from decisions.slices import slices_of_cases
     from records.run import Runs
-    from scorers.copies import scored_alike
+    from scorers.copies import ScoredBase, scored_alike, with_labels_of
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
     tables = Runs()
     eval_set, labels_dir = options.set_of_run(folders[1], eval_set, labels_dir)
-    again = scored_alike(folders[0], folders[1], eval_set, labels_dir, rescore=not no_rescore)
-    scored = click.get_current_context().with_resource(again)
+    stack = click.get_current_context().with_resource(contextlib.ExitStack())
+    if labels_of:
+        if new != (base,):
+            raise errors.StorageError(
+                "--labels-of compares a run with itself, by two versions of its labels: write its "
+                "name twice."
+            )
+        scored = ScoredBase(with_labels_of(folders[0], labels_of, eval_set, labels_dir, stack))
+    else:
+        again = scored_alike(folders[0], folders[1], eval_set, labels_dir, rescore=not no_rescore)
+        scored = stack.enter_context(again)
     folders[0] = scored.folder
     compare_options = CompareOptions(
         metrics,
@@ -318,6 +337,7 @@ def main(
         eval_set=eval_set,
         labels_dir=labels_dir,
         rescored=scored.cases,
+        labels_of=labels_of,
         override="--ignore-invariants",
         every=every,
     )

@@ -209,8 +209,10 @@ class PairVerdicts:
         return dict.fromkeys(islice(own, most), way)
 
     def repeats(self, case_id: str) -> int:
-        """How many answers to a case both runs have; 0 where a run lacks it or it changed, or where
-        there is one verdict on several answers."""
+        """How many answers to a case both runs have.
+
+        0 where a run lacks it or it changed, or where there is one verdict on several answers.
+        """
         if id_number(case_id) in self._changed:
             return 0
         sides = [run.verdict(case_id) for run in (self.base, self.new)]

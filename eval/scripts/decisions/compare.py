@@ -89,10 +89,10 @@ class CompareOptions:
     runs have. ``by``: dimensions whose slices are tested too. ``margin``: the share of a metric's
     range that does not matter; without one, what ``targets`` declares. ``eval_set``: the set that
     the runs were asked, to know which cases have no result; ``labels_dir``: its labels.
-    ``rescored``: re-labelled cases for which base was scored again. ``labels_vary``: the labels are
-    what is compared, so cases that differ in them count. ``override``: the option with which the
-    running script sets ``ignore_invariants``; "" where it has none. ``every``: all metrics, not one
-    a family at its main cut-off."""
+    ``rescored``: re-labelled cases for which base was scored again. ``labels_of``: the git
+    reference whose labels base has, where the labels are what is compared. ``override``: the option
+    with which the running script sets ``ignore_invariants``; "" where it has none. ``every``: all
+    metrics, not one a family at its main cut-off."""
 
     metrics: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class CompareOptions:
     eval_set: Path | None = None
     labels_dir: Path | None = None
     rescored: int = 0
-    labels_vary: bool = False
+    labels_of: str = ""
     override: str = ""
     every: bool = False
 
@@ -335,7 +335,7 @@ def _prepared(draft: _Draft, options: CompareOptions, primary: Sequence[str]) ->
     """The sections to compare. Raises IncomparableError for runs that were not measured alike."""
     sections, draft.notes = shared_sections(draft.base, draft.new, options.sections)
     changes = align(draft.base, draft.new, sections, options.places)
-    if changes is not None and options.labels_vary:
+    if changes is not None and options.labels_of:
         changes = replace(changes, relabelled=dict.fromkeys(sections, frozenset()))
     known, draft.changes = changes is not None, changes or Alignment()
     if options.ignore_invariants:
@@ -502,6 +502,7 @@ def _comparison(
         set_changes=draft.changes.counts(
             {name.partition(".")[0] for name in scored & {*primary}}, options.rescored
         ),
+        labels_of=options.labels_of,
         margin=options.margin,
         untested=draft.untested,
     )

@@ -16,6 +16,7 @@ from decisions.comparison import Comparison, missed_targets, with_targets
 from decisions.effects import minimum_detectable_effect, power_of
 from decisions.joint import Headline
 from decisions.metric_words import (
+    amounts,
     changed_both_ways,
     chosen_words,
     could_miss,
@@ -28,6 +29,7 @@ from decisions.metric_words import (
     shares,
     size_words,
     suspicion,
+    topic,
     would_show,
 )
 from records.errors import StorageError
@@ -86,6 +88,9 @@ def _unjudged(comparison: Comparison) -> list[Change]:
 
 def _sentences(comparison: Comparison) -> Iterator[str]:
     """The verdict first. Each sentence is made to be a line of its own."""
+    if comparison.labels_of:
+        yield labels_words(comparison)
+        return
     scope = f", {comparison.scope}" if comparison.scope else ""
     if comparison.set_changes is not None:
         scope = f", on the {comparison.set_changes.words()}{scope}"
@@ -106,6 +111,19 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         yield f"Look at: {'; '.join(names)}."
     if step := _next(comparison):
         yield f"Next: {step}."
+
+
+def labels_words(comparison: Comparison) -> str:
+    """How far other labels moved the primary metrics of the same answers."""
+    moved = []
+    for row in comparison.rows:
+        if row.primary and row.delta:
+            before, now, unit = amounts(row)
+            moved.append(f"{topic(row.name)}: {before} → {now}{unit}")
+    since = f"the labels of {plain(comparison.labels_of)}, on the same answers of "
+    change = f"moved {'; '.join(moved)}" if moved else "moved no primary metric"
+    same = f"{plain(comparison.new_id)}, {change}. The bot is the same."
+    return f"LABELS: those of now, against {since}{same}"
 
 
 def rescored_words(count: int, base: str) -> str:

@@ -39,7 +39,7 @@ Places = Iterable[tuple[Path, Path]]
 
 
 class CaseCounts(NamedTuple):
-    """How many cases of two sets are the ``same``, and what became of the others.
+    """Counts of the cases of two sets: the ``same``, and those that changed or are in one alone.
 
     ``rescored``: re-labelled ones that count as the same, since base was scored again.
     """
@@ -84,7 +84,10 @@ class Alignment:
     differs: bool = False
 
     def counts(self, sections: Collection[str], rescored: int = 0) -> CaseCounts | None:
-        """How many cases did what; None where the sets are one. ``sections``: those that decide."""
+        """Counts the cases by what became of them; None where both runs are of one set.
+
+        ``sections``: those that decide. ``rescored``: see ``CaseCounts``.
+        """
         if not self.differs:
             return None
         own = (self.relabelled.get(name, frozenset()) for name in sections)

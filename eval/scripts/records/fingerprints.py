@@ -64,7 +64,10 @@ def _fields(case: TestCase, names: Iterable[str]) -> dict[str, Any]:
 
 
 def asked_digests(cases: Iterable[TestCase]) -> dict[str, str]:
-    """By case id, the fingerprint of what is asked. ``cases``: conversations with all turns."""
+    """Computes for each case the fingerprint of its question.
+
+    ``cases``: conversations with all turns.
+    """
     cases = list(cases)
     turns: dict[str, list[TestCase]] = {}
     for case in cases:
@@ -85,16 +88,18 @@ def asked_digests(cases: Iterable[TestCase]) -> dict[str, str]:
 
 
 def labelled_digests(cases: Iterable[TestCase], names: Sequence[str]) -> dict[str, str]:
-    """By case id, the fingerprint of what is labelled. ``names``: the fields that a section reads;
-    without any all labels count."""
+    """Computes for each case the fingerprint of its labels.
+
+    ``names``: the fields that a section reads; without any all labels count.
+    """
     by_id = {case.id: case for case in cases}
     return {case_id: digest(_fields(case, names or _LABELS)) for case_id, case in by_id.items()}
 
 
 def read_asked(folder: Path) -> dict[str, str]:
-    """By case id, what a run was asked, as its result lines say; {} where one does not say.
+    """Reads from result lines what a run was asked, by case id.
 
-    Lines that are damaged or of another version do not say it.
+    {} where a line does not say. Damaged lines are passed over.
     """
     path = results_file(folder)
     if not path.exists():
@@ -106,7 +111,7 @@ def read_asked(folder: Path) -> dict[str, str]:
 
 
 def read_labelled(folder: Path, section: str, unknown: str | None = None) -> dict[str, str]:
-    """By case id, what was labelled for a section, as its score lines say.
+    """Reads from score lines what was labelled for a section, by case id.
 
     {} where a line does not say, unless ``unknown`` is what it then says. Raises StorageError for
     damaged lines.

@@ -51,7 +51,9 @@ def set_at(commit: str, eval_set: Path, labels_dir: Path, into: Path) -> Path | 
 
 
 @contextlib.contextmanager
-def labels_of(reference: str, eval_set: Path, labels_dir: Path) -> Iterator[tuple[Path, Path]]:
+def set_of_reference(
+    reference: str, eval_set: Path, labels_dir: Path
+) -> Iterator[tuple[Path, Path]]:
     """A set and the folder of its labels as a git reference has them, while the block lasts.
 
     Raises StorageError where git does not have them.
@@ -72,9 +74,11 @@ def labels_of(reference: str, eval_set: Path, labels_dir: Path) -> Iterator[tupl
 def set_with(
     sha256: str | None, labels: str | None, places: Iterable[tuple[Path, Path]]
 ) -> Iterator[tuple[Path, Path] | None]:
-    """The version of a set with these hashes of set and labels, and the folder of its labels, while
-    the block lasts; None where neither the disk nor git has it. ``places``: sets, and their labels,
-    that may have it."""
+    """Finds the version of a set with these hashes, and the folder of its labels.
+
+    They exist while the block lasts; None where neither the disk nor git has them. ``places``: sets
+    and their labels that may be it, or have been it.
+    """
     with contextlib.ExitStack() as stack:
         yield next(_versions(sha256, labels, dict.fromkeys(places), stack), None)
 

@@ -18,7 +18,8 @@ from ragmetrics import catalogue
 from records.asked import ASKED, asked_ids, asked_of
 from records.errors import StorageError
 from records.files import replace_json, sha256_file
-from records.labels import labels_sha256
+from records.fingerprints import asked_digests, read_asked
+from records.labels import labels_sha256, read_cases
 from records.metrics import load_metrics, update_metrics
 from records.results import RunConfig
 from records.run import Run
@@ -34,7 +35,7 @@ from records.runs import (
     scores_file,
 )
 from records.scores import OWN_TEXTS
-from records.set_versions import set_with
+from records.set_versions import set_of_reference, set_with
 from scorers import SECTIONS
 from scorers.contract import ScoringJob
 from scorers.sections import try_section
@@ -92,6 +93,27 @@ def _scored_alike(
     return ScoredBase(folder, len(own - changes.reworded))
 
 
+def with_labels_of(
+    run: Path, reference: str, eval_set: Path, labels_dir: Path, stack: contextlib.ExitStack
+) -> Path:
+    """A copy of a run that is scored with the set and the labels of a git reference, while the
+    stack lasts; of the cases that were asked as they are there.
+
+    Raises StorageError where git does not have the set, or where it shares no case with the run.
+    """
+    version = stack.enter_context(set_of_reference(reference, eval_set, labels_dir))
+    own = read_asked(run) or asked_digests(read_cases(eval_set, labels_dir))
+    then = asked_digests(read_cases(*version))
+    shared = [case_id for case_id, asked in then.items() if own.get(case_id) == asked]
+    sections = [
+        name
+        for name in scored_sections(run)
+        if name in catalogue.SECTIONS and not _NOT_AT_HAND & {*catalogue.SECTIONS[name].needs}
+    ]
+    parent = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-")))
+    return with_labels(run, version, sections, shared, parent)[0]
+
+
 def with_labels(
     run: Path,
     version: tuple[Path, Path],
@@ -133,7 +155,7 @@ def _options(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def copy_of_part(folder: Path, ids: Iterable[str], parent: Path) -> Path:
-    """A run folder in ``parent`` that holds only the results of these cases.
+    """Copies to ``parent`` a run with the results of these cases alone.
 
     The real run's scores and metrics.json are of the whole run: a part of it must not write there.
     Raises StorageError when the run has none of the cases.
