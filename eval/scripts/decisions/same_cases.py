@@ -84,7 +84,7 @@ class Alignment:
     differs: bool = False
 
     def counts(self, sections: Collection[str], rescored: int = 0) -> CaseCounts | None:
-        """Counts the cases by what became of them; None where both runs are of one set.
+        """Counts the cases that changed, and those that did not; None if both runs have one set.
 
         ``sections``: those that decide. ``rescored``: see ``CaseCounts``.
         """

@@ -97,7 +97,7 @@ def labelled_digests(cases: Iterable[TestCase], names: Sequence[str]) -> dict[st
 
 
 def read_asked(folder: Path) -> dict[str, str]:
-    """Reads from result lines what a run was asked, by case id.
+    """Reads the fingerprints of a run's questions from its result lines, by case id.
 
     {} where a line does not say. Damaged lines are passed over.
     """
@@ -111,7 +111,7 @@ def read_asked(folder: Path) -> dict[str, str]:
 
 
 def read_labelled(folder: Path, section: str, unknown: str | None = None) -> dict[str, str]:
-    """Reads from score lines what was labelled for a section, by case id.
+    """Reads the fingerprints of a section's labels from its score lines, by case id.
 
     {} where a line does not say, unless ``unknown`` is what it then says. Raises StorageError for
     damaged lines.

@@ -96,10 +96,9 @@ def _scored_alike(
 def with_labels_of(
     run: Path, reference: str, eval_set: Path, labels_dir: Path, stack: contextlib.ExitStack
 ) -> Path:
-    """A copy of a run that is scored with the set and the labels of a git reference, while the
-    stack lasts; of the cases that were asked as they are there.
+    """Copies a run, scored with the set and labels of a git reference, while the stack lasts.
 
-    Raises StorageError where git does not have the set, or where it shares no case with the run.
+    The copy has the cases that the run was asked as they are there. Raises StorageError where git does not have the set, or where it shares no case with the run.
     """
     version = stack.enter_context(set_of_reference(reference, eval_set, labels_dir))
     own = read_asked(run) or asked_digests(read_cases(eval_set, labels_dir))
