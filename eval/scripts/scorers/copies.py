@@ -98,7 +98,8 @@ def with_labels_of(
 ) -> Path:
     """Copies a run, scored with the set and labels of a git reference, while the stack lasts.
 
-    The copy has the cases that the run was asked as they are there. Raises StorageError where git does not have the set, or where it shares no case with the run.
+    The copy has the cases that the run was asked as they are there. Raises StorageError where git
+    does not have the set, or where it shares no case with the run.
     """
     version = stack.enter_context(set_of_reference(reference, eval_set, labels_dir))
     own = read_asked(run) or asked_digests(read_cases(eval_set, labels_dir))
