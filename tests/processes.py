@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
+import os
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -27,6 +31,32 @@ def call_script(
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return subprocess.CompletedProcess([name, *words], done.exit_code, done.stdout, done.stderr)
+
+
+PROGRAM = """
+import json, sys
+from tests.processes import call_script
+ended = [call_script(name, *words) for name, *words in json.load(sys.stdin)]
+json.dump([(done.returncode, done.stdout, done.stderr) for done in ended], sys.stdout)
+"""
+
+
+def call_in_one_process(
+    scripts: Path, calls: Sequence[Sequence[str]], cwd: Path, **environment: str
+) -> list[tuple[int, str, str]]:
+    """How the scripts of a folder end that one new process calls in turn: code, output, errors."""
+    paths = map(str, (scripts, Path(__file__).parents[1]))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)} | environment,
+        input=json.dumps(calls),
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return [(code, out, err) for code, out, err in json.loads(done.stdout)]
 
 
 def gone(pid: int) -> bool:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import call_in_one_process
 
 from records.runs import ROOT
 
@@ -93,40 +94,35 @@ def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def called(toolkit: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    scripts = toolkit / "eval" / "scripts"
-    own = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=toolkit,
-        env=own | {"PYTHONPATH": str(scripts), "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def script(toolkit: Path, name: str, *words: str) -> str:
-    path = str(toolkit / "eval" / "scripts" / f"{name}.py")
-    common = ["--eval-set", "set.jsonl", "--results-dir", "results"]
-    return called(toolkit, path, *words, *common).stdout
-
-
 def test_every_reader_of_runs_has_it(toolkit: Path) -> None:
-    script(toolkit, "score_brevity", "--run", "old")
-    worst = script(toolkit, "score_brevity", "--run", "new", "--worst", "1")
+    places = ("--eval-set", "set.jsonl", "--results-dir", "results")
+    calls = (
+        ("score_brevity", "--run", "old"),
+        ("score_brevity", "--run", "new", "--worst", "1"),
+        ("eval_suite", "--run", "new", "--sections", "brevity,pipeline", "--json"),
+        ("compare_runs", "old", "new", "--json"),
+        ("report_run", "--run", "new"),
+    )
+    scripts = toolkit / "eval" / "scripts"
+    own = {"RAG_EVAL_CONFIG": os.devnull}
+    ended = call_in_one_process(scripts, [(*call, *places) for call in calls], toolkit, **own)
+    assert [code for code, _, _ in ended] == [0] * len(calls), ended
+    _, worst, suite, told, _ = (out for _, out, _ in ended)
     # "Oh yes." has two words
     assert "words: 2" in worst
     assert "Answer\n  Oh yes.\n" in worst
-    suite = script(toolkit, "eval_suite", "--run", "new", "--json")
     assert json.loads(suite)["sections"]["brevity"]["mean"] == {"one_word": 0.0}
-    told = script(toolkit, "compare_runs", "old", "new", "--json")
     (row,) = json.loads(told)["comparisons"][0]["rows"]
     assert (row["section"], row["metric"], row["base"], row["new"]) == (
         *("brevity", "one_word"),
         *(1.0, 0.0),
     )
-    script(toolkit, "report_run", "--run", "new")
     assert "one_word" in (toolkit / "results" / "new" / "report.html").read_text()
-    assert called(toolkit, "-c", BROWSER).stdout == "{'one_word': 0.0} {'words': 2}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", BROWSER],
+        cwd=toolkit,
+        env=os.environ | {"PYTHONPATH": str(scripts)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "{'one_word': 0.0} {'words': 2}\n", done.stderr

@@ -80,8 +80,12 @@ class Runner:
         path.chmod(0o755)
 
     def toolkit(self, place: Path) -> None:
-        """The toolkit as it is after its set-up: what it holds, and a Python with its packages."""
-        self.program(place / ".venv" / "bin" / "python", f'exec {sys.executable} "$@"')
+        """The toolkit after its light set-up: what it holds, and a Python without embeddings."""
+        packages = place / ".venv" / "packages"
+        packages.mkdir(parents=True)
+        (packages / "torch.py").write_text("raise ImportError")
+        python = f'PYTHONPATH={packages} exec {sys.executable} "$@"'
+        self.program(place / ".venv" / "bin" / "python", python)
         (place / "eval").mkdir()
         for name in ("scripts", "targets.toml", "profiles", "gates.toml"):
             (place / "eval" / name).symlink_to(ROOT / "eval" / name)

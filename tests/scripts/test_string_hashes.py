@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.processes import call_in_one_process
 
 import storage
 from ragmetrics.stats.significance import sign_flip_p
 from storage import ErrorInfo, ResultsWriter, RetrievedChunk, TestResult
 
 SCRIPTS = Path(storage.__file__).parent
-ROOT = Path(__file__).parents[2]
 SEEDS = ("1", "2")
 MORE_SEEDS = (*SEEDS, "3")
 DATES = {"SOURCE_DATE_EPOCH": "1700000000"}
@@ -94,32 +91,9 @@ def _write(folder: Path) -> None:
         writer.finish(str(case["id"]) for case in cases)
 
 
-PROGRAM = """
-import json, sys
-from tests.processes import call_script
-ended = [call_script(name, *words, COLUMNS="100") for name, *words in json.load(sys.stdin)]
-json.dump([(done.returncode, done.stdout, done.stderr) for done in ended], sys.stdout)
-"""
-
-Ended = tuple[int, str, str]
-"""Exit code, output, errors."""
-
-
-def _run(folder: Path, seed: str, *calls: Sequence[str]) -> list[Ended]:
+def _run(folder: Path, seed: str, *calls: Sequence[str]) -> list[tuple[int, str, str]]:
     """How the scripts ended that a process with this seed called."""
-    environment = {**os.environ, **DATES, "PYTHONHASHSEED": seed, "NO_COLOR": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, (SCRIPTS, ROOT)))
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        cwd=folder,
-        env=environment,
-        input=json.dumps(calls),
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
-    return [(code, out, err) for code, out, err in json.loads(done.stdout)]
+    return call_in_one_process(SCRIPTS, calls, folder, **DATES, PYTHONHASHSEED=seed, NO_COLOR="1")
 
 
 PLACES = ("--results-dir", "results", "--eval-set", "set.jsonl", "--labels-dir", "labels")

@@ -158,9 +158,8 @@ def test_an_address_without_a_scheduler_ends_with_3(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "strangers", ["scheduler", pytest.param("worker", marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("strangers", ["scheduler", "worker"])
 def test_processes_that_lack_the_toolkit_are_said(folder: Path, strangers: str) -> None:
     with cluster(folder, 1, strangers) as running:
         code, said = score(folder, "--scheduler", running.address)
