@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.rows import each_row
 
 import storage
@@ -17,7 +15,6 @@ from decisions.gate_rules import (
     read_rules,
 )
 from records.targets import Target, read_advisory, read_targets
-from records.toml_files import key_lines
 from storage import StorageError
 
 
@@ -253,22 +250,3 @@ def test_a_file_may_leave_everything_to_the_built_in_rules(tmp_path: Path) -> No
     assert rules.empty
     assert rules.skip_unlabelled
     assert rules.coverage_drop is None
-
-
-def test_lines_of_quoted_and_dotted_keys() -> None:
-    text = '# a = 1\n[a."b.c"] # d\n"e=f" = "x = y"\ng.h = 2\n\n[[i]]\nj = [\n1]\n[[i]]\n'
-    assert key_lines(text) == {
-        ("a", "b.c"): 2,
-        ("a", "b.c", "e=f"): 3,
-        ("a", "b.c", "g", "h"): 4,
-        ("i",): 6,
-        ("i[1]",): 6,
-        ("i[1]", "j"): 7,
-        ("i[2]",): 9,
-    }
-
-
-@given(st.text(max_size=200))
-def test_lines_of_any_text(text: str) -> None:
-    for line in key_lines(text).values():
-        assert 1 <= line <= len(text.splitlines())
