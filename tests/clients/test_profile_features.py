@@ -17,7 +17,7 @@ import run_eval
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.expressions import HELPERS, compile_path
 from clients.http import CallError, RetryPolicy, finish
-from clients.profile import TABLES, Profile, fill, load_profile
+from clients.profile import Profile, _ProfileTable, fill, load_profile
 from clients.streams import Stream, read_stream
 from clients.templates import PLACEHOLDERS
 from records.errors import StorageError
@@ -51,7 +51,7 @@ def test_the_shipped_profile_explains_every_helper_and_placeholder() -> None:
     text = path.read_text("utf-8")
     assert [name for name in HELPERS if f"{name}(" not in text] == []
     assert [name for name in PLACEHOLDERS if f"{{{name}}}" not in text] == []
-    assert [name for name in TABLES if name not in text] == []
+    assert [name for name in _ProfileTable.__struct_fields__ if name not in text] == []
 
 
 @each_row(
@@ -226,7 +226,7 @@ def test_a_run_sends_its_id_and_records_the_settings(tmp_path: Path, fake_bot: F
         (SETTINGS.replace("top = 5", "top = {a = 1}"), "settings.top: must be"),
         (SETTINGS.replace("{top}", "top"), 'settings.top: "{top}" is nowhere'),
         ('stream_last = "x"\n' + SMALL, "stream_last: needs stream"),
-        ('stream = "ws"\n' + SMALL, "use one of sse, ndjson"),
+        ('stream = "ws"\n' + SMALL, "must be one of sse, ndjson"),
         ('stream = "sse"\nstream_delta = "a..b"\n' + SMALL, "stream_delta: 'a..b' is not a JMES"),
     ],
 )

@@ -153,6 +153,8 @@ class _GridFile(msgspec.Struct):
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
         """What is wrong with values, then with names and command."""
+        if None in self.grid.values():
+            return
         rows: list[tuple[KeyPath, Mapping[str, Any]]] = [
             (("grid",), {axis: value}) for axis, values in self.grid.items() for value in values
         ]

@@ -8,13 +8,13 @@ time, a rank below 1.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from clients.expressions import HELPERS, Getter, compile_path
 from clients.limits import BOT_LIMITS
@@ -24,6 +24,7 @@ from clients.mapping import (
     MILLISECONDS,
     REFERENCE_FIELDS,
     SEARCH_FIELDS,
+    Absent,
     AnswerMap,
     PlaceForm,
 )
@@ -34,71 +35,16 @@ from ragmetrics.paths import STEPS
 from records.cases import ChatMessage
 from records.checked_results import RESULT_FIELDS
 from records.errors import StorageError
-from records.files import read_toml
 from records.profiles import digest, digest_without_turns, find_profile
 from records.results import TestResult
 from records.settings import check_keys
-from records.toml_files import TomlReader
+from records.toml_files import KeyPath, OneOf, Parsed, TomlReader, open_file
 from records.tool_calls import TOOL_FIELDS
 
 METHODS = ("GET", "POST", "PUT")
 
 KINDS = ("chat", "retrieval")
 """The kinds of bots: it answers, or it only retrieves."""
-
-ABSENT_MEANS = ("error", "empty")
-
-TABLES = {
-    "schema": int,
-    "description": str,
-    "latency_unit": str,
-    "stream": str,
-    "stream_delta": str,
-    "stream_last": str,
-    "heading_separator": str,
-    "heading_root": str,
-    "path_root": str,
-    "path_cut": str,
-    "path_files": list,
-    "page_base": int,
-    "kind": str,
-    "absent": str,
-    "one_passage_per_document": bool,
-    "required": list,
-    "request": dict,
-    "retrieval_only": dict,
-    "response": dict,
-    "chunk": dict,
-    "reference": dict,
-    "search": dict,
-    "tool": dict,
-    "facts": dict,
-    "constant": dict,
-    "prices": dict,
-    "settings": dict,
-    "history": dict,
-    "reset": dict,
-    "begin": dict,
-    "limits": dict,
-}
-
-HISTORY = {"role": str, "content": str, "user": str, "assistant": str, "system": str}
-
-RESET = {"method": str, "path": str, "query": dict, "body": dict}
-
-BEGIN = {**RESET, "session": str}
-
-REQUEST = {"method": str, "path": str, "query": dict, "headers": dict, "body": dict}
-
-RETRIEVAL_ONLY = {"query": dict, "body": dict}
-
-_WORDS = {
-    bool: "true or false",
-    int: "a whole number",
-    str: "a string",
-    list: "a list",
-    dict: "a table",
-}
 
 
 @dataclass(frozen=True)
@@ -161,275 +107,282 @@ class Profile:
 def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = find_profile(name, folder)
-    raw = read_toml(path)
-    return check_profile(path.stem, raw, str(path), path)
+    raw, reader = open_file(path)
+    return _profile(path.stem, raw, reader)
 
 
-def check_profile(name: str, raw: dict[str, Any], source: str, path: Path | None = None) -> Profile:
-    """The profile of parsed TOML. Raises StorageError with every problem, under ``source``.
-
-    ``path``: of the file, for the lines of problems.
-    """
-    check = _ProfileReader(source, path)
-    profile = check.profile(name, raw)
-    check.reader.end()
-    return profile
+def check_profile(name: str, raw: dict[str, Any], source: str) -> Profile:
+    """The profile of parsed TOML. Raises StorageError with every problem, under ``source``."""
+    return _profile(name, raw, TomlReader(source))
 
 
-class _ProfileReader:
-    """Walks over a parsed profile and gathers what is wrong with it."""
+def _profile(name: str, raw: dict[str, Any], reader: TomlReader) -> Profile:
+    top: _ProfileTable = reader.read(raw, _ProfileTable)
+    if isinstance(limits := raw.get("limits"), dict):
+        check_keys(reader, limits, BOT_LIMITS, ("limits",))
+    reader.end()
+    return Profile(
+        name=name,
+        sha256=digest_without_turns(raw),
+        turns_sha256=digest(raw),
+        one_passage_per_document=top.one_passage_per_document,
+        answer=_answer_map(top, raw),
+        path=top.request.path,
+        method=top.request.method,
+        query=top.request.query,
+        headers=top.request.headers,
+        body=top.request.body,
+        retrieval_only=raw.get("retrieval_only"),
+        uses=frozenset(top.placeholders()),
+        stream=None if top.stream is None else _stream(top.stream, top),
+        settings=top.settings,
+        names=raw.get("history", {}),
+        reset=raw.get("reset"),
+        begin=raw.get("begin"),
+        limits=top.limits,
+    )
 
-    def __init__(self, source: str, path: Path | None) -> None:
-        self.reader = TomlReader(source, path)
 
-    def profile(self, name: str, raw: dict[str, Any]) -> Profile:
-        top = self._table("", raw, TABLES)
-        if top.get("schema", 1) != 1:
-            self._add("schema", f"is {top['schema']}; this version reads 1")
-        request = self._table("request", top.get("request", {}), REQUEST)
-        overlay = top.get("retrieval_only")
-        if overlay is not None:
-            overlay = self._table("retrieval_only", overlay, RETRIEVAL_ONLY)
-        self._request(request)
-        check_keys(self.reader, top.get("limits", {}), BOT_LIMITS, ("limits",))
-        reset = top.get("reset")
-        if reset is not None:
-            reset = self._table("reset", reset, RESET)
-            self._request(reset, "reset")
-        begin = top.get("begin")
-        if begin is not None:
-            begin = self._table("begin", begin, BEGIN)
-            self._request(begin, "begin")
-            self._path("begin.session", begin.get("session"))
-        tables = {"request": request, "retrieval_only": overlay, "reset": reset, "begin": begin}
-        return Profile(
-            name=name,
-            sha256=digest_without_turns(raw),
-            turns_sha256=digest(raw),
-            one_passage_per_document=top.get("one_passage_per_document", False),
-            answer=self._answer(top),
-            path=request.get("path", ""),
-            method=request.get("method", "POST"),
-            query=request.get("query", {}),
-            headers=request.get("headers", {}),
-            body=request.get("body"),
-            retrieval_only=overlay,
-            uses=self._placeholders(tables, self._settings(top.get("settings", {}))),
-            stream=self._stream(top),
-            settings=top.get("settings", {}),
-            names=self._table("history", top.get("history", {}), HISTORY),
-            reset=reset,
-            begin=begin,
-            limits=top.get("limits", {}),
-        )
+def _stream(form: str, top: _ProfileTable) -> Stream:
+    needs_mark = top.stream_last == END_MARK
+    last = None if needs_mark else top.stream_last
+    return Stream(form, top.stream_delta, last, needs_mark, "error" in top.response)
 
-    def _request(self, request: Mapping[str, Any], table: str = "request") -> None:
-        if "path" not in request:
-            self._add(f"{table}.path", 'is missing; write the endpoint, such as "/api/v1/ask"')
-        elif isinstance(request["path"], str) and not request["path"].startswith("/"):
-            self._add(f"{table}.path", 'must begin with "/"; the host comes from --api-url')
-        elif any(mark in request["path"] for mark in "?# "):
-            self._add(
-                f"{table}.path", 'contains "?", "#" or a space; parameters go into request.query'
-            )
-        if request.get("method", "POST") not in METHODS:
-            self._add(
-                f"{table}.method", f"is {request['method']!r}; use one of {', '.join(METHODS)}"
-            )
-        if request.get("method") == "GET" and "body" in request:
-            self._add(f"{table}.body", "a GET request has none; use request.query")
-        for name, value in request.get("headers", {}).items():
-            if not isinstance(value, str):
-                self._add(f"{table}.headers.{name}", "must be a string")
 
-    def _settings(self, settings: Mapping[str, Any]) -> set[str]:
-        """The names of the settings, each with a value that JSON and a query can hold."""
-        for name, value in settings.items():
-            items = value if isinstance(value, list) else [value]
-            if name in PLACEHOLDERS or not NAME.fullmatch(name):
-                self._add(f"settings.{name}", "cannot be the name of a setting; choose another")
-            if not all(isinstance(item, (str, int, float)) for item in items):
-                self._add(f"settings.{name}", "must be a text, a number, true, false, or a list")
-        return set(settings)
+def _answer_map(top: _ProfileTable, raw: Mapping[str, Any]) -> AnswerMap:
+    response = {name: getter for name, getter in top.response.items() if name != "error"}
+    required = frozenset(top.required or ())
+    # A profile of before this setting that does not require passages takes none for empty.
+    lenient = top.required is not None and "retrieved" not in required
+    return AnswerMap(
+        response=response,
+        chunk=top.chunk,
+        reference=top.reference,
+        search=top.search,
+        tool=top.tool,
+        facts=top.facts,
+        constant=top.constant,
+        required=required,
+        absent=top.absent or ("empty" if lenient else "error"),
+        answers="answer" in top.fields(),
+        paths={name: raw["response"][name] for name in response},
+        latency_unit=top.latency_unit,
+        prices=raw.get("prices", {}),
+        error=top.response.get("error"),
+        places=PlaceForm(
+            top.heading_separator,
+            top.heading_root,
+            top.path_root,
+            " ".join(top.path_cut.split()),
+            tuple(top.path_files),
+            top.page_base,
+        ),
+        reads_text=frozenset(
+            table
+            for table in ("chunk", "reference", "search")
+            if any("@" in path for path in raw.get(table, {}).values())
+        ),
+    )
 
-    def _stream(self, top: Mapping[str, Any]) -> Stream | None:
-        form = top.get("stream")
-        if form is None:
-            for key in ("stream_delta", "stream_last"):
-                if key in top:
-                    self._add(key, f'needs stream = "{FORMS[0]}" or "{FORMS[1]}"')
-            return None
-        if form not in FORMS:
-            self._add("stream", f"is {form!r}; use one of {', '.join(FORMS)}")
-        delta, last = top.get("stream_delta"), top.get("stream_last")
-        return Stream(
-            form,
-            self._path("stream_delta", delta) if delta is not None else None,
-            self._path("stream_last", last) if last not in (None, END_MARK) else None,
-            needs_mark=last == END_MARK,
-            maps_error="error" in top.get("response", {}),
-        )
 
-    def _placeholders(
-        self, tables: Mapping[str, Mapping[str, Any] | None], settings: set[str]
-    ) -> frozenset[str]:
-        names: set[str] = set()
-        for table, part in ((table, part or {}) for table, part in tables.items()):
-            for key in ("query", "body"):
-                for where, name in used_placeholders(part.get(key, {})):
-                    names.add(name)
-                    if name not in PLACEHOLDERS and name not in settings:
-                        allowed = ", ".join([*PLACEHOLDERS, *sorted(settings)])
-                        self._add(
-                            f"{table}.{key}{where}",
-                            f"{{{name}}} is unknown; known are: {allowed} (write {{{{ for a brace)",
-                        )
-            for _, name in used_placeholders(part.get("path", "")):
-                names.add(name)
-                if name != "session":
-                    self._add(f"{table}.path", f"holds {{{name}}}; {{session}} alone may be there")
-        if "session_or_uuid" in names:
-            names.add("session")
-        if "question" not in names:
-            self._add("request", 'has no "{question}" in its body or query')
-        if tables["begin"] and "session" not in names:
-            self._add("begin", 'needs "{session}" in the request')
-        for name in sorted(settings - names):
-            self._add(f"settings.{name}", f'"{{{name}}}" is nowhere in the request')
-        return frozenset(names)
+def _endpoint(path: Any) -> str:
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise ValueError('must begin with "/"; the host comes from --api-url')
+    if any(mark in path for mark in "?# "):
+        raise ValueError('contains "?", "#" or a space; parameters go into request.query')
+    return path
 
-    def _answer(self, top: Mapping[str, Any]) -> AnswerMap:
-        response = dict(top.get("response", {}))
-        error = response.pop("error", None)
-        constant = self._keys("constant", top.get("constant", {}), RESULT_FIELDS)
-        for name in (name for name in constant if name in response):
-            self._add(f"constant.{name}", "is also mapped under response; keep one of them")
-        for name, value in constant.items():
+
+def _expression(text: Any) -> Getter:
+    if not isinstance(text, str):
+        raise ValueError("must be a string, a JMESPath expression")
+    try:
+        return compile_path(text)
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        helpers = f"; helpers are {', '.join(HELPERS)}" if "no function" in reason else ""
+        clause = f"{text!r} is not a JMESPath expression ({reason}{helpers})"
+        raise ValueError(clause) from None
+
+
+def _last_event(text: Any) -> Any:
+    return text if text == END_MARK else _expression(text)
+
+
+def _setting_name(name: str) -> str:
+    if name in PLACEHOLDERS or not NAME.fullmatch(name):
+        raise ValueError("cannot be the name of a setting; choose another")
+    return name
+
+
+def _setting(value: Any) -> Any:
+    """A value that JSON and a query can hold."""
+    items = value if isinstance(value, list) else [value]
+    if all(isinstance(item, (str, int, float)) for item in items):
+        return value
+    raise ValueError("must be a text, a number, true, false, or a list")
+
+
+def _part(text: Any) -> str:
+    if isinstance(text, str) and text.strip():
+        return text
+    raise ValueError("is empty; write the part that the bot's places have, or leave it out")
+
+
+def _steps(text: Any) -> str:
+    steps = text.split() if isinstance(text, str) else [text]
+    if unknown := [name for name in steps if name not in STEPS]:
+        raise ValueError(f"has {unknown[0]!r}; steps are: {', '.join(STEPS)}")
+    return str(text)
+
+
+_Part = Annotated[str, Parsed(_part)]
+_Expression = Annotated[Getter, Parsed(_expression)]
+_Paths = dict[str, _Expression]
+_Price = Annotated[float, Meta(ge=0, le=1e9, description="in USD a million tokens")]
+
+
+_NO_PATH = 'is missing; write the endpoint, such as "/api/v1/ask"'
+
+
+class _Request(msgspec.Struct, kw_only=True):
+    """A request to the bot: [request], [reset] or [begin]."""
+
+    path: Annotated[str, Parsed(_endpoint)] = ""
+    method: Annotated[str, OneOf(METHODS)] = "POST"
+    query: dict[str, Any] = {}
+    body: dict[str, Any] | None = None
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yields a missing path, and a body that a GET request cannot have."""
+        if not self.path:
+            yield ("path",), _NO_PATH
+        if self.method == "GET" and self.body is not None:
+            yield ("body",), "a GET request has none; use request.query"
+
+
+class _MainRequest(_Request, kw_only=True):
+    headers: dict[str, str] = {}
+
+
+class _Begin(_Request, kw_only=True):
+    session: _Expression | None = None
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yields also a session that the answer does not name."""
+        yield from super().faults()
+        if self.session is None:
+            yield ("session",), "is missing; write the JMESPath expression of its name"
+
+
+class _RetrievalOnly(msgspec.Struct):
+    query: dict[str, Any] = {}
+    body: dict[str, Any] = {}
+
+
+class _History(msgspec.Struct):
+    role: str = ""
+    content: str = ""
+    user: str = ""
+    assistant: str = ""
+    system: str = ""
+
+
+class _ProfileTable(msgspec.Struct, kw_only=True):
+    """A profile as its file has it; its tables are described in eval/profiles/default.toml."""
+
+    schema: Annotated[Literal[1], Meta(description="this version reads 1")] = 1
+    description: str = ""
+    kind: Annotated[str, OneOf(KINDS)] = "chat"
+    absent: Absent | None = None
+    one_passage_per_document: bool = False
+    required: Annotated[list[str], Meta(description="write names of fields")] | None = None
+    latency_unit: Annotated[str, OneOf(tuple(MILLISECONDS))] = "ms"
+    stream: Annotated[str, OneOf(FORMS)] | None = None
+    stream_delta: _Expression | None = None
+    stream_last: Annotated[Any, Parsed(_last_event)] = None
+    heading_separator: _Part = ""
+    heading_root: _Part = ""
+    path_root: _Part = ""
+    path_cut: Annotated[str, Parsed(_steps)] = ""
+    path_files: list[str] = []
+    page_base: int = 1
+    request: _MainRequest = msgspec.field(default_factory=_MainRequest)
+    retrieval_only: _RetrievalOnly | None = None
+    response: Annotated[_Paths, OneOf((*RESULT_FIELDS, "error"))] = {}
+    chunk: Annotated[_Paths, OneOf(CHUNK_FIELDS)] = {}
+    reference: Annotated[_Paths, OneOf(REFERENCE_FIELDS)] = {}
+    search: Annotated[_Paths, OneOf(SEARCH_FIELDS)] = {}
+    tool: Annotated[_Paths, OneOf(TOOL_FIELDS)] = {}
+    facts: Annotated[_Paths, OneOf(FACT_FIELDS)] = {}
+    constant: Annotated[dict[str, Any], OneOf(RESULT_FIELDS)] = {}
+    prices: dict[str, _Price] = {}
+    settings: dict[Annotated[str, Parsed(_setting_name)], Annotated[Any, Parsed(_setting)]] = {}
+    history: _History | None = None
+    reset: _Request | None = None
+    begin: _Begin | None = None
+    limits: dict[str, Any] = {}
+
+    def fields(self) -> set[str]:
+        """The fields of a result that the answer or a constant gives."""
+        return (self.response.keys() | self.constant.keys()) - {"error"}
+
+    def templates(self) -> Iterator[tuple[KeyPath, Any]]:
+        """Each text or tree in which placeholders may be, with its key."""
+        tables = (self.request, self.retrieval_only, self.reset, self.begin)
+        names = ("request", "retrieval_only", "reset", "begin")
+        for name, table in zip(names, tables, strict=True):
+            for key in ("path", "query", "body"):
+                if template := getattr(table, key, None):
+                    yield (name, key), template
+
+    def placeholders(self) -> set[str]:
+        """The names of the placeholders that its requests have."""
+        names = {name for _, part in self.templates() for _, name in used_placeholders(part)}
+        return names | {"session"} if "session_or_uuid" in names else names
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yields what is wrong between tables."""
+        if not self.request.path:
+            yield ("request", "path"), _NO_PATH
+        if not self.response.keys() - {"error"}:
+            yield ("response",), 'maps no field; write at least answer = "…" or retrieved = "…"'
+        elif "answer" not in self.fields() and self.kind != "retrieval":
+            clause = 'is missing; map it, or write kind = "retrieval" for a bot that only retrieves'
+            yield ("response", "answer"), clause
+        for name, value in self.constant.items():
+            if name in self.response:
+                yield ("constant", name), "is also mapped under response; keep one of them"
             try:
                 msgspec.convert({"test_case_id": "", name: value}, TestResult)
-            except msgspec.ValidationError as error_found:
-                self._add(f"constant.{name}", str(error_found).partition(" - at ")[0])
-        getters = self._paths("response", response, RESULT_FIELDS)
-        if not getters:
-            self._add("response", 'maps no field; write at least answer = "…" or retrieved = "…"')
-        elif "answer" not in response.keys() | constant.keys() and top.get("kind") != "retrieval":
-            self._add(
-                "response.answer",
-                'is missing; map it, or write kind = "retrieval" for a bot that only retrieves',
-            )
-        for name, allowed in (("kind", KINDS), ("absent", ABSENT_MEANS)):
-            if top.get(name, allowed[0]) not in allowed:
-                self._add(name, f"is {top[name]!r}; use one of {', '.join(allowed)}")
-        required = self._required(top.get("required"), response.keys() | constant.keys())
-        # A profile of before this setting that does not require passages takes none for empty.
-        lenient = "required" in top and "retrieved" not in required
-        chunk = top.get("chunk", {})
-        return AnswerMap(
-            response=getters,
-            chunk=self._paths("chunk", chunk, CHUNK_FIELDS),
-            reference=self._paths("reference", top.get("reference", {}), REFERENCE_FIELDS),
-            search=self._paths("search", top.get("search", {}), SEARCH_FIELDS),
-            tool=self._paths("tool", top.get("tool", {}), TOOL_FIELDS),
-            facts=self._paths("facts", top.get("facts", {}), FACT_FIELDS),
-            constant=constant,
-            required=required,
-            absent=top.get("absent", "empty" if lenient else "error"),
-            answers="answer" in response.keys() | constant.keys(),
-            paths={name: path for name, path in response.items() if isinstance(path, str)},
-            latency_unit=self._unit(top.get("latency_unit", "ms")),
-            prices=self._prices(top.get("prices", {})),
-            error=self._path("response.error", error) if error is not None else None,
-            places=self._place_form(top),
-            reads_text=frozenset(
-                table
-                for table in ("chunk", "reference", "search")
-                if any("@" in str(path) for path in top.get(table, {}).values())
-            ),
-        )
+            except msgspec.ValidationError as error:
+                yield ("constant", name), str(error).partition(" - at ")[0]
+        for name in (name for name in self.required or () if name not in self.fields()):
+            yield ("required",), f"{name!r} is not mapped under response"
+        for key in ("stream_delta", "stream_last"):
+            if self.stream is None and getattr(self, key) is not None:
+                yield (key,), f'needs stream = "{FORMS[0]}" or "{FORMS[1]}"'
+        yield from self._faults_of_placeholders()
 
-    def _required(self, required: list[Any] | None, mapped: set[str]) -> frozenset[str]:
-        if required is None:
-            return frozenset()
-        names = [name for name in required if isinstance(name, str)]
-        if len(names) < len(required):
-            self._add("required", "must be a list of field names, as strings")
-        for name in names:
-            if name not in mapped:
-                self._add("required", f"{name!r} is not mapped under response")
-        return frozenset(names)
-
-    def _place_form(self, top: Mapping[str, Any]) -> PlaceForm:
-        names = ("heading_separator", "heading_root", "path_root")
-        for name in names:
-            if name in top and not top[name].strip():
-                self._add(
-                    name, "is empty; write the part that the bot's places have, or leave it out"
-                )
-        steps = top.get("path_cut", "").split()
-        if unknown := [name for name in steps if name not in STEPS]:
-            self._add("path_cut", f"has {unknown[0]!r}; steps are: {', '.join(STEPS)}")
-        files = top.get("path_files", [])
-        if not all(isinstance(file, str) for file in files):
-            self._add("path_files", "must be a list of file names, as strings")
-            files = []
-        separator, heading, root = (top.get(name, "") for name in names)
-        return PlaceForm(
-            separator, heading, root, " ".join(steps), tuple(files), top.get("page_base", 1)
-        )
-
-    def _unit(self, unit: str) -> str:
-        if unit not in MILLISECONDS:
-            self._add("latency_unit", f"is {unit!r}; use one of {', '.join(MILLISECONDS)}")
-        return unit
-
-    def _prices(self, prices: Mapping[str, Any]) -> dict[str, float]:
-        """US dollars for a million tokens."""
-        for name, price in prices.items():
-            if type(price) not in (int, float) or not 0 <= price < math.inf:
-                self._add(f"prices.{name}", "must be a number from 0 up, in USD a million")
-        return dict(prices)
-
-    def _paths(
-        self, table: str, raw: Mapping[str, Any], allowed: tuple[str, ...]
-    ) -> dict[str, Getter]:
-        getters: dict[str, Getter] = {}
-        for name, expression in self._keys(table, raw, allowed).items():
-            getter = self._path(f"{table}.{name}", expression)
-            if getter is not None:
-                getters[name] = getter
-        return getters
-
-    def _path(self, where: str, expression: Any) -> Getter | None:
-        if not isinstance(expression, str):
-            self._add(where, "must be a string, a JMESPath expression")
-            return None
-        try:
-            return compile_path(expression)
-        except ValueError as error:
-            reason = " ".join(str(error).split())
-            helpers = f"; helpers are {', '.join(HELPERS)}" if "no function" in reason else ""
-            self._add(where, f"{expression!r} is not a JMESPath expression ({reason}{helpers})")
-            return None
-
-    def _table(self, name: str, raw: Any, types: Mapping[str, type]) -> dict[str, Any]:
-        """The known keys that have the right type."""
-        values: dict[str, Any] = {}
-        for key, value in self._keys(name, raw, tuple(types)).items():
-            where = f"{name}.{key}" if name else key
-            if isinstance(value, types[key]) and isinstance(value, bool) == (types[key] is bool):
-                values[key] = value
-            else:
-                self._add(where, f"must be {_WORDS[types[key]]}")
-        return values
-
-    def _keys(self, table: str, raw: Mapping[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
-        for key in (key for key in raw if key not in allowed):
-            where = f"{table}.{key}" if table else key
-            self._add(where, f"is unknown; known here: {', '.join(allowed)}")
-        return {key: value for key, value in raw.items() if key in allowed}
-
-    def _add(self, where: str, message: str) -> None:
-        self.reader.wrong(tuple(where.split(".")) if where else (), message)
+    def _faults_of_placeholders(self) -> Iterator[tuple[KeyPath, str]]:
+        allowed = ", ".join([*PLACEHOLDERS, *sorted(self.settings)])
+        for (table, key), template in self.templates():
+            for where, name in used_placeholders(template):
+                at = (table, key, *where.strip(".").split(".")) if where else (table, key)
+                if key == "path" and name != "session":
+                    yield at, f"holds {{{name}}}; {{session}} alone may be there"
+                elif name not in PLACEHOLDERS and name not in self.settings:
+                    yield (
+                        at,
+                        f"{{{name}}} is unknown; known are: {allowed} (write {{{{ for a brace)",
+                    )
+        names = self.placeholders()
+        if "question" not in names:
+            yield ("request",), 'has no "{question}" in its body or query'
+        if self.begin and "session" not in names:
+            yield ("begin",), 'needs "{session}" in the request'
+        for name in sorted(self.settings.keys() - names):
+            yield ("settings", name), f'"{{{name}}}" is nowhere in the request'
 
 
 def fill(

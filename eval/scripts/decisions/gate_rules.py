@@ -220,7 +220,7 @@ class MustPass(msgspec.Struct, frozen=True):
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yields the faults of a rule whose keys are right one by one, as key path and clause."""
         if not self.cases and not self.tags:
-            yield (), "names no case; write cases = [ids] or tags = [tags]"
+            yield ("cases",), "names no case; write cases = [ids] or tags = [tags]"
         elif self.target and not self.metric:
             yield ("score",), 'write metric = "section.metric" with it'
 

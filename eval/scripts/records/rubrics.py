@@ -282,7 +282,7 @@ class _RubricTable(msgspec.Struct):
         if len(self.examples) > MOST_EXAMPLES:
             yield ("examples",), f"are {len(self.examples)}; {MOST_EXAMPLES} are allowed"
         for number, example in enumerate(self.examples, 1):
-            if example.verdict not in labels:
+            if example and example.verdict not in labels:
                 yield (f"examples[{number}]", "verdict"), f"must be one of {', '.join(labels)}"
 
 

@@ -7,8 +7,8 @@
     # targets.toml:1: matters: must be a number above 0 and below 1; write a share
 
 Ranges are marked by ``msgspec.Meta``; its description is the remedy. ``Parsed`` marks what a
-function makes of the file's value. A method ``faults`` of a table yields what is wrong between its
-keys, as key path and clause.
+function makes of the file's value, ``OneOf`` names. A method ``faults`` of a table yields what is
+wrong between its keys, as key path and clause; nothing more is said of what is faulty already.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -41,6 +41,13 @@ class Parsed:
     """
 
     make: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Marks a text that must be one of some names, or a table whose keys must be."""
+
+    names: Sequence[str]
 
 
 def _one_line(value: Any) -> str:
@@ -79,6 +86,7 @@ class TomlReader:
     def __init__(self, source: str, path: Path | None = None) -> None:
         self._source, self._path = source, path
         self.problems: list[Problem] = []
+        self._faulty: list[KeyPath] = []
 
     @cached_property
     def lines(self) -> dict[KeyPath, int]:
@@ -92,6 +100,7 @@ class TomlReader:
         paths = (path for end in ends for path in (end, (*end[:-1], end[-1].partition("[")[0])))
         line = next((self.lines[path] for path in paths if path in self.lines), None)
         self.problems.append(Problem(self._source, line, shown_key(key), clause))
+        self._faulty.append(key)
 
     def end(self) -> None:
         """Raises StorageError with everything that was wrong."""
@@ -113,9 +122,15 @@ class TomlReader:
             return self.wrong(key, str(error).rstrip("."))
         if isinstance(raw, dict) and _is_table(base):
             return self._table(raw, base, key)
+        names = next((mark.names for mark in marks if isinstance(mark, OneOf)), None)
+        if isinstance(raw, str) and kind is str and names:
+            return raw if raw in names else self.wrong(key, f"must be {_one_of(names)}")
         if isinstance(raw, dict) and kind is dict and parts:
-            for name in raw if parts[0] is not str else ():
-                self.read(name, parts[0], (*key, name))
+            for name in raw:
+                if names is not None and name not in names:
+                    self.wrong((*key, name), unknown(name, names))
+                elif parts[0] is not str:
+                    self.read(name, parts[0], (*key, name))
             return {name: self.read(value, parts[1], (*key, name)) for name, value in raw.items()}
         if isinstance(raw, list) and kind in (list, tuple) and _is_walked(parts[0], raw):
             ends = [f"{key[-1]}[{number}]" for number in range(1, len(raw) + 1)]
@@ -126,23 +141,34 @@ class TomlReader:
         except msgspec.ValidationError:
             return self.wrong(key, _clause(base, marks, key))
 
+    def _is_faulty(self, key: KeyPath) -> bool:
+        """Whether a fault of a key, of its table or of what it holds was noted."""
+        pairs = ((noted, min(len(noted), len(key))) for noted in self._faulty if noted)
+        return any(noted[:size] == key[:size] for noted, size in pairs)
+
     def _table(self, raw: Mapping[str, Any], form: Any, key: KeyPath) -> Any:
-        """A table as its type; None where a key is missing or has a fault."""
+        """A table as its type; what is faulty counts as absent. None where such a key is needed."""
         fields, types = msgspec.structs.fields(form), _types(form)
-        for name in raw.keys() - {field.encode_name for field in fields}:
-            self.wrong((*key, name), unknown(name, [field.encode_name for field in fields]))
-        before, values = len(self.problems), {}
-        for field in fields:
-            name, of = field.encode_name, types[field.name]
+        names = [field.encode_name for field in fields]
+        for name in (name for name in raw if name not in names):
+            self.wrong((*key, name), unknown(name, names))
+        values: dict[str, Any] = {}
+        for field, name in zip(fields, names, strict=True):
             if name in raw:
-                values[field.name] = self.read(raw[name], of, (*key, name))
+                values[field.name] = self.read(raw[name], types[field.name], (*key, name))
             elif field.required:
-                self.wrong((*key, name), "is missing" + _remedy(_bare(of)[1]))
-        if len(self.problems) > before:
+                remedy = _remedy(_bare(types[field.name])[1])
+                self.wrong((*key, name), f"is missing{remedy}")
+        values = {name: value for name, value in values.items() if value is not None}
+        if any(field.required and field.name not in values for field in fields):
             return None
         table = form(**values)
         for path, clause in table.faults() if hasattr(table, "faults") else ():
-            self.wrong((*key, *path), clause)
+            whole = (*key, *path)
+            if not any(
+                f and (f[: len(whole)] == whole or whole[: len(f)] == f) for f in self._faulty
+            ):
+                self.wrong(whole, clause)
         return table
 
 
