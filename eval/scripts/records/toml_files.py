@@ -164,10 +164,7 @@ class TomlReader:
             return None
         table = form(**values)
         for path, clause in table.faults() if hasattr(table, "faults") else ():
-            whole = (*key, *path)
-            if not any(
-                f and (f[: len(whole)] == whole or whole[: len(f)] == f) for f in self._faulty
-            ):
+            if not self._is_faulty(whole := (*key, *path)):
                 self.wrong(whole, clause)
         return table
 
