@@ -136,8 +136,7 @@ def read_personas(path: Path) -> list[Persona]:
 
     Raises StorageError with every problem, as ``file:line: key: …``.
     """
-    personas: list[Persona] = read_file(path, _Personas, "--personas takes a TOML file").personas
-    return personas
+    return read_file(path, _Personas, "--personas takes a TOML file").personas
 
 
 def read_kinds(text: str) -> tuple[str, ...]:

@@ -132,8 +132,7 @@ class LabelOptions:
         path = self.screen.get("keymap", KEYMAP)
         if "keymap" not in self.screen and not path.exists():
             return {}
-        keys: dict[str, str] = read_file(path, dict[str, _Key])
-        return keys
+        return read_file(path, dict[str, _Key])
 
 
 def _check_terminal() -> None:

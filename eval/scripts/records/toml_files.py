@@ -3,8 +3,8 @@
     class Decide(msgspec.Struct):
         matters: Annotated[float, Meta(gt=0, lt=1, description="write a share")] | None = None
 
-    TomlReader.of(path).read({"matters": 2}, Decide)
-    # targets.toml:1: matters: must be a number above 0 and below 1; write a share
+    read_file(path, Decide)
+    # targets.toml:1: matters: must be a number above 0, below 1; write a share
 
 Ranges are marked by ``msgspec.Meta``; its description is the remedy. ``Parsed`` marks what a
 function makes of the file's value, ``OneOf`` names. A method ``faults`` of a table yields what is
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import inspect
@@ -60,13 +60,16 @@ Line = Annotated[str, Parsed(_one_line)]
 """One line of text, not blank."""
 
 
-def read_file(path: Path, form: type[Any], remedy: str = "") -> Any:
+T = TypeVar("T")
+
+
+def read_file(path: Path, form: type[T], remedy: str = "") -> T:
     """The content of a file as a value of ``form``. Raises StorageError with every fault.
 
     ``remedy``: said of a file that is not there.
     """
     raw, reader = open_file(path, remedy)
-    value = reader.read(raw, form)
+    value: T = reader.read(raw, form)
     reader.end()
     return value
 
