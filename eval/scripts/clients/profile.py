@@ -396,32 +396,23 @@ def fill(
     source = f"profile {profile.name}"
     headers, problems = resolve_headers(profile.headers, environ, source)
     added, faults = resolve_headers(more or {}, environ, "--header")
-    query, query_secrets, query_faults = fill_variables(
-        profile.query, environ, source, "request.query"
-    )
-    body, body_secrets, body_faults = fill_variables(profile.body, environ, source, "request.body")
-    overlay, overlay_secrets, overlay_faults = fill_variables(
-        profile.retrieval_only, environ, source, "retrieval_only"
-    )
-    reset, reset_secrets, reset_faults = fill_variables(profile.reset, environ, source, "reset")
-    begin, begin_secrets, begin_faults = fill_variables(profile.begin, environ, source, "begin")
-    faults = [*faults, *reset_faults, *begin_faults]
-    if problems := [*problems, *faults, *query_faults, *body_faults, *overlay_faults]:
+    templates = {
+        "request.query": profile.query,
+        "request.body": profile.body,
+        "retrieval_only": profile.retrieval_only,
+        "reset": profile.reset,
+        "begin": profile.begin,
+    }
+    filled = [fill_variables(part, environ, source, name) for name, part in templates.items()]
+    problems = [*problems, *faults, *(problem for _, _, own in filled for problem in own)]
+    if problems:
         raise StorageError.from_problems(problems)
+    secrets = (secret for _, own, _ in filled for secret in own)
     all_headers = Headers(
         {**headers.values, **added.values},
-        (
-            *headers.secrets,
-            *added.secrets,
-            *query_secrets,
-            *body_secrets,
-            *overlay_secrets,
-            *reset_secrets,
-            *begin_secrets,
-        ),
+        (*headers.secrets, *added.secrets, *secrets),
         headers.literal,
     )
-    filled = replace(
-        profile, query=query, body=body, retrieval_only=overlay, reset=reset, begin=begin
-    )
-    return filled, all_headers
+    query, body, overlay, reset, begin = (value for value, _, _ in filled)
+    parts = {"query": query, "body": body, "retrieval_only": overlay}
+    return replace(profile, **parts, reset=reset, begin=begin), all_headers

@@ -24,7 +24,6 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import inspect
 
 from records.errors import Problem, StorageError
 from records.file_access import MAX_SETTINGS, read_whole
@@ -142,7 +141,7 @@ class TomlReader:
         try:
             return msgspec.convert(raw, form)
         except msgspec.ValidationError:
-            return self.wrong(key, _clause(base, marks, key))
+            return self.wrong(key, _clause(form, key))
 
     def _is_faulty(self, key: KeyPath) -> bool:
         """Whether a fault of a key, of its table or of what it holds was noted."""
@@ -204,57 +203,58 @@ def _is_walked(form: Any, items: list[Any]) -> bool:
     return any(isinstance(mark, Parsed) for mark in marks)
 
 
+def _metas(marks: Iterable[Any]) -> msgspec.Meta:
+    """The bounds and remedy of a type, of marks that may be several."""
+    names = ("gt", "ge", "lt", "le", "pattern", "description")
+    metas = [mark for mark in marks if isinstance(mark, msgspec.Meta)]
+    values = {n: getattr(meta, n) for n in names for meta in metas if getattr(meta, n) is not None}
+    return msgspec.Meta(**values)
+
+
 def _remedy(marks: Iterable[Any]) -> str:
-    texts = (mark.description for mark in marks if isinstance(mark, msgspec.Meta))
-    return next((f"; {text}" for text in texts if text), "")
+    remedy = _metas(marks).description
+    return f"; {remedy}" if remedy else ""
 
 
-def _clause(base: Any, marks: tuple[Any, ...], key: KeyPath) -> str:
+def _clause(form: Any, key: KeyPath) -> str:
     """What is said of a value that is none of a type. It never shows the value, which may be a
     secret in the wrong place."""
-    if get_origin(base) is Literal:  # in the order of the code; msgspec sorts
-        return f"must be {_one_of(get_args(base))}{_remedy(marks)}"
-    kind: Any = inspect.type_info(Annotated[base, *marks] if marks else base)
-    text = f"must be {_words(kind)}{_remedy(marks)}"
-    if isinstance(kind, inspect.Metadata) and getattr(kind.type, "pattern", None):
-        return _remedy(marks).removeprefix("; ") or text
-    if _is_table(base) or (get_origin(base) or base) is dict:
-        return text if ";" in text else f"{text}; write [{shown_key(key)}] and its keys below"
-    of_tables = text.startswith("must be a list of tables")
-    return f"{text}; write [[{shown_key(key)}]]" if of_tables else text
+    remedy = _remedy(_bare(form)[1])
+    if remedy and _metas(_bare(form)[1]).pattern:
+        return remedy.removeprefix("; ")
+    words = _words(form)
+    if words == "a list of tables":
+        remedy = remedy or f"; write [[{shown_key(key)}]]"
+    if words == "a table":
+        remedy = remedy or f"; write [{shown_key(key)}] and its keys below"
+    return f"must be {words}{remedy}"
+
+
+def _words(form: Any) -> str:
+    """A type in words."""
+    base, marks = _bare(form)
+    kind, parts = get_origin(base) or base, get_args(base)
+    if kind is Literal:
+        return _one_of(parts)
+    if kind is bool:
+        return "true or false"
+    if kind in (int, float):
+        meta, noun = _metas(marks), "a whole number" if kind is int else "a number"
+        low = f" above {meta.gt:g}," if meta.gt is not None else ""
+        low = f" from {meta.ge:g}" if meta.ge is not None else low
+        high = f" below {meta.lt:g}" if meta.lt is not None else " up" * (meta.ge is not None)
+        high = f" up to {meta.le:.12g}" if meta.le is not None else high
+        return (noun + low + high).rstrip(",")
+    if kind in (list, tuple):
+        return f"a list of {_words(parts[0]).removeprefix('a ')}s"
+    if kind is dict or _is_table(base):
+        return "a table"
+    return "a value" if kind is Any else "a text"
 
 
 def _one_of(values: Iterable[Any]) -> str:
     texts = [str(value) for value in values]
     return texts[0] if len(texts) == 1 else f"one of {', '.join(texts)}"
-
-
-def _words(kind: Any) -> str:
-    """A type of msgspec in words."""
-    if isinstance(kind, inspect.Metadata):
-        return _words(kind.type)
-    if isinstance(kind, inspect.UnionType):
-        return " or ".join(
-            _words(part) for part in kind.types if not isinstance(part, inspect.NoneType)
-        )
-    if isinstance(kind, inspect.LiteralType):
-        return _one_of(kind.values)
-    if isinstance(kind, inspect.BoolType):
-        return "true or false"
-    if isinstance(kind, (inspect.IntType, inspect.FloatType)):
-        noun = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
-        low = f" above {kind.gt:g}," if kind.gt is not None else ""
-        low = f" from {kind.ge:g}" if kind.ge is not None else low
-        high = (
-            f" below {kind.lt:g}" if kind.lt is not None else " up" if kind.ge is not None else ""
-        )
-        high = f" up to {kind.le:.12g}" if kind.le is not None else high
-        return (noun + low + high).rstrip(",")
-    if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
-        return f"a list of {_words(kind.item_type).removeprefix('a ')}s"
-    if isinstance(kind, (inspect.DictType, inspect.StructType)):
-        return "a table"
-    return "a value" if isinstance(kind, inspect.AnyType) else "a text"
 
 
 def unknown(key: str, names: Iterable[str]) -> str:

@@ -139,13 +139,13 @@ caes = ["x"]
         (15, "gates.calibration.files"),
         (16, 'gates.calibration."judged.*"'),
         (18, "gates.must_pass[1].metric"),
-        (20, "gates.must_pass[2]"),
+        (20, "gates.must_pass[2].cases"),
         (21, "gates.must_pass[2].caes"),
     }
     said = str(caught.value.format_message())
     assert "must_pass[1].metric: write section.metric, such as" in said
     assert "must_pass[2].caes: is unknown; write cases" in said
-    assert "must_pass[2]: names no case" in said
+    assert "must_pass[2].cases: names no case" in said
 
 
 @each_row(
