@@ -101,8 +101,8 @@ def _ask(role: Role, base: str, values: dict[str, Any]) -> tuple[list[TestResult
     from clients.run_plan import RunOptions
     from records.files import replace_bytes
     from records.profiles import find_profile
-    from records.results import iter_results
-    from records.runs import PROFILES, results_file
+    from records.run import Run
+    from records.runs import PROFILES
     from records.settings import from_pairs
 
     own_set = Path(values["cache_dir"]) / "access" / f"{base}-{role.name}.jsonl"
@@ -139,7 +139,7 @@ def _ask(role: Role, base: str, values: dict[str, Any]) -> tuple[list[TestResult
     )
     folder, _ = run(run_options, options.stderr_console(quiet=values["quiet"]))
     text = find_profile(profile, PROFILES).read_text("utf-8")
-    return list(iter_results(results_file(folder))), text
+    return Run(folder).results, text
 
 
 def set_of(role: Role, lines: bytes) -> bytes:

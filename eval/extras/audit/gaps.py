@@ -15,9 +15,9 @@ from extras.audit.passages import AuditSection
 from ragmetrics.abstention import detect
 from ragmetrics.matching import heading_segments, normalise_path
 from ragmetrics.text.words import content_words, fold, spelled
-from records.cases import TestCase, ignore
-from records.results import iter_results
-from records.runs import results_file, scored_sections
+from records.cases import TestCase
+from records.run import Run
+from records.runs import scored_sections
 
 HELD = 0.5
 """Weight of a question's words that its best section has, below which it is a gap."""
@@ -54,7 +54,7 @@ def facts_of(folders: Sequence[Path], sections: Sequence[AuditSection]) -> RunFa
         numbers.setdefault(key, section.number)
     for folder in folders:
         verdicts = read_verdicts(folder) if scored_sections(folder) else None
-        for result in iter_results(results_file(folder), ignore):
+        for result in Run(folder, tolerant=True).iter_results():
             facts.answers += 1
             if result.error is None and (result.abstained or detect(result.answer).abstained):
                 facts.unanswered[result.test_case_id] = "refused"

@@ -19,7 +19,8 @@ import orjson
 from judging.kinds import FIRST, SECOND
 from records.claim_labels import ClaimLabel, answer_sha256
 from records.errors import StorageError
-from records.results import TestResult, read_results
+from records.results import TestResult
+from records.run import Run
 from records.runs import results_file
 from records.verdicts import VerdictLine, read_lines
 
@@ -102,7 +103,7 @@ def answers_by_key(run: Path) -> dict[PairKey, TestResult]:
     fields = ("test_case_id", "repeat", "status", "question", "answer")
     return {
         (result.test_case_id, result.repeat): result
-        for _, result in read_results(path, fields)
+        for result in Run(run).iter_results(*fields)
         if result.status == "ok"
     }
 

@@ -17,14 +17,12 @@ from decisions.case_verdict import read_verdicts
 from labeller.conversation import AskedQuery, asked_query
 from labeller.fetching import Ask, FetchedChunks, Fetcher, FetchError
 from labeller.passages import Chunk
-from records.cases import ignore
 from records.errors import StorageError
 from records.files import replace_bytes
 from records.results import (
     RetrievedChunk,
     TestResult,
     passages_unknown,
-    read_results,
 )
 from records.run import Run
 
@@ -144,7 +142,7 @@ def uncertainty(run: Run) -> Mapping[str, float]:
     """
     doubts: dict[str, float] = {}
     fields = ("test_case_id", "retrieved.score_final")
-    for _, result in read_results(run.results_path, fields, ignore):
+    for result in Run(run.folder, tolerant=True).iter_results(*fields):
         chunks = (chunk for chunk in result.retrieved or () if not isinstance(chunk, str))
         scores = sorted(c.score_final for c in chunks if c.score_final is not None)
         if len(scores) > 1 and scores[-1] > 0:

@@ -33,6 +33,7 @@ from records.results import (
 from records.runs import (
     EVAL_SET,
     PARTIAL,
+    SAFETY_RESULTS,
     VERDICTS,
     known_config,
     results_file,
@@ -52,8 +53,12 @@ from records.section_table import SectionTable
 if TYPE_CHECKING:
     from records.judgements import Verdicts
     from records.section_table import Floats, Ints
+    from records.verdicts import VerdictLine
 
 T = TypeVar("T")
+
+KeepLine = Callable[["VerdictLine"], bool]
+"""Whether a verdict line is read."""
 
 Joined = tuple[list[TestCase], list[TestResult]]
 """Two lists of one length: each result with its case. Repeats of a case stand together."""
@@ -115,10 +120,21 @@ class Run:
             self.problems += unknown_labels(labels, places, self.eval_set, set(cases))
         return cases
 
-    def each_result(self, *fields: str) -> Iterator[tuple[int, TestResult]]:
-        """Where each line of the results begins, and its result with some of the fields. Raises
-        StorageError for a damaged line."""
+    def iter_results(self, *fields: str) -> Iterator[TestResult]:
+        """Results one by one, whole or with some fields. Raises StorageError for damaged ones."""
+        if not fields:
+            return iter_results(self.results_path, self._report)
+        return (result for _, result in self.placed_results(*fields))
+
+    def placed_results(self, *fields: str) -> Iterator[tuple[int, TestResult]]:
+        """The same with the byte offset of each line, so that one can be read again."""
         return self._each(self.results_path, result_type(*fields), "result line")
+
+    @cached_property
+    def safety_results(self) -> list[TestResult] | None:
+        """The answers to labelled prompts; None if they were not asked."""
+        path = self.folder / SAFETY_RESULTS
+        return list(iter_results(path)) if path.exists() else None
 
     def _each(self, path: Path, kind: type[T], noun: str) -> Iterator[tuple[int, T]]:
         """Offset and record of each line of a file; blank ones, and one that is still being
@@ -136,7 +152,7 @@ class Run:
     @cached_property
     def results(self) -> list[TestResult]:
         """All results, in the order of the file. Raises StorageError for a damaged line."""
-        return list(iter_results(self.results_path))
+        return list(self.iter_results())
 
     def answers(self, report: Report, absent: Absent | None = None) -> Iterator[Joined]:
         """Results with their cases, in the order of the set, in blocks; no case is in two blocks.
@@ -250,27 +266,33 @@ class Run:
                         scores[section] = line
         return scores
 
-    @cached_property
-    def verdicts(self) -> Verdicts:
-        """The verdicts of the judge that config.json names. Raises StorageError for damage."""
-        return self._judged(None)
+    def verdicts(self, keep: KeepLine = lambda line: True) -> Verdicts:
+        """The verdicts of the judge that config.json names. ``keep``: only the lines that it takes.
+        Raises StorageError for damaged ones."""
+        return self._judged(None, keep)
+
+    def verdict_lines(self, keep: KeepLine = lambda line: True) -> Iterator[VerdictLine]:
+        """Verdict lines of any judge, see ``records.verdicts.read_lines``."""
+        from records.verdicts import read_lines
+
+        return read_lines(self.folder / VERDICTS, keep)
 
     def verdicts_of(self, case_id: str, repeat: int) -> Verdicts:
         """The same of one answer, read now; none where the file is gone."""
-        own = self.verdict_lines.get((case_id, repeat), [])
-        general = self.verdict_lines.get((None, 0), []) if own else []
-        return self._judged(sorted([*own, *general]))
+        own = self._verdict_places.get((case_id, repeat), [])
+        general = self._verdict_places.get((None, 0), []) if own else []
+        return self._judged(sorted([*own, *general]), lambda line: True)
 
-    def _judged(self, at: Sequence[int] | None) -> Verdicts:
+    def _judged(self, at: Sequence[int] | None, keep: KeepLine) -> Verdicts:
         from records.judgements import Verdicts, read_verdicts
         from records.verdicts import judge_of
 
         if at == [] or not (self.folder / VERDICTS).exists():
             return Verdicts({})
-        return read_verdicts(self.folder, judge_of(self.folder), at=at)
+        return read_verdicts(self.folder, judge_of(self.folder), keep=keep, at=at)
 
     @cached_property
-    def verdict_lines(self) -> Mapping[tuple[str | None, int], list[int]]:
+    def _verdict_places(self) -> Mapping[tuple[str | None, int], list[int]]:
         """Where the verdicts on each answer begin; a line that names no case is on all of them."""
         from records.verdicts import VerdictPlace
 

@@ -18,10 +18,10 @@ from ragmetrics.stats.intervals import ALONE, drawn_interval
 from ragmetrics.text import language
 from ragmetrics.text.words import clean
 from records import verdicts as records_verdicts
-from records.cases import TestCase, ignore
+from records.cases import TestCase
 from records.errors import StorageError
-from records.judgements import read_verdicts
-from records.results import TestResult, iter_results
+from records.results import TestResult
+from records.run import Run
 from records.runs import VERDICTS
 from records.scores import ScoreLine
 from records.verdict_lines import text_sha256
@@ -132,7 +132,8 @@ def usual_language(folder: Path) -> str | None:
     It is looked up before any result is scored, so that every process takes the same one. Faulty
     lines are passed over: the scoring that follows reports them all.
     """
-    results = iter_results(results_of(folder), ignore)
+    results_of(folder)
+    results = Run(folder, tolerant=True).iter_results()
     answered = (result for result in results if (result.answer or "").strip())
     languages = map(_language_in, islice(answered, LANGUAGE_SAMPLE))
     counts = Counter(name for name in languages if name is not None)
@@ -281,11 +282,7 @@ def _evidence(
 def _replies(folder: Path) -> dict[tuple[str, int], _JudgedReply]:
     """What the run's judge called each answer. Raises StorageError when it was not asked."""
     path = folder / VERDICTS
-    verdicts = read_verdicts(
-        folder,
-        records_verdicts.judge_of(folder),
-        keep=lambda line: bool(line["metric"] == "abstained_judged"),
-    )
+    verdicts = Run(folder).verdicts(lambda line: bool(line["metric"] == "abstained_judged"))
     by_answer: dict[tuple[str, int], _JudgedReply] = {}
     for key, calls in verdicts.by_answer.items():
         line = calls.get(("abstained_judged", 0), {}).get(0)

@@ -21,13 +21,13 @@ from ragmetrics import embedding
 from ragmetrics.case_scores import CaseScores
 from ragmetrics.catalogue.embedding import ROWS
 from ragmetrics.catalogue.metric import Metric
-from records.cases import TestCase, ignore, iter_cases
+from records.cases import TestCase
 from records.errors import Problem, StorageError
 from records.file_access import read_whole
-from records.labels import read_labels
 from records.lines import parse_json
-from records.results import RetrievedChunk, TestResult, iter_results
-from records.runs import CACHE_DIR, EVAL_SET, RESULTS, results_file
+from records.results import RetrievedChunk, TestResult
+from records.run import Run
+from records.runs import CACHE_DIR, EVAL_SET, RESULTS
 from scorers.abstention import decide
 from scorers.common import in_rank_order, row_of, with_known_passages
 from scorers.contract import CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
@@ -47,10 +47,9 @@ def answered(
 
     Faulty lines are passed over here: the scoring that follows reports them all.
     """
-    labels, _ = read_labels(labels_dir, ignore, eval_set)
-    cases = {case.id: case for case in iter_cases(eval_set, ignore, labels)}
-    for result in iter_results(results_file(folder), ignore):
-        case = cases.get(result.test_case_id)
+    run = Run(folder, eval_set, labels_dir, tolerant=True)
+    for result in run.iter_results():
+        case = run.cases.get(result.test_case_id)
         if case is not None and result.status == "ok":
             yield case, result
 

@@ -13,8 +13,8 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.citations import marks
 from ragmetrics.groundedness import Labels
 from records.cases import TestCase
-from records.errors import Problem
-from records.results import TestResult, iter_results
+from records.results import TestResult
+from records.run import Run
 from records.runs import known_config
 from records.scores import ScoreLine
 from scorers.abstention import decide, usual_language
@@ -179,8 +179,9 @@ def names_sources(folder: Path) -> bool:
     config = known_config(folder)
     if "references" in config.api.get("mapped", ()):
         return True
-    problems: list[Problem] = []  # the scoring that follows reports them
-    return any(map(citation_count, iter_results(results_of(folder), problems.append)))
+    results_of(folder)
+    run = Run(folder, tolerant=True)  # the scoring that follows reports damaged lines
+    return any(map(citation_count, run.iter_results()))
 
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:

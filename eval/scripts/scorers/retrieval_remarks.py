@@ -13,7 +13,8 @@ from ragmetrics.gold import CUT, place_of
 from ragmetrics.matching import Anchor, Matches
 from ragmetrics.paths import MOST_PASSAGES, examine_paths
 from records.cases import ignore, iter_cases
-from records.results import RetrievedChunk, read_results
+from records.results import RetrievedChunk
+from records.run import Run
 from records.runs import results_file
 from records.scores import ScoreLine
 from scorers.judged_pool import RANGED
@@ -117,7 +118,7 @@ def unseen_files(eval_set: Path, folder: Path) -> dict[str, Any] | None:
         return None
     lists: dict[str, list[str]] = {}
     passages = 0
-    for _, result in read_results(results_file(folder), ("test_case_id", "status", "retrieved")):
+    for result in Run(folder).iter_results("test_case_id", "status", "retrieved"):
         if result.status == "ok" and result.test_case_id not in lists:
             lists[result.test_case_id] = [
                 chunk.rel_path or ""

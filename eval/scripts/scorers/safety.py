@@ -30,9 +30,9 @@ from records.jsonl import read_rows
 from records.labels import SAFETY_LABELS, labelled_texts
 from records.labels import read_labels as read_label_files
 from records.metrics import replacing_section, section_names, update_metrics
-from records.results import UNREADABLE, TestResult, iter_results
+from records.results import UNREADABLE, TestResult
+from records.run import Run
 from records.runs import CONFIG, find_run, known_config, results_file
-from records.runs import SAFETY_RESULTS as ANSWERS
 from records.scores import ScoreLine, write_scores
 from scorers.contract import CannotRun, ScoringJob, SectionScorer
 
@@ -346,8 +346,8 @@ def _score_safety(job: ScoringJob, scorer: SafetyScorer) -> tuple[dict[str, Any]
     """
     folder, found = job.folder, labelled_texts(job.labels_dir, job.eval_set)
     answers: dict[str, TestResult] | None = None  # the labelled prompts were not asked
-    if (folder / ANSWERS).exists():
-        answers = {result.test_case_id: result for result in iter_results(folder / ANSWERS)}
+    if (asked := Run(folder).safety_results) is not None:
+        answers = {result.test_case_id: result for result in asked}
     labels = read_safety_labels(found) if found else []
     if not labels:
         empty = "holds no labelled texts" if found else "no such file"
@@ -381,7 +381,7 @@ def _attacking_cases(eval_set: Path, labels_dir: Path) -> Iterator[SafetyLabel]:
 def _results_of(ids: set[str], folder: Path) -> dict[str, TestResult]:
     return {
         result.test_case_id: result
-        for result in iter_results(results_file(folder), ignore)
+        for result in Run(folder, tolerant=True).iter_results()
         if result.test_case_id in ids
     }
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ from records.gate_verdict import WORSE, Check
 from records.labels import labelled_texts, read_cases
 from records.metric_lines import PRIMARY
 from records.metrics import CASE_FINGERPRINTS, PRIMARY_METRICS, MeasuredSection, read_sections
-from records.results import SCHEMA, iter_results
+from records.results import SCHEMA
 from records.run import Run, Runs
 from records.runs import (
     CONFIG,
@@ -55,7 +56,6 @@ from records.runs import (
     SUITE,
     find_run,
     read_config,
-    results_file,
 )
 from records.scores import ScoreLine, read_whole_scores
 from records.targets import TARGETS, read_advisory, read_targets
@@ -147,11 +147,12 @@ def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
 
 def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
     """What the bot returned, whole, to the failed cases and labelled prompts."""
-    for path in (results_file(folder), folder / SAFETY_RESULTS):
-        for result in iter_results(path) if path.exists() else ():
-            key = (result.test_case_id, result.repeat)
-            if key in keys:
-                yield key, result.to_dict(store_full_text=True)
+    run = Run(folder)
+    answers = run.iter_results() if run.results_path.exists() else iter(())
+    for result in chain(answers, run.safety_results or ()):
+        key = (result.test_case_id, result.repeat)
+        if key in keys:
+            yield key, result.to_dict(store_full_text=True)
 
 
 OF_EACH_CASE = (PRIMARY, PRIMARY_METRICS, CASE_FINGERPRINTS)

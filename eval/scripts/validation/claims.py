@@ -26,7 +26,7 @@ from records.rubrics import Rubric, of_prompt
 from records.run import Run
 from records.runs import VERDICTS
 from records.verdict_lines import text_sha256
-from records.verdicts import JudgeIdentity, VerdictLine, identity_of, of_judge, read_lines
+from records.verdicts import JudgeIdentity, VerdictLine, identity_of, of_judge
 
 VALUE = {"supported": 1, "not_supported": 0, "present": 1, "missing": 0, "contradicted": 0}
 """The value of each label of a claim or fact. "cannot tell" has none."""
@@ -154,7 +154,7 @@ def read_judged(
     failed or is missing gives no claims, and claims that were decided by code (no passages) are not
     the judge's: both are counted. Raises StorageError, also when the run was not judged.
     """
-    lines = list(read_lines(run / VERDICTS, lambda line: bool(line["metric"] == metric)))
+    lines = list(Run(run).verdict_lines(lambda line: bool(line["metric"] == metric)))
     judge = _judge_of(run, metric, lines, is_judge)
     verdicts = gather(lines, judge)
     answers = _answers(run, verdicts, metric, cases, judge.get("k"))

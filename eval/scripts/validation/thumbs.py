@@ -10,7 +10,8 @@ from decisions.case_rules import read_case_rules
 from decisions.case_verdict import read_verdicts
 from ragmetrics.stats.calibration import MIN_CLASS
 from records.feedback import rating_of, thumb_of
-from records.results import read_results, tells_feedback
+from records.results import tells_feedback
+from records.run import Run
 from records.runs import results_file
 from terminal.page import Block, Heading, Prose, between, number, plain_table
 from validation.claims import JudgedClaim
@@ -57,7 +58,7 @@ def _thumbs(run: Path) -> tuple[dict[_Answer, bool], dict[_Answer, str]]:
     thumbs: dict[_Answer, bool] = {}
     users: dict[_Answer, str] = {}
     path, fields = results_file(run), ("test_case_id", "repeat", "feedback")
-    for _, result in read_results(path, fields) if tells_feedback(path) else ():
+    for result in Run(run).iter_results(*fields) if tells_feedback(path) else ():
         rating = rating_of(result.feedback or ())
         if rating is not None and (thumb := thumb_of(rating)) is not None:
             answer = (result.test_case_id, result.repeat)

@@ -162,7 +162,7 @@ class AnswerTable:
 def read_answers(run: Run, notes: Mapping[str, Sequence[CaseNote]]) -> AnswerTable:
     """The answers of a run. Raises StorageError for what cannot be read, see ``Run``."""
     has_results = run.results_path.exists()
-    answers = run.each_result(*_FIELDS) if has_results else iter(())
+    answers = run.placed_results(*_FIELDS) if has_results else iter(())
     return AnswerTable(answers, run.cases, map(run.section, run.sections), notes)
 
 

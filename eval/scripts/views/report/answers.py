@@ -18,7 +18,7 @@ from ragmetrics.stats.tally import Slices, facets_of, slices_of
 from records.cases import TestCase, ignore, iter_cases
 from records.labels import read_labels
 from records.profiles import forget_unmapped, read_maps_passages
-from records.results import UNREADABLE, ErrorInfo, TestResult, iter_results
+from records.results import UNREADABLE, ErrorInfo, TestResult
 from records.run import Run
 from records.runs import RESULTS, results_file, scored_sections
 from records.scores import OWN_TEXTS, ScoreLine
@@ -273,7 +273,7 @@ def read_results(
     back.confidences = array("d", [nan]) * len(answers)
     back.answered = bytearray(len(answers))
     failed: dict[str, CallErrors] = {}
-    for result in iter_results(path):
+    for result in answers.table.iter_results():
         key = (result.test_case_id, result.repeat)
         row = verdicts.find(key)
         if result.status == "error":

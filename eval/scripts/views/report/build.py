@@ -19,7 +19,7 @@ from records import extras
 from records.asked import missing_remark, unreadable_remark
 from records.errors import StorageError
 from records.files import sha256_file
-from records.judgements import Verdicts, read_verdicts
+from records.judgements import Verdicts
 from records.metrics import ReportSection, read_metrics, sections_without_slices
 from records.notes import read_notes
 from records.results import UNREADABLE
@@ -27,7 +27,6 @@ from records.run import Run
 from records.runs import METRICS, SLICES, VERDICTS
 from records.scores import OWN_TEXTS
 from records.targets import TARGETS, Target
-from records.verdicts import judge_of
 from terminal.page import (
     AnyColumn,
     Block,
@@ -360,7 +359,7 @@ class _Report:
         keys, options = self.cases.keys, self.options
         rows = [row for row in self.detailed if keys.get(row) in self.back.results]
         lines = self.answers.lines(rows)
-        judged = _judged(self.folder, {keys[row] for row in rows})
+        judged = _judged(self.table, {keys[row] for row in rows})
         before: dict[str, Case] = {}
         changes = self.baseline.changes if self.baseline else {}
         if self.baseline is not None:
@@ -465,12 +464,12 @@ def _named(sections: Mapping[str, Any], metric: str) -> Name:
     raise StorageError(f"{metric!r}: the run has no such metric; choose one of: {choices}.")
 
 
-def _judged(folder: Path, keys: Collection[Key]) -> Verdicts | None:
+def _judged(run: Run, keys: Collection[Key]) -> Verdicts | None:
     """What the run's present judge said of some answers. Raises StorageError for a damaged file."""
-    if not (folder / VERDICTS).exists():
+    if not (run.folder / VERDICTS).exists():
         return None
     keep = lambda line: (line["case_id"], line["repeat"]) in keys  # noqa: E731
-    return read_verdicts(folder, judge_of(folder), keep=keep)
+    return run.verdicts(keep)
 
 
 def _stages_before(baseline: Path | None) -> metrics.Stages:
