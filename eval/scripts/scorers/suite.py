@@ -52,7 +52,6 @@ from records.runs import (
     CONFIG,
     METRICS,
     ROOT,
-    SAFETY_RESULTS,
     SUITE,
     find_run,
     read_config,
