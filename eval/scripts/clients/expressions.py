@@ -6,6 +6,7 @@ error.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
@@ -157,6 +158,15 @@ def _zip(*lists: Sequence[Any] | None) -> list[list[Any]] | None:
     return [list(row) for row in zip(*(items or [None] * size for items in lists), strict=True)]
 
 
+def _unique(items: Sequence[Any] | None) -> list[Any] | None:
+    if items is None:
+        return None
+    once: dict[str, Any] = {}
+    for item in items:
+        once.setdefault(json.dumps(item, sort_keys=True), item)
+    return list(once.values())
+
+
 _TEXT = ("string", "null")
 _LIST = ("array", "null")
 
@@ -171,6 +181,7 @@ HELPERS: dict[str, tuple[Callable[..., Any], tuple[tuple[str, ...], ...], str]] 
     "after": (_after, (_TEXT, ("string",)), "after(text, 'Sources:'): null if that is missing"),
     "number": (_number, (("string", "number", "null"),), "number('1,204 ms'): 1204"),
     "marks": (_marks, (_TEXT,), "marks(text): the numbers of its [1] and [2, 3] marks"),
+    "unique": (_unique, (_LIST,), "unique(list): each item once, where it comes first"),
     "tool_calls": (
         tool_calls,
         (_LIST,),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from clients import field_names
@@ -133,24 +134,78 @@ def _places(name: str, items: Sequence[Any]) -> bool:
     ) and not any(isinstance(item, (dict, list)) for item in items)
 
 
-def walk(value: Any, path: str = "", names: tuple[str, ...] = ()) -> Iterator[Node]:
-    """Every node below ``value``; of a list only its first item."""
+Sizes = Mapping[str, frozenset[int]]
+"""The lengths of the lists at each path, over all answers."""
+
+
+def walk(
+    value: Any, path: str = "", names: tuple[str, ...] = (), sizes: Sizes = MappingProxyType({})
+) -> Iterator[Node]:
+    """Every node below ``value``; of a list its first item, unless its length varies (``sizes``).
+
+    The lists in the items of a list with several are one: ``citations[].sources[]``.
+    """
     if path:
         yield Node(path, names, value)
     if len(names) > MAX_DEPTH:
         return
     if isinstance(value, Row):
         for place, (key, item) in enumerate(value.items()):
-            yield from walk(item, f"[{place}]", (*names, key.removesuffix("s")))
+            yield from walk(item, f"[{place}]", (*names, key.removesuffix("s")), sizes)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from walk(item, child(path, str(key)), (*names, str(key)))
+            yield from walk(item, child(path, str(key)), (*names, str(key)), sizes)
         yield from _zipped(value, path, names)
     elif isinstance(value, list) and value and isinstance(value[0], (dict, list)):
         yield from _zipped_all(value, path, names)
-        yield from walk(value[0], f"{path}[0]", names)
+        lengths = sizes.get(path, frozenset({len(value)}))
+        is_sole = max(lengths) == 1 and not _has_several(names)
+        if not is_sole:
+            yield from _joined_lists(value, path, names)
+        if len(lengths) == 1:
+            for node in walk(value[0], f"{path}[0]", names, sizes):
+                if is_sole or not isinstance(node.value, list):
+                    yield node
     elif isinstance(value, list) and value and names and names[-1] in field_names.REPLIES:
         yield Node(f"{path}[0]", names, value[0])
+
+
+def _has_several(names: Sequence[str]) -> bool:
+    """Whether a list has several items in other answers, by its name: citations, parts of a text."""
+    name = names[-1] if names else ""
+    ranked = (field_names.CITED, field_names.PASSAGES)
+    return name in field_names.PARTS or any(name_rank(name, table) >= 5 for table in ranked)
+
+
+def _joined_lists(value: list[Any], path: str, names: tuple[str, ...]) -> Iterator[Node]:
+    """The lists within the items of a list, those of one name as one, each item once; and the texts
+    of items that are parts of one text."""
+    lists: dict[str, tuple[tuple[str, ...], list[Any]]] = {}
+    for item in value:
+        for inner in _lists_within(item, "", ()):
+            lists.setdefault(inner.path, (inner.names, []))[1].extend(inner.value)
+    for inner_path, (inner_names, items) in lists.items():
+        once = [item for number, item in enumerate(items) if item not in items[:number]]
+        yield Node(f"unique({path}[].{inner_path}[])", (*names, *inner_names), once)
+    parts = [item for item in value if isinstance(item, dict) and item.get("type") == "text"]
+    texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
+    if texts:
+        where = f"join('', {path}[?type == 'text'].text)"
+        yield Node(where, (*names, "text"), "".join(texts))
+
+
+def _lists_within(value: Any, path: str, names: tuple[str, ...]) -> Iterator[Node]:
+    """The lists of objects or texts in an object, at any depth, lists in lists joined."""
+    if not isinstance(value, dict) or len(names) > MAX_DEPTH:
+        return
+    for key, item in value.items():
+        where, inner = child(path, str(key)), (*names, str(key))
+        if isinstance(item, dict):
+            yield from _lists_within(item, where, inner)
+        elif isinstance(item, list) and item:
+            yield Node(where, inner, item)
+            for each in item:
+                yield from _lists_within(each, f"{where}[]", inner)
 
 
 def _zipped(value: dict[str, Any], path: str, names: tuple[str, ...]) -> Iterator[Node]:
@@ -237,9 +292,9 @@ class ReplyColumn:
         return self.names[-1] if self.names else ""
 
 
-def _nodes(payload: Any, *, streamed: bool) -> Iterator[Node]:
+def _nodes(payload: Any, sizes: Sizes, *, streamed: bool) -> Iterator[Node]:
     if not streamed or not isinstance(payload, dict):
-        yield from walk(payload)
+        yield from walk(payload, sizes=sizes)
         return
     events = [event for event in payload.get("events", ()) if isinstance(event, dict)]
     yield from walk({"text": payload.get("text") or None, "last": payload.get("last")})
@@ -273,11 +328,30 @@ def columns_of(payloads: Sequence[Any], *, streamed: bool) -> list[ReplyColumn]:
     """All paths of all answers, in order of first appearance."""
     names: dict[str, tuple[str, ...]] = {}
     values: dict[str, list[Any]] = {}
+    sizes = _list_sizes(payloads)
     for number, payload in enumerate(payloads):
-        for node in _nodes(payload, streamed=streamed):
+        for node in _nodes(payload, sizes, streamed=streamed):
             names.setdefault(node.path, node.names)
             values.setdefault(node.path, [None] * len(payloads))[number] = node.value
     return [ReplyColumn(path, names[path], tuple(values[path])) for path in names]
+
+
+def _list_sizes(payloads: Sequence[Any]) -> Sizes:
+    """The lengths of each list, empty and missing ones left out."""
+    sizes: dict[str, set[int]] = {}
+
+    def measure(value: Any, path: str, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            return
+        for key, item in value.items() if isinstance(value, dict) else ():
+            measure(item, child(path, str(key)), depth + 1)
+        if isinstance(value, list) and value:
+            sizes.setdefault(path, set()).add(len(value))
+            measure(value[0], f"{path}[0]", depth + 1)
+
+    for payload in payloads:
+        measure(payload, "", 0)
+    return {path: frozenset(lengths) for path, lengths in sizes.items()}
 
 
 def strings_of(values: Iterable[Any]) -> list[str]:
