@@ -554,6 +554,8 @@ class Product:
     more: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     url: str | None = None
     """What the user types, where it is not the endpoint."""
+    refusal: Answer | None = None
+    """What a request that is not the product's gets."""
 
 
 def _last(body: Any) -> str:
@@ -575,7 +577,169 @@ _INPUT = {"type": "object", "properties": {"input": _QUESTION}, "required": ["in
 _MODELS = {"object": "list", "data": [{"id": "handbook", "object": "model"}]}
 _FILE_SEARCH = {"type": "file_search", "vector_store_ids": ["vs_1"]}
 
+
+def cohere_v2(question: str) -> Any:
+    text = answer(question)
+    citations = [
+        {
+            "start": 0,
+            "end": len(text),
+            "text": text,
+            "type": "TEXT_CONTENT",
+            "sources": [
+                {
+                    "type": "document",
+                    "id": hit.id,
+                    "document": {"id": hit.id, "path": hit.path, "snippet": hit.text},
+                }
+            ],
+        }
+        for hit in hits(question)
+    ]
+    message = {"role": "assistant", "content": [{"type": "text", "text": text}]}
+    message |= {"citations": citations} if citations else {}
+    tokens = {"input_tokens": 41, "output_tokens": 12}
+    return {
+        "id": "c14c80c3",
+        "finish_reason": "COMPLETE",
+        "message": message,
+        "usage": {"tokens": tokens},
+    }
+
+
+def anthropic_messages(question: str) -> Any:
+    begin, end = answer(question)[:9], answer(question)[9:]
+    cited = [
+        {
+            "type": "char_location",
+            "cited_text": hit.text,
+            "document_index": number,
+            "document_title": hit.path,
+            "start_char_index": 0,
+            "end_char_index": len(hit.text),
+        }
+        for number, hit in enumerate(hits(question))
+    ]
+    blocks = [{"type": "text", "text": begin, "citations": cited[:1]}] if cited else []
+    blocks.append({"type": "text", "text": end, "citations": cited[1:]})
+    if not cited:
+        blocks = [{"type": "text", "text": answer(question), "citations": None}]
+    return {
+        "id": "msg_01",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": blocks,
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 41, "output_tokens": 12},
+    }
+
+
+def _found(question: str) -> list[dict[str, Any]]:
+    return [{"path": hit.path, "text": hit.text, "score": hit.score} for hit in hits(question)]
+
+
+def ai_sdk_5(question: str) -> str:
+    call = {"toolCallId": "call-1", "toolName": "search"}
+    words = [{"type": "text-delta", "id": "t", "delta": f"{w} "} for w in answer(question).split()]
+    return events(
+        {"type": "start", "messageId": "m"},
+        {"type": "tool-input-available", **call, "input": {"query": question}},
+        {"type": "tool-output-available", "toolCallId": "call-1", "output": _found(question)},
+        {"type": "text-start", "id": "t"},
+        *words,
+        {"type": "text-end", "id": "t"},
+        {"type": "finish"},
+    )
+
+
+def a2a(question: str) -> Any:
+    parts = [
+        {"kind": "text", "text": answer(question)},
+        {"kind": "data", "data": {"passages": _found(question)}},
+    ]
+    task = {"kind": "task", "id": "t-1", "contextId": "c-1", "status": {"state": "completed"}}
+    return {
+        "jsonrpc": "2.0",
+        "id": "1",
+        "result": task | {"artifacts": [{"artifactId": "a-1", "parts": parts}]},
+    }
+
+
+def ag_ui(question: str) -> str:
+    call, message = {"toolCallId": "c-1"}, {"messageId": "m-1"}
+    words = [
+        {"type": "TEXT_MESSAGE_CONTENT", **message, "delta": f"{word} "}
+        for word in answer(question).split()
+    ]
+    return events(
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
+        {"type": "TOOL_CALL_START", **call, "toolCallName": "search"},
+        {"type": "TOOL_CALL_ARGS", **call, "delta": json.dumps({"query": question})},
+        {"type": "TOOL_CALL_END", **call},
+        {"type": "TOOL_CALL_RESULT", **message, **call, "content": json.dumps(_found(question))},
+        {"type": "TEXT_MESSAGE_START", **message, "role": "assistant"},
+        *words,
+        {"type": "TEXT_MESSAGE_END", **message},
+        {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"},
+    )
+
+
+def perplexity(question: str) -> Any:
+    found = [
+        {"title": "The handbook", "url": f"https://handbook.example/{hit.path}#top",
+         "date": "2026-01-05", "snippet": hit.text}
+        for hit in hits(question)
+    ]  # fmt: skip
+    return _chat(question) | {"search_results": found, "citations": [row["url"] for row in found]}
+
+
 PRODUCTS: dict[str, Product] = {
+    "cohere_v2": Product(
+        "/v2/chat",
+        cohere_v2,
+        _last,
+        {"model": "command-r"},
+        options=("--model", "command-r"),
+    ),
+    "anthropic_messages": Product(
+        "/v1/messages",
+        anthropic_messages,
+        _last,
+        {"model": "m", "max_tokens": 1024},
+        options=("--model", "m"),
+    ),
+    "ai_sdk_5": Product(
+        "/api/chat", ai_sdk_5, lambda body: str(body["messages"][-1]["parts"][0]["text"])
+    ),
+    "a2a": Product(
+        "/agent",
+        a2a,
+        lambda body: str(body["params"]["message"]["parts"][0]["text"]),
+        refusal=Answer({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "No"}}),
+    ),
+    "ag_ui": Product(
+        "/run",
+        ag_ui,
+        _last,
+        {"tools": [], "context": []},
+        refusal=Answer(
+            {
+                "detail": [
+                    {"type": "missing", "loc": ["body", name], "msg": "Field required"}
+                    for name in ("threadId", "runId", "messages", "tools", "context")
+                ]
+            },
+            422,
+        ),
+    ),
+    "perplexity": Product(
+        "/chat/completions",
+        perplexity,
+        _last,
+        {"model": "sonar"},
+        options=("--model", "sonar"),
+    ),
     "dify": Product(
         "/v1/chat-messages",
         dify,
@@ -724,11 +888,11 @@ def serve(name: str) -> BotServer:
             return Answer({"message": "Access token is invalid"}, 401)
         for key, value in product.needs.items():
             if not isinstance(body, dict) or body.get(key) != value:
-                return Answer({"message": f"{key} is wrong or missing"}, 400)
+                return product.refusal or Answer({"message": f"{key} is wrong or missing"}, 400)
         try:
             made = product.reply(product.question(body))
         except (KeyError, TypeError, IndexError):
-            return Answer({"message": "the request has no question"}, 400)
+            return product.refusal or Answer({"message": "the request has no question"}, 400)
         kind = (
             {"Content-Type": "text/event-stream" if made[:1] == "d" else "text/plain"}
             if (isinstance(made, str))

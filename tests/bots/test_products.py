@@ -108,7 +108,8 @@ def test_a_saved_answer_is_recognised_by_its_keys(name: str, tmp_path: Path) -> 
     recipe = next(each for each in recipes() if each.name == name)
     assert f"This is {recipe.title}." in done.output
     response = tomllib.loads(done.stdout)["response"]
-    assert {"answer", "retrieved"} <= response.keys()
+    assert "answer" in response
+    assert response.keys() & {"retrieved", "searches"}
 
 
 def test_without_passages_retrieval_is_not_mapped_and_the_remedy_is_told(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from clients.bot import BotAnswer, ChatApi, Question
 from clients.expressions import HELPERS, compile_path
 from clients.http import CallError, RetryPolicy, finish
 from clients.profile import Profile, _ProfileTable, fill, load_profile
+from clients.run_plan import header_templates
 from clients.streams import Stream, read_stream
 from clients.templates import PLACEHOLDERS
 from records.errors import StorageError
@@ -350,3 +351,11 @@ def test_a_key_that_a_stream_repeats_is_taken_out(tmp_path: Path, fake_bot: Fake
     client = ChatApi(fake_bot.url, profile, headers, RetryPolicy(5, 0))
     assert finish(client.ask(Question("q1", "Why?"))).result.answer == "My key: [secret]."
     client.close()
+
+
+def test_a_header_that_is_no_secret_is_written_as_it_is() -> None:
+    templates = header_templates(["X-User-Id: u7", "Authorization=BOT_TOKEN"])
+    assert templates == {"X-User-Id": "u7", "Authorization": "${BOT_TOKEN}"}
+    for secret in ("Authorization: abc", "X-Id: 8f14e45fceea167a5a36dedd4bea2543"):
+        with pytest.raises(StorageError, match="NAME=VARIABLE"):
+            header_templates([secret])

@@ -142,9 +142,11 @@ def test_a_profile_that_exists_stays_unless_forced(
         (reply({"error": "no"}, 500), "→ 500: {\"error\": \"no\"}", 2),
         (reply("", 302, Location="http://example.invalid/ask"), "to another host", 2),
         (reply({"status": "queued", "job_id": "7"}, 202), "polling", 2),
+        (reply({"detail": "Upgrade Required"}, 426), "WebSocket", 2),
         (reply({"ok": True}), "--from-response", 2),
         (reply([]), "--from-response", 2),
         (lambda it: it.raw(b"<html>hi</html>", Content_Type="text/html"), "<html>hi</html>", 2),
+        (lambda it: it.raw(b"<?xml version='1.0'?><a/>"), "answers in XML", 2),
         (lambda it: it.raw(b""), "(empty)", 2),
         (lambda it: it.raw(b"[" * 100_000), "--from-response", 2),
         (lambda it: it.raw(b"data: {\"a\n\n"), "--from-response", 2),
@@ -372,6 +374,7 @@ def test_at_a_terminal_fields_are_accepted_or_changed(
         (["http://h/a", "--name", "../x"], "use letters"),
         (["http://h/a", "--from-response", "/no/such", "--dry-run"], "No such file"),
         (["http://h/a", "--header", "X=1 2"], "NAME=VARIABLE"),
+        (["http://h/a", "--header", "X-Api-Key: u7"], "NAME=VARIABLE"),
     ],
 )
 def test_wrong_usage(words: list[str], message: str) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from clients import field_names
+from clients.expressions import compile_path
 from clients.mapping import MILLISECONDS
 from clients.proposal import Proposal
 from clients.reply_form import (
@@ -79,7 +80,9 @@ def propose(
     _references(outer, passages, proposal)
     if found := find_tools(payloads, outer, streamed="stream" in proposal.settings):
         response["tools"], proposal.tables["tool"] = found
-        if passages is None and (searches := find_searches(payloads, found.tools)):
+        searches = find_searches(payloads, found.tools)
+        if searches and (passages is None or _are_of_searches(passages, searches[1])):
+            response.pop("retrieved", None)
             response["searches"], lists = searches
             column = ReplyColumn(response["searches"], ("searches",), tuple(lists))
             proposal.tables["chunk"] = _chunk(column, gold_files)
@@ -87,9 +90,20 @@ def propose(
     return proposal
 
 
+def _are_of_searches(passages: ReplyColumn, lists: Sequence[Sequence[Any]]) -> bool:
+    """Whether the list of passages is just what the calls of tools returned."""
+    pairs = zip(passages.values, lists, strict=True)
+    return all((value or []) == [*listed] for value, listed in pairs)
+
+
 def is_under(path: str, parent: str | None) -> bool:
     """Whether a path is another one or begins with it."""
-    return parent is not None and (path == parent or path.startswith((f"{parent}.", f"{parent}[")))
+    if parent is None:
+        return False
+    outer = parent.removeprefix("unique(").removesuffix(")").removesuffix("[]")
+    outer = outer.replace("[]", "[0]").replace(" | [0]", "")
+    path = path.replace(" | [0]", "")
+    return path in (parent, outer) or path.startswith((f"{outer}.", f"{outer}["))
 
 
 def _answer(
@@ -101,10 +115,13 @@ def _answer(
     """The column of answers; one that repeats passages only where nothing else can be it."""
     if "stream_delta" in settings:
         return next((column for column in columns if column.path == "text"), None)
-    ranked = _ranked_answers(columns, questions)
-    own = [pair for pair in ranked if not _repeats(pair[1], passages)]
-    weight, column = max(own or ranked, key=lambda pair: pair[0], default=(0.0, None))
-    return column if column and weight > 5.5 and _answer_name(column) else None
+    named = [
+        pair
+        for pair in _ranked_answers(columns, questions)
+        if pair[0] > 5.5 and _answer_name(pair[1])
+    ]
+    own = [pair for pair in named if not _repeats(pair[1], passages)]
+    return max(own or named, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
 def _answer_name(column: ReplyColumn) -> float:
@@ -234,7 +251,13 @@ def _passages(
             weight += 4 * gold * (not files)
             files = files or gold
             scores = any(name_rank(each.name, field_names.SCORE) for each in inner)
+            are_paths = any(
+                name_rank(each.name, field_names.FILE) >= 6
+                and all(map(looks_like_path, strings_of(each.present)))
+                for each in inner
+            )
             weight += 5 * texts + 3 * files + 1.5 * scores - 6 * (not texts and not files)
+            weight += texts and files and are_paths  # a text and its place are enough
         else:
             continue
         if weight > most:
@@ -330,6 +353,9 @@ def _chunk(passages: ReplyColumn, gold_files: AbstractSet[str]) -> dict[str, str
             free.remove(longest)
     if not levels:
         take("heading_path", field_names.HEADING, is_heading, 3.0)
+        heading = chunk.get("heading_path", "").rpartition(".")[2]
+        if heading.lower() == "title" and not _are_headings(items, chunk):
+            del chunk["heading_path"]
     for name, table in field_names.SCORES.items():
         take(name, table, lambda column: 0.0 if _numbers(column) else _NEVER)
     take("chunk_id", field_names.CHUNK_ID, is_id)
@@ -338,6 +364,17 @@ def _chunk(passages: ReplyColumn, gold_files: AbstractSet[str]) -> dict[str, str
     take("page", field_names.PAGE, lambda column: 0.0 if _are_pages(column) else _NEVER)
     order = ("chunk_id", "doc_id", "rel_path", "heading_path", "text")
     return {name: chunk[name] for name in (*order, *chunk) if name in chunk}
+
+
+def _are_headings(items: Sequence[Any], chunk: Mapping[str, str]) -> bool:
+    """Whether titles are headings and no names of pages: a file has several, or none is known."""
+    if "rel_path" not in chunk:
+        return True
+    path, title = compile_path(chunk["rel_path"]), compile_path(chunk["heading_path"])
+    titles: dict[str, set[str]] = {}
+    for item in items:
+        titles.setdefault(str(path(item)), set()).add(str(title(item)))
+    return any(len(of_file) > 1 for of_file in titles.values())
 
 
 def _text_items(items: Sequence[str]) -> dict[str, str]:

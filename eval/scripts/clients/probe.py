@@ -12,7 +12,7 @@ from clients.bot import ChatApi, Question, Timing, parse_reply
 from clients.expressions import compile_path
 from clients.guess import has_text, propose
 from clients.http import CallError, NotConnected, Reply, RetryPolicy
-from clients.known import MODEL, Recipe, at_path, described, recognised
+from clients.known import MODEL, Recipe, at_path, described, recipes, recognised
 from clients.mapping import AnswerMap
 from clients.profile import Profile, fill
 from clients.reply_form import guess_stream
@@ -178,10 +178,13 @@ class Prober:
             try:
                 reply, redactor = self.send(shape, question)
             except CallError as error:
-                shapes[:0] = self._next(shape, error, seen)
+                shapes[:0] = _rpc_shapes(shape, error.body) or self._next(shape, error, seen)
                 continue
             if answered := self._answer(shape, reply, redactor, question):
                 return answered
+            if rpc := _rpc_shapes(shape, reply.body):
+                shapes[:0] = rpc
+                continue
             better = corrected(shape, reply.body)  # some say with 200 what they miss
             shapes[:0] = [better] if better else []
         if self._spare:
@@ -310,6 +313,12 @@ class Prober:
     def _answer(
         self, shape: Shape, reply: Reply, redactor: Redactor, question: Question
     ) -> Answered | None:
+        kind = reply.headers.get("Content-Type", "")
+        if reply.body.lstrip()[:5] == b"<?xml" or kind.startswith(("application/xml", "text/xml")):
+            raise StorageError(
+                "this bot answers in XML, which is not supported. Put a small service in front of "
+                "it that answers in JSON."
+            )
         try:
             payload, settings, timing, recipe = understood(reply, redactor, shape.path)
         except CallError as error:
@@ -345,6 +354,11 @@ class Prober:
         if error.status in (401, 403):
             self._refused = error.status, shape
             return []
+        if error.status == 426:
+            raise StorageError(
+                "this bot answers over a WebSocket (HTTP 426), which is not supported. Put a small "
+                "service in front of it that answers over HTTP."
+            )
         if error.kind == "timeout" and sum(each.status == "timeout" for each in self.tries) > 1:
             raise Unreachable(
                 f"no answer from {self._shown_url} within {self._timeout:g} s, twice; give it more "
@@ -402,6 +416,19 @@ class Prober:
             elif method in ("POST", "PUT") and shape.method == "GET":
                 shapes.append(replace(shape, method=method, query={}, body=dict(shape.query)))
         return shapes
+
+
+def _rpc_shapes(shape: Shape, body: bytes) -> list[Shape]:
+    """The requests of products that speak JSON-RPC, where a bot refuses another one by it."""
+    try:
+        refused = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    is_rpc = isinstance(refused, dict) and refused.get("jsonrpc") == "2.0" and "error" in refused
+    if not is_rpc or (isinstance(shape.body, Mapping) and "jsonrpc" in shape.body):
+        return []
+    own = [recipe.shape() for recipe in recipes() if recipe.recognition.get("rpc")]
+    return [replace(each, path=shape.path, query=shape.query) for each in own if each is not None]
 
 
 def questions_of(texts: Sequence[str]) -> list[Question]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
@@ -171,7 +171,7 @@ def walk(
 
 
 def _has_several(names: Sequence[str]) -> bool:
-    """Whether a list has several items in other answers, by its name: citations, parts of a text."""
+    """Whether other answers have several items, by the name of the list: citations, parts."""
     name = names[-1] if names else ""
     ranked = (field_names.CITED, field_names.PASSAGES)
     return name in field_names.PARTS or any(name_rank(name, table) >= 5 for table in ranked)
@@ -181,7 +181,7 @@ def _joined_lists(value: list[Any], path: str, names: tuple[str, ...]) -> Iterat
     """The lists within the items of a list, those of one name as one, each item once; and the texts
     of items that are parts of one text."""
     lists: dict[str, tuple[tuple[str, ...], list[Any]]] = {}
-    for item in value:
+    for item in () if _are_messages(value) else value:
         for inner in _lists_within(item, "", ()):
             lists.setdefault(inner.path, (inner.names, []))[1].extend(inner.value)
     for inner_path, (inner_names, items) in lists.items():
@@ -192,6 +192,13 @@ def _joined_lists(value: list[Any], path: str, names: tuple[str, ...]) -> Iterat
     if texts:
         where = f"join('', {path}[?type == 'text'].text)"
         yield Node(where, (*names, "text"), "".join(texts))
+
+
+def _are_messages(items: Sequence[Any]) -> bool:
+    """Whether a list is a conversation, of which each message says its own."""
+    return any(
+        isinstance(item, dict) and ("role" in item or "tool_calls" in item) for item in items
+    )
 
 
 def _lists_within(value: Any, path: str, names: tuple[str, ...]) -> Iterator[Node]:
@@ -302,7 +309,12 @@ def _nodes(payload: Any, sizes: Sizes, *, streamed: bool) -> Iterator[Node]:
     for event in events:
         selector = _selector(event, events)
         if selector and event != payload.get("last"):
-            yield from walk(event, f"{selector} | [0]", ())
+            sole = f"{selector} | [0]"
+            for node in walk(event, sole, ()):
+                if isinstance(node.value, list) and node.path.startswith(f"{sole}."):
+                    # another answer may have several such events
+                    node = replace(node, path=f"{selector}{node.path.removeprefix(sole)}[]")
+                yield node
         for node in () if selector else walk(event):
             if "[" in node.path and isinstance(node.value, list):
                 deep.setdefault(node.path, []).append(node)

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 from clients.bot import check_bot_address
 from clients.limits import BotLimits
 from clients.profile import Profile
-from clients.secrets import public_url
+from clients.secrets import DRAWN, SECRET_HEADER, public_url
 from records.asked import asked_list, filter_values, patterns_of, selected_of
 from records.cases import TestCase
 from records.errors import StorageError
@@ -365,14 +365,20 @@ VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*", re.IGNORECASE)
 
 
 def header_templates(headers: Iterable[str]) -> dict[str, str]:
-    """The headers of --header NAME=VARIABLE as a profile writes them. No message shows a value."""
+    """The headers of --header as a profile writes them: NAME=VARIABLE, or 'NAME: VALUE' for a value
+    that is no secret. No message shows a value."""
     templates = {}
     for text in headers:
+        plain = re.fullmatch(r"([\w-]+):\s+(\S.*)", text)
+        if plain and not (SECRET_HEADER.search(plain[1]) or DRAWN.search(plain[2])):
+            templates[plain[1]] = plain[2].replace("${", "$ {")
+            continue
         name, equals, variable = text.partition("=")
         if not equals or not VARIABLE_NAME.fullmatch(variable):
             raise StorageError(
                 f"--header {name.split(':')[0].strip()[:40]}: write NAME=VARIABLE, where VARIABLE "
-                "is the name of an environment variable with the value."
+                "is the name of an environment variable with the value. A value that is no secret: "
+                "'NAME: VALUE'."
             )
         templates[name.strip()] = "${" + variable + "}"
     return templates

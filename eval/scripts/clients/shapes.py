@@ -54,6 +54,12 @@ _BARE = re.compile(
     r"|([A-Za-z_]\w*) (?:field |parameter )?(?:can ?not|can't|must not|should not) be"
     r" (?:empty|blank|null)",
 )
+_NESTED = re.compile(
+    r"(?:^|[\s\"'`(])([A-Za-z_]\w*(?:\[\d+\]|\.\w+)*)['\"`]?:? "
+    r"(?:field |is )?(?:required|missing)\b",
+    re.IGNORECASE,
+)
+"""A field that an error names with its place, such as ``messages[0].parts: Required``."""
 _CHOICES = re.compile(
     r"(?:available|choose|one of|supported|allowed|valid|known)(?:[ \w]*)[:=]"
     r" *\[?[`'\"]?([\w./:@-]+)",
@@ -473,6 +479,11 @@ def _complaints(said: Any) -> Iterator[tuple[str, list[str], Any]]:
     if named := _named(said):
         yield "body", [named], None
         return
+    nested = [match for text in _texts(said) for match in _NESTED.findall(text)]
+    if nested := [each for each in nested if not _PLAIN_WORDS.fullmatch(each)]:
+        for each in nested:
+            yield "body", re.findall(r"\w+", each), None
+        return
     for text in _texts(said):
         for sentence in re.split(r"(?<=[.;!\n])\s", text):
             drop = bool(_SURPLUS.search(sentence))
@@ -555,17 +566,26 @@ def _changed(shape: Shape, where: str, path: Sequence[str], value: Any) -> Shape
             return None
         free = _holds(filled) and "openapi" not in shape.origin and _takes_question(name)
         kept = {key: item for key, item in part.items() if not (free and item == QUESTION)}
+        if len(path) > 1 and path[1].isdecimal() and path[0] not in kept:
+            kept[path[0]] = _missing(path[0], guessed)
         new = _put(kept, path, filled)
     else:
         new = _put(dict(part), path, value)
     return replace(shape, query=new) if part is shape.query else replace(shape, body=new)
 
 
-def _put(value: dict[str, Any], path: Sequence[str], item: Any) -> dict[str, Any]:
+def _put(value: Any, path: Sequence[str], item: Any) -> Any:
+    if isinstance(value, list):
+        place = int(path[0]) if path[0].isdecimal() else -1
+        inner = value[place] if 0 <= place < len(value) else None
+        if not isinstance(inner, dict) or len(path) == 1:
+            return value
+        return [*value[:place], _put(inner, path[1:], item), *value[place + 1 :]]
     if len(path) == 1:
         return {**value, path[0]: item}
     inner = value.get(path[0])
-    return {**value, path[0]: _put(inner if isinstance(inner, dict) else {}, path[1:], item)}
+    kept = inner if isinstance(inner, dict | list) else {}
+    return {**value, path[0]: _put(kept, path[1:], item)}
 
 
 def _takes_question(name: str) -> bool:
@@ -581,11 +601,15 @@ def _missing(name: str, guessed: bool) -> Any:
     plain = "_".join(name_words(name))
     if plain == "messages":
         return [{"role": "user", "content": QUESTION}]
-    if plain in field_names.SESSION:
+    if plain == "parts":
+        return [{"type": "text", "text": QUESTION}]
+    if plain == "max_tokens":
+        return 1024
+    if plain in field_names.SESSION or plain in ("thread_id", "run_id", "message_id"):
         return "{uuid}"
     if plain in field_names.TOP_K:
         return "{k}"
-    if plain in field_names.HISTORY:
+    if plain in (*field_names.HISTORY, "tools", "context"):
         return []
     if plain in ("stream", "streaming"):
         return False

@@ -16,6 +16,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from records.tool_passages import items_in, query_of
+
 Raw = Mapping[str, Any]
 
 _CALLS = re.compile(
@@ -46,16 +48,21 @@ def tool_calls(items: Sequence[Any] | None) -> list[dict[str, Any]] | None:
 def search_calls(items: Sequence[Any] | None) -> list[dict[str, Any]] | None:
     """The calls that searched: tool, query, and the passages that they found, as the bot has them.
 
-    A call searched when it, or another call of its tool, gave back a list of objects with texts:
-    as JSON, or as the ``artifact`` of LangChain's message. None for null.
+    A call searched when it, or another call of its tool, gave back texts with their places, or an
+    empty list: see ``records.tool_passages``. LangChain's message has them as its ``artifact``,
+    too. None for null.
     """
     if items is None:
         return None
     calls = _read_calls(items)
-    found = [_passages(call.get("artifact")) or _passages(call.get("result")) for call in calls]
-    searching = {call["name"] for call, passages in zip(calls, found, strict=True) if passages}
+    found = [items_in(call.get("artifact")) or items_in(call.get("result")) or [] for call in calls]
+    searching = {
+        call["name"]
+        for call, passages in zip(calls, found, strict=True)
+        if passages or _found_nothing(call.get("result"))
+    }
     return [
-        {"tool": call["name"], "query": _query(call.get("arguments")), "retrieved": passages}
+        {"tool": call["name"], "query": query_of(call.get("arguments")), "retrieved": passages}
         | ({"error": call["error"]} if call.get("error") else {})
         for call, passages in zip(calls, found, strict=True)
         if call["name"] in searching
@@ -70,43 +77,9 @@ def _read_calls(items: Sequence[Any]) -> list[dict[str, Any]]:
     return [reader.finished(call) for call in reader.calls]
 
 
-_LEAST_WORDS = 3
-"""Words of a text by which an object may be a passage."""
-
-
-def _passages(value: Any) -> list[Any]:
-    """The objects with texts in what a call gave back, one list of them; [] for anything else."""
-    value = _parsed(value)
-    if isinstance(value, Mapping):
-        lists = [item for item in value.values() if isinstance(item, list) and item]
-        value = lists[0] if len(lists) == 1 else None
-    items = value if isinstance(value, list) else []
-    are_passages = all(
-        isinstance(item, Mapping)
-        and any(isinstance(t, str) and len(t.split()) >= _LEAST_WORDS for t in item.values())
-        for item in items
-    )
-    return items if are_passages else []
-
-
-def _query(arguments: Any) -> str | None:
-    """What was searched for: the argument of that name, else the only text."""
-    fields = _parsed(arguments)
-    if not isinstance(fields, Mapping):
-        return fields if isinstance(fields, str) else None
-    texts = [text for text in fields.values() if isinstance(text, str)]
-    named = _first(fields, ("query", "q", "question", "search", "input"))
-    return named if isinstance(named, str) else texts[0] if len(texts) == 1 else None
-
-
-def _parsed(value: Any) -> Any:
-    """A JSON text parsed; anything else unchanged."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
+def _found_nothing(result: Any) -> bool:
+    """Whether a call gave back an empty list."""
+    return isinstance(result, str) and items_in(result) == []
 
 
 def _behind_last_question(entries: Sequence[Raw]) -> int:

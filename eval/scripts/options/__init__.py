@@ -149,7 +149,8 @@ header_option = click.option(
     "--header",
     multiple=True,
     metavar="NAME=VARIABLE",
-    help="Send a header whose value is in this environment variable. Never written anywhere.",
+    help="Send a header whose value is in this environment variable, never written anywhere. "
+    "A value that is no secret: 'NAME: VALUE'.",
 )
 
 full_text_option = click.option(

@@ -129,7 +129,6 @@ CAMEL = {
                 "retrieved": "choices[0].message.context.citations",
                 "chunk.rel_path": "filepath",
                 "chunk.text": "content",
-                "chunk.heading_path": "title",
                 "usage": "usage",
             },
         ),

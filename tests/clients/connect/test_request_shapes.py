@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -313,6 +314,22 @@ def test_an_error_that_names_a_parameter_is_understood(said: Any, body: Any) -> 
     better = corrected(CHAT, json.dumps(said).encode())
     assert better is not None
     assert better.body == body
+
+
+PARTS = [{"type": "text", "text": "{question}"}]
+
+
+def test_an_error_that_names_a_field_within_is_understood() -> None:
+    chat = Shape(
+        "POST", "/", "test", body={"messages": [{"role": "user", "content": "{question}"}]}
+    )
+    for said in ("messages[0].parts: Required", "messages.0.parts is required"):
+        better = corrected(chat, json.dumps({"error": said}).encode())
+        assert better is not None
+        assert better.body["messages"][0]["parts"] == PARTS
+    bare = corrected(replace(chat, body={"k": "{k}"}), b'{"error": "messages[0].parts: Required"}')
+    assert bare is not None
+    assert bare.body["messages"][0]["parts"] == PARTS
 
 
 @each_row(

@@ -1,0 +1,86 @@
+"""Lists within lists, whose lengths vary from answer to answer, are read whole or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clients.expressions import compile_path
+from clients.guess import propose
+
+WORDS = ("Water is allowed in every room.", "Books are lent for twenty-eight days.")
+
+
+def source(number: int) -> dict[str, Any]:
+    return {"id": f"d{number}", "path": f"{number}.md", "text": f"{WORDS[number % 2]} ({number})"}
+
+
+def cited(*numbers: list[int]) -> dict[str, Any]:
+    """An answer with a citation for each list of numbers of its sources."""
+    citations = [{"text": "…", "sources": [source(n) for n in each]} for each in numbers]
+    return {"answer": f"An answer with {len(numbers)} citations of these: {numbers}.",
+            "citations": citations}  # fmt: skip
+
+
+def test_all_sources_of_all_citations_are_the_passages_each_once() -> None:
+    answers = [cited([1], [2, 1]), cited([3]), cited([2], [1], [3])]
+    tables = propose(answers, ["a?", "b?", "c?"]).tables
+    path = tables["response"]["retrieved"]
+    assert path == "unique(citations[].sources[])"
+    found = [[each["id"] for each in compile_path(path)(answer)] for answer in answers]
+    assert found == [["d1", "d2"], ["d3"], ["d2", "d1", "d3"]]
+    assert tables["chunk"] == {"chunk_id": "id", "rel_path": "path", "text": "text"}
+
+
+def test_one_citation_in_each_answer_is_not_taken_for_all() -> None:
+    answers = [cited([1]), cited([2]), cited([3])]
+    assert propose(answers, ["a?", "b?", "c?"]).tables["response"]["retrieved"] == (
+        "unique(citations[].sources[])"
+    )
+
+
+def test_the_only_choice_stays_the_first() -> None:
+    answers = [{"choices": [{"message": {"content": WORDS[0], "sources": [source(1)]}}]}]
+    response = propose(answers, ["a?"]).tables["response"]
+    assert response["answer"] == "choices[0].message.content"
+    assert response["retrieved"] == "choices[0].message.sources"
+
+
+def test_parts_of_a_text_are_joined() -> None:
+    answers = [
+        {"content": [{"type": "text", "text": f"{word} "} for word in words.split()]}
+        for words in WORDS
+    ]
+    path = propose(answers, ["a?", "b?"]).tables["response"]["answer"]
+    assert [compile_path(path)(each).strip() for each in answers] == [*WORDS]
+
+
+def test_one_event_of_several_is_not_taken_for_all() -> None:
+    events = [
+        {"events": [{"type": "found", "passages": [source(n)]}, {"type": "word", "delta": word}],
+         "text": word}
+        for n, word in enumerate(WORDS)
+    ]  # fmt: skip
+    settings = {"stream": "sse", "stream_delta": "delta"}
+    response = propose(events, ["a?", "b?"], settings=settings).tables["response"]
+    assert response["retrieved"] == "events[?type == 'found'].passages[]"
+
+
+def test_a_text_and_its_place_are_a_passage_and_the_answer_may_repeat_it() -> None:
+    answers = [
+        {"data": {"jsonrpc": "2.0", "reply": word,
+                  "edges": [{"node": {"body": word, "document": {"path": f"{n}.md"}}}]}}
+        for n, word in enumerate(WORDS)
+    ]  # fmt: skip
+    tables = propose(answers, ["a?", "b?"]).tables
+    assert tables["response"] == {"answer": "data.reply", "retrieved": "data.edges"}
+    assert tables["chunk"] == {"rel_path": "node.document.path", "text": "node.body"}
+
+
+def test_a_title_is_a_heading_only_where_a_file_has_several() -> None:
+    def answer(*titles: str) -> dict[str, Any]:
+        hits = [{"url": "a.md", "title": title, "snippet": WORDS[0]} for title in titles]
+        return {"answer": f"It is {titles[0]} of the house rules.", "hits": hits}
+
+    one, several = [answer("A")], [answer("A", "B")]
+    assert "heading_path" not in propose(one, ["a?"]).tables["chunk"]
+    assert propose(several, ["a?"]).tables["chunk"]["heading_path"] == "title"
