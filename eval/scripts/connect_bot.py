@@ -116,7 +116,7 @@ def tell_outcome(outcome: Outcome) -> None:
     "--header",
     multiple=True,
     metavar="NAME=VARIABLE",
-    help="Send a header whose value is in this environment variable, or 'NAME: VALUE' as it is.",
+    help="Send a header whose value is in this environment variable, or 'NAME: VALUE' unchanged.",
 )
 @click.option(
     "--body", metavar="JSON|@FILE", help="The request's body; {question} in it, or --ask."

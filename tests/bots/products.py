@@ -620,7 +620,9 @@ def anthropic_messages(question: str) -> Any:
         }
         for number, hit in enumerate(hits(question))
     ]
-    blocks = [{"type": "text", "text": begin, "citations": cited[:1]}] if cited else []
+    blocks: list[dict[str, Any]] = []
+    if cited:
+        blocks.append({"type": "text", "text": begin, "citations": cited[:1]})
     blocks.append({"type": "text", "text": end, "citations": cited[1:]})
     if not cited:
         blocks = [{"type": "text", "text": answer(question), "citations": None}]
