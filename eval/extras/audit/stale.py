@@ -8,7 +8,7 @@ from datetime import date
 
 from extras.audit.dates import Marker, deadline_of, markers_of
 from extras.audit.findings import Finding, Quote
-from extras.audit.passages import AuditSection
+from extras.audit.passages import AuditSection, Place
 
 OVERLAP, OF_LARGER = 0.5, 0.35
 """Share of the words of the smaller and of the larger section that two versions of one text have
@@ -24,32 +24,28 @@ COMMON = 80
 def stale_findings(
     sections: Sequence[AuditSection], double_pairs: Iterable[tuple[int, int]], today: date
 ) -> Iterator[Finding]:
-    """Older versions beside newer ones, then past deadlines."""
+    """Passages that are older than others, each with the newest, then past deadlines."""
     marked = {
         section.number: markers
         for section in sections
         if (markers := [m for text in section.sentences for m in markers_of(text)])
     }
     pairs = {pair for pair in double_pairs if pair[0] in marked and pair[1] in marked}
-    stale: set[str] = set()
-    seen: set[tuple[str, str]] = set()
+    newest: dict[tuple[Place, str], tuple[Marker, Marker, Place]] = {}
     for first, second in sorted(pairs | _near_sections(sections, marked)):
         older = _older(marked[first], marked[second])
         if older is None:
             continue
         old, new = older
-        if (old.sentence, new.sentence) in seen:
-            continue
-        seen.add((old.sentence, new.sentence))
-        is_first = old in marked[first]
         places = [sections[number].place for number in (first, second)]
-        old_place, new_place = places if is_first else reversed(places)
-        stale.add(old.sentence)
-        yield Finding(
-            "stale",
-            f"{old.text} here, {new.text} in {new_place}",
-            (Quote(old_place, old.sentence), Quote(new_place, new.sentence)),
-        )
+        old_place, new_place = places if old in marked[first] else reversed(places)
+        known = newest.get((old_place, old.sentence))
+        if known is None or known[1].value < new.value:
+            newest[old_place, old.sentence] = old, new, new_place
+    for (old_place, text), (old, new, new_place) in newest.items():
+        quotes = (Quote(old_place, text), Quote(new_place, new.sentence))
+        yield Finding("stale", f"{old.text} here, {new.text} in {new_place}", quotes)
+    stale = {text for _, text in newest}
     for section in sections:
         for sentence in section.sentences:
             over = deadline_of(sentence, today)

@@ -168,6 +168,19 @@ def test_an_older_date_in_a_near_double_is_stale_and_history_is_not() -> None:
     )
 
 
+def test_an_old_passage_is_one_finding_with_the_newest_of_its_successors() -> None:
+    notes = [
+        Note("v", f"{year}.md", f"# {year}\n\nReviewed in March {year}.\n\n{TEXT}\n")
+        for year in (2019, 2023, 2025)
+    ]
+    sections = sections_of(notes)
+    _, pairs = groups_of(paragraphs_of(sections), sections)
+    assert [finding.why for finding in stale_findings(sections, pairs, TODAY)] == [
+        "March 2019 here, March 2025 in 2025.md > 2025",
+        "March 2023 here, March 2025 in 2025.md > 2025",
+    ]
+
+
 @each_row(
     ("first", "second", "what"),
     [
