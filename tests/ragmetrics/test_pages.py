@@ -53,7 +53,7 @@ def test_a_bot_without_pages_cannot_be_scored_by_page() -> None:
     assert (found.first, found.open, fault) == ([None], True, "")
 
 
-@each_row(("base", "page", "sheet"), [(0, 11, 12), (1, 11, 11), (0, "xi", "xi")])
+@each_row(("base", "page", "sheet"), [(0, 11, 12), (0, "11", 12), (1, 11, 11), (0, "xi", "xi")])
 def test_pages_that_a_bot_counts_from_0_are_read_as_sheets(
     base: int, page: object, sheet: object
 ) -> None:

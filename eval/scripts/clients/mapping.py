@@ -67,8 +67,9 @@ class PlaceForm:
             for name, read in (("heading_path", self._heading), ("rel_path", self._path)):
                 if isinstance(text := item.get(name), str) and (own := read(text)) != text:
                     item = item | {name: own}
-            if self.page_base != 1 and isinstance(page := item.get("page"), int):
-                item = item | {"page": page + 1 - self.page_base}
+            page = str(item.get("page", "")).strip()
+            if self.page_base != 1 and page.isdecimal():
+                item = item | {"page": int(page) + 1 - self.page_base}
         return item
 
     @cached_property
