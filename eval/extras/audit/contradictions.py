@@ -30,8 +30,6 @@ LEAST_SHARED = 0.25
 """Weight of the shared words in that of both sentences' words, from which a pair is looked at."""
 NEGATION, OF_NEGATIONS = "a negation", 0.7
 """What a pair differs in, and its score beside a number of one noun, which says more."""
-BLOCK = 4096
-"""Sentences whose pairs are in memory at once."""
 NEAR = 3
 """Words on each side of a number that say what it counts."""
 
@@ -167,27 +165,13 @@ def candidates(statements: Sequence[Statement]) -> list[tuple[float, int, int, s
 
 def _pairs(statements: Sequence[Statement], frequency: Counter[str]) -> Iterator[tuple[int, int]]:
     """Pairs that share two rare words."""
-    import numpy as np
-
     having: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(statements):
-        for word in one.stems:
-            if 1 < frequency[word] <= MOST_SENTENCES:
-                having[word].append(number)
-    columns = {word: np.array(numbers) for word, numbers in having.items()}
-    for start in range(0, len(statements), BLOCK):
-        keys = []
-        for number in range(start, min(start + BLOCK, len(statements))):
-            for word in statements[number].stems:
-                if word in columns:
-                    others = columns[word][np.searchsorted(columns[word], number, "right") :]
-                    keys.append((number - start) * len(statements) + others)
-        if not keys:
-            continue
-        pairs, counts = np.unique(np.concatenate(keys), return_counts=True)
-        for pair in pairs[counts > 1].tolist():
-            first, second = divmod(pair, len(statements))
-            yield first + start, second
+        rare = [word for word in one.stems if 1 < frequency[word] <= MOST_SENTENCES]
+        shared = Counter(other for word in rare for other in having[word])
+        yield from ((other, number) for other, count in sorted(shared.items()) if count > 1)
+        for word in rare:
+            having[word].append(number)
 
 
 def contradiction_candidates(sections: Sequence[AuditSection]) -> list[Finding]:

@@ -8,21 +8,15 @@ letters, of which every eighth is looked up: a text that is so near has whole ru
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from extras.audit.findings import Finding, Quote
 from extras.audit.passages import AuditSection, Paragraph, Place
 from ragmetrics.text.words import fold
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Hashes = NDArray[np.uint64]
 
 JACCARD, CONTAINED, IN_ORDER = 0.8, 0.9, 0.82
 POSSIBLE = 0.5
@@ -37,7 +31,6 @@ CROWD = 48
 PART = 0.5
 """Share of a longer text under which one that lies in it is only a part: two parts of a text are no
 doubles of each other."""
-_PRIME = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +50,18 @@ def squeezed(text: str) -> str:
 
 def near_doubles(texts: Sequence[str]) -> list[Double]:
     """All near doubles among distinct texts, by number."""
-    import numpy as np
 
-    @lru_cache(maxsize=20_000)
-    def grams(number: int) -> Hashes:
-        return np.unique(_hashes(texts[number], GRAM))
+    @lru_cache(maxsize=2000)
+    def grams(number: int) -> frozenset[str]:
+        text = texts[number]
+        return frozenset(text[at : at + GRAM] for at in range(len(text) - GRAM + 1))
 
     result = []
     for first, second in _candidates(texts):
         ours, theirs = grams(first), grams(second)
-        small, large = sorted((len(ours), len(theirs)))
-        if not small or (small < JACCARD * large and small < GRAM):
-            continue
-        shared = len(np.intersect1d(ours, theirs, assume_unique=True))
-        jaccard, contained = shared / (small + large - shared), shared / small
+        shared = len(ours & theirs)
+        jaccard = shared / (len(ours) + len(theirs) - shared)
+        contained = shared / min(len(ours), len(theirs))
         if (
             jaccard >= JACCARD
             or contained >= CONTAINED
@@ -87,54 +78,24 @@ def _in_order(text: str, other: str) -> float:
     return LCSseq.normalized_similarity(text.split(), other.split())
 
 
-def _hashes(text: str, size: int) -> Hashes:
-    """A hash of each run of so many characters (a polynomial over 64 bits)."""
-    import numpy as np
-
-    signs = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
-    if len(signs) < size:
-        return np.zeros(0, np.uint64)
-    hashes = np.zeros(len(signs) - size + 1, np.uint64)
-    with np.errstate(over="ignore"):
-        for at in range(size):
-            hashes = hashes * np.uint64(1_000_003) + signs[at : at + len(hashes)]
-        hashes *= np.uint64(_PRIME)  # spreads them: the sample takes the upper bits
-    return hashes
-
-
 def _candidates(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Pairs that share a sampled run."""
-    import numpy as np
-
-    runs: list[Hashes] = []
-    owners: list[NDArray[Any]] = []
+    """Pairs that share many of their sampled runs of letters."""
+    having: dict[int, list[int]] = defaultdict(list)
+    sampled = []
     for number, text in enumerate(texts):
-        hashes = np.unique(_hashes(text, RUN))
-        hashes = hashes[(hashes >> np.uint64(40)) % np.uint64(SAMPLE) == 0]
-        runs.append(hashes)
-        owners.append(np.full(len(hashes), number, np.int64))
-    if not runs:
-        return
-    every, owner = np.concatenate(runs), np.concatenate(owners)
-    order = np.argsort(every, kind="stable")
-    every, owner = every[order], owner[order]
-    counts = np.unique(every, return_counts=True)[1]
-    crowded = np.repeat(counts > CROWD, counts)  # of these, neighbours alone
-    pairs = []
-    for step in range(1, CROWD):
-        same = every[step:] == every[:-step]
-        if not same.any():
-            break
-        if step > 1:
-            same &= ~crowded[:-step]
-        pairs.append(owner[:-step][same] * len(texts) + owner[step:][same])
-    if not pairs:
-        return
-    keys, shared = np.unique(np.concatenate(pairs), return_counts=True)
-    first, second = np.divmod(keys, len(texts))
-    sizes = np.array([len(own) for own in runs])
-    near = shared >= LEAST_SHARED * np.minimum(sizes[first], sizes[second])
-    yield from zip(first[near].tolist(), second[near].tolist(), strict=True)
+        signs = text.encode("utf-16-le")  # two bytes a letter, so that no run begins within one
+        ends = range(2 * RUN, len(signs) + 1, 2)
+        runs = {run for end in ends if (run := crc32(signs[end - 2 * RUN : end])) % SAMPLE == 0}
+        sampled.append(len(runs))
+        for run in runs:
+            having[run].append(number)
+    shared: Counter[tuple[int, int]] = Counter()
+    for owners in having.values():
+        step = len(owners) if len(owners) <= CROWD else 2
+        shared.update((a, b) for at, a in enumerate(owners) for b in owners[at + 1 : at + step])
+    for (first, second), count in sorted(shared.items()):
+        if count >= LEAST_SHARED * min(sampled[first], sampled[second]):
+            yield first, second
 
 
 @dataclass(frozen=True, slots=True)
