@@ -121,8 +121,9 @@ def _of_questions(
     cases: Sequence[TestCase], vault: Vault, sections: Sequence[AuditSection], facts: RunFacts
 ) -> list[Finding]:
     documents = [note.rel_path for note in vault.notes]
-    findings = list(gap_findings(cases, sections, facts))
-    return findings + list(weight_findings(cases, documents, Subjects(sections), facts))
+    subjects = Subjects(sections)
+    findings = list(gap_findings(cases, subjects, facts))
+    return findings + list(weight_findings(cases, documents, subjects, facts))
 
 
 def _with_cases(findings: Sequence[Finding], cases: Sequence[TestCase]) -> list[Finding]:

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from decisions.case_verdict import read_verdicts
@@ -85,11 +86,10 @@ def facts_of(folders: Sequence[Path], sections: Sequence[AuditSection]) -> RunFa
 
 
 def gap_findings(
-    cases: Sequence[TestCase], sections: Sequence[AuditSection], facts: RunFacts
+    cases: Sequence[TestCase], subjects: Subjects, facts: RunFacts
 ) -> Iterator[Finding]:
     """Questions that no section has the words of, then unanswered ones grouped by subject."""
     answerable = [case for case in cases if case.answerable is not False]
-    subjects = Subjects(sections)
     for case in answerable:
         held, section, missing = subjects.best(case.question)
         if held < HELD and missing:
@@ -104,12 +104,13 @@ class Subjects:
 
     def __init__(self, sections: Sequence[AuditSection]) -> None:
         self._sections = sections
+        self.best = lru_cache(maxsize=100_000)(self._best)
         self._having: dict[str, list[int]] = defaultdict(list)
         for section in sections:
             for word in section.stems | set(content_words(fold(section.place.heading_path))):
                 self._having[word].append(section.number)
 
-    def best(self, question: str) -> tuple[float, AuditSection | None, list[str]]:
+    def _best(self, question: str) -> tuple[float, AuditSection | None, list[str]]:
         """The share of the words that the best section has, it, and the words that it lacks."""
         spelling = spelled(fold(question))
         count = len(self._sections)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from documents.sections import Note
@@ -204,8 +205,13 @@ def _by_heading(support: GoldSupport, index: VaultIndex) -> Place | None:
 
 def shared_words(heading: str, other: str) -> float:
     """Share of the words of two headings that are in both, in [0, 1]."""
-    ours, theirs = (set(content_words(fold(plain(text)))) for text in (heading, other))
+    ours, theirs = _words_of(heading), _words_of(other)
     return len(ours & theirs) / len(ours | theirs) if ours | theirs else 0.0
+
+
+@lru_cache(maxsize=100_000)
+def _words_of(heading: str) -> frozenset[str]:
+    return frozenset(content_words(fold(plain(heading))))
 
 
 def _candidates(support: GoldSupport, index: VaultIndex) -> list[Place]:
