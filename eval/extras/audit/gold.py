@@ -88,6 +88,8 @@ def check_support(support: GoldSupport, index: VaultIndex) -> tuple[str, Place |
     path, heading = normalise_path(support.rel_path), heading_segments(support.heading_path)
     quotes = [quote for quote in quotes_of(support) if quote.strip()]
     own = index.of_file(path)
+    if not own and index.root is not None and (index.root / path).is_file():
+        return "the file is there, and its text cannot be read", None
     if not own:
         return _moved("the file is gone", support, index, quotes)
     under = [

@@ -84,6 +84,12 @@ def test_without_a_quote_half_of_the_headings_words_are_enough() -> None:
     assert shared_words("Fees at the desk", "Fees of members") == pytest.approx(1 / 3)
 
 
+def test_a_file_that_is_no_document_is_not_gone(tmp_path: Path) -> None:
+    (tmp_path / "loans.docx").write_text("x")
+    finding = check_support(GoldSupport("loans.docx", "Rules"), VaultIndex(NOTES, tmp_path))
+    assert finding == ("the file is there, and its text cannot be read", None)
+
+
 def test_pages_are_places() -> None:
     notes = [Note("v", "a.pdf", "", [Sheet("One"), Sheet("Two")])]
     assert check(notes, rel_path="a.pdf", page=2) is None
