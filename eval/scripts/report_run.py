@@ -107,16 +107,24 @@ def main(
     **choices: Any,
 ) -> None:
     from clients.embedder import question_vectors
+    from scorers.copies import scored_alike
     from views.report.build import ReportOptions, build
     from views.report.page import write
 
     folder = storage.find_run(results_dir, run)
     bounds = targets_file or TARGETS
+    places = options.set_of_run(folder, eval_set, labels_dir)
+    base, rescored = storage.find_run(results_dir, baseline) if baseline else None, 0
+    if base is not None:
+        again = scored_alike(base, folder, *places)
+        scored = click.get_current_context().with_resource(again)
+        base, rescored = scored.folder, scored.cases
     asked = ReportOptions(
-        *options.set_of_run(folder, eval_set, labels_dir),
+        *places,
         read_targets(bounds),
         read_advisory(bounds),
-        baseline=storage.find_run(results_dir, baseline) if baseline else None,
+        baseline=base,
+        rescored=rescored,
         targets_file=bounds,
         embed=question_vectors(runs.CACHE_DIR),
         **choices,

@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 import compare_runs
 import eval_suite
 import gate_run
+import report_run
 import score_abstention
 import score_pipeline
 import score_retrieval
@@ -282,7 +283,7 @@ def test_an_older_run_is_aligned_by_the_set_that_it_was_asked(
     if commit:
         assert "on the 140 cases that did not change (28 new)." in done.stdout
         page = (Path(__file__).parents[2] / "docs/decisions.md").read_text("utf-8")
-        assert "\n".join(done.stdout.splitlines()[-4:-2]) in page
+        assert "\n".join(done.stdout.splitlines()[-5:-2]) in page
         assert gate.exit_code == 0, gate.stdout
     else:
         assert done.exit_code == 2
@@ -375,3 +376,19 @@ def test_what_the_labels_alone_moved(base: Path, tmp_path: Path) -> None:
     ):
         failed = call(compare_runs, tmp_path, *words)
         assert (failed.exit_code, fault in failed.stderr) == (2, True), failed.output
+
+
+def test_the_first_screen_says_what_changed_and_where_the_loss_is(
+    base: Path, tmp_path: Path
+) -> None:
+    """Evidence at rank 1 is lost in the thirteen questions, of the 120 that have any; k changed."""
+    shutil.copytree(base / "results/base", tmp_path / "results/base")
+    make_run(tmp_path, "new", write_set(tmp_path / "set.jsonl", first_set()), BROKEN, k=3)
+    second = "Changed: k 10 → 3. Evidence lost at rank 1 in 13 of 120 questions."
+    assert compared(tmp_path)["says"][1] == second
+    gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "base")
+    assert second in gate.stdout
+    done = call(report_run, tmp_path, "--run", "new", "--baseline", "base", "--format", "md")
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "results/new/report.md").read_text()
+    assert text.index("WORSE") < text.index(second) < text.index("##")

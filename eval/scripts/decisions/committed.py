@@ -10,7 +10,7 @@ from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.comparison import Comparison, half_measured
 from decisions.conditions import read_run
 from decisions.headline import bot_noise, with_headline
-from decisions.invariants import comparable_sections, controls, remarks, varied
+from decisions.invariants import changed_words, comparable_sections, controls, remarks, varied
 from decisions.joint import decide, decided
 from decisions.primary import (
     PrimaryScores,
@@ -25,7 +25,7 @@ from records.asked import asked_set
 from records.clusters import AUTO, Clustering, ClusterLabels, LabelsById
 from records.errors import StorageError
 from records.run import Runs
-from records.runs import METRICS, scored_sections
+from records.runs import CONFIG, METRICS, scored_sections
 from records.targets import TARGETS, Targets, read_decide, read_targets
 
 
@@ -64,6 +64,8 @@ def compare_committed(
         problems = []
     names = tuple(name for name in names if name.partition(".")[0] not in left_out)
     tables = tables or Runs()
+    settings = varied(old.config, now.config)
+    known_settings = all((run / CONFIG).exists() for run in (base, new))
     a, b = (read_primary(run, names, table=tables[run]) for run in (base, new))
     if a is None or b is None:
         bare = base if a is None else new
@@ -81,8 +83,8 @@ def compare_committed(
         targets=options.targets,
         aims=read_targets(options.targets),
         changes=changes,
+        changed=changed_words(settings) if known_settings else "",
     )
-    settings = varied(old.config, now.config)
     few = [
         f"{row.name}: too few to tell ({row.units})."
         for row in comparison.rows
@@ -136,11 +138,13 @@ def compare_scores(
     targets: Path = TARGETS,
     aims: Targets | None = None,
     changes: Alignment | None = None,
+    changed: str = "",
 ) -> Comparison:
     """The primary metrics of two runs, by the scores of their cases alone.
 
     ``labels``: the cluster of each case. ``aims``: targets that may be lost. ``changes``: the cases
-    that changed between them. A metric that one run alone has is there, too.
+    that changed between them; ``changed``: the settings that did, in words. A metric that one run
+    alone has is there, too.
     """
     changes = changes or Alignment()
     table = paired_table(base, new, labels, changes)
@@ -169,6 +173,7 @@ def compare_scores(
         lead=decision.lead,
         half=half_measured(rows, [row.name for row in rows], targets),
         set_changes=changes.counts({row.section for row in rows}),
+        changed=changed,
         margin=margin,
     )
     return with_headline(comparison, aims or {})

@@ -26,6 +26,7 @@ from decisions.effects import compact
 from decisions.headline import bot_noise, with_headline
 from decisions.invariants import (
     IncomparableError,
+    changed_words,
     comparable_sections,
     controls,
     remarks,
@@ -65,7 +66,7 @@ from records.id_numbers import id_number
 from records.labels import own_labels
 from records.metrics import load_metrics
 from records.run import Runs
-from records.runs import METRICS
+from records.runs import METRICS, scored_sections
 from records.scores import OWN_TEXTS
 from records.section_table import MEASURED, SectionTable
 from records.targets import TARGETS, read_decide, read_targets
@@ -409,7 +410,7 @@ def _settled(
         }
     options = replace(options, margin=margin)
     return [
-        _comparison(draft, decision, others, primary, options, codes)
+        _comparison(draft, decision, others, primary, options, codes, tables)
         for draft, decision, others in zip(drafts, decisions, rest, strict=True)
     ]
 
@@ -449,6 +450,7 @@ def _comparison(
     primary: Sequence[str],
     options: CompareOptions,
     codes: ClusterCodes,
+    tables: Runs,
 ) -> Comparison:
     base, new, notes = draft.base, draft.new, list(draft.notes)
     rows = [
@@ -503,10 +505,54 @@ def _comparison(
             {name.partition(".")[0] for name in scored & {*primary}}, options.rescored
         ),
         labels_of=options.labels_of,
+        changed=changed_words(changes),
         margin=options.margin,
         untested=draft.untested,
     )
-    return with_headline(comparison, read_targets(options.targets))
+    comparison = with_headline(comparison, read_targets(options.targets))
+    if comparison.headline in ("WORSE", "MIXED") and (lost := _evidence_lost(draft, tables)):
+        comparison = replace(comparison, changed=f"{comparison.changed} {lost}")
+        comparison = with_headline(comparison, read_targets(options.targets))
+    return comparison
+
+
+def _evidence_lost(draft: _Draft, tables: Runs) -> str:
+    """Where the ranks of gold passages are that base found and the new run did not, in a sentence;
+    "" where more questions gained one than lost one."""
+    folders = draft.base.source, draft.new.source
+    if any("retrieval" not in scored_sections(folder) for folder in folders):
+        return ""
+    fields = ("case_id", "repeat", "evidence.found")
+    found = []
+    for folder in folders:
+        table = tables[folder].section("retrieval")
+        lines = table.lines(range(len(table.codes)), fields)
+        found.append(
+            {
+                line.case_id: line.evidence.found
+                for line in lines
+                if not line.repeat and line.evidence and line.evidence.found is not None
+            }
+        )
+    changed = draft.changes.of_section("retrieval")
+    lost, gained, whole = dict[str, list[int]](), 0, 0
+    for case_id, now in found[1].items():
+        before = found[0].get(case_id)
+        if before is None or len(before) != len(now) or case_id in changed:
+            continue
+        whole += 1
+        ranks = [old for old, new in zip(before, now, strict=True) if old and not new]
+        lost |= {case_id: ranks} if ranks else {}
+        gained += any(new and not old for old, new in zip(before, now, strict=True))
+    if len(lost) <= gained:
+        return ""
+    every = sorted(rank for ranks in lost.values() for rank in ranks)
+    at = (
+        f"between rank {every[0]} and {every[-1]}"
+        if every[0] < every[-1]
+        else f"at rank {every[0]}"
+    )
+    return f"Evidence lost {at} in {len(lost):,} of {counted(whole, 'question')}."
 
 
 def _rest_of(rest: Decision, rows: Sequence[Change]) -> tuple[Change, ...]:

@@ -72,6 +72,9 @@ class Comparison:
     missed: tuple[tuple[str, str], ...] = ()
     set_changes: CaseCounts | None = None
     """How many cases did not change, and the others; None for one and the same set."""
+    changed: str = ""
+    """The settings that changed, in a sentence, and where the evidence is lost; "" if one run does
+    not have its settings."""
     labels_of: str = ""
     """The git reference of base's labels, where both runs are the same answers."""
     margin: float | None = None

@@ -91,15 +91,17 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     base, tested = evidence.base, result.tested
     if evidence.alignment is None:
         return []  # of unlike sets there is no verdict
+    changed = result.comparison.changed if result.comparison else ""
+    first = [*result.says[:1], *([changed] if changed else [])]
     if base is None or not tested:
-        return list(result.says[:1])
+        return first
     most = max(tested, key=lambda row: row.n)
     runs = f"Compared: {plain(evidence.new.id)} with {plain(base.id)}"
     text = f"{runs}, {counted(len(tested), 'primary metric')} on {counted(most.n, 'case')}."
     shares = [row.least_fall for row in tested if range_of(row.name) == 1 and row.least_fall]
     if shares:
         text += f" The gate only checks for drops; it can detect one of {points(max(shares))}."
-    lines = [*result.says[:1], text]
+    lines = [*first, text]
     if any(map(is_worse, tested)) and result.headline not in ("WORSE", "MIXED"):
         lines.append(
             "The gate only checks for drops, so it detects smaller ones than the comparison, which "

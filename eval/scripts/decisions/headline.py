@@ -100,6 +100,8 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         parts.append(f"calls of the new run {' and '.join(price)}: you choose")
         price = []
     yield f"{'; '.join(parts)}."
+    if comparison.changed:
+        yield comparison.changed
     if comparison.set_changes is not None and comparison.set_changes.rescored:
         yield rescored_words(comparison.set_changes.rescored, comparison.base_id)
     yield from _not_shown(comparison)

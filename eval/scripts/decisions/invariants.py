@@ -7,18 +7,20 @@ the comparison is about.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from decisions.comparison import Difference
+from decisions.comparison import Difference, shown
 from decisions.conditions import Conditions
 from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.results import UNREADABLE, RunConfig
 from records.runs import scored_sections, scores_file
 from records.section_table import SectionTable
+from terminal.tables import plain
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
 
@@ -255,17 +257,9 @@ def remarks(
 ) -> list[str]:
     """Remarks on the configurations for a reader, in sentences."""
     notes = []
-    things = _changed_things(changes)
-    undeclared = [name for name in things if not any(_under(name, part) for part in declared)]
     unchanged = [
         part for part in declared if not any(_under(change.name, part) for change in changes)
     ]
-    if len(things) > 1 and undeclared:
-        more = f" and {len(things) - 2} more" if len(things) > 2 else ""
-        notes.append(
-            f"{len(things)} settings changed together ({', '.join(things[:2])}{more}), so none can "
-            "be credited alone (--varied NAME: what was meant to change)."
-        )
     if unchanged:
         notes.append(f"Declared as varied, but the same in both: {', '.join(unchanged)}.")
     if not changes and base.config.config_hash == new.config.config_hash:
@@ -367,6 +361,28 @@ def _facts(config: RunConfig, part: str) -> dict[str, Any]:
 
 _HISTORY = "retriever.requested.history"
 """What turns of conversations were asked with; runs over other sets do not have it."""
+
+
+MOST_CHANGED = 4
+"""Settings that changed and are named."""
+
+
+def changed_words(changes: Sequence[Difference]) -> str:
+    """The settings of the bot that changed, in a sentence: ``Changed: k 10 → 3.``"""
+    differences = {change.name: change for change in changes}
+    names = _changed_things(changes)
+    leaves = Counter(map(_setting, names))
+    words = []
+    for name in names[:MOST_CHANGED]:
+        label = _setting(name) if leaves[_setting(name)] == 1 else name
+        old, now = differences[name].base, differences[name].new
+        words.append(f"{plain(label)} {plain(shown(old))} → {plain(shown(now))}")
+    if not words:
+        return "Nothing in the settings changed."
+    if len(names) > MOST_CHANGED:
+        words.append(f"{len(names) - MOST_CHANGED} more")
+    several = " None can be credited alone." if len(names) > 1 else ""
+    return f"Changed: {'; '.join(words)}.{several}"
 
 
 def _changed_things(changes: Sequence[Difference]) -> list[str]:

@@ -106,9 +106,14 @@ class Alignment:
         cannot compare them."""
         if self.differs and section not in self.relabelled:
             return np.ones(len(ids), bool)
-        changed = self.relabelled.get(section, frozenset())
-        changed |= frozenset() if section == OWN_TEXTS else self.reworded | self.new | self.gone
+        changed = self.of_section(section)
         return np.isin(ids, np.array([*map(id_number, changed)], np.int64))
+
+    def of_section(self, section: str) -> frozenset[str]:
+        """The cases that a section cannot compare, where it can compare any."""
+        changed = self.relabelled.get(section, frozenset())
+        own_texts = section == OWN_TEXTS
+        return changed if own_texts else changed | self.reworded | self.new | self.gone
 
 
 class _Marks(NamedTuple):

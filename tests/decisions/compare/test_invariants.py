@@ -270,14 +270,13 @@ def test_a_hash_follows_from_the_setting_that_changed(runs: Runs) -> None:
 TWO = {"retriever": {"k": 9, "requested": {"k": 9}}, "index": {"chunk_size": 400, "hash": "b"}}
 
 
-def test_two_changes_are_warned_of_until_they_are_declared(runs: Runs) -> None:
+def test_what_changed_is_the_second_sentence(runs: Runs) -> None:
     found = varied(runs, ONE, TWO)
-    (warning,) = (note for note in found.notes if "changed together" in note)
-    assert "2 settings changed together (index.chunk_size, retriever.k)" in warning
-    for declared in (("index", "retriever"), ("chunk_size", "retriever.k")):
-        notes = varied(runs, ONE, TWO, *declared).notes
-        assert not any("changed together" in note for note in notes)
-    assert any("changed together" in note for note in varied(runs, ONE, TWO, "index").notes)
+    assert found.says[1] == found.changed
+    assert found.changed.startswith("Changed: chunk_size ")
+    assert "; k " in found.changed
+    assert found.changed.endswith(". None can be credited alone.")
+    assert varied(runs, ONE, ONE).changed == "Nothing in the settings changed."
 
 
 def test_what_was_declared_but_did_not_change_is_said(runs: Runs) -> None:
@@ -288,7 +287,7 @@ def test_what_was_declared_but_did_not_change_is_said(runs: Runs) -> None:
 def test_what_was_asked_for_counts_when_the_bot_tells_nothing(runs: Runs) -> None:
     base = {"retriever": {"requested": {"k": 5, "folder_mode": None}}}
     new = {"retriever": {"requested": {"k": 9, "folder_mode": "on"}}}
-    assert any("2 settings changed together" in note for note in varied(runs, base, new).notes)
+    assert varied(runs, base, new).changed.startswith("Changed: folder_mode – → on; k 5 → 9.")
 
 
 def test_the_history_that_turns_were_asked_with_is_a_change_of_its_own(runs: Runs) -> None:
@@ -297,15 +296,13 @@ def test_the_history_that_turns_were_asked_with_is_a_change_of_its_own(runs: Run
     def asked(k: int, history: str) -> dict[str, Any]:
         return {"retriever": {"k": k, "requested": {"k": k, "history": history}}}
 
-    notes = varied(runs, asked(5, "alone"), asked(9, "replay")).notes
-    assert any(
-        "2 settings changed together (retriever.k, retriever.requested.history)" in n for n in notes
-    )
+    changed = varied(runs, asked(5, "alone"), asked(9, "replay")).changed
+    assert changed == "Changed: k 5 → 9; history alone → replay. None can be credited alone."
     found = varied(runs, asked(5, "alone"), asked(5, "replay"))
     assert [str(change) for change in found.varied] == [
         "retriever.requested.history: alone → replay"
     ]
-    assert not any("changed together" in note for note in found.notes)
+    assert found.changed == "Changed: history alone → replay."
 
 
 def test_runs_scored_with_other_labels_are_refused(runs: Runs) -> None:

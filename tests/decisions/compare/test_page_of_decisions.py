@@ -46,6 +46,7 @@ class Situations:
         config = {
             "dataset": {"sha256": sha, "cases": N},
             "run": {"selected": N, "asked": asked},
+            "retriever": {"k": 5 if name == "base" else 10},
         }
         more: dict[str, Any] = {"ids": ids, "config": config, "eval_set": sha}
         self.runs.make(name, {"evidence_recall@5": recall[:lines]}, **more)

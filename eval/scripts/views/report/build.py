@@ -103,6 +103,8 @@ class ReportOptions:
     confidence_by: str | None = None
     baseline: Path | None = None
     ignore_invariants: bool = False
+    rescored: int = 0
+    """Re-labelled cases for which the baseline was scored again."""
     history: bool = False
     targets_file: Path = TARGETS
     embed: Embed | None = None
@@ -170,6 +172,7 @@ class _Report:
             options.eval_set,
             options.targets_file,
             ignore_invariants=options.ignore_invariants,
+            rescored=options.rescored,
             labels_dir=options.labels_dir,
             embed=options.embed,
         )

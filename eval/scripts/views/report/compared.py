@@ -87,19 +87,23 @@ def compare_with(
     targets: Path,
     *,
     ignore_invariants: bool = False,
+    rescored: int = 0,
     labels_dir: Path | None = None,
     embed: Embed | None = None,
 ) -> BaselineComparison:
     """Compare a run with its baseline as compare_runs.py does. If git keeps only the metrics.json
     of the baseline, compare the primary metrics. ``table``: of the run; it keeps what is read.
+    ``rescored``: re-labelled cases for which the baseline was scored again.
 
     Raises IncomparableError for runs that were not measured alike, StorageError for a run that is
     not scored or a damaged file.
     """
     tables, new = Runs(table), table.folder
-    clusters, remarks = clusters_of((base, new), eval_set, AUTO, tables, targets)
+    clusters, remarks = clusters_of((new, base), eval_set, AUTO, tables, targets)
     options = CompareOptions(
         eval_set=eval_set,
+        labels_dir=labels_dir,
+        rescored=rescored,
         targets=targets,
         ignore_invariants=ignore_invariants,
         override="--ignore-invariants",
@@ -198,6 +202,9 @@ def head_blocks(
     comparison = compared.comparison
     first, *more = comparison.says or (comparison.headline,)
     yield Conclusion(first)
+    if comparison.changed in more:
+        more.remove(comparison.changed)
+        yield Prose(one_line(comparison.changed, 600), "strong")
     caption = (
         "Left: ○ before, ● after, │ target. Right: the difference with its 95 % interval; this set "
         "cannot detect a change inside the shaded band. ▲ better, ▼ worse, · no evidence."
