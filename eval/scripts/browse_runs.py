@@ -43,6 +43,7 @@ def main(
     runs: tuple[str, ...], eval_set: Path, labels_dir: Path, results_dir: Path, **values: Any
 ) -> int:
     from clients.embedder import question_vectors
+    from scorers.copies import scored_alike
     from views.library import RunLibrary
 
     if len(runs) > 2:
@@ -58,7 +59,13 @@ def main(
     labeller = (sys.executable, str(Path(__file__).with_name("label_eval.py")))
     embed = question_vectors(CACHE_DIR)
     library = RunLibrary(
-        results_dir, eval_set, labels_dir, extra=folders, labeller=labeller, embed=embed
+        results_dir,
+        eval_set,
+        labels_dir,
+        extra=folders,
+        labeller=labeller,
+        embed=embed,
+        score_base=scored_alike,
     )
     from views.browser.app import run as browse
 

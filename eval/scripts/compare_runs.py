@@ -307,9 +307,10 @@ def main(
     from decisions import compare
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
+    from decisions.same_cases import ScoredBase
     from decisions.slices import slices_of_cases
     from records.run import Runs
-    from scorers.copies import ScoredBase, scored_alike, with_labels_of
+    from scorers.copies import scored_alike, with_labels_of
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
     tables = Runs()

@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from ragmetrics.catalogue import labels_of
 from records.files import sha256_file
 from records.fingerprints import asked_digests, labelled_digests
 from records.labels import read_cases
-from records.results import Reference, RetrievedChunk, RunConfig, TestResult
+from records.results import ErrorInfo, Reference, RetrievedChunk, RunConfig, TestResult
 from storage import ResultsWriter
 
 CASES = 140
@@ -118,8 +118,14 @@ def answer_of(number: int, lost: range | tuple[int, ...] = ()) -> dict[str, Any]
 
 
 def make_run(
-    folder: Path, run: str, eval_set: Path, lost: range | tuple[int, ...] = (), k: int = 10
+    folder: Path,
+    run: str,
+    eval_set: Path,
+    lost: range | tuple[int, ...] = (),
+    k: int = 10,
+    answers: Mapping[int, dict[str, Any]] | None = None,
 ) -> None:
+    """``answers``: what the bot returns otherwise."""
     cases = read_cases(eval_set, None)
     asked = asked_digests(cases)
     writer = ResultsWriter(folder / "results", run)
@@ -129,9 +135,8 @@ def make_run(
     writer.write_config(config)
     for own in cases:
         number = int(own.id[1:])
-        writer.write_result(
-            TestResult(own.id, own.question, asked=asked[own.id], **answer_of(number, lost))
-        )
+        answer = answer_of(number, lost) | (answers or {}).get(number, {})
+        writer.write_result(TestResult(own.id, own.question, asked=asked[own.id], **answer))
     writer.finish(own.id for own in cases)
     for script in (score_retrieval, score_abstention, score_pipeline):
         done = call(script, folder, "--run", run, "--eval-set", eval_set)
@@ -392,3 +397,27 @@ def test_the_first_screen_says_what_changed_and_where_the_loss_is(
     assert done.exit_code == 0, done.output
     text = (tmp_path / "results/new/report.md").read_text()
     assert text.index("WORSE") < text.index(second) < text.index("##")
+
+
+def test_the_most_harmful_cases_come_first(base: Path, tmp_path: Path) -> None:
+    """An invented answer, no response, lost evidence, a refusal, and last what reads the same."""
+    shutil.copytree(base / "results/base", tmp_path / "results/base")
+    no_answer = {"answer": None, "abstained": None, "retrieved": None, "references": None}
+    answers: dict[int, dict[str, Any]] = {
+        7: {"answer": "Something else."},
+        13: {"answer": "I do not know.", "abstained": True},
+        19: no_answer | {"status": "error", "error": ErrorInfo("timeout")},
+        120: {"answer": "It is 120.", "abstained": False},
+    }
+    path = write_set(tmp_path / "set.jsonl", first_set())
+    make_run(tmp_path, "new", path, (1, 7), answers=answers)
+    order = ["q120", "q19", "q7", "q13", "q1"]
+    done = call(compare_runs, tmp_path, "base", "new", "--json", "--flips", "10")
+    cases = json.loads(done.stdout)["cases"]["changed"]
+    assert [case["case_id"] for case in cases if case["way"] == "broke"] == order
+    call(report_run, tmp_path, "--run", "new", "--baseline", "base", "--format", "md")
+    text = (tmp_path / "results/new/report.md").read_text()
+    places = [re.search(rf"\b{case_id}\b", text) for case_id in order]
+    starts = [place.start() for place in places if place]
+    assert len(starts) == 5
+    assert starts == sorted(starts)

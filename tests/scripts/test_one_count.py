@@ -177,7 +177,7 @@ def test_one_first_line(home: Path) -> None:
     assert json.loads(tracked.stdout)["differences"][0]["says"][0] == said
     base, new = (opened(home, name) for name in ("base", "new"))
     pairs = PairList(base, new)
-    pairs.says = new.first_lines(base)
+    pairs.take(new.outcome(base))
     assert said in "".join(text for _, text in pairs.second_line(2000))
     base.close()
     new.close()

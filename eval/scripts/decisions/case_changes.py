@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,9 +13,10 @@ import msgspec
 from decisions.case_lines import CommittedVerdicts
 from decisions.case_rules import CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import CaseVerdict, Key, Ruling, RunVerdicts, read_verdicts
+from decisions.change import range_of
 from decisions.pairing import places_of
 from decisions.same_cases import align_folders
-from ragmetrics.catalogue.cases import CaseRule
+from ragmetrics.catalogue.cases import HARM, CaseRule, harm_of
 from records.id_numbers import id_number, id_of
 from records.results import UNREADABLE
 from records.run import Run, Runs
@@ -46,6 +46,9 @@ def ways_of(before: Mapping[Any, bool], after: Mapping[Any, bool]) -> dict[Any, 
 _UNREAD = "in one of the runs no answer could be read"
 
 CHANGES: tuple[Ways, ...] = ("broke", "fixed")
+
+MOST_READ = 2_000
+"""Changed cases up to which their answers are read, to put those that are the same last."""
 
 _WORDS = tuple(WAYS.values())
 
@@ -203,10 +206,60 @@ class PairVerdicts:
         return base, new
 
     def ids(self, way: Ways, most: int) -> dict[int, Ways]:
-        """The numbers of the ids of the first cases that changed this way."""
+        """The numbers of the ids of cases that changed this way, the most harmful first.
+
+        By the worst rule that a case fails by, then by the greatest difference of a score, then in
+        set order; a case whose answer is word for word the same comes last.
+        """
         code, ids = _WORDS.index(way), self.new.ids
-        own = (ids[case] for case, found in enumerate(self._codes) if found == code)
-        return dict.fromkeys(islice(own, most), way)
+        own = [ids[case] for case, found in enumerate(self._codes) if found == code]
+        side = self.base if way == "fixed" else self.new
+        keys = {
+            number: (
+                number in self._same_answers,
+                _harm(side.verdict(id_of(number))),
+                -self._differences.get(number, 0.0),
+            )
+            for number in own
+        }
+        return dict.fromkeys(sorted(own, key=keys.__getitem__)[:most], way)
+
+    @cached_property
+    def _same_answers(self) -> frozenset[int]:
+        """The numbers of the ids of changed cases whose first answer is the same text in both."""
+        flipped = (_WORDS.index(way) for way in CHANGES)
+        codes = {*flipped}
+        own = [id_of(n) for n, code in zip(self.new.ids, self._codes, strict=True) if code in codes]
+        if self.committed or len(own) > MOST_READ:
+            return frozenset()
+        before, now = (
+            {r.test_case_id: r.answer for r in table.answers_of(own) if not r.repeat}
+            for table in (self.base_table, self.new_table)
+        )
+        same = (c for c, answer in now.items() if answer and answer == before.get(c))
+        return frozenset(map(id_number, same))
+
+    @cached_property
+    def _differences(self) -> dict[int, float]:
+        """By the number of a case's id, the greatest difference of a score that a rule reads, as a
+        share of its range."""
+        largest: dict[int, float] = {}
+        for rule in self.ruling.rules:
+            name, _, metric = rule.metric.partition(".")
+            tables = self.base_table, self.new_table
+            if self.committed or any(name not in scored_sections(t.folder) for t in tables):
+                continue
+            sides = [
+                dict(zip(own.ids.tolist(), own.column(metric).tolist(), strict=True))
+                for own in (table.section(name) for table in tables)
+                if metric in own.names
+            ]
+            width = range_of(rule.metric) or 1.0
+            for number in sides[0].keys() & sides[-1].keys() if len(sides) > 1 else ():
+                size = abs(sides[1][number] - sides[0][number]) / width
+                if size > largest.get(number, 0.0):
+                    largest[number] = size
+        return largest
 
     def repeats(self, case_id: str) -> int:
         """How many answers to a case both runs have.
@@ -231,6 +284,11 @@ class PairVerdicts:
     def within(self) -> str:
         """``within the first 3``, where the depth is known; else empty."""
         return "" if self.ruling.depth is None else f"within the first {self.ruling.depth}"
+
+
+def _harm(verdict: CaseVerdict | None) -> int:
+    rules = verdict.reasons if verdict else ()
+    return min((harm_of(rule.name) for rule in rules), default=len(HARM) + 1)
 
 
 def rank_change(before: float | None, now: float | None) -> str:
@@ -278,8 +336,8 @@ def read_pair(
 
 
 def changes_of(pair: PairVerdicts, most: int) -> CaseFlips | None:
-    """The counts of a pair, and its first ``most`` cases each way with their reasons, in the order
-    of the files. None if the runs share no case. Raises StorageError for damaged files."""
+    """The counts of a pair, and its first ``most`` cases each way with their reasons, the most
+    harmful first. None if the runs share no case. Raises StorageError for damaged files."""
     if pair.unknown:
         return CaseFlips(dict.fromkeys(_WORDS, 0), unknown=pair.unknown)
     if not pair:

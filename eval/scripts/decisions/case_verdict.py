@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.verdict_counts import VerdictCounts
-from ragmetrics.catalogue.cases import OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule
+from ragmetrics.catalogue.cases import HARM, OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule, harm_of
 from records.id_numbers import id_number
 from records.run import Run
 from records.runs import scored_sections
@@ -241,6 +241,11 @@ class Ruling:
     def rules_of(self, bits: int) -> tuple[CaseRule, ...]:
         """The rules of some bits, in their order."""
         return tuple(rule for place, rule in enumerate(self.rules) if bits >> place & 1)
+
+    def harm(self, broken: int) -> int:
+        """The place of an answer in the order of harm, by the worst rule that it fails by."""
+        rules = self.rules_of(self.settle(broken)[0])
+        return min((harm_of(rule.name) for rule in rules), default=len(HARM) + 1)
 
     def first(self, broken: int) -> CaseRule | None:
         """The rule by which an answer fails; None when it does not."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from decisions.case_changes import Ways, read_pair
+from decisions.case_rules import CaseRules
 from decisions.change import Change, ChangeVerdict, change_of, direction, one_sided, remeasured
 from decisions.compare import CompareOptions, clusters_of, compare
 from decisions.comparison import Comparison, half_measured
@@ -24,6 +28,7 @@ from decisions.same_cases import Alignment, align
 from records.asked import asked_set
 from records.clusters import AUTO, Clustering, ClusterLabels, LabelsById
 from records.errors import StorageError
+from records.id_numbers import id_of
 from records.run import Runs
 from records.runs import CONFIG, METRICS, scored_sections
 from records.targets import TARGETS, Targets, read_decide, read_targets
@@ -119,12 +124,27 @@ def compare_pair(
     return compare(base, new, options, clusters=clusters, tables=tables)
 
 
-def first_lines(base: Path, new: Path) -> tuple[str, ...]:
-    """The first lines of compare_runs.py on two run folders. Raises StorageError as it does."""
+class ComparedPair(NamedTuple):
+    """The first lines of compare_runs.py on two runs, and the cases that broke or were fixed, in
+    its order."""
+
+    says: Sequence[str]
+    flips: Mapping[str, Ways] = {}
+
+
+def outcome_of(base: Path, new: Path, rules: CaseRules, rescored: int = 0) -> ComparedPair:
+    """Compares two run folders as compare_runs.py does, and raises StorageError as it does.
+
+    ``rescored``: re-labelled cases for which base was scored again.
+    """
     tables, eval_set = Runs(), asked_set(new)
     clusters, _ = clusters_of((new, base), eval_set, AUTO, tables)
-    options = CompareOptions(eval_set=eval_set)
-    return compare_pair(base, new, options, clusters, tables).says
+    options = CompareOptions(eval_set=eval_set, rescored=rescored)
+    says = compare_pair(base, new, options, clusters, tables).says
+    pair = read_pair(base, new, rules, tables)
+    numbers = {} if pair.unknown else pair.ids("broke", len(pair.new.ids))
+    numbers |= {} if pair.unknown else pair.ids("fixed", len(pair.new.ids))
+    return ComparedPair(says, {id_of(number): way for number, way in numbers.items()})
 
 
 def compare_scores(

@@ -67,6 +67,15 @@ class CaseCounts(NamedTuple):
 
 
 @dataclass(frozen=True)
+class ScoredBase:
+    """A run as it was, or a copy with scores by other labels; ``cases``: how many of its cases were
+    labelled otherwise."""
+
+    folder: Path
+    cases: int = 0
+
+
+@dataclass(frozen=True)
 class Alignment:
     """How the cases of two runs differ, by case id.
 

@@ -6,14 +6,13 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from decisions.conditions import read_run
-from decisions.same_cases import align
+from decisions.same_cases import ScoredBase, align
 from ragmetrics import catalogue
 from records.asked import ASKED, asked_ids, asked_of
 from records.errors import StorageError
@@ -45,15 +44,6 @@ _NOT_AT_HAND = frozenset({"verdicts", "plugin"})
 
 _OPTIONS = {"cached_only": True}
 """Options of scorers: no model is loaded, and none is asked for."""
-
-
-@dataclass(frozen=True)
-class ScoredBase:
-    """A run as it was, or a copy with scores by other labels; ``cases``: how many of its cases were
-    labelled otherwise."""
-
-    folder: Path
-    cases: int = 0
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ import msgspec
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import Key
+from decisions.committed import ComparedPair, outcome_of
+from decisions.same_cases import ScoredBase
 from decisions.slices import Embed, Slices, marked_slices
 from records import extras
 from records.cases import ignore
 from records.errors import Problem, StorageError
 from records.file_access import check_folder
 from records.files import sha256_file
-from records.labels import read_labels
+from records.labels import own_labels, read_labels
 from records.metrics import read_summary
 from records.notes import CaseNote
 from records.run import Run
@@ -43,12 +46,22 @@ from views.notes import CaseNotes
 from views.runs import Signature, dataset_hash, run_info, signature
 from views.text import visible
 
+ScoreBase = Callable[[Path, Path, Path, Path], AbstractContextManager[ScoredBase]]
+"""Of base, the other run, the set and its labels."""
+
+
+def _as_it_is(
+    base: Path, new: Path, eval_set: Path, labels_dir: Path
+) -> AbstractContextManager[ScoredBase]:
+    return contextlib.nullcontext(ScoredBase(base))
+
 
 class RunLibrary:
     """A results folder, as `browser.model.Library` says it.
 
     ``extra``: runs given by path. ``labeller``: the words of a command line that start the
-    labeller, which the script knows.
+    labeller, which the script knows. ``score_base``: scores the base of a comparison by the labels
+    of the other run, which the script can.
     """
 
     def __init__(
@@ -61,8 +74,10 @@ class RunLibrary:
         labeller: Sequence[str] = (),
         rules: CaseRules | None = None,
         embed: Embed | None = None,
+        score_base: ScoreBase | None = None,
     ) -> None:
         self._embed = embed
+        self._score_base = score_base or _as_it_is
         self._rules = read_case_rules() if rules is None else rules
         self._labeller = labeller
         self._results_dir, self._eval_set, self._labels_dir = results_dir, eval_set, labels_dir
@@ -104,7 +119,7 @@ class RunLibrary:
         except StorageError as error:
             raise ValueError(error.message.rstrip(".")) from None
         where = folder, self._eval_set, self._labels_dir
-        return Opened(*where, self.notes, self._rules, self._slices)
+        return Opened(*where, self.notes, self._rules, self._slices, self._score_base)
 
     def _slices(self, marks: Mapping[int, bool]) -> Slices:
         """What the marked cases have in common, see ``decisions.slices.marked_slices``."""
@@ -182,7 +197,9 @@ class Opened:
         notes: CaseNotes,
         rules: CaseRules,
         slices: Callable[[Mapping[int, bool]], Slices],
+        score_base: ScoreBase,
     ) -> None:
+        self._score_base = score_base
         self.rules, self.slices = rules, slices
         self.run_id = folder.name
         self._notes = notes
@@ -271,15 +288,16 @@ class Opened:
             faults.append(f"{name} is not the set this run was asked with, or was changed")
         return _Reading(run, table, info, _basis(self._folder), faults)
 
-    def first_lines(self, base: RunReader) -> Sequence[str]:
-        """The first lines of the comparison with another run, or the reason why it is refused."""
-        from decisions.committed import first_lines
-
+    def outcome(self, base: RunReader) -> ComparedPair:
+        """The comparison with another run, or the reason why it is refused."""
         assert isinstance(base, Opened)
+        labels = self._labels_dir or own_labels(self._eval_set)
+        places = base._folder, self._folder, self._eval_set, labels
         try:
-            return first_lines(base._folder, self._folder)
+            with self._score_base(*places) as scored:
+                return outcome_of(scored.folder, self._folder, self.rules, scored.cases)
         except (StorageError, OSError) as error:
-            return [f"not compared: {error}"]
+            return ComparedPair([f"not compared: {error}"])
 
     def detail(self, key: Key) -> Case | None:
         """One case, read now; None when it is not known (any more)."""

@@ -46,7 +46,7 @@ def test_the_answer_stands_last(compare: Compare) -> None:
     )
     assert found["says"][-1] == "Next: see which cases broke: browse_runs.py good bad."
     same = compare("good", "same", "--metrics", "recall@5").stdout.splitlines()
-    assert same[-3].startswith("NO CLEAR DIFFERENCE: 24 cases could miss ±")
+    assert same[-4].startswith("NO CLEAR DIFFERENCE: 24 cases could miss ±")
 
 
 def set_score(lines: list[ScoreLine], number: int, metric: str, value: float) -> None:

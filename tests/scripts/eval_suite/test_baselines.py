@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from tests.metrics_files import write_metrics
 
 import gate_run
-from decisions.committed import first_lines
+from decisions.case_rules import CaseRules
+from decisions.committed import outcome_of
 from eval_suite import main
 from records.metrics import load_metrics
 
@@ -80,7 +81,7 @@ def test_a_primary_metric_without_evidence_is_neither_worse_nor_better(
         assert changes["ndcg@5"]["verdict"] == ("lower" if run == "after" else "higher")
     done = finished.score(main, *words)
     assert " 0 regressions; not tested: " in " ".join(done.stdout.split())
-    said = first_lines(runs / "after", runs / "before")[0]
+    said = outcome_of(runs / "after", runs / "before", CaseRules()).says[0]
     assert said.startswith("NO CLEAR DIFFERENCE: 30 cases could miss ±")
     assert said in done.stdout
     assert suite(*words)["says"][0] == said

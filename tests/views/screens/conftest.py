@@ -14,6 +14,7 @@ from textual.geometry import Size
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
+from decisions.committed import ComparedPair
 from decisions.slices import SliceMember, Slices, find_slices
 from records.cases import TestCase
 from records.errors import StorageError
@@ -99,8 +100,8 @@ class FakeRun:
     def close(self) -> None:
         self.closed = True
 
-    def first_lines(self, base: Any) -> Sequence[str]:
-        return self.verdict
+    def outcome(self, base: Any) -> ComparedPair:
+        return ComparedPair(self.verdict)
 
     def slices(self, marks: Mapping[int, bool]) -> Slices:
         """The slices by tag: case numbers begin at 0, the odd ones have the tag `odd`."""

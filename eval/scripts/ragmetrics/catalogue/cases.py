@@ -63,6 +63,20 @@ class CaseRule:
         return (self.metric, self.also) if self.also else (self.metric,)
 
 
+HARM: tuple[tuple[str, ...], ...] = (
+    ("forbidden_claim", "forbidden_flag", "forbidden_tool"),
+    ("answered",),
+    ("wrong_by_people", "wrong", "vital_fact"),
+    ("claim_by_people", "claim"),
+    ("no_response",),
+    ("no_gold",),
+    ("refused",),
+    (),  # a user's own rules
+    ("citations", "flag", "citation"),
+)
+"""Names of rules in the order in which lists of cases are sorted; others of ``RULES`` come last.
+The reason of a case follows the order of ``RULES`` instead."""
+
 OF_SOME_RUNS = frozenset({"tools"})
 """Sections for which most bots have no data. Such sections are not missed. Their rules count in the
 hash of all only if a user has changed them: runs without such scores are decided as before."""
@@ -312,3 +326,14 @@ RULES: tuple[CaseRule, ...] = (
     ),
 )
 """The rules, most harmful first. Those that warn are counted and shown, and fail no case."""
+
+_OWN_RULE = HARM.index(())
+
+_HARM_OF = dict.fromkeys((rule.name for rule in RULES), len(HARM)) | {
+    name: place for place, names in enumerate(HARM) for name in names
+}
+
+
+def harm_of(name: str) -> int:
+    """The place of a rule in the order of harm, from 0; rules that users add have their own."""
+    return _HARM_OF.get(name, _OWN_RULE)

@@ -158,7 +158,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         """Find out in a thread what the comparison of two runs says."""
 
         def compare() -> None:
-            cases.says = cases.run.first_lines(cases.base)
+            cases.take(cases.run.outcome(cases.base))
             self._post_change()
 
         Thread(target=compare, name="compare", daemon=True).start()

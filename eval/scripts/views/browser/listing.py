@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from decisions.case_changes import Ways, rank_change
+from decisions.case_changes import CHANGES, Ways, rank_change
 from decisions.case_verdict import Key, Ruling
+from decisions.committed import ComparedPair
 from ragmetrics.catalogue.cases import RULES
 from records.id_numbers import id_number
 from terminal.frame import Look, cut
@@ -361,11 +362,25 @@ class PairList(CaseList):
         self._pairs: dict[int, int] = {}
         """New row to base row."""
         self._paired: tuple[object, ...] = ()
+        self._places: dict[str, int] = {}
+        """By case id, the place in the order of harm."""
         self.says: Sequence[str] = ()
         """The first line of the comparison, once it is known."""
+        self._outcome: Mapping[str, Ways] | None = None
+        """The cases that broke or were fixed, most harmful first, as the comparison has them."""
+        self._outcome_of: tuple[object, ...] = ()
         self._ways: dict[str, Ways] = {}
         self._bases: tuple[object, ...] = ()
         super().__init__(new)
+
+    def take(self, outcome: ComparedPair) -> None:
+        """Show what the comparison of both runs came to."""
+        self.says, self._paired = outcome.says, ()
+        self._outcome, self._outcome_of = outcome.flips or None, self._versions()
+
+    def _versions(self) -> tuple[object, ...]:
+        tables = self.base.table, self.table
+        return tuple((table, table.version) for table in tables)
 
     @property
     def failing(self) -> Failing:
@@ -405,6 +420,12 @@ class PairList(CaseList):
             if (base_row := base.row_of(*new.keys[row])) is not None
         }
         self._ways = self.failing.ways(base, new)
+        self._places = {}
+        current = self._outcome_of == self._versions()
+        if self._outcome is not None and current and self.condition is None:
+            ways = {c: w for c, w in self._ways.items() if w not in CHANGES}
+            self._ways = ways | dict(self._outcome)
+            self._places = {case_id: at for at, case_id in enumerate(self._outcome)}
         self.flips = {
             row: way
             for row in self._pairs
@@ -425,8 +446,11 @@ class PairList(CaseList):
 
     def _harm(self, row: int) -> tuple[int, float, int]:
         """Sorts the worst change first: by what became of the case, then by its greatest loss."""
+        way = HARM.get(self.way(row), len(HARM))
+        if (place := self._places.get(self.table.ids[row])) is not None:
+            return way, place, row
         gains = [gain for name in self.shown_metrics() if (gain := self._gain(name, row))]
-        return HARM.get(self.way(row), len(HARM)), min(gains, default=0.0), row
+        return way, min(gains, default=0.0), row
 
     def _gain(self, name: str, row: int) -> float | None:
         base, base_row = self.base.table, self._pairs[row]

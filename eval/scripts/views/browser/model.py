@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
+from decisions.committed import ComparedPair
 from decisions.slices import Slices
 from views.browser.answers import AnswerTable
 from views.case import Case
@@ -119,8 +120,8 @@ class RunReader(Protocol):
         ``reasons``: why each of them fails, in a word. Raises StorageError, in words.
         """
 
-    def first_lines(self, base: RunReader) -> Sequence[str]:
-        """The first lines of the comparison with another run; takes a moment."""
+    def outcome(self, base: RunReader) -> ComparedPair:
+        """The comparison with another run; takes a moment."""
 
     def close(self) -> None: ...
 

@@ -75,7 +75,7 @@ def worst_rows(verdicts: RunVerdicts, count: int) -> list[int]:
     for broken in set(verdicts.broken):
         fails = ruling.settle(broken)[0]
         if fails:
-            order[broken] = ((fails & -fails).bit_length(), -fails.bit_count())
+            order[broken] = (ruling.harm(broken), -fails.bit_count())
     return heapq.nsmallest(
         count,
         (row for row, broken in enumerate(verdicts.broken) if broken in order),
