@@ -42,7 +42,7 @@ class Flip:
     new: float
 
     def to_dict(self, before: Answers, now: Answers) -> dict[str, Any]:
-        """As JSON data, with what both runs answered."""
+        """As JSON data, with the answers of both runs."""
         cases = before.get(self.case_id), now.get(self.case_id)
         question = next((case.question for case in cases if case is not None), "")
         sides = {
@@ -74,7 +74,7 @@ class Flips:
         return [flip.case_id for flip in (*self.worse, *self.better)]
 
     def to_dict(self, before: Answers, now: Answers) -> dict[str, Any]:
-        """As JSON data, with what both runs answered."""
+        """As JSON data, with the answers of both runs."""
         return {
             "metric": self.metric,
             "fell_behind": self.fell_behind,

@@ -374,7 +374,7 @@ class PairList(CaseList):
         super().__init__(new)
 
     def take(self, outcome: ComparedPair) -> None:
-        """Show what the comparison of both runs came to."""
+        """Show the result of the comparison of both runs."""
         self.says, self._paired = outcome.says, ()
         self._outcome, self._outcome_of = outcome.flips or None, self._versions()
 
