@@ -94,7 +94,7 @@ $(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
 ## See it and score a bot
 demo: setup ## ask the embedded bot 146 questions, score and judge its answers, diagnose, report
 	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text $${K:+--k "$$K"} \
-	    --folder-mode on_with_fallback $(LEXICAL) $(ARGS)); \
+	    --set folder_mode=on_with_fallback $(LEXICAL) $(ARGS)); \
 	  $(PY) $(SCRIPTS)/judge_answers.py --run "$$run" --judge local --metrics all --claim-level \
 	    --set correctness_weight=1; \
 	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run" --brief; \

@@ -175,7 +175,7 @@ def bench_runs(cases: int, rounds: int) -> None:
         words += ["--eval-set", Path(temporary) / "set.jsonl"]
         runs = {
             f"compare_runs --json {' '.join(more)}".strip(): partial(measure, [*words, *more])
-            for more in ((), ("--flips", "0"), ("--flips", "0", "--by", "category"))
+            for more in ((), ("--set", "flips=0"), ("--set", "flips=0", "--by", "category"))
         }
         found = in_turn(runs, rounds)
     print(f"## Two runs of {cases:,} cases, {METRICS} metrics, median of {rounds}")

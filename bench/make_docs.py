@@ -29,6 +29,7 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -60,6 +61,7 @@ from records.extras import (
     extras,
     known_extras,
 )
+from records.option import flag, option, quiet_flag
 from terminal.actions import Action, keymap_id, shown_key
 from views.browser.actions import ACTIONS as SCREENS
 from views.browser.actions import PARTS
@@ -459,20 +461,28 @@ def _read(path: Path) -> str | None:
         raise storage.StorageError(f"{path}: cannot be read ({error}).") from None
 
 
-@options.command(help=__doc__)
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file is out of date.")
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    default=storage.ROOT,
-    show_default="the repository",
-    help="Folder that contains docs/.",
-)
-@options.verbosity_options
-def main(check: bool, root: Path, verbose: bool, quiet: bool) -> int:
+@dataclass(frozen=True, kw_only=True)
+class DocsOptions:
+    """The options of make_docs.py."""
+
+    check: bool = flag("Write nothing; exit 1 when a file is out of date.")
+    root: Path = option(
+        "Folder that contains docs/.",
+        default=storage.ROOT,
+        path="folder",
+        exists=True,
+        shown="the repository",
+    )
+    quiet: bool = quiet_flag()
+    verbose: bool = flag("More messages on stderr; show every metric.", names="-v --verbose")
+
+
+@options.script(DocsOptions, help=__doc__)
+def main(asked: DocsOptions) -> int:
+    check, root = asked.check, asked.root
     texts = wanted_files(root)
     stale = stale_files(texts)
-    for path in texts if verbose else ():
+    for path in texts if asked.verbose else ():
         state = "out of date" if path in stale else "up to date"
         click.echo(f"{path.relative_to(root).as_posix()}: {state}", err=True)
     for path in stale:
@@ -483,7 +493,7 @@ def main(check: bool, root: Path, verbose: bool, quiet: bool) -> int:
         elif not check and text is not None:
             path.parent.mkdir(exist_ok=True)
             storage.replace_bytes(path, text.encode())
-    if not quiet:
+    if not asked.quiet:
         click.echo(verdict(check, len(stale), len(texts)), err=True)
     return options.Exit.GATE_FAILED if check and stale else options.Exit.DONE
 

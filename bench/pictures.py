@@ -56,7 +56,7 @@ STEPS = (
     Step("score", "score_retrieval.py --run small"),
     Step(
         "compare",
-        "compare_runs.py large small --sections retrieval,groundedness,abstention --flips 1",
+        "compare_runs.py large small --sections retrieval,groundedness,abstention --set flips=1",
         before=("eval_suite.py --run large --brief", "eval_suite.py --run small --brief"),
     ),
     Step("browse", "browse_runs.py small", ("F", "j", "enter")),

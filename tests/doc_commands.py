@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-DEMO_RUN = "--api-url demo --labels --store-full-text --folder-mode on_with_fallback"
+DEMO_RUN = "--api-url demo --labels --store-full-text --set folder_mode=on_with_fallback"
 TWO_RUNS = f"""
 unset RAG_EVAL_EVAL_SET RAG_EVAL_PROFILE
 for run in old new; do

@@ -115,7 +115,7 @@ def calls(folder: Path) -> dict[str, list[str]]:
         "gate_run, as baseline": [*runs, "--run", "new", "--baseline", "base"],
         "report_run": [*runs, *base],
         "report_run, as baseline": [*runs, "--run", "new", "--baseline", "base"],
-        "track_metrics": ["--source", "runs", *runs],
+        "track_metrics": ["--set", "source=runs", *runs],
         "judge_answers": [*whole, *cache],
         "judge_answers, again": [*whole, *cache, "--rescore"],
         "calibrate_judge": [*whole, *cache],

@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -25,11 +26,12 @@ from judging.connect import JudgeOptions
 from judging.judge_files import judge_settings
 from labeller.actions import actions_of, hints_of, keymap_problems
 from labeller.added import AddedAction
-from labeller.jobs import LabelOptions
+from labeller.label_options import LabelOptions
 from labeller.plain import PlainLabeller
 from options.added import ScriptOptions
 from records import extras
 from records.errors import StorageError
+from records.option import run_option
 from views.library import RunLibrary
 
 ROOT = SCRIPTS_DIR.parents[1]
@@ -66,12 +68,16 @@ ADDED = ScriptOptions((click.option("--shout", is_flag=True), click.option("--lo
 """
 
 
-@options.command()
-@options.run_option
-def score_context(**values: object) -> int:
+@dataclass(frozen=True)
+class MadeUpOptions:
+    run: str = run_option()
+
+
+@options.script(MadeUpOptions)
+def score_context(asked: MadeUpOptions) -> int:
     """A script of a test; extras add to it by the name of its file."""
-    outcome = options.run_extras(values, answer=42)
-    print(sorted(values), outcome if isinstance(outcome, int) else sorted(outcome.items()))
+    outcome = options.run_extras(asked, answer=42)
+    print(sorted(vars(asked)), outcome if isinstance(outcome, int) else outcome.run)
     return outcome if isinstance(outcome, int) else 0
 
 
@@ -117,8 +123,8 @@ def test_an_extra_adds_an_option_and_does_its_work(folder: Path) -> None:
 def test_values_that_an_extra_returns_replace_those_of_the_script(folder: Path) -> None:
     own = "def run(own, values, *, answer):\n    return {'run': own['loud']}\n"
     write(folder, "loud", f'OPTIONS = {{"{SCRIPT}": "cli:ADDED"}}\n', cli=OPTION, work=own)
-    assert run("--loud", "x") == (0, "['run'] [('run', 'x')]\n")
-    assert run() == (0, "['run'] [('run', 'latest')]\n"), "not asked, not imported"
+    assert run("--loud", "x") == (0, "['run'] x\n")
+    assert run() == (0, "['run'] latest\n"), "not asked, not imported"
 
 
 def test_a_flag_that_a_setting_turns_off_asks_for_nothing(
@@ -457,7 +463,7 @@ def test_what_is_read_at_the_start_of_scripts_is_light() -> None:
     """extra.py; modules of options: click and the command line; of actions: their table."""
     light = [(path, "") for path in EXTRA_CODE if path.name == "extra.py"]
     for kind, kind_of, may in (
-        (extras.OPTIONS, ScriptOptions, "click options"),
+        (extras.OPTIONS, ScriptOptions, "click options pathlib"),
         (extras.LABEL_ACTIONS, AddedAction, "typing labeller.added terminal.actions"),
     ):
         for extra, _, reference in extras.added(kind):

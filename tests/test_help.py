@@ -152,7 +152,8 @@ def test_options_of_a_long_command_stand_under_headings_each_once() -> None:
         *("Other options:", "Output:"),
     ]
     listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)", page, re.MULTILINE)
-    names = [param.opts[-1] for param in command_of("run_eval").params]
+    params = command_of("run_eval").params
+    names = [it.opts[-1] for it in params if isinstance(it, click.Option) and not it.hidden]
     assert sorted(listed) == sorted([*names, "--help"])
     assert page.index("--api-url TEXT") < page.index("Data:") < page.index("--eval-set PATH")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,15 @@ import click
 from tests.sources import GUARD, SCRIPTS, SCRIPTS_DIR, SOURCES, each_script, tree_of
 
 import options
+from options.declared import params_of
+from records.option import (
+    Output,
+    eval_set_option,
+    labels_option,
+    results_dir_option,
+    run_option,
+    seed_option,
+)
 
 
 @each_script
@@ -35,7 +45,7 @@ def command_of(script: Path) -> click.Command:
 
 @each_script
 def test_scripts_share_exit_codes_and_sources_of_defaults(script: Path) -> None:
-    assert isinstance(command_of(script), options.Command), "decorate main with @options.command()"
+    assert isinstance(command_of(script), options.Command), "decorate main with @options.script(…)"
 
 
 @each_script
@@ -46,20 +56,19 @@ def test_every_option_has_help(script: Path) -> None:
     assert bare == []
 
 
+@dataclass(frozen=True, kw_only=True)
+class SharedOptions(Output):
+    eval_set: Path = eval_set_option()
+    labels_dir: Path = labels_option()
+    results_dir: Path = results_dir_option()
+    run: str = run_option()
+    seed: int = seed_option()
+
+
 def shared_options() -> dict[str, dict[str, Any]]:
     """The shared options by parameter name."""
 
-    @options.eval_set_option
-    @options.labels_option
-    @options.results_dir_option
-    @options.run_option
-    @options.json_option
-    @options.seed_option
-    @options.verbosity_options
-    @click.command()
-    def every() -> None: ...
-
-    return {str(param.name): param.to_info_dict() for param in every.params}
+    return {str(param.name): param.to_info_dict() for param in params_of(SharedOptions)}
 
 
 OF_THEIR_OWN = {"eval_set": ("default",), "run": ("opts",)}

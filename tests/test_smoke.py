@@ -16,7 +16,7 @@ from tests.rows import each_row
 from tests.sources import SLOW
 
 import options
-from options import commands
+from options import commands, tables
 
 SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
 GUARD = 'if __name__ == "__main__":'
@@ -46,7 +46,7 @@ MISSING_FILE = {
     "score_safety": ["--run", ABSENT],
     "score_searches": ["--run", ABSENT],
     "score_tools": ["--run", ABSENT],
-    "track_metrics": ["--source", "runs", "--results-dir", ABSENT],
+    "track_metrics": ["--set", "source=runs", "--results-dir", ABSENT],
 }
 """A row a script: arguments that name a file or folder which is not there."""
 
@@ -143,7 +143,7 @@ def test_the_example_of_a_settings_file_names_real_options() -> None:
     known = {
         name: {param.name for param in importlib.import_module(name).main.params}
         for name in SCRIPTS
-    } | {"screen": set(options.SCREEN), "traces": set(options.TRACES)}
+    } | {"screen": set(tables.SCREEN), "traces": set(tables.TRACES)}
     for key, value in tomllib.loads(example.read_text("utf-8")).items():
         if isinstance(value, dict):
             assert value.keys() <= known[key]

@@ -218,7 +218,7 @@ def _block(report: Mapping[str, Any]) -> str:
     "--write", is_flag=True, help="Put the tables into docs/validation.md's generated block."
 )
 @click.option("--retrain/--no-retrain", default=True, help="Also the ways that train anew (slow).")
-@options.json_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of tables.")
 def main(data: Path, part: str | None, write: bool, retrain: bool, as_json: bool) -> None:
     """Read, measure, print."""
     if write and (part or not retrain):

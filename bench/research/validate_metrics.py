@@ -183,9 +183,9 @@ def _encoder(quiet: bool) -> Encode:
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="Or into this file."
 )
-@options.seed_option
-@options.json_option
-@options.verbosity_options
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of every random draw.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of tables.")
+@click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
 def main(
     data: Path | None,
     labels_file: Path | None,
@@ -197,7 +197,6 @@ def main(
     seed: int,
     as_json: bool,
     quiet: bool,
-    verbose: bool,
 ) -> None:
     if data is None and labels_file is None:
         raise click.UsageError(

@@ -22,46 +22,59 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 import options
-import storage
 from records import errors
-from records.runs import CACHE_DIR
+from records.home import CACHE_DIR
+from records.option import (
+    argument,
+    eval_set_option,
+    labels_option,
+    results_dir_option,
+    screen_option,
+)
 
 
-@options.command(help=__doc__)
-@click.argument("runs", metavar="[RUN] | [BASE NEW]", nargs=-1)
-@options.eval_set_option
-@options.labels_option
-@options.results_dir_option
-@options.screen_option
-def main(
-    runs: tuple[str, ...], eval_set: Path, labels_dir: Path, results_dir: Path, **values: Any
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class BrowseOptions:
+    """The options of browse_runs.py."""
+
+    runs: tuple[str, ...] = argument(metavar="[RUN] | [BASE NEW]")
+    eval_set: Path = eval_set_option()
+    labels_dir: Path = labels_option()
+    results_dir: Path = results_dir_option()
+    pairs: tuple[str, ...] = screen_option()
+
+
+@options.script(BrowseOptions, help=__doc__)
+def main(asked: BrowseOptions) -> int:
     from clients.embedder import question_vectors
+    from options.tables import screen_settings
+    from records.runs import find_run
     from scorers.copies import scored_alike
     from views.library import RunLibrary
 
+    runs = asked.runs
     if len(runs) > 2:
         raise click.UsageError("name one run, or two to compare; not more.")
-    folders = [storage.find_run(results_dir, run) for run in runs]
+    folders = [find_run(asked.results_dir, run) for run in runs]
     if len(runs) == 2 and len({folder.resolve() for folder in folders}) == 1:
         raise click.UsageError(f"{runs[0]} and {runs[1]} are the same run; name two.")
     if len({folder.name for folder in folders}) < len(folders):
         raise click.UsageError("both folders have the same name; rename one of them.")
-    screen = options.screen_settings(values["set"])
+    screen = screen_settings(asked.pairs)
     screen.pop("keymap", None)  # of the labeller
     check_terminal()
     labeller = (sys.executable, str(Path(__file__).with_name("label_eval.py")))
     embed = question_vectors(CACHE_DIR)
     library = RunLibrary(
-        results_dir,
-        eval_set,
-        labels_dir,
+        asked.results_dir,
+        asked.eval_set,
+        asked.labels_dir,
         extra=folders,
         labeller=labeller,
         embed=embed,

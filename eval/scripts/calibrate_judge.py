@@ -38,11 +38,13 @@ unreachable, 130 interrupted.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 import options
+from validation.calibrate_options import CalibrateOptions
 
 
 class LabelledMetric(click.Choice[str]):
@@ -54,91 +56,24 @@ class LabelledMetric(click.Choice[str]):
         return text if is_rubric else super().convert(text, param, ctx)
 
 
-@options.command(help=__doc__)
-@options.runs_option(
-    help="Run id, path of a run folder, or 'latest'. Separate several runs by the same judge with "
-    "commas."
+@options.script(
+    CalibrateOptions, {"metric": LabelledMetric(["groundedness", "correctness"])}, help=__doc__
 )
-@options.results_dir_option
-@options.eval_set_option
-@options.labels_option
-@click.option(
-    "--metric",
-    type=LabelledMetric(["groundedness", "correctness"]),
-    default="groundedness",
-    help="Whose verdicts: claims of groundedness, facts of correctness, or rubrics.NAME.",
-)
-@click.option(
-    "--labels-file",
-    type=options.FILE,
-    multiple=True,
-    help="Read labels from this file (repeatable), or from a known set in the folder "
-    "RAG_EVAL_DATA, such as ragtruth_qa.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    help="Judge at most N claims of a set or file, drawn at random.",
-)
-@click.option("--label", is_flag=True, help="Label on the screen first; ? shows the keys.")
-@click.option(
-    "--plain", is_flag=True, help="With --label: read lines and print lines, without a full screen."
-)
-@click.option("--annotator", metavar="NAME", help="Whose labels they are.  [default: your user]")
-@click.option(
-    "--sample",
-    type=click.IntRange(1, 100_000),
-    default=100,
-    help="Claims or facts to label; the judge doubts half of them. A larger number adds more.",
-)
-@click.option(
-    "--within",
-    type=options.FiniteRange(0.1, 50),
-    default=5.0,
-    help="With --label: print how many more labels bring the run's mean to ± POINTS.",
-    metavar="POINTS",
-)
-@click.option(
-    "--gate",
-    is_flag=True,
-    help="Exit 1 when the judge is not calibrated, not good enough, or has changed.",
-)
-@click.option(
-    "--calibration",
-    type=options.FILE,
-    help="With --gate: check the run's judge against this stored calibration.",
-)
-@click.option(
-    "--output",
-    type=options.FILE,
-    help="Also store the calibration here, without texts, so that you can commit it.",
-)
-@click.option("--worst", type=click.IntRange(0, 1000), default=5, help="Disagreements to show.")
-@click.option(
-    "--attack",
-    is_flag=True,
-    help="Append attacks on the judge to labelled answers, and see whether scores move.",
-)
-@options.judge_options
-@options.seed_option
-@options.json_option
-@options.verbosity_options
-def main(verbose: bool, **values: Any) -> int:
+def main(asked: CalibrateOptions) -> int:
     """Label, report, gate: the work is in validation/jobs.py."""
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
-    from validation.jobs import CalibrateOptions, calibrate, objections
+    from options.tables import is_of_screen, screen_settings
+    from validation.jobs import calibrate, objections
 
-    judge = JudgeOptions.of(judge_settings(**options.judge_words(values)), values)
-    names = CalibrateOptions.__dataclass_fields__
-    run, *others = values["run"] or ("latest",)
-    values |= {"run": run, "also_run": tuple(others)}
-    own = {name: value for name, value in values.items() if name in names}
-    screen = options.screen_settings(filter(options.is_of_screen, values["set"]))
-    source = click.get_current_context().get_parameter_source("judge")
-    own |= {"judge_is_named": source is click.core.ParameterSource.COMMANDLINE}
-    calibrate_options = CalibrateOptions(**own | {"judge": judge, "screen": screen})
-    outcome = options.run_extras(values, asked=calibrate_options)
+    screen = [pair for pair in asked.pairs if is_of_screen(pair)]
+    asked = replace(asked, pairs=tuple(pair for pair in asked.pairs if pair not in screen))
+    calibrate_options = replace(
+        asked,
+        judge_options=JudgeOptions.of(judge_settings(**asked.words()), vars(asked)),
+        screen=screen_settings(screen),
+    )
+    outcome = options.run_extras(calibrate_options, asked=calibrate_options)
     if isinstance(outcome, int):
         return outcome
     calibrated = calibrate(calibrate_options, talk=options.say)

@@ -10,7 +10,7 @@ that were measured differently are refused (exit 2).
 Examples:
   python eval/scripts/compare_runs.py base latest
   python eval/scripts/compare_runs.py base k10 k20 --metrics recall@5,ndcg@5
-  python eval/scripts/compare_runs.py base new --by category --flips 10 --cluster doc
+  python eval/scripts/compare_runs.py base new --by category --set flips=10 --set cluster=doc
   python eval/scripts/compare_runs.py base new --fail-on worse --markdown diff.md
   python eval/scripts/compare_runs.py base new --html diff.html -q
   python eval/scripts/compare_runs.py base base --labels-of v1.2
@@ -30,9 +30,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-from decisions.headline import failures
-from ragmetrics.catalogue import DIMENSIONS
-from records import errors, extras, files, results, runs
+from ragmetrics.defaults import DIMENSIONS
+from records.home import CACHE_DIR
+from records.option import (
+    Output,
+    argument,
+    flag,
+    labels_option,
+    option,
+    repeated,
+    results_dir_option,
+    run_set_option,
+    seed_option,
+    setting,
+)
 
 if TYPE_CHECKING:
     from decisions.case_changes import CaseFlips
@@ -64,8 +75,10 @@ class Report:
     paths: Sequence[RunPath] = ()
 
     def to_dict(self) -> dict[str, Any]:
+        from records.results import SCHEMA
+
         return {
-            "schema": results.SCHEMA,
+            "schema": SCHEMA,
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
             "flips": self.flips.to_dict(*self.answers) if self.flips else None,
             "failures": self.failures,
@@ -98,15 +111,14 @@ def find_flips(
 ) -> Flips | None:
     """The flips of a metric; without a name, of the primary one that moved most, worst first."""
     from decisions import flips
+    from records.errors import StorageError, did_you_mean
 
     if metric:
         row = comparison.row(metric)
         if row is None or not row.n:
             names = ", ".join(row.metric for row in comparison.rows if row.n)
-            hint = errors.did_you_mean(metric, names.split(", "))
-            raise errors.StorageError(
-                f"--flips-by {metric}: not compared; choose from: {names}.{hint}"
-            )
+            hint = did_you_mean(metric, names.split(", "))
+            raise StorageError(f"flips_by={metric}: not compared; choose from: {names}.{hint}")
     else:
         changed = [row for row in comparison.rows if row.rose or row.fell]
         row = min(changed, key=_rank, default=None)
@@ -177,6 +189,7 @@ def markdown_of(report: Report, pages: Sequence[Page]) -> bytes:
 
 def json_bytes(report: Report) -> bytes:
     """Canonical JSON with numbers of ten digits: the last ones depend on the machine."""
+    from records import files
 
     def short(value: Any) -> Any:
         if isinstance(value, float):
@@ -188,163 +201,122 @@ def json_bytes(report: Report) -> bytes:
     return files.json_bytes(short(report.to_dict()))
 
 
-@options.command(help=__doc__)
-@click.argument("base")
-@click.argument("new", nargs=-1, required=True)
-@click.option(
-    "--metrics",
-    type=options.Names(),
-    default=(),
-    help="Metrics that decide.  [default: the primary metrics of targets.toml]",
-)
-@click.option(
-    "--sections", type=options.Names(), default=(), help="Only these, such as retrieval,pipeline."
-)
-@click.option(
-    "--by", type=click.Choice(DIMENSIONS), multiple=True, help="Test the primary metrics in slices."
-)
-@click.option(
-    "--cluster",
-    default="auto",
-    metavar="KEY",
-    help="Count cases together by: auto (group, else gold document), none, or a key of the set.",
-)
-@click.option(
-    "--varied",
-    multiple=True,
-    metavar="NAME",
-    help="A setting that you changed on purpose, such as index or retriever.k (repeatable).",
-)
-@click.option(
-    "--ignore-invariants", is_flag=True, help="Compare runs that were measured differently."
-)
-@click.option(
-    "--no-rescore",
-    is_flag=True,
-    help="Do not score the base again with the labels of the new run: leave re-labelled cases out.",
-)
-@click.option(
-    "--labels-of",
-    default="",
-    show_default=False,
-    metavar="REF",
-    help="Compare a run with itself, scored with the set as git has it at REF.",
-)
-@click.option(
-    "--flips",
-    "count",
-    type=click.IntRange(min=0),
-    default=3,
-    help="Show N cases that broke, were fixed, or changed most (-v), each way (two runs).",
-)
-@click.option(
-    "--flips-by",
-    default="",
-    show_default=False,
-    metavar="METRIC",
-    help="Metric of the flips.  [default: the primary metric that moved, worst first]",
-)
-@click.option(
-    "--margin",
-    type=options.FiniteRange(min=0, min_open=True),
-    metavar="SIZE",
-    help="The share of a metric's range that does not matter: an interval within it is SAME.",
-)
-@click.option(
-    "--fail-on",
-    type=options.Names(),
-    default=(),
-    metavar="RULE,…",
-    help="Exit 1 on: worse (primary metrics), target, safety, cost, any-worse, or metrics by name.",
-)
-@click.option("--all", "every", is_flag=True, help="Compare every metric at every cut-off.")
-@click.option("--markdown", type=options.FILE, help="Write the report to this file as Markdown.")
-@click.option(
-    "--html",
-    "page",
-    type=options.FILE,
-    help="Write one HTML page to this file, with both answers of the cases that flipped.",
-)
-@options.run_set_option
-@options.labels_option
-@options.results_dir_option
-@click.option(
-    "--slices",
-    is_flag=True,
-    help="List everything that broken cases may have in common, with topics of the questions.",
-)
-@options.seed_option
-@options.json_option
-@options.verbosity_options
-def main(
-    base: str,
-    new: tuple[str, ...],
-    metrics: tuple[str, ...],
-    sections: tuple[str, ...],
-    by: tuple[str, ...],
-    cluster: str,
-    varied: tuple[str, ...],
-    ignore_invariants: bool,
-    no_rescore: bool,
-    labels_of: str,
-    count: int,
-    flips_by: str,
-    margin: float | None,
-    fail_on: tuple[str, ...],
-    every: bool,
-    markdown: Path | None,
-    page: Path | None,
-    eval_set: Path | None,
-    labels_dir: Path | None,
-    results_dir: Path,
-    slices: bool,
-    seed: int,
-    as_json: bool,
-    verbose: bool,
-    quiet: bool,
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class CompareRunsOptions(Output):
+    """The options of compare_runs.py."""
+
+    base: str = argument(required=True)
+    new: tuple[str, ...] = argument(required=True)
+    metrics: tuple[str, ...] = option(
+        "Metrics that decide.  [default: the primary metrics of targets.toml]", default=()
+    )
+    sections: tuple[str, ...] = option("Only these, such as retrieval,pipeline.", default=())
+    by: tuple[str, ...] = repeated("Test the primary metrics in slices.", choices=DIMENSIONS)
+    cluster: str = setting(
+        "how cases count together: auto (group, else gold document), none, doc, or a set's key",
+        default="auto",
+    )
+    varied: tuple[str, ...] = setting(
+        "settings that you changed on purpose, such as index,retriever.k", default=(), repeat=True
+    )
+    ignore_invariants: bool = flag("Compare runs that were measured differently.")
+    no_rescore: bool = flag(
+        "Do not score the base again with the labels of the new run: leave re-labelled cases out."
+    )
+    labels_of: str = option(
+        "Compare a run with itself, scored with the set as git has it at REF.",
+        default="",
+        shown=False,
+        metavar="REF",
+    )
+    flips: int = setting(
+        "how many cases to show that broke, were fixed, or changed most (-v), each way (3)",
+        default=3,
+        low=0,
+    )
+    flips_by: str = setting(
+        "metric of these cases (the primary metric that moved, worst first)", default=""
+    )
+    margin: float | None = setting(
+        "the share of a metric's range that does not matter: an interval within it is SAME",
+        low=0,
+        above=True,
+    )
+    fail_on: tuple[str, ...] = option(
+        "Exit 1 on: worse (primary metrics), target, safety, cost, any-worse, or metrics by name.",
+        default=(),
+        metavar="RULE,…",
+    )
+    every: bool = flag("Compare every metric at every cut-off.", names="--all")
+    markdown: Path | None = option("Write the report to this file as Markdown.", path="file")
+    page: Path | None = option(
+        "Write one HTML page to this file, with both answers of the cases that flipped.",
+        names="--html",
+        path="file",
+    )
+    eval_set: Path | None = run_set_option()
+    labels_dir: Path | None = labels_option()
+    results_dir: Path = results_dir_option()
+    slices: bool = setting(
+        "true lists everything that broken cases may have in common, with topics of the questions",
+        default=False,
+    )
+    seed: int = seed_option()
+
+
+@options.script(CompareRunsOptions, help=__doc__)
+def main(asked: CompareRunsOptions) -> int:
     from clients.embedder import question_vectors
     from decisions import compare
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
+    from decisions.headline import failures
     from decisions.same_cases import ScoredBase
     from decisions.slices import slices_of_cases
+    from records import extras
+    from records.errors import StorageError
+    from records.files import replace_bytes
     from records.run import Runs
+    from records.runs import find_run
     from scorers.copies import scored_alike, with_labels_of
 
-    folders = [runs.find_run(results_dir, name) for name in (base, *new)]
+    folders = [find_run(asked.results_dir, name) for name in (asked.base, *asked.new)]
     tables = Runs()
-    eval_set, labels_dir = options.set_of_run(folders[1], eval_set, labels_dir)
+    eval_set, labels_dir = options.set_of_run(folders[1], asked.eval_set, asked.labels_dir)
     stack = click.get_current_context().with_resource(contextlib.ExitStack())
-    if labels_of:
-        if new != (base,):
-            raise errors.StorageError(
+    if asked.labels_of:
+        if asked.new != (asked.base,):
+            raise StorageError(
                 "--labels-of compares a run with itself, by two versions of its labels: write its "
                 "name twice."
             )
-        scored = ScoredBase(with_labels_of(folders[0], labels_of, eval_set, labels_dir, stack))
+        older = with_labels_of(folders[0], asked.labels_of, eval_set, labels_dir, stack)
+        scored = ScoredBase(older)
     else:
-        again = scored_alike(folders[0], folders[1], eval_set, labels_dir, rescore=not no_rescore)
+        rescore = not asked.no_rescore
+        again = scored_alike(folders[0], folders[1], eval_set, labels_dir, rescore=rescore)
         scored = stack.enter_context(again)
     folders[0] = scored.folder
     compare_options = CompareOptions(
-        metrics,
-        sections,
-        by,
-        varied,
-        ignore_invariants,
-        seed,
-        margin,
+        asked.metrics,
+        asked.sections,
+        asked.by,
+        asked.varied,
+        asked.ignore_invariants,
+        asked.seed,
+        asked.margin,
         eval_set=eval_set,
         labels_dir=labels_dir,
         rescored=scored.cases,
-        labels_of=labels_of,
+        labels_of=asked.labels_of,
         override="--ignore-invariants",
-        every=every,
+        every=asked.every,
     )
-    talk = options.stderr_console(quiet=quiet)
-    clusters, remarks = compare.clusters_of([*folders[1:], folders[0]], eval_set, cluster, tables)
-    alone = len(new) == 1 and is_committed_alone(folders[0])
+    talk = options.stderr_console(quiet=asked.quiet)
+    clusters, remarks = compare.clusters_of(
+        [*folders[1:], folders[0]], eval_set, asked.cluster, tables
+    )
+    alone = len(asked.new) == 1 and is_committed_alone(folders[0])
     if alone:
         comparisons = [compare_committed(folders[0], folders[1], compare_options, clusters, tables)]
     else:
@@ -353,14 +325,14 @@ def main(
             folders[1:],
             compare_options,
             clusters=clusters,
-            parts=slices_of_cases(eval_set, labels_dir) if by else None,
+            parts=slices_of_cases(eval_set, labels_dir) if asked.by else None,
             tables=tables,
         )
-    if by and (remark := compare.changed_set(eval_set, folders[1])):
+    if asked.by and (remark := compare.changed_set(eval_set, folders[1])):
         remarks.append(remark)
     for remark in remarks:
         talk.print(f"Note: {remark}")
-    if verbose:
+    if asked.verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n")
     flips = talks = cases = in_common = None
     answers: tuple[Mapping[str, Case], Mapping[str, Case]] = ({}, {})
@@ -372,31 +344,33 @@ def main(
         from decisions.slices import common_slices
 
         if not alone:
-            flips = find_flips(folders, comparisons[0], flips_by, count, eval_set, tables)
-        if flips is not None and (verbose or as_json or markdown):
+            flips = find_flips(
+                folders, comparisons[0], asked.flips_by, asked.flips, eval_set, tables
+            )
+        if flips is not None and (asked.verbose or asked.as_json or asked.markdown):
             from views.case_files import first_answers, read_asked
 
-            asked = read_asked(eval_set, labels_dir, flips.case_ids) if eval_set.exists() else {}
-            before, now = (first_answers(tables[run], flips.case_ids, asked) for run in folders)
+            labelled = read_asked(eval_set, labels_dir, flips.case_ids) if eval_set.exists() else {}
+            before, now = (first_answers(tables[run], flips.case_ids, labelled) for run in folders)
             answers = before, now
         pair = read_pair(folders[0], folders[1], tables=tables)
-        cases = changes_of(pair, count)
+        cases = changes_of(pair, asked.flips)
         talks = find_changes(pair, eval_set)
-        if verbose or as_json or markdown:
+        if asked.verbose or asked.as_json or asked.markdown:
             paths = read_paths(map(tables.__getitem__, folders), eval_set, labels_dir, pair.ruling)
-        vectors = question_vectors(runs.CACHE_DIR, make=slices)
+        vectors = question_vectors(CACHE_DIR, make=asked.slices)
         in_common = common_slices(pair, eval_set, labels_dir, vectors)
     of_extras = [
         block
         for added in extras.code_of(extras.COMPARED)
-        for block in added.of_runs(folders[0], folders[1:], clusters, seed)
+        for block in added.of_runs(folders[0], folders[1:], clusters, asked.seed)
     ]
-    failed = failures(comparisons, fail_on)
+    failed = failures(comparisons, asked.fail_on)
     report = Report(comparisons, flips, answers, failed, talks, cases, in_common, of_extras, paths)
-    if markdown is not None:
-        text = markdown_of(report, pages_of(report, every=True, slices=slices))
-        files.replace_bytes(markdown, text)
-    if page is not None:
+    if asked.markdown is not None:
+        text = markdown_of(report, pages_of(report, every=True, slices=asked.slices))
+        replace_bytes(asked.markdown, text)
+    if asked.page is not None:
         from views.report.comparison import comparisons_page
         from views.report.page import html_page
 
@@ -407,13 +381,13 @@ def main(
             labels_dir,
             report.failures,
             tables=tables,
-            embed=question_vectors(runs.CACHE_DIR),
+            embed=question_vectors(CACHE_DIR),
         )
-        files.replace_bytes(page, html_page(compared, "Made by compare_runs.py"))
-    if as_json:
+        replace_bytes(asked.page, html_page(compared, "Made by compare_runs.py"))
+    if asked.as_json:
         click.echo(json_bytes(report), nl=False)
     else:
-        show(report, pages_of(report, every=verbose, slices=slices), verbose)
+        show(report, pages_of(report, every=asked.verbose, slices=asked.slices), asked.verbose)
     for reason in report.failures:
         talk.print(f"Failed: {reason}")
     return options.Exit.GATE_FAILED if report.failures else options.Exit.DONE

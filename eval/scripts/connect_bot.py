@@ -37,11 +37,12 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 import options
+from clients.connect_options import ConnectOptions
 
 if TYPE_CHECKING:
     from clients.connect import Draft, Outcome
@@ -110,76 +111,27 @@ def tell_outcome(outcome: Outcome) -> None:
     options.say("\n".join(map(harmless, lines)))
 
 
-@options.command()
-@click.argument("url", required=False)
-@click.option(
-    "--header",
-    multiple=True,
-    metavar="NAME=VARIABLE",
-    help="Send a header whose value is in this environment variable, or 'NAME: VALUE' unchanged.",
-)
-@click.option(
-    "--body", metavar="JSON|@FILE", help="The request's body; {question} in it, or --ask."
-)
-@click.option("--curl", metavar="COMMAND|@FILE", help="A curl command that works.")
-@click.option(
-    "--ask",
-    multiple=True,
-    metavar="TEXT",
-    help="A question to ask (repeatable). Where --body or --curl contains it, {question} replaces "
-    "it.",
-)
-@click.option(
-    "--from-response", type=options.FILE, help="Read this saved answer instead of asking."
-)
-@click.option(
-    "--begin",
-    metavar="COMMAND|@FILE",
-    help="A curl command that begins a conversation; write {session} where its id goes.",
-)
-@click.option("--model", help="The model, deployment or graph to ask.  [default: the first]")
-@click.option(
-    "--set",
-    "set_paths",
-    multiple=True,
-    metavar="FIELD=JMESPATH",
-    help="Set a field's path, such as answer=data.text or chunk.rel_path=meta.file, or a limit, "
-    "such as limits.timeout=30 (repeatable).",
-)
-@click.option(
-    "--name",
-    default="mybot",
-    help="The profile's name in eval/profiles, or a path ending in .toml.",
-)
-@options.eval_set_option
-@options.labels_option
-@click.option("--yes", is_flag=True, help="Accept the proposed paths.")
-@click.option("--force", is_flag=True, help="Replace a profile of this name.")
-@click.option("--dry-run", is_flag=True, help="Print the profile; write nothing.")
-@options.json_option
-@click.pass_context
-def main(
-    ctx: click.Context, /, eval_set: Path, labels_dir: Path, yes: bool, as_json: bool, **values: Any
-) -> int:
+@options.script(ConnectOptions)
+def main(chosen: ConnectOptions) -> int:
     """Find out how a bot is asked, and write the profile that run_eval.py needs.
 
     URL is the bot's address, or the address of its endpoint.
     """
     from clients.connect import Talk, connect, write
-    from clients.connect_options import ConnectOptions, prepare
-    from records.runs import EVAL_SET, HOME, ROOT
+    from clients.connect_request import prepare
+    from records.home import EVAL_SET, HOME, ROOT
 
-    chosen = ConnectOptions(**values)
     chosen.check()
+    yes, eval_set = chosen.yes, chosen.eval_set
     terminal = sys.stdin.isatty() and sys.stderr.isatty() and not yes
     if (yes or terminal) and not chosen.dry_run:
         prepare(chosen)
     cases = []
-    named = ctx.get_parameter_source("eval_set") is not click.core.ParameterSource.DEFAULT
+    named = "eval_set" in chosen.set_by_user
     if named or (HOME != ROOT and EVAL_SET.is_file()):  # the toolkit's own set is of its demo
         from records.labels import read_cases
 
-        cases = list(read_cases(eval_set, labels_dir))
+        cases = list(read_cases(eval_set, chosen.labels_dir))
     talk = Talk(
         tell=options.say,
         edit=edit_fields if terminal else None,
@@ -196,7 +148,7 @@ def main(
     decided = (yes or terminal) and not failed
     if decided and not chosen.dry_run:
         write(outcome)
-    if as_json:
+    if chosen.as_json:
         import orjson
 
         click.echo(orjson.dumps(outcome.to_dict(), option=orjson.OPT_INDENT_2).decode())

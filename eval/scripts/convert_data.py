@@ -36,21 +36,40 @@ Exit codes: 0 done, 2 bad input or usage, or an output exists already, 130 inter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import options
-from formats import all_formats, core_formats, directions
-from formats.shared.item import Notes
+from formats import all_formats, core_names, directions
 from records import extras
-from terminal.tables import harmless
+from records.option import (
+    Output,
+    argument,
+    eval_set_option,
+    flag,
+    labels_option,
+    option,
+    repeated,
+    results_dir_option,
+    setting,
+)
+
+if TYPE_CHECKING:
+    from formats.shared.item import Notes
 
 NO_RUN = "none"
-IMPORT_ONLY = ("delimiter", "one_file", "maps")
-EXPORT_ONLY = ("run", "eval_set", "labels_dir", "results_dir")
+IMPORT_ONLY = {"delimiter": "--set delimiter", "one_file": "--set one_file", "maps": "--map"}
+EXPORT_ONLY = {
+    "run": "--run",
+    "eval_set": "--eval-set",
+    "labels_dir": "--labels-dir",
+    "results_dir": "--results-dir",
+}
+"""Fields that mean something in one direction alone, and how they are written."""
 
 
 class FormatName(click.ParamType[str]):
@@ -66,74 +85,72 @@ class FormatName(click.ParamType[str]):
         self.fail(f"{text!r} is not one of {', '.join(all_formats())}.", param, ctx)
 
 
-@options.command(help=__doc__)
-@click.argument("direction", type=click.Choice(["import", "export"]), required=False)
-@click.argument("format", type=FormatName(), required=False, metavar="[FORMAT]")
-@click.argument("sources", nargs=-1, type=options.PATH)
-@click.option(
-    "--list",
-    "as_list",
-    is_flag=True,
-    help=f"List the formats and stop: {', '.join(core_formats())}, and those of extras.",
-)
-@click.option("-o", "--output", type=options.PATH, help="Folder (or file) to make; needed.")
-@click.option("--force", is_flag=True, help="Replace what is there already.")
-@click.option(
-    "--run-id",
-    help="Import: name of the run.  [default: the file's, system's or tag]  Else like --run.",
-)
-@click.option("--one-file", is_flag=True, help="Import: labels into the eval set, no label files.")
-@click.option(
-    "--delimiter",
-    help="Import: separator between the passages of one CSV cell. [default: by the format]",
-)
-@click.option(
-    "--map",
-    "maps",
-    multiple=True,
-    metavar="FIELD=JMESPATH",
-    help="Import of JSON: path of a field in a row of any shape (repeatable). Import of any other "
-    "format: question=NAME, the column or variable with the question.",
-)
-@click.option(
-    "--run",
-    default="latest",
-    help="Run id, path of a run folder, or 'latest'; 'none' for the cases alone.",
-)
-@options.eval_set_option
-@options.labels_option
-@options.results_dir_option
-@options.json_option
-@options.verbosity_options
-@click.pass_context
-def main(
-    ctx: click.Context,
-    /,
-    direction: str | None,
-    format: str | None,  # noqa: A002 - the word of the command line
-    as_list: bool,
-    quiet: bool,
-    as_json: bool,
-    **values: Any,
-) -> int:
-    if as_list:
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(Output):
+    """The options of convert_data.py. ``of_format``: what an extra has for its format.
+
+    ``typed``: names of those on the command line; ``set_by_user``: also of those that the
+    environment or config.toml sets.
+    """
+
+    direction: str | None = argument(choices=("import", "export"))
+    format: str | None = argument(metavar="[FORMAT]")
+    sources: tuple[Path, ...] = argument()
+    as_list: bool = flag(
+        f"List the formats and stop: {', '.join(core_names())}, and those of extras.",
+        names="--list",
+    )
+    output: Path | None = option("Folder (or file) to make; needed.", names="-o --output")
+    force: bool = flag("Replace what is there already.")
+    run_id: str | None = option(
+        "Import: name of the run.  [default: the file's, system's or tag]  Else like --run."
+    )
+    one_file: bool = setting(
+        "true imports the labels into the eval set, without label files", default=False
+    )
+    delimiter: str | None = setting(
+        "import: separator between the passages of one CSV cell (by the format)"
+    )
+    maps: tuple[str, ...] = repeated(
+        "Import of JSON: path of a field in a row of any shape (repeatable). Import of any other "
+        "format: question=NAME, the column or variable with the question.",
+        names="--map",
+        metavar="FIELD=JMESPATH",
+    )
+    run: str = option(
+        "Run id, path of a run folder, or 'latest'; 'none' for the cases alone.", default="latest"
+    )
+    eval_set: Path = eval_set_option()
+    labels_dir: Path = labels_option()
+    results_dir: Path = results_dir_option()
+    of_format: Mapping[str, Any] = field(default_factory=dict)
+    typed: frozenset[str] = frozenset()
+    set_by_user: frozenset[str] = frozenset()
+
+
+@options.script(ConvertOptions, {"format": FormatName()}, help=__doc__)
+def main(asked: ConvertOptions) -> int:
+    from formats.shared.item import Notes
+    from terminal.tables import harmless
+
+    if asked.as_list:
         list_formats()
         return options.Exit.DONE
-    if direction != "import" and values["run_id"]:
-        values["run"] = values["run_id"]
-    outcome = options.run_extras(values, direction=direction, name=format)
+    if asked.direction != "import" and asked.run_id:
+        asked = replace(asked, run=asked.run_id)
+    outcome = options.run_extras(asked, direction=asked.direction, name=asked.format)
     if isinstance(outcome, int):
         return outcome
-    values = outcome
-    check_usage(ctx, direction, format, values)
+    asked = outcome
+    module = module_of(asked)
     notes = Notes()
-    convert = run_import if direction == "import" else run_export
-    paths = convert(all_formats()[str(format)], values, notes, ctx)
-    if as_json:
-        print_report(direction, format, notes, paths)
-    for path in () if as_json else paths:
+    convert = run_import if asked.direction == "import" else run_export
+    paths = convert(module, asked, notes)
+    if asked.as_json:
+        print_report(asked.direction, asked.format, notes, paths)
+    for path in () if asked.as_json else paths:
         click.echo(path)
-    for line in () if quiet else notes.lines():
+    for line in () if asked.quiet else notes.lines():
         options.say(harmless(line))  # it names fields of a foreign file
     return options.Exit.DONE
 
@@ -142,11 +159,6 @@ def list_formats() -> None:
     """A line for each format: its name, what can be done, what it is."""
     for name, module in all_formats().items():
         options.say(f"{name:<10} {' and '.join(directions(module)):<18} {module.ABOUT}", err=False)
-
-
-def flag_of(name: str) -> str:
-    """The option that gives a parameter its value."""
-    return {"maps": "--map", "as_json": "--json"}.get(name) or "--" + name.replace("_", "-")
 
 
 def question_column(maps: Sequence[str], name: str) -> str | None:
@@ -162,67 +174,68 @@ def question_column(maps: Sequence[str], name: str) -> str | None:
     return column.strip()
 
 
-def check_usage(
-    ctx: click.Context, direction: str | None, name: str | None, values: dict[str, Any]
-) -> None:
-    """Refuse options that contradict each other, in one sentence."""
+def module_of(asked: ConvertOptions) -> Any:
+    """The module of the format; refuses options that contradict each other, in one sentence."""
+    direction, name = asked.direction, asked.format
     if direction is None or name is None:
         raise click.UsageError("say what to do: import or export, and a format (see --list).")
     if direction not in directions(all_formats()[name]):
         able = ", ".join(n for n, other in all_formats().items() if direction in directions(other))
         raise click.UsageError(f"{name} has no {direction}; formats with one: {able}.")
-    if values["output"] is None:
+    if asked.output is None:
         raise click.UsageError("say where to: --output.")
-    if direction == "import" and not values["sources"]:
+    if direction == "import" and not asked.sources:
         raise click.UsageError("name the file or folder to import.")
-    if direction == "export" and values["sources"]:
+    if direction == "export" and asked.sources:
         raise click.UsageError("an export takes no files; name --eval-set and --run.")
-    line = click.core.ParameterSource.COMMANDLINE
-    for option in EXPORT_ONLY if direction == "import" else IMPORT_ONLY:
-        if ctx.get_parameter_source(option) is line:
-            raise click.UsageError(f"{flag_of(option)} means nothing for an {direction}.")
+    others = EXPORT_ONLY if direction == "import" else IMPORT_ONLY
+    for name, written in others.items():
+        if name in asked.typed:
+            raise click.UsageError(f"{written} means nothing for an {direction}.")
+    return all_formats()[asked.format or ""]
 
 
-def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
+def run_import(module: Any, asked: ConvertOptions, notes: Notes) -> list[Path]:
     """From other tools' files to an eval set and runs."""
     from clients.expressions import compile_path
     from formats.shared.convert import import_data
     from formats.shared.field_map import field_map
     from formats.traces.ids import key_of_ids
+    from options.tables import trace_settings
 
-    names = ("run_id", "delimiter")
-    traces = options.trace_settings(compile_path)
-    column = question_column(values["maps"], str(ctx.params["format"]))
+    assert asked.output is not None
+    traces = trace_settings(compile_path)
+    column = question_column(asked.maps, str(asked.format))
     return import_data(
         module,
-        values["sources"],
-        values["output"],
-        {name: values[name] for name in names}
-        | {"fields": field_map(() if column else values["maps"], compile_path)}
-        | {"question_field": column}
-        | {"key_of_ids": None if traces["keep_ids"] else key_of_ids}
-        | {name: traces[name] for name in ("tools", "documents")}
-        | {"added": values.get("of_format", {})},
+        asked.sources,
+        asked.output,
+        {
+            "run_id": asked.run_id,
+            "delimiter": asked.delimiter,
+            "fields": field_map(() if column else asked.maps, compile_path),
+            "question_field": column,
+            "key_of_ids": None if traces["keep_ids"] else key_of_ids,
+            "tools": traces["tools"],
+            "documents": traces["documents"],
+            "added": asked.of_format,
+        },
         notes,
-        one_file=values["one_file"],
-        force=values["force"],
+        one_file=asked.one_file,
+        force=asked.force,
     )
 
 
-def run_export(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
+def run_export(module: Any, asked: ConvertOptions, notes: Notes) -> list[Path]:
     """From an eval set and a run to another tool's files."""
     from formats.shared.convert import export_data, run_of
     from formats.shared.stored import Stored
 
-    asked = ctx.get_parameter_source("run") is not click.core.ParameterSource.DEFAULT
-    run = (
-        None
-        if values["run"] == NO_RUN
-        else run_of(values["results_dir"], values["run"], asked=asked)
-    )
-    added = values.get("of_format")
-    stored = Stored(values["eval_set"], values["labels_dir"], run, notes, added)
-    return export_data(module, stored, values["output"], notes, force=values["force"])
+    assert asked.output is not None
+    named = not {"run", "run_id"}.isdisjoint(asked.set_by_user)
+    run = None if asked.run == NO_RUN else run_of(asked.results_dir, asked.run, asked=named)
+    stored = Stored(asked.eval_set, asked.labels_dir, run, notes, asked.of_format or None)
+    return export_data(module, stored, asked.output, notes, force=asked.force)
 
 
 def print_report(direction: str | None, name: str | None, notes: Notes, paths: list[Path]) -> None:

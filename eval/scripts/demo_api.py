@@ -14,32 +14,34 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 import options
-import storage
+from records.errors import StorageError
+from records.option import cache_dir_option, option, quiet_flag, set_option
 
 
-@options.command(how_to_go_on="The embeddings are kept: start the same command again.")
-@click.option("--port", type=click.IntRange(0, 65535), default=9000, help="0 takes a free one.")
-@click.option(
-    "--vault",
-    type=options.FOLDER,
-    help="Folder of documents to serve.  [default: the Python language reference]",
-)
-@click.option(
-    "--set",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change a setting (repeatable): lexical_only (true: BM25 alone, no model), vector_weight "
-    "(share of the embeddings in a score), chunk_size (most characters of a chunk).",
-)
-@options.cache_dir_option(type=options.FOLDER, help="Where the embeddings are kept.")
-@click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
-def main(port: int, quiet: bool, **values: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """The options of demo_api.py."""
+
+    port: int = option("0 takes a free one.", default=9000, low=0, high=65535)
+    vault: Path | None = option(
+        "Folder of documents to serve.  [default: the Python language reference]", path="folder"
+    )
+    pairs: tuple[str, ...] = set_option(
+        "Change a setting (repeatable): lexical_only (true: BM25 alone, no model), vector_weight "
+        "(share of the embeddings in a score), chunk_size (most characters of a chunk)."
+    )
+    cache_dir: Path = cache_dir_option("Where the embeddings are kept.")
+    quiet: bool = quiet_flag()
+
+
+@options.script(ServeOptions, how_to_go_on="The embeddings are kept: start the same command again.")
+def main(asked: ServeOptions) -> None:
     """Serve an embedded RAG bot over HTTP, to try the toolkit on or to compare settings with.
 
     POST /api/v1/ask takes {question, k, vaults, folders, folder_mode, history}; ?debug=true adds
@@ -58,15 +60,15 @@ def main(port: int, quiet: bool, **values: Any) -> None:
     from documents.vault import Vault, read_vault
     from records.settings import from_pairs
 
-    settings = values | USUAL | from_pairs(values["set"], SETTINGS)
+    settings = vars(asked) | USUAL | from_pairs(asked.pairs, SETTINGS)
     if os.environ.get(ENDS_WITH_STDIN):
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
-    if quiet:
+    if asked.quiet:
         warnings.simplefilter("ignore")
 
     def tell(done: int, texts: int) -> None:
-        if not quiet:
+        if not asked.quiet:
             options.say(f"Embedded {done} of {texts} passages (kept for the next start).")
 
     vault = settings["vault"]
@@ -77,13 +79,13 @@ def main(port: int, quiet: bool, **values: Any) -> None:
         embedder = None if settings["lexical_only"] else Embedder(None, Path(settings["cache_dir"]))
         index = build_index(read.notes, settings["chunk_size"], embedder, tell)
     except EmbeddingUnavailable as error:
-        raise storage.StorageError(f"{error} Or use --set lexical_only=true.") from None
+        raise StorageError(f"{error} Or use --set lexical_only=true.") from None
     bot = Bot(Retriever(index, settings["vector_weight"]))
     try:
-        server = BotServer(port, bot)
+        server = BotServer(asked.port, bot)
     except OSError as error:
-        raise storage.StorageError(
-            f"Cannot listen on port {port} ({error.strerror or error}): "
+        raise StorageError(
+            f"Cannot listen on port {asked.port} ({error.strerror or error}): "
             "choose another --port, or --port 0 for a free one."
         ) from None
     with server:

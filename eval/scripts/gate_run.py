@@ -25,104 +25,115 @@ input, 130 interrupted.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 import options
-import storage
-from storage import StorageError
+from records.errors import StorageError
+from records.home import own_file
+from records.option import (
+    Output,
+    allow_missing_option,
+    flag,
+    labels_option,
+    option,
+    plugin_option,
+    repeated,
+    results_dir_option,
+    run_option,
+    run_set_option,
+    seed_option,
+    setting,
+)
 
 if TYPE_CHECKING:
     from records.gate_verdict import Verdict
 
-GATES_FILE = storage.own_file("gates.toml")
+GATES_FILE = own_file("gates.toml")
 
 
-@options.command(help=__doc__)
-@options.run_option
-@options.results_dir_option
-@click.option("--baseline", metavar="RUN|FILE", help="Run id, run folder, metrics.json or report.")
-@click.option(
-    "--gates",
-    "gates_file",
-    type=options.FILE,
-    default=GATES_FILE,
-    show_default="eval/gates.toml",
-    help="Rules beside the built-in ones.",
-)
-@click.option(
-    "--init",
-    metavar="RUN",
-    help="Write a gates file for the set of this run, to --gates, and stop.",
-)
-@click.option("--force", is_flag=True, help="With --init: replace the file that is there.")
-@click.option(
-    "--accept",
-    "accepts",
-    multiple=True,
-    metavar="METRIC=REASON",
-    help="Accept this failure, and record why.",
-)
-@options.allow_missing_option(help="Allow up to N cases without a result.")
-@click.option("--allow-stopped", is_flag=True, help="Allow a run that was stopped.")
-@click.option(
-    "--no-rescore",
-    is_flag=True,
-    help="Do not score the baseline again with the labels of the run.",
-)
-@click.option("--junit", "junit_file", type=options.FILE, help="Write JUnit XML to this file.")
-@click.option(
-    "--markdown", "markdown_file", type=options.FILE, help="Write a comment to this file."
-)
-@click.option("--github", is_flag=True, help="Print GitHub Actions annotations too.")
-@options.plugin_option(help="The file with metrics of your own that the run was scored with.")
-@options.run_set_option
-@options.labels_option
-@options.seed_option
-@options.json_option
-@options.verbosity_options
-def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
+@dataclass(frozen=True, kw_only=True)
+class GateOptions(Output):
+    """The options of gate_run.py."""
+
+    run: str = run_option()
+    results_dir: Path = results_dir_option()
+    baseline: str | None = option("Run id, run folder, metrics.json or report.", metavar="RUN|FILE")
+    gates_file: Path = option(
+        "Rules beside the built-in ones.",
+        names="--gates",
+        default=GATES_FILE,
+        path="file",
+        shown="eval/gates.toml",
+    )
+    init: str | None = option(
+        "Write a gates file for the set of this run, to --gates, and stop.", metavar="RUN"
+    )
+    force: bool = flag("With --init: replace the file that is there.")
+    accepts: tuple[str, ...] = repeated(
+        "Accept this failure, and record why.", names="--accept", metavar="METRIC=REASON"
+    )
+    allow_missing: int = allow_missing_option("Allow up to N cases without a result.")
+    allow_stopped: bool = setting("true allows a run that was stopped", default=False)
+    no_rescore: bool = flag("Do not score the baseline again with the labels of the run.")
+    junit_file: Path | None = option("Write JUnit XML to this file.", names="--junit", path="file")
+    markdown_file: Path | None = option(
+        "Write a comment to this file.", names="--markdown", path="file"
+    )
+    github: bool = flag("Print GitHub Actions annotations too.")
+    plugins: tuple[Path, ...] = plugin_option(
+        "The file with metrics of your own that the run was scored with."
+    )
+    eval_set: Path | None = run_set_option()
+    labels_dir: Path | None = labels_option()
+    seed: int = seed_option()
+
+
+@options.script(GateOptions, help=__doc__)
+def main(asked: GateOptions) -> int:
     from decisions.conditions import baseline_of, measured_run
     from decisions.gate import check_names, evaluate
     from decisions.gate_checks import GateEvidence
     from decisions.gate_rules import GateRules, read_rules
     from ragmetrics import catalogue
     from records.gate_verdict import parse_accepts
+    from records.runs import find_run
     from scorers.copies import scored_alike
     from scorers.custom import read_plugins
 
-    if values["github"] and values["as_json"]:
+    if asked.github and asked.as_json:
         raise StorageError("--json and --github both write to stdout; gate.json has the JSON.")
-    if values["init"] is not None:
-        return _init(storage.find_run(results_dir, values["init"]), gates_file, values["force"])
-    if values["force"]:
+    gates_file = asked.gates_file
+    if asked.init is not None:
+        return _init(find_run(asked.results_dir, asked.init), gates_file, asked.force)
+    if asked.force:
         raise StorageError("--force belongs to --init; leave it out.")
     default = gates_file == GATES_FILE and not gates_file.exists()
     rules = replace(
         GateRules(None) if default else read_rules(gates_file),
-        allow_missing=values["allow_missing"],
-        allow_stopped=values["allow_stopped"],
+        allow_missing=asked.allow_missing,
+        allow_stopped=asked.allow_stopped,
     )
-    accepts = parse_accepts(values["accepts"])
-    new = measured_run(storage.find_run(results_dir, run))
-    base = baseline_of(results_dir, values["baseline"]) if values["baseline"] else None
+    accepts = parse_accepts(asked.accepts)
+    new = measured_run(find_run(asked.results_dir, asked.run))
+    base = baseline_of(asked.results_dir, asked.baseline) if asked.baseline else None
     check_names(rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())])
     assert new.folder is not None
-    places = options.set_of_run(new.folder, values["eval_set"], values["labels_dir"])
+    places = options.set_of_run(new.folder, asked.eval_set, asked.labels_dir)
     rescored = 0
     if base is not None and base.folder is not None:
-        again = scored_alike(base.folder, new.folder, *places, rescore=not values["no_rescore"])
+        again = scored_alike(base.folder, new.folder, *places, rescore=not asked.no_rescore)
         scored = click.get_current_context().with_resource(again)
         base, rescored = measured_run(scored.folder), scored.cases
-    plugins = read_plugins(values["plugins"])
-    evidence = GateEvidence(new, base, *places, plugins, values["seed"], rescored=rescored)
+    plugins = read_plugins(asked.plugins)
+    evidence = GateEvidence(new, base, *places, plugins, asked.seed, rescored=rescored)
     verdict = evaluate(rules, evidence, accepts)
-    written = _write(verdict, new.folder, values["junit_file"], values["markdown_file"])
-    _show(verdict, gates_file, values)
-    if not values["quiet"]:
+    written = _write(verdict, new.folder, asked.junit_file, asked.markdown_file)
+    _show(verdict, asked)
+    if not asked.quiet:
         options.say(f"Written: {', '.join(map(str, written))}")
     return options.Exit.DONE if verdict.passed else options.Exit.GATE_FAILED
 
@@ -131,6 +142,7 @@ def _init(folder: Path, gates_file: Path, force: bool) -> int:
     """Write a gates file from a run; what is there stays unless ``force`` is given."""
     from decisions.conditions import measured_run
     from decisions.gate_init import gates_text
+    from records.files import replace_bytes
 
     text = gates_text(measured_run(folder))
     if gates_file.exists() and not force:
@@ -138,7 +150,7 @@ def _init(folder: Path, gates_file: Path, force: bool) -> int:
             f"{gates_file}: is there already; name another file with --gates, or replace it with "
             "--force."
         )
-    storage.replace_bytes(gates_file, text.encode("utf-8"))
+    replace_bytes(gates_file, text.encode("utf-8"))
     options.say(f"Written: {gates_file}")
     return options.Exit.DONE
 
@@ -146,36 +158,39 @@ def _init(folder: Path, gates_file: Path, force: bool) -> int:
 def _write(verdict: Verdict, folder: Path, xml: Path | None, comment: Path | None) -> list[Path]:
     """gate.json in the run folder, and what was asked for, each in one step."""
     from decisions.gate_print import MARKER, MOST, gate_page, junit
+    from records.files import replace_bytes, replace_json
+    from records.metrics import rounded
+    from records.runs import GATE
     from views.page import markdown
 
-    target = folder / storage.GATE
-    storage.replace_json(target, storage.rounded(verdict.to_dict()))
+    target = folder / GATE
+    replace_json(target, rounded(verdict.to_dict()))
     if xml is not None:
-        storage.replace_bytes(xml, junit(verdict))
+        replace_bytes(xml, junit(verdict))
     if comment is not None:
         pages = [gate_page(verdict)]
-        text = markdown(pages, head=MARKER, most=MOST, rest=f"{storage.GATE} holds all checks")
-        storage.replace_bytes(comment, text.encode("utf-8", "replace"))
+        text = markdown(pages, head=MARKER, most=MOST, rest=f"{GATE} holds all checks")
+        replace_bytes(comment, text.encode("utf-8", "replace"))
     return [target, *(path for path in (xml, comment) if path is not None)]
 
 
-def _show(verdict: Verdict, gates_file: Path, values: dict[str, Any]) -> None:
+def _show(verdict: Verdict, asked: GateOptions) -> None:
     """JSON, or the table; with --github the table is fenced, so that it can hold no command."""
     import secrets
 
     from decisions.gate_print import gate_page, workflow_commands
     from terminal.print_page import print_page
 
-    if values["as_json"]:
-        click.echo(storage.json_bytes(storage.rounded(verdict.to_dict())), nl=False)
+    if asked.as_json:
+        options.print_json(verdict.to_dict())
         return
     token = secrets.token_hex(16)
-    if values["github"]:
+    if asked.github:
         click.echo(f"::stop-commands::{token}")
-    print_page(options.stdout_console(), gate_page(verdict), every=values["verbose"])
-    if values["github"]:
+    print_page(options.stdout_console(), gate_page(verdict), every=asked.verbose)
+    if asked.github:
         click.echo(f"::{token}::")
-        for line in workflow_commands(verdict, _shown(gates_file)):
+        for line in workflow_commands(verdict, _shown(asked.gates_file)):
             click.echo(line)
 
 

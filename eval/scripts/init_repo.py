@@ -17,15 +17,15 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 import options
-import storage
-from storage import StorageError
+from records.errors import StorageError
+from records.home import ROOT
+from records.option import argument, quiet_flag
 
-TEMPLATE = storage.ROOT / "docs" / "examples" / "repository"
+TEMPLATE = ROOT / "docs" / "examples" / "repository"
 COPIED = (
     "targets.toml",
     "profiles/default.toml",
@@ -46,10 +46,17 @@ PACKAGES = {
 counts."""
 
 
-@options.command(help=__doc__)
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
-def main(folder: Path, quiet: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class InitOptions:
+    """The options of init_repo.py."""
+
+    folder: Path = argument(path="folder", exists=True, required=True)
+    quiet: bool = quiet_flag()
+
+
+@options.script(InitOptions, help=__doc__)
+def main(asked: InitOptions) -> None:
+    folder = asked.folder
     if not folder.is_dir():  # click takes a pipe or a device for a folder
         raise StorageError(f"{folder}: not a folder; name the folder of your bot's repository.")
     files = planned(folder.resolve())
@@ -59,7 +66,7 @@ def main(folder: Path, quiet: bool) -> None:
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-    if quiet:
+    if asked.quiet:
         return
     say = [f"{len(files)} files written. Try them: make -C {folder}/rag-eval check-init"]
     workflow = files[folder.resolve() / WORKFLOW]
@@ -75,7 +82,7 @@ def planned(folder: Path) -> dict[Path, str]:
     """The files to write, with their texts. None that is committed names a path of this machine."""
     near = toolkit_in(folder)
     values = {
-        "@TOOLKIT@": os.path.relpath(storage.ROOT, folder / "rag-eval") if near else f"../{CLONE}",
+        "@TOOLKIT@": os.path.relpath(ROOT, folder / "rag-eval") if near else f"../{CLONE}",
         "@PATH@": near or CLONE,
         "@REPOSITORY@": "" if near else repository(),
         "@INSTALL@": next((how for name, how in PACKAGES.items() if (folder / name).exists()), ""),
@@ -90,9 +97,9 @@ def planned(folder: Path) -> dict[Path, str]:
                 text = text.replace(mark, value)
             files[folder / name] = text
     if not near:
-        files[folder / "rag-eval" / "toolkit.mk"] = f"TOOLKIT ?= {storage.ROOT}\n"
+        files[folder / "rag-eval" / "toolkit.mk"] = f"TOOLKIT ?= {ROOT}\n"
     for copied in COPIED:
-        text = (storage.ROOT / "eval" / copied).read_text("utf-8")
+        text = (ROOT / "eval" / copied).read_text("utf-8")
         files[folder / "rag-eval" / "eval" / copied] = text
     return files
 
@@ -100,14 +107,14 @@ def planned(folder: Path) -> dict[Path, str]:
 def toolkit_in(folder: Path) -> str:
     """The toolkit's path within the folder's own git repository; "" when it is outside."""
     top = git("-C", str(folder), "rev-parse", "--show-toplevel")
-    if not top or not storage.ROOT.is_relative_to(Path(top).resolve()):
+    if not top or not ROOT.is_relative_to(Path(top).resolve()):
         return ""
-    return storage.ROOT.relative_to(Path(top).resolve()).as_posix()
+    return ROOT.relative_to(Path(top).resolve()).as_posix()
 
 
 def repository() -> str:
     """The toolkit's repository on GitHub as owner/name, by its clone; "" when it has none there."""
-    url = git("-C", str(storage.ROOT), "config", "--get", "remote.origin.url")
+    url = git("-C", str(ROOT), "config", "--get", "remote.origin.url")
     match = re.fullmatch(r".*[@/]github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?", url)
     return match[1] if match else ""
 

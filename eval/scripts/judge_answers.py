@@ -32,16 +32,17 @@ Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable or too many judgem
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import options
-import storage
-from options import scoring
-from records.rubrics import PREFIX
-from records.runs import VERDICTS
+from judging.choice import JudgeChoice
+from records.errors import StorageError
+from records.option import Output, error_rate_option, flag, option
+from scorers.score_request import ScoreRequest
 
 if TYPE_CHECKING:
     from judging.connect import Connection, JudgeOptions
@@ -67,84 +68,82 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
         return number, options.FiniteRange(0, 1).convert(share or 1.0, param, ctx)
 
 
-@options.command(
-    help=__doc__, how_to_go_on="Every verdict so far is kept: the same command continues."
+@dataclass(frozen=True, kw_only=True)
+class JudgeAnswersOptions(JudgeChoice, ScoreRequest):
+    """The options of judge_answers.py."""
+
+    metrics: str = option(
+        "Metrics to judge, or 'all'. Several: with commas.", default="groundedness,correctness"
+    )
+    claim_level: bool = flag("Blame each claim and fact: the claim_* rates.")
+    repeats: tuple[int, float] = option(
+        "Ask for N opinions on each answer (spread, flip rate). 3:0.2 asks three times for a fifth "
+        "of the cases, and once for the others.",
+        default=(1, 1.0),
+        shown="1",
+        metavar="N[:SHARE]",
+    )
+    k: int | None = option("Judge only the first K chunks of each answer.  [default: all]", low=1)
+    max_error_rate: float = error_rate_option("Exit 3 above this share of failed judgements.")
+    dry_run: bool = flag("Print calls and cost; ask nothing.")
+    show_prompt: str | None = option("Print the prompt for this case; ask nothing.", metavar="CASE")
+    rescore: bool = flag("Score again from existing verdicts; ask nothing.")
+    save_judge: str | None = option(
+        "Write the judge into eval/judges/NAME.toml; ask nothing.", metavar="NAME"
+    )
+
+
+@options.script(
+    JudgeAnswersOptions,
+    {"repeats": OpinionCount()},
+    help=__doc__,
+    how_to_go_on="Every verdict so far is kept: the same command continues.",
 )
-@scoring.score_options
-@options.judge_options
-@click.option(
-    "--metrics",
-    default="groundedness,correctness",
-    help="Metrics to judge, or 'all'. Several: with commas.",
-)
-@click.option("--claim-level", is_flag=True, help="Blame each claim and fact: the claim_* rates.")
-@click.option(
-    "--repeats",
-    type=OpinionCount(),
-    default=(1, 1.0),
-    show_default="1",
-    metavar="N[:SHARE]",
-    help="Ask for N opinions on each answer (spread, flip rate). 3:0.2 asks three times for a "
-    "fifth of the cases, and once for the others.",
-)
-@click.option(
-    "--k",
-    type=click.IntRange(min=1),
-    help="Judge only the first K chunks of each answer.  [default: all]",
-)
-@options.error_rate_option(help="Exit 3 above this share of failed judgements.")
-@click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
-@click.option("--show-prompt", metavar="CASE", help="Print the prompt for this case; ask nothing.")
-@click.option("--rescore", is_flag=True, help="Score again from existing verdicts; ask nothing.")
-@click.option(
-    "--save-judge", metavar="NAME", help="Write the judge into eval/judges/NAME.toml; ask nothing."
-)
-def main(dry_run: bool, metrics: str, claim_level: bool, **values: Any) -> int:
+def main(asked: JudgeAnswersOptions) -> int:
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
+    from records.runs import VERDICTS, find_run
     from records.verdicts import VerdictReader
 
-    settings = judge_settings(**options.judge_words(values))
-    if values["save_judge"]:
-        return save(values["save_judge"], settings, values["quiet"])
-    judge_options = JudgeOptions.of(settings, values)
-    calls, rescore = calls_of(metrics, claim_level), values["rescore"]
+    settings = judge_settings(**asked.words())
+    if asked.save_judge:
+        return save(asked.save_judge, settings, asked.quiet)
+    judge_options = JudgeOptions.of(settings, vars(asked))
+    calls, rescore = calls_of(asked.metrics, asked.claim_level), asked.rescore
 
     def plans() -> list[JudgingPlan]:
-        plan = plan_of(
-            storage.find_run(values["results_dir"], values["run"]), calls, judge_options, values
-        )
-        drop_damage(plan.verdicts_file, values["quiet"])
+        plan = plan_of(find_run(asked.results_dir, asked.run), calls, judge_options, asked)
+        drop_damage(plan.verdicts_file, asked.quiet)
         return [plan]
 
-    outcome_of_extra = options.run_extras(values, judge_options=judge_options, plans=plans)
+    outcome_of_extra = options.run_extras(asked, judge_options=judge_options, plans=plans)
     if isinstance(outcome_of_extra, int):
         return outcome_of_extra
-    if values["worst_by"] and not any(name.startswith(PREFIX) for name in calls):
+    if asked.worst_by and not any(map(of_rubric, calls)):
         from ragmetrics.catalogue.judged import ROWS
         from scorers.show import find_metric
 
-        find_metric(ROWS, values["worst_by"])
-    folder = storage.find_run(values["results_dir"], values["run"])
+        find_metric(ROWS, asked.worst_by)
+    folder = find_run(asked.results_dir, asked.run)
     reader = VerdictReader(folder / VERDICTS)
-    if rescore and not (values["show_prompt"] or dry_run):
-        show(folder, reader, calls, judge_options, values, again=True)
+    if rescore and not (asked.show_prompt or asked.dry_run):
+        show(folder, reader, calls, judge_options, asked, again=True)
         return options.Exit.DONE
-    plan = plan_of(folder, calls, judge_options, values)
-    if values["show_prompt"]:
-        return show_prompts(plan, judge_options, values["show_prompt"], values["as_json"])
+    plan = plan_of(folder, calls, judge_options, asked)
+    if asked.show_prompt:
+        return show_prompts(plan, judge_options, asked.show_prompt, asked.as_json)
     if not rescore:
-        drop_damage(folder / VERDICTS, values["quiet"])
-    if dry_run:
-        return estimate(plan, judge_options, values["as_json"])
-    outcome = judge(plan, judge_options, reader, values)
+        drop_damage(folder / VERDICTS, asked.quiet)
+    if asked.dry_run:
+        return estimate(plan, judge_options, asked.as_json)
+    outcome = judge(plan, judge_options, reader, asked)
     if outcome.unreached:
         return options.Exit.UNREACHABLE
-    show(folder, reader, calls, judge_options, values)
-    if outcome.too_many_failed(values["max_error_rate"]):
+    show(folder, reader, calls, judge_options, asked)
+    if outcome.too_many_failed(asked.max_error_rate):
         options.say(
             f"{outcome.lines['failed']} of {outcome.judgements} judgements failed, more than "
-            f"--max-error-rate {values['max_error_rate']:g} allows. The others are counted; the "
+            f"--max-error-rate {asked.max_error_rate:g} allows. The others are counted; the "
             "same command asks for the failed ones again."
         )
         return options.Exit.UNREACHABLE
@@ -166,9 +165,10 @@ def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
     the names there are."""
     from judging.calls import CALLS
     from ragmetrics.catalogue.judged import CALLS_BY_METRIC, CLAIM_CALLS, FACT_CALLS
+    from records.rubrics import PREFIX
 
     names = [name for part in metrics.split(",") if (name := part.strip())]
-    rubrics = dict.fromkeys(name for name in names if name.startswith(PREFIX))
+    rubrics = dict.fromkeys(filter(of_rubric, names))
     names = [name for name in names if name not in rubrics]
     if names == ["all"]:
         names = list(CALLS_BY_METRIC)
@@ -187,7 +187,7 @@ def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
 
 
 def plan_of(
-    folder: Path, calls: tuple[str, ...], judge_options: JudgeOptions, values: dict[str, Any]
+    folder: Path, calls: tuple[str, ...], judge_options: JudgeOptions, asked: JudgeAnswersOptions
 ) -> JudgingPlan:
     """Plan of judging from the options. Raises StorageError for rubrics that cannot be asked."""
     from judging.run import JudgingPlan, refuse_examples
@@ -195,29 +195,28 @@ def plan_of(
     from records.verdicts import KINDS, rubric_kind
     from scorers.rubrics import taken_names
 
-    found = {
-        name: rubrics.find(name.removeprefix(PREFIX)) for name in calls if name.startswith(PREFIX)
-    }
+    prefix = rubrics.PREFIX
+    found = {name: rubrics.find(name.removeprefix(prefix)) for name in calls if of_rubric(name)}
     for name in taken_names(rubric for rubric, _ in found.values()):
-        raise storage.StorageError(
-            f"{found[PREFIX + name][1]}: a metric of the toolkit is called {name}; rename the file."
+        raise StorageError(
+            f"{found[prefix + name][1]}: a metric of the toolkit is called {name}; rename the file."
         )
-    if found and not values["rescore"] and judge_options.by_rules:
-        raise storage.StorageError(
+    if found and not asked.rescore and judge_options.by_rules:
+        raise StorageError(
             f"{', '.join(found)}: the embedded rules read no rubrics; name a model's server with "
             "--judge."
         )
-    repeats, share = values["repeats"]
+    repeats, share = asked.repeats
     plan = JudgingPlan(
         folder,
-        values["eval_set"],
-        values["labels_dir"],
+        asked.eval_set,
+        asked.labels_dir,
         calls,
         repeats=repeats,
         repeats_share=share,
-        seed=values["seed"],
+        seed=asked.seed,
         atomic=judge_options.claims == "atomic",
-        k=values["k"],
+        k=asked.k,
         concurrency=judge_options.concurrency,
         kinds={**KINDS, **{name: rubric_kind(rubric) for name, (rubric, _) in found.items()}},
     )
@@ -238,20 +237,24 @@ def drop_damage(path: Path, quiet: bool) -> None:
 
 
 def judge(
-    plan: JudgingPlan, judge_options: JudgeOptions, reader: VerdictReader, values: dict[str, Any]
+    plan: JudgingPlan,
+    judge_options: JudgeOptions,
+    reader: VerdictReader,
+    asked: JudgeAnswersOptions,
 ) -> JudgingOutcome:
     """Judge the run and report its cost. Raises StorageError when the judge has changed."""
     from judging.asking import expect, fact_store
     from judging.connect import connect
     from judging.run import confirm, judge_run, progress
     from judging.show import bill
+    from records.runs import results_file
 
-    console = options.stderr_console(quiet=values["quiet"])
+    console = options.stderr_console(quiet=asked.quiet)
     if judge_options.compound and not judge_options.offline:
         console.print(expect([plan], judge_options).recipients)
     with connect(judge_options) as connection:
         facts = fact_store(judge_options, connection)
-        with progress(console, storage.results_file(plan.folder)) as step:
+        with progress(console, results_file(plan.folder)) as step:
             outcome = judge_run(plan, connection, facts, reader, step)
         for line in bill(outcome, connection.judge.totals):
             console.print(line)
@@ -260,7 +263,7 @@ def judge(
                 f"The facts of {facts.new_lists} reference answers are in {facts.path}; correct "
                 "them there, or write expected_key_facts into the set."
             )
-        say_notes(connection, values["quiet"])
+        say_notes(connection, asked.quiet)
         confirm(plan, connection)
     return outcome
 
@@ -274,14 +277,16 @@ def say_notes(connection: Connection, quiet: bool) -> None:
 
 def of_rubric(call: str) -> bool:
     """Whether a call asks a rubric."""
+    from records.rubrics import PREFIX
+
     return call.startswith(PREFIX)
 
 
 class Together(options.Streams):
     """Writes the sections of both kinds as one JSON object, by their names."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        super().__init__(values)
+    def __init__(self, asked: Output) -> None:
+        super().__init__(asked)
         self._first: dict[str, Any] | None = None
 
     def json(self, value: dict[str, Any]) -> None:
@@ -297,7 +302,7 @@ def show(
     reader: VerdictReader,
     calls: tuple[str, ...],
     judge_options: JudgeOptions,
-    values: dict[str, Any],
+    asked: JudgeAnswersOptions,
     *,
     again: bool = False,
 ) -> None:
@@ -305,6 +310,7 @@ def show(
     there is of rubrics, and with the options of the section that is there, unless others are
     named."""
     from records.rubrics import has_rubrics
+    from records.runs import read_config
     from records.verdicts import judge_of
     from scorers import rubrics
     from scorers.contract import ScoringJob
@@ -312,15 +318,15 @@ def show(
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    shared = values | {"run": str(folder)}
-    job = ScoringJob(folder, values["eval_set"], values["labels_dir"])
+    shared = replace(asked, run=str(folder))
+    job = ScoringJob(folder, asked.eval_set, asked.labels_dir)
     said = {line["metric"] for line in reader.read()}
     lacking = [name for name in calls if of_rubric(name) and name not in said]
     if again and lacking:
-        raise storage.StorageError(f"{folder.name}: no verdicts by {', '.join(lacking)}.")
+        raise StorageError(f"{folder.name}: no verdicts by {', '.join(lacking)}.")
     alone = all(map(of_rubric, calls)) or all(map(of_rubric, said or [""]))
     by_rubrics = has_rubrics(judge_of(folder)) and (again or any(map(of_rubric, calls)))
-    output = options.Streams(values) if alone or not by_rubrics else Together(values)
+    output = options.Streams(asked) if alone or not by_rubrics else Together(asked)
     if by_rubrics:
         rubric_scorer = rubrics.make_scorer(job, reader)
         score_and_show("rubrics", shared, output, print_worst, rubric_scorer)
@@ -329,15 +335,15 @@ def show(
     model, weight = judge_options.embedding_model, judge_options.correctness_weight
     if again and weight is None:
         weight = options_before(folder).get("correctness_weight")
-    chosen = {"weight": weight, "cache_dir": values["cache_dir"]}
+    chosen: Any = {"weight": weight, "cache_dir": asked.cache_dir}
     if again and model is None:
         scorer = scorer_as_before(job, reader, **chosen)
     else:
-        scorer = make_scorer(folder, reader, model=model, labels_dir=values["labels_dir"], **chosen)
-        warm(scorer, folder, values["eval_set"], values["labels_dir"])
+        scorer = make_scorer(folder, reader, model=model, labels_dir=asked.labels_dir, **chosen)
+        warm(scorer, folder, asked.eval_set, asked.labels_dir)
     section = score_and_show("judged", shared, output, print_worst, scorer)
-    if not values["quiet"]:
-        answerer = storage.read_config(folder).answerer
+    if not asked.quiet:
+        answerer = read_config(folder).answerer
         for note in section_notes(section, answerer, scorer.verdicts.others):
             options.say(f"Note: {note}")
 

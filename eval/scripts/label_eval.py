@@ -26,62 +26,28 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-from labeller.worklist import ORDERS
+from labeller.label_options import LabelOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-@options.command(how_to_go_on="Every label is kept: the same command continues.")
-@options.eval_set_option
-@options.labels_option
-@options.results_dir_option
-@options.api_url_option
-@options.profile_option
-@click.option(
-    "--k", type=click.IntRange(1, 200), default=20, help="Passages to show for a question."
-)
-@click.option("--from-run", metavar="RUN", help="Show the passages stored in this run instead.")
-@click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    default="file",
-    help="Order of the questions. failing: cases that fail in --run, the most harmful first; "
-    "uncertain: by the results of --run.",
-)
-@click.option("--case", metavar="ID", help="Open this case first.")
-@options.run_option
-@options.seed_option
-@click.option(
-    "--no-blind", is_flag=True, help="Show rank and scores; each judgement notes that you saw them."
-)
-@click.option("--inspect", is_flag=True, help="Show rank and scores, and write nothing.")
-@click.option("--plain", is_flag=True, help="Read lines and print lines, without a full screen.")
-@options.screen_option
-@click.option(
-    "--validate", is_flag=True, help="Check the set and all label files; exit 2 on faults."
-)
-@click.option("--stats", is_flag=True, help="Print counts of the set.")
-@options.json_option
-@options.verbosity_options
-def main(**values: Any) -> int:
+@options.script(LabelOptions, how_to_go_on="Every label is kept: the same command continues.")
+def main(asked: LabelOptions) -> int:
     """Label which passages answer each question of the set, from the keyboard.
 
     ? shows the keys. Every label is on disk at once; Ctrl+S writes the set.
     """
     from labeller import jobs
-    from labeller.jobs import LabelOptions
+    from options.tables import screen_settings
 
-    context, typed = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
-    named = frozenset(name for name in values if context.get_parameter_source(name) is typed)
-    screen = options.screen_settings(values.pop("set"))
-    asked = LabelOptions(**values, screen=screen, typed=named)
+    asked = replace(asked, screen=screen_settings(asked.pairs))
     talk = _silence if asked.quiet else _talk
-    by_extras = options.run_extras(values, asked=asked, talk=talk, show=_print)
-    if isinstance(by_extras, int):
-        return by_extras
-    changes = {name: value for name, value in by_extras.items() if value is not values.get(name)}
-    asked = replace(asked, **changes, typed=named | changes.keys())
+    outcome = options.run_extras(asked, asked=asked, talk=talk, show=_print)
+    if isinstance(outcome, int):
+        return outcome
+    changed = {name for name, value in vars(outcome).items() if value is not getattr(asked, name)}
+    asked = replace(outcome, typed=outcome.typed | changed)
     asked.check()
     if asked.validate:
         talk(jobs.validate(asked))
@@ -90,10 +56,10 @@ def main(**values: Any) -> int:
 
         _print(jobs.statistics(asked), print_statistics, as_json=asked.as_json)
     else:
-        outcome = jobs.label(asked, talk)
-        if outcome.refused:
-            _talk(outcome.refused)
-        return outcome.code if outcome.saved else options.Exit.BAD_INPUT
+        labelled = jobs.label(asked, talk)
+        if labelled.refused:
+            _talk(labelled.refused)
+        return labelled.code if labelled.saved else options.Exit.BAD_INPUT
     return options.Exit.DONE
 
 

@@ -20,18 +20,26 @@ Examples:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 import options
-import storage
-from records import runs
-from records.files import json_bytes
-from records.metrics import rounded
-from records.targets import TARGETS, read_advisory, read_targets
-from terminal.page import conclusion, page_data
+from records.home import CACHE_DIR
+from records.option import (
+    flag,
+    json_flag,
+    labels_option,
+    option,
+    quiet_flag,
+    results_dir_option,
+    run_option,
+    run_set_option,
+    setting,
+    targets_option,
+)
 
 FORMATS = ("md", "html")
 
@@ -50,92 +58,83 @@ class Formats(click.ParamType[tuple[str, ...]]):
         return tuple(dict.fromkeys(forms))
 
 
-@options.command(help=__doc__)
-@options.run_option
-@options.run_set_option
-@options.labels_option
-@options.results_dir_option
-@click.option(
-    "--format", "formats", type=Formats(), default=",".join(FORMATS), help="The forms to write."
-)
-@click.option(
-    "--output",
-    type=options.PATH,
-    help="Write OUTPUT.md and OUTPUT.html.  [default: report in the run folder]",
-)
-@click.option("--baseline", metavar="RUN", help="Run id or folder to compare with.")
-@click.option(
-    "--ignore-invariants",
-    is_flag=True,
-    help="With --baseline: compare runs although they were measured in different ways.",
-)
-@click.option(
-    "--history",
-    is_flag=True,
-    help="Show the history of the primary metrics over commits and the runs beside this one.",
-)
-@click.option(
-    "--worst",
-    type=click.IntRange(0, 1000),
-    help="Answers to show in full: flipped, failed, worst. [default: as many as fit into 5 MB]",
-)
-@click.option(
-    "--worst-by",
-    metavar="METRIC",
-    help="List the worst by this metric. [default: by their reasons for failing]",
-)
-@click.option(
-    "--confidence-by",
-    metavar="METRIC",
-    help="Compare the bot's confidence with success by this metric. [default: judged correctness, "
-    "attribution_hit or recall_any@5]",
-)
-@options.targets_option
-@options.json_option
-@click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
-def main(
-    run: str,
-    eval_set: Path | None,
-    labels_dir: Path | None,
-    results_dir: Path,
-    formats: tuple[str, ...],
-    output: Path | None,
-    baseline: str | None,
-    targets_file: Path | None,
-    as_json: bool,
-    quiet: bool,
-    **choices: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ReportRunOptions:
+    """The options of report_run.py."""
+
+    run: str = run_option()
+    eval_set: Path | None = run_set_option()
+    labels_dir: Path | None = labels_option()
+    results_dir: Path = results_dir_option()
+    formats: tuple[str, ...] = option(
+        "The forms to write.", names="--format formats", default=FORMATS, shown=",".join(FORMATS)
+    )
+    output: Path | None = option(
+        "Write OUTPUT.md and OUTPUT.html.  [default: report in the run folder]"
+    )
+    baseline: str | None = option("Run id or folder to compare with.", metavar="RUN")
+    ignore_invariants: bool = flag(
+        "With --baseline: compare runs although they were measured in different ways."
+    )
+    history: bool = flag(
+        "Show the history of the primary metrics over commits and the runs beside this one."
+    )
+    worst: int | None = option(
+        "Answers to show in full: flipped, failed, worst. [default: as many as fit into 5 MB]",
+        low=0,
+        high=1000,
+    )
+    worst_by: str | None = option(
+        "List the worst by this metric. [default: by their reasons for failing]", metavar="METRIC"
+    )
+    confidence_by: str | None = setting(
+        "metric whose success the bot's confidence is compared with (judged correctness, "
+        "attribution_hit or recall_any@5)"
+    )
+    targets_file: Path | None = targets_option()
+    as_json: bool = json_flag()
+    quiet: bool = quiet_flag()
+
+
+@options.script(ReportRunOptions, {"formats": Formats()}, help=__doc__)
+def main(asked: ReportRunOptions) -> None:
     from clients.embedder import question_vectors
+    from records.runs import REPORT, find_run
+    from records.targets import TARGETS, read_advisory, read_targets
     from scorers.copies import scored_alike
+    from terminal.page import conclusion, page_data
     from views.report.build import ReportOptions, build
     from views.report.page import write
 
-    folder = storage.find_run(results_dir, run)
-    bounds = targets_file or TARGETS
-    places = options.set_of_run(folder, eval_set, labels_dir)
-    base, rescored = storage.find_run(results_dir, baseline) if baseline else None, 0
+    folder = find_run(asked.results_dir, asked.run)
+    bounds = asked.targets_file or TARGETS
+    places = options.set_of_run(folder, asked.eval_set, asked.labels_dir)
+    base, rescored = find_run(asked.results_dir, asked.baseline) if asked.baseline else None, 0
     if base is not None:
         again = scored_alike(base, folder, *places)
         scored = click.get_current_context().with_resource(again)
         base, rescored = scored.folder, scored.cases
-    asked = ReportOptions(
+    report_options = ReportOptions(
         *places,
         read_targets(bounds),
         read_advisory(bounds),
+        worst=asked.worst,
+        worst_by=asked.worst_by,
+        confidence_by=asked.confidence_by,
         baseline=base,
         rescored=rescored,
+        ignore_invariants=asked.ignore_invariants,
+        history=asked.history,
         targets_file=bounds,
-        embed=question_vectors(runs.CACHE_DIR),
-        **choices,
+        embed=question_vectors(CACHE_DIR),
     )
-    report = build(folder, asked)
-    written = write(report, formats, output or folder / storage.REPORT)
-    if as_json:
-        click.echo(json_bytes(rounded(page_data(report))), nl=False)
+    report = build(folder, report_options)
+    written = write(report, asked.formats, asked.output or folder / REPORT)
+    if asked.as_json:
+        options.print_json(page_data(report))
     for path in written:
-        click.echo(path, err=as_json)
-    if not quiet:
+        click.echo(path, err=asked.as_json)
+    if not asked.quiet:
         options.say(conclusion(report))
 
 

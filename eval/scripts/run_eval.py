@@ -30,12 +30,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
+from clients.run_options import AskOptions
 
 if TYPE_CHECKING:
     from clients.safety_prompts import SafetyPrompt
 
-MOST = 1_000_000
-"""More passages, cases or repeats than any run has; every number fits into JSON."""
 PAIR = re.compile(r"[a-z_]+=.+")
 ADVICE = (
     "Chunk texts were cut to 200 characters. Scorers that read whole passages (context, "
@@ -92,59 +91,9 @@ def prompts_of(labels_dir: Path, eval_set: Path) -> list[SafetyPrompt]:
     ]
 
 
-@options.command(cls=RunCommand, how_to_go_on="")  # the session knows the run id, and says it
-@options.eval_set_option
-@options.results_dir_option
-@options.api_url_option
-@options.profile_option
-@options.header_option
-@options.limits_option
-@click.option(
-    "--from-jsonl",
-    type=options.FILE,
-    help="Take answers from this file. A line: {id or question, answer, contexts}.",
-)
-@click.option("--k", type=click.IntRange(1, MOST), default=10, help="Passages to ask for.")
-@click.option("--folder-mode", help="Folder mode of the bot, in its own words.")
-@click.option("--retrieval-only", is_flag=True, help="Record retrieval only; ask for no answer.")
-@options.history_option
-@options.full_text_option
-@click.option(
-    "--filter",
-    multiple=True,
-    metavar="NAME=VALUE …",
-    help="Only cases with this id, category, tag … (* and ? match anything). Names: id, category, "
-    "difficulty, tag, answerable, query_type. Same name twice: or; different names: and.",
-)
-@click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N cases.")
-@click.option("--repeat", type=click.IntRange(1, MOST), default=1, help="Ask each case N times.")
-@click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
-@click.option(
-    "--resume", is_flag=True, help="Continue the run --run-id: ask the missing questions."
-)
-@click.option(
-    "--no-proof",
-    "proof",
-    is_flag=True,
-    default=True,
-    show_default=False,
-    flag_value=False,
-    help="Continue without a known path or answer in the first 10 cases.",
-)
-@options.retry_errors_option
-@options.error_rate_option(help="Exit 3 above this share of errors.")
-@click.option(
-    "--labels",
-    is_flag=True,
-    help="Also ask the prompts of safety_labels.jsonl. Then score_safety judges the bot's own "
-    "guardrail.",
-)
-@options.labels_option
-@options.seed_option
-@options.json_option
-@options.verbosity_options
-@click.pass_context
-def main(ctx: click.Context, /, labels: bool, **values: Any) -> int:
+# the session knows the run id, and says it
+@options.script(AskOptions, cls=RunCommand, how_to_go_on="")
+def main(asked: AskOptions) -> int:
     """Ask a RAG bot every question of the set, and record its answers.
 
     The run folder's path is printed on stdout. A run that was stopped goes on with
@@ -155,22 +104,16 @@ def main(ctx: click.Context, /, labels: bool, **values: Any) -> int:
     from clients.run_plan import RunOptions
     from formats.shared.answers import read_answers
 
-    if labels and values["from_jsonl"]:
+    if asked.labels and asked.from_jsonl:
         raise click.UsageError("--labels asks the bot; --from-jsonl asks no bot.")
-    default = click.core.ParameterSource.DEFAULT
-    named = frozenset(name for name in values if ctx.get_parameter_source(name) is not default)
-    outcome = options.run_extras({**values, "pace": None})
+    outcome = options.run_extras(asked)
     if isinstance(outcome, int):
         return outcome
-    values = outcome
-    pace = values.pop("pace")
-    filters = values.pop("filter")
-    limits, demo_args = set_values(values.pop("set"), values["api_url"])
-    run_options = RunOptions(
-        **values, filters=filters, set_limits=limits, demo_arg=demo_args, set_by_user=named
-    )
+    limits, demo_args = set_values(asked.pairs, asked.api_url)
+    run_options = RunOptions(**vars(outcome), set_limits=limits, demo_arg=demo_args)
+    pace = run_options.pace
     console = options.stderr_console(quiet=run_options.quiet)
-    prompts = prompts_of(run_options.labels_dir, run_options.eval_set) if labels else ()
+    prompts = prompts_of(run_options.labels_dir, run_options.eval_set) if asked.labels else ()
     folder, tally = run(run_options, console, prompts, pace, read_answers)
     summary = tally.to_dict()
     console.print(table(summary, f"Run {folder.name}"))

@@ -15,18 +15,16 @@ Examples:
 
 from __future__ import annotations
 
-from typing import Any
-
 import options
-from options import scoring
+from scorers.score_request import AbstentionScoring
 
 
-@scoring.score_command("abstention", help=__doc__)
-def main(**values: Any) -> None:
+@options.script(AbstentionScoring, help=__doc__)
+def main(asked: AbstentionScoring) -> None:
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    score_and_show("abstention", values, options.Streams(values), print_worst)
+    score_and_show("abstention", asked, options.Streams(asked), print_worst)
 
 
 if __name__ == "__main__":

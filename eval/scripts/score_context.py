@@ -14,21 +14,19 @@ Examples:
 
 from __future__ import annotations
 
-from typing import Any
-
 import options
-from options import scoring
+from scorers.score_request import ContextScoring
 
 
-@scoring.score_command("context", help=__doc__)
-def main(**values: Any) -> int:
+@options.script(ContextScoring, help=__doc__)
+def main(asked: ContextScoring) -> int:
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    outcome = options.run_extras(values)
+    outcome = options.run_extras(asked)
     if isinstance(outcome, int):
         return outcome
-    score_and_show("context", outcome, options.Streams(values), print_worst)
+    score_and_show("context", outcome, options.Streams(asked), print_worst)
     return options.Exit.DONE
 
 

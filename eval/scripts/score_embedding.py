@@ -11,23 +11,21 @@ Examples:
   python eval/scripts/score_embedding.py
   python eval/scripts/score_embedding.py --run night-12 --by category --worst 10
   python eval/scripts/score_embedding.py --dataset answers.json \\
-      --embedding-model BAAI/bge-small-en-v1.5 --allow-download
+      --embedding-model BAAI/bge-small-en-v1.5 --set allow_download=true
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import options
-from options import scoring
+from scorers.score_request import EmbeddingScoring
 
 
-@scoring.score_command("embedding", help=__doc__)
-def main(**values: Any) -> None:
+@options.script(EmbeddingScoring, help=__doc__)
+def main(asked: EmbeddingScoring) -> None:
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    score_and_show("embedding", values, options.Streams(values), print_worst)
+    score_and_show("embedding", asked, options.Streams(asked), print_worst)
 
 
 if __name__ == "__main__":

@@ -15,21 +15,19 @@ Examples:
 
 from __future__ import annotations
 
-from typing import Any
-
 import options
-from options import scoring
+from scorers.score_request import GroundednessScoring
 
 
-@scoring.score_command("groundedness", help=__doc__)
-def main(**values: Any) -> int:
+@options.script(GroundednessScoring, help=__doc__)
+def main(asked: GroundednessScoring) -> int:
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    outcome = options.run_extras(values)
+    outcome = options.run_extras(asked)
     if isinstance(outcome, int):
         return outcome
-    score_and_show("groundedness", outcome, options.Streams(values), print_worst)
+    score_and_show("groundedness", outcome, options.Streams(asked), print_worst)
     return options.Exit.DONE
 
 

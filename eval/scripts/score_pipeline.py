@@ -15,18 +15,16 @@ Examples:
 
 from __future__ import annotations
 
-from typing import Any
-
 import options
-from options import scoring
+from scorers.score_request import PipelineScoring
 
 
-@scoring.score_command("pipeline", help=__doc__)
-def main(**values: Any) -> None:
+@options.script(PipelineScoring, help=__doc__)
+def main(asked: PipelineScoring) -> None:
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    score_and_show("pipeline", values, options.Streams(values), print_worst)
+    score_and_show("pipeline", asked, options.Streams(asked), print_worst)
 
 
 if __name__ == "__main__":

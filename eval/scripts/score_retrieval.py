@@ -13,18 +13,16 @@ Examples:
 
 from __future__ import annotations
 
-from typing import Any
-
 import options
-from options import scoring
+from scorers.score_request import RetrievalScoring
 
 
-@scoring.score_command("retrieval", help=__doc__)
-def main(**values: Any) -> None:
+@options.script(RetrievalScoring, help=__doc__)
+def main(asked: RetrievalScoring) -> None:
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    score_and_show("retrieval", values, options.Streams(values), print_worst)
+    score_and_show("retrieval", asked, options.Streams(asked), print_worst)
 
 
 if __name__ == "__main__":

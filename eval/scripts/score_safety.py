@@ -15,18 +15,16 @@ Examples:
 
 from __future__ import annotations
 
-from typing import Any
-
 import options
-from options import scoring
+from scorers.score_request import SafetyScoring
 
 
-@scoring.score_command("safety", help=__doc__)
-def main(**values: Any) -> None:
+@options.script(SafetyScoring, help=__doc__)
+def main(asked: SafetyScoring) -> None:
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    score_and_show("safety", values, options.Streams(values), print_worst)
+    score_and_show("safety", asked, options.Streams(asked), print_worst)
 
 
 if __name__ == "__main__":

@@ -13,18 +13,16 @@ Examples:
 
 from __future__ import annotations
 
-from typing import Any
-
 import options
-from options import scoring
+from scorers.score_request import ScoreRequest
 
 
-@scoring.score_command("tools", help=__doc__)
-def main(**values: Any) -> None:
+@options.script(ScoreRequest, help=__doc__)
+def main(asked: ScoreRequest) -> None:
     from scorers.show import score_and_show
     from views.worst import print_worst
 
-    score_and_show("tools", values, options.Streams(values), print_worst)
+    score_and_show("tools", asked, options.Streams(asked), print_worst)
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ targets.toml names as [decide] pinned; this raises no alert.
 Examples:
   python eval/scripts/track_metrics.py
   python eval/scripts/track_metrics.py --metrics 'retrieval.*,pass'
-  python eval/scripts/track_metrics.py --since v1.2 --drop 10 --fail-on any
+  python eval/scripts/track_metrics.py --set since=v1.2 --drop 10 --fail-on any
   python eval/scripts/track_metrics.py eval/results/nightly/metrics.json --csv history.csv
 
 An alert names the run where it began. It ends with a rise, which is a note, or when you begin the
-history after it with --since. A metric begins a new line when its definition or the eval set
+history after it with --set since. A metric begins a new line when its definition or the eval set
 changes. A stopped run is no point.
 
 Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input, 130 interrupted.
@@ -31,15 +31,22 @@ Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input, 130 interrupt
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 import options
-import storage
-from storage import StorageError
+from records.errors import StorageError
+from records.option import (
+    Output,
+    argument,
+    option,
+    results_dir_option,
+    run_set_option,
+    setting,
+)
 from terminal.tables import plain
 
 if TYPE_CHECKING:
@@ -48,70 +55,66 @@ if TYPE_CHECKING:
     from decisions.history_print import NewestAgainst
 
 
-@options.command(help=__doc__)
-@click.argument("paths", nargs=-1, type=options.PATH, metavar="[PLACES]...")
-@options.results_dir_option
-@click.option(
-    "--metrics",
-    type=options.Names(),
-    default=(),
-    metavar="GLOB,…",
-    help="Only these, such as 'ndcg@5' or 'safety.*'.  [default: primary, and with a target]",
-)
-@click.option(
-    "--source",
-    type=click.Choice(["both", "git", "runs"]),
-    default="both",
-    help="Commits and runs that are not committed, or one of the two.",
-)
-@click.option("--since", metavar="COMMIT|RUN", help="Begin with this point.")
-@click.option("--last", type=click.IntRange(1), help="Only the newest N points.")
-@click.option(
-    "--drop",
-    type=options.FiniteRange(0, min_open=True),
-    metavar="P",
-    help="Also alert on a value more than P % under the median of earlier runs.",
-)
-@options.run_set_option
-@click.option(
-    "--csv",
-    "csv_file",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="Write one row for each metric and point to this file; '-' is stdout.",
-)
-@click.option(
-    "--fail-on",
-    type=options.Names(),
-    default=(),
-    metavar="KIND,…",
-    help="Exit 1 on these alerts: shift, drop, gone, or any.",
-)
-@options.json_option
-@options.verbosity_options
-def main(paths: tuple[Path, ...], results_dir: Path, eval_set: Path | None, **values: Any) -> int:
+@dataclass(frozen=True, kw_only=True)
+class TrackOptions(Output):
+    """The options of track_metrics.py."""
+
+    paths: tuple[Path, ...] = argument(metavar="[PLACES]...")
+    results_dir: Path = results_dir_option()
+    metrics: tuple[str, ...] = option(
+        "Only these, such as 'ndcg@5' or 'safety.*'.  [default: primary, and with a target]",
+        default=(),
+        metavar="GLOB,…",
+    )
+    source: Literal["both", "git", "runs"] = setting(
+        "commits and runs that are not committed (both), or one of the two: git, runs",
+        default="both",
+        choices=("both", "git", "runs"),
+    )
+    since: str | None = setting("begin with this commit or run")
+    last: int | None = setting("only the newest N points", low=1)
+    drop: float | None = option(
+        "Also alert on a value more than P % under the median of earlier runs.",
+        low=0,
+        above=True,
+        metavar="P",
+    )
+    eval_set: Path | None = run_set_option()
+    csv_file: Path | None = option(
+        "Write one row for each metric and point to this file; '-' is stdout.",
+        names="--csv",
+        path="file or -",
+    )
+    fail_on: tuple[str, ...] = option(
+        "Exit 1 on these alerts: shift, drop, gone, or any.", default=(), metavar="KIND,…"
+    )
+
+
+@options.script(TrackOptions, help=__doc__)
+def main(asked: TrackOptions) -> int:
     from decisions.alerts import AlertRule, changes, chosen_keys, make_lines
     from decisions.history import read_history
     from decisions.primary import primary_names
 
-    if values["as_json"] and _is_dash(values["csv_file"]):
+    if asked.as_json and _is_dash(asked.csv_file):
         raise StorageError("--csv - and --json both write to stdout; give --csv a file.")
-    kinds = _kinds(values["fail_on"])
-    history = read_history(paths or (results_dir,), values["source"])
+    kinds = _kinds(asked.fail_on)
+    history = read_history(asked.paths or (asked.results_dir,), asked.source)
     pinned = _pinned(history)
-    if values["since"] is not None:
-        history.points = history.points[history.place_of(values["since"]) :]
-    if values["last"] is not None:
-        history.points = history.points[-values["last"] :]
+    if asked.since is not None:
+        history.points = history.points[history.place_of(asked.since) :]
+    if asked.last is not None:
+        history.points = history.points[-asked.last :]
     primary = primary_names()
-    keys = chosen_keys(history.points, values["metrics"], _headline(primary))
+    keys = chosen_keys(history.points, asked.metrics, _headline(primary))
     if not keys:
-        asked = ",".join(values["metrics"]) or "*"
-        raise StorageError(f"--metrics {asked}: no metric of the history matches.")
-    drop = values["drop"]
+        globs = ",".join(asked.metrics) or "*"
+        raise StorageError(f"--metrics {globs}: no metric of the history matches.")
+    drop = asked.drop
     rule = AlertRule(primary, None if drop is None else drop / 100)
     lines = make_lines(history.points, keys, rule)
-    against = _against(history, pinned, primary, eval_set)
-    _put_out(history, lines, changes(history.points, lines), rule, against, values)
+    against = _against(history, pinned, primary, asked.eval_set)
+    _put_out(history, lines, changes(history.points, lines), rule, against, asked)
     struck = any(alert.kind in kinds for line in lines for alert in line.alerts)
     return options.Exit.GATE_FAILED if struck else options.Exit.DONE
 
@@ -153,15 +156,15 @@ def _against(
     ]
 
 
-def _kinds(asked: Collection[str]) -> set[str]:
+def _kinds(names: Collection[str]) -> set[str]:
     """The kinds of alerts that end with exit code 1."""
     from decisions.alerts import ALERTS
 
-    if unknown := sorted({*asked} - {*ALERTS, "any"}):
+    if unknown := sorted({*names} - {*ALERTS, "any"}):
         raise click.UsageError(
             f"--fail-on {unknown[0]}: no such alert; choose from {', '.join(ALERTS)}, or any."
         )
-    return {*ALERTS} if "any" in asked else {*asked}
+    return {*ALERTS} if "any" in names else {*names}
 
 
 def _headline(primary: Sequence[str]) -> list[tuple[str, str]]:
@@ -178,7 +181,7 @@ def _put_out(
     changed: list[HistoryBreak],
     rule: AlertRule,
     against: Sequence[NewestAgainst],
-    values: dict[str, Any],
+    asked: TrackOptions,
 ) -> None:
     """CSV to its file, and either JSON, CSV or the tables on stdout; ``against``: the comparisons
     of the newest point."""
@@ -189,18 +192,19 @@ def _put_out(
         differences_page,
         history_page,
     )
+    from records.files import replace_bytes
     from terminal.print_page import print_page
 
-    for note in history.notes if not values["quiet"] else ():
+    for note in history.notes if not asked.quiet else ():
         options.say(f"Note: {plain(note, 400)}")
-    file = values["csv_file"]
+    file = asked.csv_file
     if file is not None and not _is_dash(file):
-        storage.replace_bytes(file, as_csv(history, lines).encode("utf-8"))
+        replace_bytes(file, as_csv(history, lines).encode("utf-8"))
     if _is_dash(file):
         click.echo(as_csv(history, lines), nl=False)
-    elif values["as_json"]:
+    elif asked.as_json:
         data = as_dict(history, lines, changed) | {"differences": differences_data(against)}
-        click.echo(storage.json_bytes(storage.rounded(data)), nl=False)
+        options.print_json(data)
     else:
         page = history_page(
             history,

@@ -198,7 +198,7 @@ def profile_of(folder: Path, **changes: str) -> Path:
     ],
 )
 def test_a_run_stops_where_nothing_can_be_right(tmp_path: Path, name: str, sentence: str) -> None:
-    """Both are seen before the rest is asked; what came in is kept, and --no-proof goes on."""
+    """Both are seen before the rest is asked; what came in is kept, and `proof=false` goes on."""
     cases, results = write_cases(tmp_path), tmp_path / "results"
     with BotServer({("POST", "/ask"): view(name)}) as server:
         words = ["--api-url", server.url, "--profile", str(profile_of(tmp_path)), "--run-id", "r"]
@@ -206,10 +206,10 @@ def test_a_run_stops_where_nothing_can_be_right(tmp_path: Path, name: str, sente
         done = CliRunner().invoke(run_eval.main, words)
         assert done.exit_code == 3, done.output
         assert sentence in " ".join(done.output.split())
-        assert "--resume --run-id r --no-proof" in " ".join(done.output.split())
+        assert "--resume --run-id r --set proof=false" in " ".join(done.output.split())
         kept = (results / "r" / "results.partial.jsonl").read_text("utf-8").splitlines()
         assert len(kept) >= 8
-        again = CliRunner().invoke(run_eval.main, [*words, "--resume", "--no-proof"])
+        again = CliRunner().invoke(run_eval.main, [*words, "--resume", "--set", "proof=false"])
     assert again.exit_code == 0, again.output
     assert len((results / "r" / "results.jsonl").read_text("utf-8").splitlines()) == len(CASES)
 

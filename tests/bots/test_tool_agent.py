@@ -182,7 +182,7 @@ def test_a_secret_that_tools_are_given_is_written_nowhere(
     """It has quotes, stands as JSON in the arguments, and these come in pieces of 7 characters."""
     desk = Desk(tmp_path)
     desk.profile("stream.toml", 'tools = "tool_calls(events)"')
-    words = ("--profile", "stream.toml", "--run-id", "run", "--limit", "2", "--no-proof")
+    words = ("--profile", "stream.toml", "--run-id", "run", "--limit", "2", "--set", "proof=false")
     desk.call("run_eval", "--api-url", server.url, *words)
     tools = [result["tools"] for result in desk.results("run")]
     assert tools[1] == [
@@ -204,4 +204,4 @@ def test_a_run_of_a_bot_without_tools_is_no_fault(server: BotServer, tmp_path: P
     )
 
 
-PLAIN = ("--profile", "plain.toml", "--no-proof", "--limit", "3")
+PLAIN = ("--profile", "plain.toml", "--set", "proof=false", "--limit", "3")

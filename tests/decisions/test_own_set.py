@@ -78,7 +78,7 @@ def test_score_lines_name_the_clusters(results: Path) -> None:
     history = read_history([results], "runs")
     (labels,) = clusters_of_points(history, None).values()
     assert labels["q0"] == labels["q1"] == "group: g0"
-    assert call(track_metrics, results.parent, "--source", "runs").exit_code == 0
+    assert call(track_metrics, results.parent, "--set", "source=runs").exit_code == 0
 
 
 def forget_clusters(results: Path) -> None:
@@ -111,9 +111,9 @@ def test_a_set_with_another_hash_clusters_nothing(results: Path) -> None:
     assert clusters_of_points(read_history([results], "runs"), None) == {}
     done = call(compare_runs, results.parent, "base", "new", "--eval-set", EVAL_SET)
     assert "cases in both\n" in done.stdout
-    done = call(compare_runs, results.parent, "base", "new", "--cluster", "group")
+    done = call(compare_runs, results.parent, "base", "new", "--set", "cluster=group")
     assert done.exit_code == 2
-    assert f"--cluster group: {mine} is not the set" in done.stderr
+    assert f"--set cluster=group: {mine} is not the set" in done.stderr
     assert "Give that set with --eval-set" in done.stderr
 
 

@@ -69,7 +69,7 @@ def test_csv_and_jsonl_part_passages_at_a_bar(desk: Any) -> None:
     row = {"input": "Q?", "actual_output": "A.", "retrieval_context": "one|two"}
     desk.take("deepeval", desk.rows("g2.jsonl", [row]), out="two")
     assert len(desk.results("g2", "two")[0]["retrieved"]) == 2
-    desk.take("deepeval", desk.file("g.csv", text), out="three", more=["--delimiter", ";"])
+    desk.take("deepeval", desk.file("g.csv", text), out="three", more=["--set", "delimiter=;"])
     assert len(desk.results("g", "three")[0]["retrieved"]) == 1
 
 

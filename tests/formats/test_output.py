@@ -46,7 +46,10 @@ def test_the_formats_that_are_there(desk: Any) -> None:
         (["import", "json", "-o", "y"], "name the file"),
         (["export", "csv", "x", "-o", "y"], "an export takes no files"),
         (["import", "json", "x", "-o", "y", "--run", "r"], "--run means nothing for an import"),
-        (["export", "csv", "-o", "y", "--one-file"], "--one-file means nothing for an export"),
+        (
+            ["export", "csv", "-o", "y", "--set", "one_file=true"],
+            "--set one_file means nothing for an export",
+        ),
         (["import", "nonsense", "x", "-o", "y"], "'nonsense' is not one of"),
     ],
 )
@@ -105,7 +108,7 @@ def test_an_export_is_not_overwritten_either(desk: Any) -> None:
 
 
 def test_one_file_holds_the_labels(desk: Any) -> None:
-    desk.take("json", desk.rows("rows.jsonl", ROWS), more=["--one-file"])
+    desk.take("json", desk.rows("rows.jsonl", ROWS), more=["--set", "one_file=true"])
     assert desk.cases()[0]["relevant_docs"] == ["d"]
     assert not (desk.folder / "out/labels").exists()
 

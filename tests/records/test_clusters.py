@@ -102,9 +102,9 @@ def test_any_key_of_the_lines_can_put_cases_together(tmp_path: Path) -> None:
     assert clustering.by == "patient"
     assert clustering.labels["q1"] == clustering.labels["q2"] == "patient: p"
     assert clustering.sentence == "3 cases: 2 in 1 value of patient, 1 without one"
-    with pytest.raises(StorageError, match=r"--cluster nurse: no case of .* has that key"):
+    with pytest.raises(StorageError, match=r"--set cluster=nurse: no case of .* has that key"):
         read_clusters(path, "nurse")
-    with pytest.raises(StorageError, match="--cluster group: no case of"):
+    with pytest.raises(StorageError, match="--set cluster=group: no case of"):
         read_clusters(path, "group")
     assert read_clusters(path).by == "none"
     path.write_text("[]\n")

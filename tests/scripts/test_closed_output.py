@@ -110,7 +110,7 @@ FAILING: dict[str, tuple[str, Words]] = {
     "track": (
         "track_metrics",
         lambda folder: [
-            *("--source", "runs", "--fail-on", "any", "--drop", 10, *of_runs(folder)),
+            *("--set", "source=runs", "--fail-on", "any", "--drop", 10, *of_runs(folder)),
         ],
     ),
 }

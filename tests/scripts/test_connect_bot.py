@@ -309,7 +309,7 @@ def test_a_list_that_is_named_before_its_fields_is_kept(
     del connect  # its bot answers by path
     found = [{"auszug": f"Die Gebühr {n} beträgt 84 Euro im Jahr.", "punkte": 1} for n in "ab"]
     fake_bot.script("/ask", reply({"answer": "84 Euro.", "belege": found}))
-    given = ConnectOptions(f"{fake_bot.url}/ask", name=str(tmp_path / "own.toml"))
+    given = ConnectOptions(url=f"{fake_bot.url}/ask", name=str(tmp_path / "own.toml"))
     typed = iter([{"retrieved": "belege"}, {"chunk.text": "auszug"}, {}])
     faults = []
 

@@ -173,7 +173,7 @@ def test_a_stopped_run_needs_leave(runs: Runs) -> None:
     reasons = failures(runs.gate())
     assert set(reasons) == {"stopped", "cases_missing"}
     assert "the run was stopped (the race was lost)" in reasons["stopped"]
-    verdict = runs.gate("--allow-stopped")
+    verdict = runs.gate("--set", "allow_stopped=true")
     assert failures(verdict) == {}
     assert {c["n"] for c in verdict["checks"] if c["rule"] == "worse"} == {40}
 

@@ -13,11 +13,11 @@ import pytest
 from rich.console import Console
 
 import options
-from options import scoring
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric, MetricSection
 from records.cases import TestCase
 from scorers.contract import Evidence, ScoreRow, SectionScorer
+from scorers.score_request import ScoreRequest
 from storage import TestResult
 from views.worst import print_worst_of
 
@@ -53,12 +53,12 @@ def command(monkeypatch: pytest.MonkeyPatch) -> click.Command:
     row = MetricSection(NAME, "Brevity", (ROW,), "score_brevity.py", worst_by=ROW.name)
     monkeypatch.setitem(catalogue.SECTIONS, NAME, row)
 
-    @scoring.score_command(NAME, help="Score brevity.")
-    def main(**values: Any) -> None:
+    @options.script(ScoreRequest, help="Score brevity.")
+    def main(asked: ScoreRequest) -> None:
         from scorers.show import score_and_show
         from views.worst import print_worst
 
-        score_and_show(NAME, values, options.Streams(values), print_worst)
+        score_and_show(NAME, asked, options.Streams(asked), print_worst)
 
     return main
 

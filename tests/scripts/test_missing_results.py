@@ -284,7 +284,7 @@ def test_the_suite_says_it_and_its_gates_fail(asked: Any) -> None:
     code, out, _ = suite(run, "--gates", str(gates))
     assert code == 1
     assert "gate missed: run missing" in " ".join(out.split())
-    assert suite(run, "--gates", str(gates), "--allow-missing", "2")[0] == 0
+    assert suite(run, "--gates", str(gates), "--set", "allow_missing=2")[0] == 0
 
 
 def test_the_smoke_suite_misses_only_what_its_own_cases_lack(asked: Any) -> None:

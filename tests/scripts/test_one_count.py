@@ -173,7 +173,7 @@ def test_one_first_line(home: Path) -> None:
     suite = ("--run", "new", "--baseline", str(home / "results" / "base"))
     assert json.loads(call(home, eval_suite.main, *suite, "--json").stdout)["says"][0] == said
     assert said in call(home, eval_suite.main, *suite).stdout
-    tracked = call(home, track_metrics.main, "--source", "runs", "--json")
+    tracked = call(home, track_metrics.main, "--set", "source=runs", "--json")
     assert json.loads(tracked.stdout)["differences"][0]["says"][0] == said
     base, new = (opened(home, name) for name in ("base", "new"))
     pairs = PairList(base, new)

@@ -42,7 +42,7 @@ CALLS: dict[str, str] = {
     "compare": "compare_runs old new {runs}",
     "compare, all of it": "compare_runs old new {runs} -v",
     "gate": "gate_run --run new --baseline old {runs}",
-    "track": "track_metrics {runs} --source runs",
+    "track": "track_metrics {runs} --set source=runs",
     "report": "report_run --run new --baseline old {runs} --format md --output {home}/page",
     "judge": "judge_answers --run new {runs} --cache-dir {home}/cache",
     "judge, dry": "judge_answers --run old {runs} --cache-dir {home}/cache --dry-run",

@@ -11,7 +11,8 @@ from extras.annotators.agreement import agreement, labels_by_annotator, print_ag
 from extras.annotators.labels import RECHECK, OwnLabels, sample
 from labeller.case_state import GOLD
 from labeller.cases import LabelTarget, read_judgements
-from labeller.jobs import LabelOptions, cases_of
+from labeller.jobs import cases_of
+from labeller.label_options import LabelOptions
 from records.errors import StorageError
 from records.journal import ANNOTATOR_NAME
 from records.runs import ROOT

@@ -28,57 +28,69 @@ interrupted.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from datetime import date, datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
 
 import options
+from judging.choice import JudgeChoice, judge_option
+from records.option import (
+    Output,
+    argument,
+    eval_set_option,
+    flag,
+    labels_option,
+    option,
+    results_dir_option,
+)
 
 if TYPE_CHECKING:
     from judging.connect import JudgeOptions
     from judging.cost import CostEstimate
 
 
-@options.command(help=__doc__)
-@click.argument("vault")
-@options.eval_set_option
-@options.labels_option
-@options.results_dir_option
-@options.runs_option(default=(), show_default="none", help="Runs to look at, such as latest.")
-@click.option(
-    "--today",
-    type=click.DateTime(["%Y-%m-%d"]),
-    show_default="the date",
-    help="Day from which a date is past.",
-)
-@click.option(
-    "--candidates",
-    type=click.IntRange(1, 10_000),
-    default=100,
-    help="Pairs that a judge is asked about, two calls each.",
-)
-@click.option("--accepted", type=options.FILE, help="File of accepted findings.  [default: "
-              "eval/audit_accepted.toml]")  # fmt: skip
-@click.option("--accept", metavar="KEY", help="Accept this finding, with --reason, and stop.")
-@click.option("--reason", metavar="TEXT", help="Why the finding of --accept is fine.")
-@click.option(
-    "--fail-on",
-    type=options.Names(),
-    metavar="KIND,…",
-    help="Exit 1 when there is a finding of these kinds, such as gold,stale.",
-)
-@click.option("--markdown", type=options.FILE, help="Write all findings as a Markdown page.")
-@click.option("--dry-run", is_flag=True, help="Print the judge's calls and cost; ask nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Ask the judge without a question first.")
-@partial(options.judge_options, usual="none")
-@options.json_option
-@options.verbosity_options
-def main(vault: str, eval_set: Path, results_dir: Path, run: tuple[str, ...], **values: Any) -> int:
+@dataclass(frozen=True, kw_only=True)
+class AuditScriptOptions(JudgeChoice, Output):
+    """The options of audit_documents.py."""
+
+    vault: str = argument(required=True)
+    eval_set: Path = eval_set_option()
+    labels_dir: Path = labels_option()
+    results_dir: Path = results_dir_option()
+    runs: tuple[str, ...] = option(
+        "Runs to look at, such as latest.",
+        names="--run --run-id",
+        default=(),
+        shown="none",
+        metavar="RUN,…",
+    )
+    today: datetime | None = option("Day from which a date is past.", shown="the date")
+    candidates: int = option(
+        "Pairs that a judge is asked about, two calls each.", default=100, low=1, high=10_000
+    )
+    accepted: Path | None = option(
+        "File of accepted findings.  [default: eval/audit_accepted.toml]", path="file"
+    )
+    accept: str | None = option("Accept this finding, with --reason, and stop.", metavar="KEY")
+    reason: str | None = option("Why the finding of --accept is fine.", metavar="TEXT")
+    fail_on: tuple[str, ...] = option(
+        "Exit 1 when there is a finding of these kinds, such as gold,stale.",
+        default=(),
+        metavar="KIND,…",
+    )
+    markdown: Path | None = option("Write all findings as a Markdown page.", path="file")
+    dry_run: bool = flag("Print the judge's calls and cost; ask nothing.")
+    yes: bool = flag("Ask the judge without a question first.", names="-y --yes")
+    judge: str = judge_option(own_rules=False)
+
+
+@options.script(AuditScriptOptions, {"today": click.DateTime(["%Y-%m-%d"])}, help=__doc__)
+def main(asked: AuditScriptOptions) -> int:
     """Audit the vault and print: the work is in audit.py."""
     from extras.audit.audit import LAST_AUDIT, AuditOptions, audit, run_folders, save, usable_set
     from extras.audit.findings import KINDS, accept, audit_page
@@ -86,72 +98,71 @@ def main(vault: str, eval_set: Path, results_dir: Path, run: tuple[str, ...], **
     from records.runs import HOME
     from terminal.print_page import print_page
 
-    accepted = values["accepted"] or HOME / "eval" / "audit_accepted.toml"
-    fail_on = values["fail_on"] or ()
+    accepted = asked.accepted or HOME / "eval" / "audit_accepted.toml"
+    fail_on = asked.fail_on
     if unknown := [kind for kind in fail_on if kind not in KINDS]:
         raise StorageError(f"--fail-on: {unknown[0]} is no kind; there are {', '.join(KINDS)}.")
-    if bool(values["accept"]) != bool(values["reason"]):
+    if bool(asked.accept) != bool(asked.reason):
         raise StorageError("--accept and --reason belong together: write why the finding is fine.")
-    if values["accept"]:
-        accept(accepted, values["accept"], values["reason"])
-        options.say(f"{values['accept']} is accepted in {accepted}.")
+    if asked.accept and asked.reason:
+        accept(accepted, asked.accept, asked.reason)
+        options.say(f"{asked.accept} is accepted in {accepted}.")
         return options.Exit.DONE
-    if not values["judge"] and (asks := [n for n in ("dry_run", "yes") if values[n]]):
-        option = f"--{asks[0].replace('_', '-')}"
+    if not asked.judge and (names := [n for n in ("dry_run", "yes") if getattr(asked, n)]):
+        option = f"--{names[0].replace('_', '-')}"
         raise StorageError(f"{option} is about a judge; name one with --judge.")
-    today: datetime | None = values["today"]
     report = audit(
         AuditOptions(
-            vault,
-            usable_set(eval_set),
-            values["labels_dir"],
-            run_folders(run, results_dir),
-            today.date() if today else date.today(),
+            asked.vault,
+            usable_set(asked.eval_set),
+            asked.labels_dir,
+            run_folders(asked.runs, asked.results_dir),
+            asked.today.date() if asked.today else date.today(),
             accepted,
-            _judge(values),
-            values["candidates"],
+            _judge(asked),
+            asked.candidates,
         ),
-        lambda expected: _agreed(expected, values),
+        lambda expected: _agreed(expected, asked),
     )
     if report is None:
         return options.Exit.DONE
-    data = save(report, Path(values["cache_dir"]) / LAST_AUDIT)
-    if values["markdown"]:
+    data = save(report, asked.cache_dir / LAST_AUDIT)
+    if asked.markdown:
         from records.files import replace_bytes
         from views.page import markdown
 
-        replace_bytes(values["markdown"], markdown([audit_page(report, None)]).encode())
-    if values["as_json"]:
-        from storage import json_bytes
+        replace_bytes(asked.markdown, markdown([audit_page(report, None)]).encode())
+    if asked.as_json:
+        from records.files import json_bytes
 
         click.echo(json_bytes(data), nl=False)
     else:
-        page = audit_page(report, None) if values["verbose"] else audit_page(report)
-        print_page(options.stdout_console(), page, every=values["verbose"])
+        page = audit_page(report, None) if asked.verbose else audit_page(report)
+        print_page(options.stdout_console(), page, every=asked.verbose)
     failed = any(report.counts.get(kind) for kind in fail_on)
     return options.Exit.GATE_FAILED if failed else options.Exit.DONE
 
 
-def _judge(values: dict[str, Any]) -> JudgeOptions | None:
+def _judge(asked: AuditScriptOptions) -> JudgeOptions | None:
     """The judge that was named; None without one."""
-    if not values["judge"]:
+    if not asked.judge:
         return None
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
 
-    settings = judge_settings(**options.judge_words(values))
-    return JudgeOptions.of(settings, values | {"seed": 0})
+    settings = judge_settings(**asked.words())
+    return JudgeOptions.of(settings, vars(asked) | {"seed": 0})
 
 
-def _agreed(expected: CostEstimate, values: dict[str, Any]) -> bool:
+def _agreed(expected: CostEstimate, asked: AuditScriptOptions) -> bool:
     """Whether the judge may be asked, after its calls and cost were printed."""
     from judging.show import estimate_line
     from records.errors import StorageError
 
     options.say(f"About contradictions the judge is asked {estimate_line(expected, None)}")
-    if values["dry_run"]:
+    if asked.dry_run:
         return False
-    if values["yes"] or not expected.calls:
+    if asked.yes or not expected.calls:
         return True
     if not sys.stdin.isatty():
         raise StorageError(

@@ -31,37 +31,55 @@ Exit codes: 0 no leak, 1 a leak, 2 bad input or no probe, 3 bot unreachable, 130
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
 
 import options
+from clients.run_options import LIMITS
+from records.option import (
+    Output,
+    api_url_option,
+    argument,
+    cache_dir_option,
+    error_rate_option,
+    eval_set_option,
+    flag,
+    labels_option,
+    option,
+    profile_option,
+    results_dir_option,
+    set_option,
+)
 
 if TYPE_CHECKING:
     from extras.audit.access import AccessReport, Role
     from records.results import TestResult
 
 
-@options.command(help=__doc__, how_to_go_on="Give --run-id to go on with --resume.")
-@click.argument("vault")
-@click.option("--roles", type=options.FILE, required=True, help="File of the roles.")
-@options.eval_set_option
-@options.results_dir_option
-@options.api_url_option
-@options.profile_option
-@options.labels_option
-@options.limits_option
-@click.option("--k", type=click.IntRange(1, 10_000), default=10, help="Passages to ask for.")
-@click.option("--run-id", help="Name before the role in the run folders.  [default: access-TIME]")
-@click.option("--resume", is_flag=True, help="Continue the runs --run-id: ask what is missing.")
-@options.error_rate_option(help="Exit 3 above this share of errors.")
-@options.cache_dir_option(type=options.FOLDER, help="Where the sets of the roles are kept.")
-@options.json_option
-@options.verbosity_options
-def main(vault: str, roles: Path, **values: Any) -> int:
+@dataclass(frozen=True, kw_only=True)
+class AccessOptions(Output):
+    """The options of check_access.py."""
+
+    vault: str = argument(required=True)
+    roles: Path = option("File of the roles.", path="file", required=True)
+    eval_set: Path = eval_set_option()
+    results_dir: Path = results_dir_option()
+    api_url: str | None = api_url_option()
+    profile: str = profile_option()
+    labels_dir: Path = labels_option()
+    pairs: tuple[str, ...] = set_option(LIMITS)
+    k: int = option("Passages to ask for.", default=10, low=1, high=10_000)
+    run_id: str | None = option("Name before the role in the run folders.  [default: access-TIME]")
+    resume: bool = flag("Continue the runs --run-id: ask what is missing.")
+    max_error_rate: float = error_rate_option("Exit 3 above this share of errors.")
+    cache_dir: Path = cache_dir_option("Where the sets of the roles are kept.")
+
+
+@options.script(AccessOptions, help=__doc__, how_to_go_on="Give --run-id to go on with --resume.")
+def main(asked: AccessOptions) -> int:
     """Ask as every role and print: the work is in access.py."""
     import time
 
@@ -71,30 +89,32 @@ def main(vault: str, roles: Path, **values: Any) -> int:
     from records.errors import StorageError
     from records.labels import read_cases
 
-    documents = vault_of(vault)[0].notes
+    documents = vault_of(asked.vault)[0].notes
     paths = [note.rel_path for note in documents]
-    every = in_order(read_roles(roles), paths)
-    cases = read_cases(values["eval_set"], values["labels_dir"])
+    every = in_order(read_roles(asked.roles), paths)
+    cases = read_cases(asked.eval_set, asked.labels_dir)
     names = {role.name for role in every}
     if unknown := sorted({role for case in cases for role in case.user_roles} - names):
-        raise StorageError(f"{roles}: there is no role {unknown[0]!r}, which user_roles names.")
+        raise StorageError(
+            f"{asked.roles}: there is no role {unknown[0]!r}, which user_roles names."
+        )
     if not any(is_probe(case, role) for case in cases for role in every):
         raise StorageError(
             "No probe: the gold of no case is closed to a role, so nothing can leak. Label cases "
             "whose gold some role may not see."
         )
-    base = values["run_id"] or time.strftime("access-%Y%m%d-%H%M%S")
+    base = asked.run_id or time.strftime("access-%Y%m%d-%H%M%S")
     answers, texts = {}, {}
     for role in every:
-        answers[role.name], texts[role.name] = _ask(role, base, values)
+        answers[role.name], texts[role.name] = _ask(role, base, asked)
     report = examine(every, cases, answers, sections_of(documents), paths, texts)
-    _print(report, as_json=values["as_json"], every=values["verbose"])
+    _print(report, as_json=asked.as_json, every=asked.verbose)
     if not report.count:
         raise StorageError("No probe was answered: see the failed calls of the runs.")
     return options.Exit.GATE_FAILED if report.leaks else options.Exit.DONE
 
 
-def _ask(role: Role, base: str, values: dict[str, Any]) -> tuple[list[TestResult], str]:
+def _ask(role: Role, base: str, asked: AccessOptions) -> tuple[list[TestResult], str]:
     """A run as the role, of a set in which every case has that role; and its profile's text."""
     from clients.limits import BOT_LIMITS
     from clients.run import run
@@ -105,39 +125,29 @@ def _ask(role: Role, base: str, values: dict[str, Any]) -> tuple[list[TestResult
     from records.runs import PROFILES
     from records.settings import from_pairs
 
-    own_set = Path(values["cache_dir"]) / "access" / f"{base}-{role.name}.jsonl"
+    own_set = asked.cache_dir / "access" / f"{base}-{role.name}.jsonl"
     own_set.parent.mkdir(parents=True, exist_ok=True)
-    replace_bytes(own_set, set_of(role, values["eval_set"].read_bytes()))
-    profile = role.profile or values["profile"]
+    replace_bytes(own_set, set_of(role, asked.eval_set.read_bytes()))
+    profile = role.profile or asked.profile
     run_options = RunOptions(
         eval_set=own_set,
         labels_dir=own_set.parent,
-        results_dir=values["results_dir"],
-        api_url=values["api_url"],
-        from_jsonl=None,
+        results_dir=asked.results_dir,
+        api_url=asked.api_url,
         profile=profile,
         header=(role.header,) if role.header else (),
-        demo_arg=(),
-        k=values["k"],
-        folder_mode=None,
-        retrieval_only=False,
+        k=asked.k,
         store_full_text=True,
-        filters=(),
-        limit=None,
-        repeat=1,
         run_id=f"{base}-{role.name}",
-        resume=values["resume"],
-        retry_errors=False,
-        max_error_rate=values["max_error_rate"],
-        seed=0,
-        verbose=values["verbose"],
-        quiet=values["quiet"],
-        as_json=False,
+        resume=asked.resume,
+        max_error_rate=asked.max_error_rate,
+        verbose=asked.verbose,
+        quiet=asked.quiet,
         history="replay",
         proof=False,
-        set_limits=from_pairs(values["set"], BOT_LIMITS),
+        set_limits=from_pairs(asked.pairs, BOT_LIMITS),
     )
-    folder, _ = run(run_options, options.stderr_console(quiet=values["quiet"]))
+    folder, _ = run(run_options, options.stderr_console(quiet=asked.quiet))
     text = find_profile(profile, PROFILES).read_text("utf-8")
     return Run(folder).results, text
 
@@ -156,7 +166,9 @@ def _print(report: AccessReport, *, as_json: bool, every: bool) -> None:
     from terminal.print_page import print_page
 
     if as_json:
-        from storage import json_bytes
+        import click
+
+        from records.files import json_bytes
 
         click.echo(json_bytes(access_data(report)), nl=False)
     else:

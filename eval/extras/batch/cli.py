@@ -1,16 +1,18 @@
 """The options that write, send and fetch batch files."""
 
+from pathlib import Path
+
 import click
 
-import options
 from options.added import ScriptOptions
+from options.values import FOLDER
 
 FORMATS = ("openai", "vllm", "anthropic")
-_THERE = click.Path(path_type=options.PATH.type, file_okay=False, exists=True)
+_THERE = click.Path(path_type=Path, file_okay=False, exists=True)
 
 _OUT = click.option(
     "--batch-out",
-    type=options.FOLDER,
+    type=FOLDER,
     metavar="FOLDER",
     help="Write the missing requests as batch files into this folder; ask nothing.",
 )

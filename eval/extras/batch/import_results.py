@@ -16,48 +16,59 @@ Exit codes: 0 done, 2 bad input or usage, 130 interrupted.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import orjson
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
 
 import options
-import storage
+from records.home import CACHE_DIR
+from records.option import argument, json_flag, option, quiet_flag
 
 
-@options.command(help=__doc__)
-@click.argument("results", nargs=-1, type=options.FILE, metavar="FILE…", required=True)
-@click.option(
-    "--requests",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    metavar="FOLDER",
-    show_default="beside the results",
-    help="Folder of the batch files.",
-)
-@options.cache_dir_option(type=options.PATH, help="Folder of the cache, or a file of verdicts.")
-@options.json_option
-@click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
-def main(
-    results: tuple[Path, ...], requests: Path | None, cache_dir: Path, as_json: bool, quiet: bool
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ImportScriptOptions:
+    """The options of import_results.py."""
+
+    results: tuple[Path, ...] = argument(path="file", metavar="FILE…", required=True)
+    requests: Path | None = option(
+        "Folder of the batch files.",
+        path="folder",
+        exists=True,
+        metavar="FOLDER",
+        shown="beside the results",
+    )
+    cache_dir: Path = option(
+        "Folder of the cache, or a file of verdicts.", default=CACHE_DIR, shown="eval/cache"
+    )
+    as_json: bool = json_flag()
+    quiet: bool = quiet_flag()
+
+
+@options.script(ImportScriptOptions, help=__doc__)
+def main(asked: ImportScriptOptions) -> None:
     from extras.batch.results import failure_words, import_results
     from judging.cache import VerdictCache
+    from records.runs import JUDGE_CACHE
 
+    cache_dir = asked.cache_dir
     is_file = cache_dir.suffix and not cache_dir.is_dir()
-    verdicts = VerdictCache(cache_dir if is_file else cache_dir / storage.JUDGE_CACHE)
+    verdicts = VerdictCache(cache_dir if is_file else cache_dir / JUDGE_CACHE)
     try:
-        counts = import_results(results, verdicts, requests)
+        counts = import_results(asked.results, verdicts, asked.requests)
     finally:
         verdicts.close()
-    if as_json:
+    if asked.as_json:
         report = {
             "verdicts": counts.verdicts,
             "there": counts.there,
             "failures": dict(sorted(counts.failures.items())),
             "notes": counts.notes,
         }
+        import orjson
+
         click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2))
         return
     options.say(
@@ -65,7 +76,7 @@ def main(
     )
     for words in failure_words(counts):
         options.say(f"No verdict from {words}.", err=False)
-    for note in () if quiet else counts.notes:
+    for note in () if asked.quiet else counts.notes:
         options.say(f"Note: {note}")
     if counts.failures:
         options.say("To ask for them again, repeat judge_answers.py --batch-out.", err=False)

@@ -29,6 +29,7 @@ Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable, 130 interrupted.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,112 +38,92 @@ import click
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
 
 import options
+from judging.choice import JudgeChoice
+from records.option import Output, flag, option, seed_option
 
 if TYPE_CHECKING:
     from extras.drafts.cases import DraftMaker, DraftOptions, Drafts
     from judging.cost import CostEstimate
 
 
-@options.command(help=__doc__)
-@click.option(
-    "--vault",
-    required=True,
-    metavar="DIR",
-    help="Folder of documents, or 'demo' for the embedded bot's own.",
-)
-@click.option("--limit", type=click.IntRange(1, 100_000), default=20, help="Questions to draft.")
-@click.option("--output", type=options.FILE, help="A new file for them.")
-@click.option(
-    "--append-to",
-    type=options.FILE,
-    help="Or a set to add them to; questions that it has are not drafted again.",
-)
-@click.option(
-    "--kinds",
-    metavar="KIND,…",
-    show_default="single",
-    help="Kinds of drafts that a judge writes, such as single,multi_hop.",
-)
-@click.option("--personas", type=options.FILE, help="TOML file that says who asks (with --judge).")
-@click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
-@options.judge_options
-@options.seed_option
-@options.json_option
-@options.verbosity_options
-def main(
-    vault: str,
-    limit: int,
-    output: Path | None,
-    append_to: Path | None,
-    kinds: str | None,
-    personas: Path | None,
-    dry_run: bool,
-    seed: int,
-    as_json: bool,
-    verbose: bool,
-    quiet: bool,
-    **judge: Any,
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class GenerateOptions(JudgeChoice, Output):
+    """The options of generate_cases.py."""
+
+    vault: str = option(
+        "Folder of documents, or 'demo' for the embedded bot's own.", metavar="DIR", required=True
+    )
+    limit: int = option("Questions to draft.", default=20, low=1, high=100_000)
+    output: Path | None = option("A new file for them.", path="file")
+    append_to: Path | None = option(
+        "Or a set to add them to; questions that it has are not drafted again.", path="file"
+    )
+    kinds: str | None = option(
+        "Kinds of drafts that a judge writes, such as single,multi_hop.",
+        metavar="KIND,…",
+        shown="single",
+    )
+    personas: Path | None = option("TOML file that says who asks (with --judge).", path="file")
+    dry_run: bool = flag("Print calls and cost; ask nothing.")
+    seed: int = seed_option()
+
+
+@options.script(GenerateOptions, help=__doc__)
+def main(asked: GenerateOptions) -> int:
     """Read the vault, draft, write: the work is in cases.py and by_judge.py."""
     from extras.drafts.cases import DraftOptions, write_drafts
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
     from records.errors import StorageError
 
-    settings = judge_settings(**options.judge_words(judge))
-    judge_options = JudgeOptions.of(settings, judge | {"seed": seed})
-    draft_options = DraftOptions(vault, limit, output, append_to, seed, judge_options)
+    settings = judge_settings(**asked.words())
+    judge_options = JudgeOptions.of(settings, vars(asked))
+    draft_options = DraftOptions(
+        asked.vault, asked.limit, asked.output, asked.append_to, asked.seed, judge_options
+    )
     maker = None
-    if kinds is not None or not judge_options.by_rules:
-        draft_options, maker = kinds_of(
-            draft_options, kinds or "single", personas, dry_run, as_json=as_json, quiet=quiet
-        )
-    elif personas is not None or dry_run:
+    if asked.kinds is not None or not judge_options.by_rules:
+        draft_options, maker = kinds_of(draft_options, asked)
+    elif asked.personas is not None or asked.dry_run:
         raise StorageError("--personas and --dry-run: name a judge with --judge, too.")
     drafts = write_drafts(draft_options, maker)
     if drafts.stopped:
         return options.Exit.DONE
-    for note in () if quiet else drafts.notes:
+    for note in () if asked.quiet else drafts.notes:
         options.say(f"Note: {note}")
     failures = ", ".join(f"{number} {kind}" for kind, number in drafts.failures.most_common())
     if not drafts.cases:
         options.say(f"The judge failed on every section: {failures}. Nothing was written.")
         return options.Exit.UNREACHABLE
-    print_cases(drafts.cases, as_json=as_json)
-    if not quiet:
+    print_cases(drafts.cases, as_json=asked.as_json)
+    if not asked.quiet:
         print_counts(drafts, draft_options, failures)
     return options.Exit.DONE
 
 
 def kinds_of(
-    draft_options: DraftOptions,
-    kinds: str,
-    personas: Path | None,
-    dry_run: bool,
-    *,
-    as_json: bool,
-    quiet: bool,
+    draft_options: DraftOptions, asked: GenerateOptions
 ) -> tuple[DraftOptions, DraftMaker]:
     """The options with the kinds of drafts, and the drafter, after printing its cost."""
     from dataclasses import asdict, replace
 
     from extras.drafts.by_judge import drafter, read_kinds, read_personas
     from judging.show import estimate_line, print_estimate
-    from storage import json_bytes
+    from records.files import json_bytes
 
     def say(expected: CostEstimate) -> bool:
-        if dry_run and as_json:
+        if asked.dry_run and asked.as_json:
             report = asdict(expected) | {"calls": expected.calls}
             click.echo(json_bytes(report), nl=False)
-        elif dry_run:
+        elif asked.dry_run:
             print_estimate(options.stdout_console(), expected)
-        elif not quiet:
+        elif not asked.quiet:
             line = estimate_line(expected, draft_options.judge.max_cost)
             options.say(f"Drafts and the checks of their passages: at most {line}")
-        return not dry_run
+        return not asked.dry_run
 
-    people = read_personas(personas) if personas is not None else []
-    return replace(draft_options, kinds=read_kinds(kinds)), drafter(people, say)
+    people = read_personas(asked.personas) if asked.personas is not None else []
+    return replace(draft_options, kinds=read_kinds(asked.kinds or "single")), drafter(people, say)
 
 
 def print_cases(cases: list[dict[str, Any]], *, as_json: bool) -> None:

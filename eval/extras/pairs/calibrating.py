@@ -16,7 +16,7 @@ from records.files import json_bytes
 from records.metrics import rounded
 from records.runs import find_run
 from terminal.print_page import print_page
-from validation.jobs import METRIC, CalibrateOptions
+from validation.calibrate_options import METRIC, CalibrateOptions
 
 
 def calibrate(

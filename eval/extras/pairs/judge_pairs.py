@@ -29,15 +29,27 @@ Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable or too many judgem
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
 
 import options
-import storage
+from judging.choice import JudgeChoice
+from records.errors import StorageError
+from records.option import (
+    Output,
+    error_rate_option,
+    flag,
+    labels_option,
+    option,
+    results_dir_option,
+    run_set_option,
+    seed_option,
+)
 
 if TYPE_CHECKING:
     from extras.pairs.asking import PairsPlan
@@ -45,65 +57,73 @@ if TYPE_CHECKING:
     from judging.run import JudgingOutcome
 
 
-@options.command(
-    help=__doc__, how_to_go_on="Every verdict so far is kept: the same command continues."
+@dataclass(frozen=True, kw_only=True)
+class PairsOptions(JudgeChoice, Output):
+    """The options of judge_pairs.py."""
+
+    runs: tuple[str, ...] = option(
+        "Run id, path of a run folder, or 'latest'. Several: each is compared with the base.",
+        names="--run --run-id",
+        default=("latest",),
+        shown="latest",
+        metavar="RUN,…",
+    )
+    base: str = option("The run to compare them with.", metavar="RUN", required=True)
+    rubric: str | None = option("Compare by this rubric of eval/rubrics.", metavar="NAME")
+    results_dir: Path = results_dir_option()
+    eval_set: Path | None = run_set_option()
+    labels_dir: Path | None = labels_option()
+    repeats: int = option("Opinions on each pair and order.", default=1, low=1, high=100)
+    max_error_rate: float = error_rate_option("Exit 3 above this share of failed judgements.")
+    dry_run: bool = flag("Print calls and cost; ask nothing.")
+    show_prompt: str | None = option("Print the prompt for this case; ask nothing.", metavar="CASE")
+    rescore: bool = flag("Count existing verdicts; ask nothing.")
+    seed: int = seed_option()
+
+
+@options.script(
+    PairsOptions,
+    help=__doc__,
+    how_to_go_on="Every verdict so far is kept: the same command continues.",
 )
-@options.runs_option(
-    help="Run id, path of a run folder, or 'latest'. Several: each is compared with the base."
-)
-@click.option("--base", required=True, metavar="RUN", help="The run to compare them with.")
-@click.option("--rubric", metavar="NAME", help="Compare by this rubric of eval/rubrics.")
-@options.results_dir_option
-@options.run_set_option
-@options.labels_option
-@click.option(
-    "--repeats", type=click.IntRange(1, 100), default=1, help="Opinions on each pair and order."
-)
-@options.error_rate_option(help="Exit 3 above this share of failed judgements.")
-@click.option("--dry-run", is_flag=True, help="Print calls and cost; ask nothing.")
-@click.option("--show-prompt", metavar="CASE", help="Print the prompt for this case; ask nothing.")
-@click.option("--rescore", is_flag=True, help="Count existing verdicts; ask nothing.")
-@options.judge_options
-@options.seed_option
-@options.json_option
-@options.verbosity_options
-def main(dry_run: bool, **values: Any) -> int:
+def main(asked: PairsOptions) -> int:
     from judging.asking import prompts_text
     from judging.connect import JudgeOptions
     from judging.judge_files import judge_settings
+    from records.runs import find_run
 
-    judge_options = JudgeOptions.of(judge_settings(**options.judge_words(values)), values)
+    judge_options = JudgeOptions.of(judge_settings(**asked.words()), vars(asked))
 
     def plans_of_runs() -> list[PairsPlan]:
-        folders = [storage.find_run(values["results_dir"], name) for name in values["run"]]
-        base = storage.find_run(values["results_dir"], values["base"])
-        found = [plan_of(folder, base, judge_options, values) for folder in dict.fromkeys(folders)]
-        if judge_options.by_rules and not values["rescore"]:
-            raise storage.StorageError(
+        folders = [find_run(asked.results_dir, name) for name in asked.runs]
+        base = find_run(asked.results_dir, asked.base)
+        found = [plan_of(folder, base, judge_options, asked) for folder in dict.fromkeys(folders)]
+        if judge_options.by_rules and not asked.rescore:
+            raise StorageError(
                 "--judge: the embedded rules cannot compare two answers; name a judge of "
                 "eval/judges, or a server."
             )
         return found
 
-    outcome_of_extra = options.run_extras(values, judge_options=judge_options, plans=plans_of_runs)
+    outcome_of_extra = options.run_extras(asked, judge_options=judge_options, plans=plans_of_runs)
     if isinstance(outcome_of_extra, int):
         return outcome_of_extra
     plans = plans_of_runs()
-    if values["rescore"]:
-        show(plans, values)
+    if asked.rescore:
+        show(plans, asked)
         return options.Exit.DONE
-    if values["show_prompt"]:
-        text = prompts_text(plans, judge_options, values["show_prompt"], as_json=values["as_json"])
+    if asked.show_prompt:
+        text = prompts_text(plans, judge_options, asked.show_prompt, as_json=asked.as_json)
         click.echo(text or "No judge is asked: the answers are equal.\n", nl=False, err=not text)
         return options.Exit.DONE
-    estimate(plans, judge_options, values, quietly=not dry_run)
-    if dry_run:
+    estimate(plans, judge_options, asked, quietly=not asked.dry_run)
+    if asked.dry_run:
         return options.Exit.DONE
-    outcomes = judge(plans, judge_options, values)
+    outcomes = judge(plans, judge_options, asked)
     if any(outcome.unreached for outcome in outcomes):
         return options.Exit.UNREACHABLE
-    show(plans, values)
-    most = values["max_error_rate"]
+    show(plans, asked)
+    most = asked.max_error_rate
     failed = sum(outcome.lines["failed"] for outcome in outcomes)
     if any(outcome.too_many_failed(most) for outcome in outcomes):
         options.say(
@@ -115,7 +135,7 @@ def main(dry_run: bool, **values: Any) -> int:
 
 
 def plan_of(
-    folder: Path, base: Path, judge_options: JudgeOptions, values: dict[str, Any]
+    folder: Path, base: Path, judge_options: JudgeOptions, asked: PairsOptions
 ) -> PairsPlan:
     """The questions about a run and the base, from the options."""
     from extras.pairs.asking import PairsPlan
@@ -124,12 +144,12 @@ def plan_of(
     from records.rubrics import find
 
     if folder.resolve() == base.resolve():
-        raise storage.StorageError(f"--base {base.name}: is the run itself; name another run.")
-    eval_set, labels_dir = options.set_of_run(base, values["eval_set"], values["labels_dir"])
-    name = (values["rubric"] or "").removeprefix("rubrics.")
+        raise StorageError(f"--base {base.name}: is the run itself; name another run.")
+    eval_set, labels_dir = options.set_of_run(base, asked.eval_set, asked.labels_dir)
+    name = (asked.rubric or "").removeprefix("rubrics.")
     rubric, path = find(name) if name else (None, Path())
     if rubric is not None and (extra := {"passages", "tools"}.intersection(rubric.reads)):
-        raise storage.StorageError(
+        raise StorageError(
             f"--rubric {rubric.name}: it reads {' and '.join(sorted(extra))}, which the answers of "
             "two runs do not share; name a rubric that reads question, history, reference, answer."
         )
@@ -139,32 +159,32 @@ def plan_of(
         eval_set,
         labels_dir,
         (kind.prompt,),
-        repeats=values["repeats"],
-        seed=values["seed"],
+        repeats=asked.repeats,
+        seed=asked.seed,
         concurrency=judge_options.concurrency,
         kinds={kind.prompt: kind},
         base=base,
     )
-    for one in () if values["rescore"] else (plan, plan.of_base()):
+    for one in () if asked.rescore else (plan, plan.of_base()):
         refuse_examples(one, {kind.prompt: path})
     return plan
 
 
 def estimate(
-    plans: list[PairsPlan], judge_options: JudgeOptions, values: dict[str, Any], *, quietly: bool
+    plans: list[PairsPlan], judge_options: JudgeOptions, asked: PairsOptions, *, quietly: bool
 ) -> None:
     """Print the expected calls and cost of judging: a table on stdout, or ``quietly`` a line on
     stderr."""
     from judging.asking import expect
     from judging.show import estimate_line, print_estimate
 
-    if quietly and values["quiet"]:
+    if quietly and asked.quiet:
         return
     expected = expect(plans, judge_options)
     if quietly:
         line = expected.recipients or estimate_line(expected.cost, judge_options.max_cost)
         options.say(line)
-    elif values["as_json"]:
+    elif asked.as_json:
         click.echo(expected.json(), nl=False)
     else:
         print_estimate(options.stdout_console(), expected.cost)
@@ -172,7 +192,7 @@ def estimate(
 
 
 def judge(
-    plans: list[PairsPlan], judge_options: JudgeOptions, values: dict[str, Any]
+    plans: list[PairsPlan], judge_options: JudgeOptions, asked: PairsOptions
 ) -> list[JudgingOutcome]:
     """Judge all pairs and report the calls and cost. Raises StorageError when the judge has
     changed."""
@@ -184,16 +204,17 @@ def judge(
     from judging.connect import connect
     from judging.run import JudgingOutcome, confirm, judge_run, progress
     from judging.show import bill
+    from records.runs import results_file
     from records.verdict_lines import drop_damage
     from records.verdicts import VerdictReader
 
-    console = options.stderr_console(quiet=values["quiet"])
+    console = options.stderr_console(quiet=asked.quiet)
     outcomes = []
     with connect(judge_options) as connection:
         facts = fact_store(judge_options, connection)
         for plan in plans:
             drop_damage(plan.verdicts_file)
-            with progress(console, storage.results_file(plan.folder)) as step:
+            with progress(console, results_file(plan.folder)) as step:
                 reader = VerdictReader(plan.verdicts_file)
                 outcomes.append(judge_run(plan, connection, facts, reader, step))
         total = JudgingOutcome(
@@ -206,7 +227,7 @@ def judge(
     return outcomes
 
 
-def show(plans: list[PairsPlan], values: dict[str, Any]) -> None:
+def show(plans: list[PairsPlan], asked: PairsOptions) -> None:
     """Count the pairs of the runs and print them, the verdict last."""
     from extras.pairs.deciding import decided_runs, pairs_page
     from records.claim_labels import label_files, read_labels
@@ -218,15 +239,15 @@ def show(plans: list[PairsPlan], values: dict[str, Any]) -> None:
     clusters = read_clusters(first.eval_set)
     labels = read_labels(label_files(first.labels_dir, [])) if first.labels_dir else []
     found = decided_runs(
-        first.base, folders, clusters, metric=first.calls[0], seed=values["seed"], labels=labels
+        first.base, folders, clusters, metric=first.calls[0], seed=asked.seed, labels=labels
     )
     if not found:
-        raise storage.StorageError(
+        raise StorageError(
             f"{first.verdicts_file}: no verdicts on these pairs; judge them without --rescore."
         )
-    if values["as_json"]:
+    if asked.as_json:
         report = {"schema": 1, "pairs": [decision.to_dict() for decision, _ in found]}
-        click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
+        options.print_json(report)
     else:
         print_page(options.stdout_console(), pairs_page(found))
 

@@ -9,7 +9,8 @@ from urllib.parse import quote
 import click
 
 from labeller.case_state import Record
-from labeller.jobs import LabelOptions, cases_of, gold_judgements
+from labeller.jobs import cases_of, gold_judgements
+from labeller.label_options import LabelOptions
 from records.errors import StorageError
 from records.judged import heading, norm_path
 

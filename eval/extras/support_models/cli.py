@@ -2,14 +2,14 @@
 
 import click
 
-import options
 from options.added import ScriptOptions
+from options.values import PATH
 
 DECIDES = ScriptOptions(
     (
         click.option(
             "--support-model",
-            type=options.PATH,
+            type=PATH,
             metavar="FOLDER",
             help="Folder of a model that decides whether passages support a claim.",
         ),

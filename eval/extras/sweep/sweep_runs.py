@@ -19,70 +19,90 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
 
 import options
+from clients.run_options import HISTORIES, LIMITS, MOST
+from records.option import (
+    SENT_HEADER,
+    Output,
+    api_url_option,
+    argument,
+    error_rate_option,
+    eval_set_option,
+    flag,
+    header_option,
+    labels_option,
+    option,
+    profile_option,
+    repeated,
+    results_dir_option,
+    seed_option,
+    set_option,
+)
 
-MOST = 1_000_000
-SHARED: dict[str, Any] = {
-    "from_jsonl": None,
-    "k": 10,
-    "folder_mode": None,
-    "retrieval_only": False,
-    "demo_arg": (),
-}
-"""Options of run_eval.py that a setting sets, or that keep their usual value here."""
+
+@dataclass(frozen=True, kw_only=True)
+class RaceOptions(Output):
+    """The options of sweep_runs.py."""
+
+    grid: Path = argument(path="file", required=True)
+    eval_set: Path = eval_set_option()
+    results_dir: Path = results_dir_option()
+    api_url: str | None = api_url_option()
+    profile: str = profile_option()
+    header: tuple[str, ...] = header_option(SENT_HEADER)
+    pairs: tuple[str, ...] = set_option(LIMITS)
+    run_id: str | None = option("Name of the sweep.  [default: time and grid]")
+    resume: bool = flag("Continue the sweep --run-id: ask the missing questions.")
+    retry_errors: bool = flag("With --resume: ask failed cases again.")
+    max_calls: int | None = option(
+        "Stop before a block that would exceed this.", low=1, high=MOST * MOST
+    )
+    max_cost: float | None = option(
+        "Limit in USD, by the cost that the bot reports or the profile's prices of tokens.",
+        low=0,
+        above=True,
+    )
+    confirm: int = option(
+        "At the end ask winner and baseline N cases: set aside, if half are left, else again.",
+        default=0,
+        low=0,
+        high=MOST,
+        metavar="N",
+    )
+    ask_all: bool = flag("Continue when no further difference is expected.")
+    history: str = option(
+        "History that later turns send. live: the bot's own answers; replay: the reference "
+        "answers; alone: question_alone, no history; none: the question, no history. With "
+        "--retrieval-only: replay.",
+        default="live",
+        choices=HISTORIES,
+    )
+    store_full_text: bool = flag("Store whole chunk texts, not 200 characters.")
+    filters: tuple[str, ...] = repeated(
+        "Only cases that pass it.", names="--filter", metavar="NAME=VALUE"
+    )
+    limit: int | None = option("Only the first N cases.", low=1, high=MOST)
+    repeat: int = option("Ask each case N times.", default=1, low=1, high=MOST)
+    max_error_rate: float = error_rate_option(
+        "Drop a setting when more than this share of its calls provably fail."
+    )
+    labels_dir: Path = labels_option()
+    seed: int = seed_option()
 
 
-@options.command(how_to_go_on="")
-@click.argument("grid", type=options.FILE)
-@options.eval_set_option
-@options.results_dir_option
-@options.api_url_option
-@options.profile_option
-@options.header_option
-@options.limits_option
-@click.option("--run-id", help="Name of the sweep.  [default: time and grid]")
-@click.option(
-    "--resume", is_flag=True, help="Continue the sweep --run-id: ask the missing questions."
-)
-@options.retry_errors_option
-@click.option(
-    "--max-calls",
-    type=click.IntRange(1, MOST * MOST),
-    help="Stop before a block that would exceed this.",
-)
-@click.option(
-    "--max-cost",
-    type=options.FiniteRange(0, min_open=True),
-    help="Limit in USD, by the cost that the bot reports or the profile's prices of tokens.",
-)
-@click.option(
-    "--confirm",
-    type=click.IntRange(0, MOST),
-    default=0,
-    metavar="N",
-    help="At the end ask winner and baseline N cases: set aside, if half are left, else again.",
-)
-@click.option("--ask-all", is_flag=True, help="Continue when no further difference is expected.")
-@options.history_option
-@options.full_text_option
-@click.option("--filter", multiple=True, metavar="NAME=VALUE", help="Only cases that pass it.")
-@click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N cases.")
-@click.option("--repeat", type=click.IntRange(1, MOST), default=1, help="Ask each case N times.")
-@options.error_rate_option(
-    help="Drop a setting when more than this share of its calls provably fail."
-)
-@options.labels_option
-@options.seed_option
-@options.json_option
-@options.verbosity_options
-def main(grid: Path, run_id: str | None, **values: Any) -> None:
+_OF_THE_RACE = ("grid", "pairs", "max_calls", "max_cost", "confirm", "ask_all")
+"""The options that are not of each run."""
+
+
+@options.script(RaceOptions, how_to_go_on="")
+def main(asked: RaceOptions) -> None:
     """Ask a grid of settings as a race.
 
     The cases are asked in ten random blocks; after each, settings that are proven worse than the
@@ -99,20 +119,24 @@ def main(grid: Path, run_id: str | None, **values: Any) -> None:
     from records.settings import from_pairs
     from terminal.print_page import print_page
 
-    if values["resume"] and not run_id:
+    if asked.resume and not asked.run_id:
         raise click.UsageError("--resume needs --run-id: name the sweep to continue.")
-    budgets = {name: values.pop(name) for name in ("max_calls", "max_cost", "confirm", "ask_all")}
-    filters = values.pop("filter")
-    limits = from_pairs(values.pop("set"), BOT_LIMITS)
+    of_runs = {name: value for name, value in vars(asked).items() if name not in _OF_THE_RACE}
     common = RunOptions(
-        **SHARED,
-        **values,
-        filters=filters,
-        set_limits=limits,
-        run_id=run_id or time.strftime("%Y%m%d-%H%M%S-sweep"),
+        **of_runs | {"run_id": asked.run_id or time.strftime("%Y%m%d-%H%M%S-sweep")},
+        set_limits=from_pairs(asked.pairs, BOT_LIMITS),
     )
     console = options.stderr_console(quiet=common.quiet)
-    sweep = SweepProgress(SweepOptions(read_grid(grid), grid, common, **budgets), console)
+    sweep_options = SweepOptions(
+        read_grid(asked.grid),
+        asked.grid,
+        common,
+        asked.max_calls,
+        asked.max_cost,
+        asked.confirm,
+        asked.ask_all,
+    )
+    sweep = SweepProgress(sweep_options, console)
     try:
         outcome = sweep.run()
     except KeyboardInterrupt:

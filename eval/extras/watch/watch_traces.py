@@ -36,118 +36,106 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
 
 import options
+from records.option import argument, eval_set_option, flag, json_flag, option
 
 
-@options.command(
-    help=__doc__, how_to_go_on="The index keeps all that was read: start the same command again."
-)
-@click.argument("folder", type=options.PATH)
-@click.option(
-    "--reference",
-    metavar="A..B",
-    help="Days that are normal, such as 2026-03-02..2026-04-26; frozen at first use.",
-)
-@click.option(
-    "--replace-reference", is_flag=True, help="Freeze --reference in place of the old one."
-)
-@click.option(
-    "--seen",
-    is_flag=True,
-    help="Mark the alarms of the last look as seen; a further rise is a new one.",
-)
-@click.option(
-    "--canaries",
-    type=options.FOLDER,
-    metavar="FOLDER",
-    help="Folder of daily runs of a fixed set, to gate beside the traffic.",
-)
-@click.option("--fail-on", type=click.Choice(["alarm"]), help="Exit 1 when a figure has an alarm.")
-@click.option(
-    "--quiet",
-    "quiet_seconds",
-    type=options.FiniteRange(0, options.DAY_S),
-    default=60.0,
-    metavar="SECONDS",
-    help="Wait so long after the last span of a trace.",
-)
-@click.option(
-    "--check-share",
-    type=options.FiniteRange(0, 1),
-    default=0.05,
-    help="Share of traces, by hash, checked for unsupported claims and leaks.",
-)
-@click.option(
-    "--sampling",
-    type=click.Choice(["head", "tail"]),
-    default="head",
-    help="tail: the traces are those that a tail sampler kept; leave out the shares it distorts.",
-)
-@click.option("--cases", type=click.IntRange(1, 10_000), help="Draw N drafts worth labelling.")
-@click.option("--sample", type=click.IntRange(1, 1_000_000), help="Draw about N traces uniformly.")
-@click.option("-o", "--output", type=options.FOLDER, help="Folder of the draws.")
-@click.option("--force", is_flag=True, help="Replace earlier draws in --output.")
-@click.option(
-    "--since", type=click.DateTime(["%Y-%m-%d"]), help="Draw from the traces of this day on."
-)
-@options.eval_set_option
-@click.option(
-    "--index",
-    type=options.FILE,
-    help="The index file.  [default: eval/cache/watch/…, one for each folder]",
-)
-@click.option("--html", type=options.FILE, help="Write the figures as one HTML page.")
-@options.json_option
-@click.option("-s", "--silent", is_flag=True, help="Print only when there is an alarm.")
-def main(
-    folder: Path,
-    quiet_seconds: float,
-    since: datetime | None,
-    fail_on: str | None,
-    html: Path | None,
-    as_json: bool,
-    silent: bool,
-    **values: Any,
-) -> int:
-    import storage
-    from extras.watch.look import WatchOptions, to_dict, watch
+@dataclass(frozen=True, kw_only=True)
+class WatchScriptOptions:
+    """The options of watch_traces.py."""
 
-    wants_draw = values["cases"] or values["sample"]
-    if wants_draw and values["output"] is None:
-        raise click.UsageError("--cases and --sample need --output FOLDER.")
-    if values["output"] is not None and not wants_draw:
-        raise click.UsageError("--output takes draws: add --cases N or --sample N.")
-    wishes = WatchOptions(
-        folder,
-        quiet=quiet_seconds,
-        since=since.date() if since else None,
-        **values,
+    folder: Path = argument(required=True)
+    reference: str | None = option(
+        "Days that are normal, such as 2026-03-02..2026-04-26; frozen at first use.",
+        metavar="A..B",
     )
+    replace_reference: bool = flag("Freeze --reference in place of the old one.")
+    seen: bool = flag("Mark the alarms of the last look as seen; a further rise is a new one.")
+    canaries: Path | None = option(
+        "Folder of daily runs of a fixed set, to gate beside the traffic.",
+        path="folder",
+        metavar="FOLDER",
+    )
+    fail_on: str | None = option("Exit 1 when a figure has an alarm.", choices=("alarm",))
+    quiet: float = option(
+        "Wait so long after the last span of a trace.",
+        names="--quiet quiet_seconds",
+        default=60.0,
+        low=0,
+        high=86_400,
+        metavar="SECONDS",
+    )
+    check_share: float = option(
+        "Share of traces, by hash, checked for unsupported claims and leaks.",
+        default=0.05,
+        low=0,
+        high=1,
+    )
+    sampling: str = option(
+        "tail: the traces are those that a tail sampler kept; leave out the shares it distorts.",
+        default="head",
+        choices=("head", "tail"),
+    )
+    cases: int | None = option("Draw N drafts worth labelling.", low=1, high=10_000)
+    sample: int | None = option("Draw about N traces uniformly.", low=1, high=1_000_000)
+    output: Path | None = option("Folder of the draws.", names="-o --output", path="folder")
+    force: bool = flag("Replace earlier draws in --output.")
+    since: datetime | None = option("Draw from the traces of this day on.")
+    eval_set: Path = eval_set_option()
+    index: Path | None = option(
+        "The index file.  [default: eval/cache/watch/…, one for each folder]", path="file"
+    )
+    html: Path | None = option("Write the figures as one HTML page.", path="file")
+    as_json: bool = json_flag()
+    silent: bool = flag("Print only when there is an alarm.", names="-s --silent")
+
+
+_OF_THE_SCRIPT = ("since", "fail_on", "html", "as_json", "silent")
+"""The options that say what is printed, and not what is watched."""
+
+
+@options.script(
+    WatchScriptOptions,
+    {"since": click.DateTime(["%Y-%m-%d"])},
+    help=__doc__,
+    how_to_go_on="The index keeps all that was read: start the same command again.",
+)
+def main(asked: WatchScriptOptions) -> int:
+    from extras.watch.look import WatchOptions, to_dict, watch
+    from records.files import json_bytes, replace_bytes
+
+    wants_draw = asked.cases or asked.sample
+    if wants_draw and asked.output is None:
+        raise click.UsageError("--cases and --sample need --output FOLDER.")
+    if asked.output is not None and not wants_draw:
+        raise click.UsageError("--output takes draws: add --cases N or --sample N.")
+    watched = {name: value for name, value in vars(asked).items() if name not in _OF_THE_SCRIPT}
+    wishes = WatchOptions(**watched, since=asked.since.date() if asked.since else None)
     outcome = watch(wishes, time.time_ns() // 1000)
-    if html is not None:
+    if asked.html is not None:
         if outcome.reference is None:
             raise click.UsageError(
                 "--html shows figures against a reference: add --reference A..B."
             )
         from extras.watch.page import html_page
 
-        storage.replace_bytes(html, html_page(outcome))
-    if as_json:
-        click.echo(storage.json_bytes(to_dict(outcome)), nl=False)
-    elif not silent or outcome.has_alarm:
+        replace_bytes(asked.html, html_page(outcome))
+    if asked.as_json:
+        click.echo(json_bytes(to_dict(outcome)), nl=False)
+    elif not asked.silent or outcome.has_alarm:
         from extras.watch import show
         from terminal.print_page import print_page
 
         print_page(options.stdout_console(), show.watch_page(outcome))
-    return options.Exit.GATE_FAILED if fail_on and outcome.has_alarm else options.Exit.DONE
+    return options.Exit.GATE_FAILED if asked.fail_on and outcome.has_alarm else options.Exit.DONE
 
 
 if __name__ == "__main__":

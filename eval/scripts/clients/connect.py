@@ -19,14 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from clients.bot import Question, Timing, read_answer
-from clients.connect_options import (
-    LIMITS_PREFIX,
-    ConnectOptions,
-    begin_request,
-    given_request,
-    given_shape,
-    url_parts,
-)
+from clients.connect_options import LIMITS_PREFIX, ConnectOptions
+from clients.connect_request import begin_request, given_request, given_shape, url_parts
 from clients.expressions import MOST, compile_path
 from clients.guess import fitting_units, propose
 from clients.http import CallError, Reply

@@ -1,25 +1,25 @@
-"""The user's description of a bot to connect: options, and the request that works."""
+"""The options for connecting a bot: its address, a request that works, and a profile."""
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote_plus, urlsplit, urlunsplit
 
-from clients.bot import check_bot_address
-from clients.curl import CurlRequest, parse_curl
-from clients.known import at_path
-from clients.limits import BOT_LIMITS
-from clients.profile import METHODS
-from clients.shapes import QUESTION, SESSION, SecretFinder, Shape, shape_of, template
 from records.errors import StorageError
-from records.file_access import MAX_SETTINGS, read_whole
-from records.lines import parse_json
-from records.runs import PROFILES
-from records.settings import from_pairs
+from records.home import PROFILES
+from records.option import (
+    argument,
+    eval_set_option,
+    flag,
+    header_option,
+    json_flag,
+    labels_option,
+    option,
+    repeated,
+    set_option,
+)
 
 LIMITS_PREFIX = "limits."
 """How a limit begins among the fields that are set: limits.timeout=30."""
@@ -27,26 +27,54 @@ LIMITS_PREFIX = "limits."
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ConnectOptions:
-    """The options of connect_bot.py."""
+    """The options of connect_bot.py.
 
-    url: str | None = None
-    header: tuple[str, ...] = ()
-    body: str | None = None
-    curl: str | None = None
-    ask: tuple[str, ...] = ()
-    from_response: Path | None = None
-    model: str | None = None
-    begin: str | None = None
-    set_paths: tuple[str, ...] = ()
-    name: str = "mybot"
-    force: bool = False
-    dry_run: bool = False
+    ``set_by_user``: names of those that did not come from the built-in defaults.
+    """
+
+    url: str | None = argument()
+    header: tuple[str, ...] = header_option(
+        "Send a header whose value is in this environment variable, or 'NAME: VALUE' unchanged."
+    )
+    body: str | None = option(
+        "The request's body; {question} in it, or --ask.", metavar="JSON|@FILE"
+    )
+    curl: str | None = option("A curl command that works.", metavar="COMMAND|@FILE")
+    ask: tuple[str, ...] = repeated(
+        "A question to ask (repeatable). Where --body or --curl contains it, {question} replaces "
+        "it.",
+        metavar="TEXT",
+    )
+    from_response: Path | None = option("Read this saved answer instead of asking.", path="file")
+    begin: str | None = option(
+        "A curl command that begins a conversation; write {session} where its id goes.",
+        metavar="COMMAND|@FILE",
+    )
+    model: str | None = option("The model, deployment or graph to ask.  [default: the first]")
+    set_paths: tuple[str, ...] = set_option(
+        "Set a field's path, such as answer=data.text or chunk.rel_path=meta.file, or a limit, "
+        "such as limits.timeout=30 (repeatable).",
+        metavar="FIELD=JMESPATH",
+    )
+    name: str = option(
+        "The profile's name in eval/profiles, or a path ending in .toml.", default="mybot"
+    )
+    eval_set: Path = eval_set_option()
+    labels_dir: Path = labels_option()
+    yes: bool = flag("Accept the proposed paths.")
+    force: bool = flag("Replace a profile of this name.")
+    dry_run: bool = flag("Print the profile; write nothing.")
+    as_json: bool = json_flag()
+    set_by_user: frozenset[str] = frozenset()
 
     @property
     def limits(self) -> dict[str, Any]:
         """The limits among ``set_paths``, for the profile. Raises StorageError."""
+        from clients.limits import BOT_LIMITS
+        from records.settings import from_pairs
+
         pairs = [text for text in self.set_paths if text.startswith(LIMITS_PREFIX)]
         return from_pairs(
             [pair.removeprefix(LIMITS_PREFIX) for pair in pairs], BOT_LIMITS, "--set limits"
@@ -59,6 +87,8 @@ class ConnectOptions:
 
     def check(self) -> None:
         """Raises StorageError for options that contradict each other."""
+        from clients.bot import check_bot_address
+
         if self.curl and self.body:
             raise StorageError("--curl contains the body; leave out --body.")
         if not self.url and not self.curl and not self.from_response:
@@ -74,91 +104,3 @@ class ConnectOptions:
                 f"{self.target}: this profile exists already; give another --name, or --force to "
                 "replace it. Nothing was asked."
             )
-
-
-def prepare(options: ConnectOptions) -> None:
-    """Make the folder of the profile, before the bot is asked. Raises StorageError."""
-    folder = options.target.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"{folder}: cannot be made ({error.strerror}). Nothing was asked."
-        ) from None
-
-
-def given_request(options: ConnectOptions) -> CurlRequest | None:
-    """The request of --curl or --body; None without either."""
-    if options.curl:
-        request = parse_curl(_text_of(options.curl, "--curl"))
-        check_bot_address(request.url)
-        return request
-    url = options.url or ""
-    in_url = any(text in unquote_plus(url) for text in (QUESTION, *options.ask))
-    if options.body is None and not in_url:
-        return None
-    body = None
-    if options.body is not None:
-        try:
-            body = parse_json(_text_of(options.body, "--body"))
-        except ValueError as error:
-            raise StorageError(f"--body: is not JSON ({error}).") from None
-        if not isinstance(body, dict):
-            raise StorageError("--body: must be a JSON object, {…}.")
-    return CurlRequest(url, "GET" if body is None else "POST", {}, {}, body)
-
-
-def begin_request(
-    options: ConnectOptions, path: str, given: Shape | None, finder: SecretFinder
-) -> Shape | None:
-    """The request of --begin without its secrets. Raises StorageError."""
-    if options.begin is None:
-        return None
-    parts = [path, *((given.body, dict(given.query)) if given else ())]
-    if SESSION not in json.dumps(parts):
-        raise StorageError(
-            f"--begin: write {SESSION} where its id goes: in the URL, --body or --curl."
-        )
-    request = parse_curl(_text_of(options.begin, "--begin"))
-    own_path = urlsplit(request.url).path or "/"
-    query, body = template(request.query, None), template(request.body, None)
-    return finder.shape(Shape(request.method, own_path, "--begin", query, {}, body))
-
-
-def _text_of(value: str, option: str) -> str:
-    """The value, or the text of the file that it names behind ``@``."""
-    if not value.startswith("@"):
-        return value
-    path = Path(value[1:])
-    try:
-        return read_whole(path, MAX_SETTINGS).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "is not UTF-8"
-        raise StorageError(f"{option}: {path}: {reason}.") from None
-
-
-def url_parts(url: str) -> tuple[str, str, dict[str, str]]:
-    """Scheme and host, the path, and the query of an address."""
-    split = urlsplit(url)
-    base = urlunsplit((split.scheme, split.netloc, "", "", ""))
-    return base, split.path or "/", dict(parse_qsl(split.query, keep_blank_values=True))
-
-
-def given_shape(
-    options: ConnectOptions,
-    request: CurlRequest | None,
-    path: str,
-    url_query: dict[str, str],
-    finder: SecretFinder,
-) -> Shape | None:
-    """The user's own request without its secrets."""
-    if request is None:
-        return None
-    request.query = {**url_query, **request.query}
-    asked = [text for text in options.ask if text]
-    shape = shape_of(request, path, asked, "--curl" if options.curl else "--body")
-    if options.body and (recipes := at_path(path)) and not recipes[0].guesses:
-        shape = recipes[0].completed(shape)
-    if shape.method not in METHODS:
-        raise StorageError(f"--curl: {shape.method} is a method that profiles do not support.")
-    return finder.shape(shape)

@@ -260,8 +260,8 @@ class Embedder:
             if self.folder is None and not self.allow_download:
                 raise EmbeddingUnavailable(
                     f"Embedding model {self.name!r} is not on this machine: fetch it with "
-                    f"`score_embedding.py --embedding-model {self.name} --allow-download`, or give "
-                    "a folder."
+                    f"`score_embedding.py --embedding-model {self.name} "
+                    "--set allow_download=true`, or give a folder."
                 ) from error
             first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise EmbeddingUnavailable(

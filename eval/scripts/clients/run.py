@@ -110,7 +110,7 @@ def run(
         chosen="history" in options.set_by_user,
     )
     if "history" in options.set_by_user and (plan is None or plan.history is None):
-        console.print("--history changes nothing: no case is a turn of a conversation.")
+        console.print("history changes nothing: no case is a turn of a conversation.")
     for remark in plan.remarks if plan else ():
         console.print(printable(remark), soft_wrap=True)
     filled, headers = fill(profile, os.environ, header_templates(options.header))
@@ -249,7 +249,7 @@ class _RunChecks:
         if why:
             raise Unreachable(
                 f"{printable(why)}. Stopped; all answers so far are in {self._folder.path}. To "
-                f"continue anyway: {self._folder.how_to_resume()} --no-proof."
+                f"continue anyway: {self._folder.how_to_resume()} --set proof=false."
             )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 from clients.bot import check_bot_address
 from clients.limits import BotLimits
 from clients.profile import Profile
+from clients.run_options import AskOptions
 from clients.secrets import DRAWN, SECRET_HEADER, public_url
 from records.asked import asked_list, filter_values, patterns_of, selected_of
 from records.cases import TestCase
@@ -34,43 +35,15 @@ AnswersReader = Callable[
 """Reads a file of answers: the set, the cases and repeats asked, the kinds of errors there are."""
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """The options of run_eval.py, as they are on the command line."""
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(AskOptions):
+    """The options of a run, with the limits and the settings of the bot that result from them."""
 
-    eval_set: Path
-    labels_dir: Path
-    results_dir: Path
-    api_url: str | None
-    from_jsonl: Path | None
-    profile: str
-    header: tuple[str, ...]
-    demo_arg: tuple[str, ...]
-    k: int
-    folder_mode: str | None
-    retrieval_only: bool
-    store_full_text: bool
-    filters: tuple[str, ...]
-    limit: int | None
-    repeat: int
-    run_id: str | None
-    resume: bool
-    retry_errors: bool
-    max_error_rate: float
-    seed: int
-    verbose: bool
-    quiet: bool
-    as_json: bool
-    set_by_user: frozenset[str] = frozenset()
-    """Names of the options that did not come from the built-in defaults."""
+    demo_arg: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Values of the profile's own settings, by their names in its ``[settings]``."""
     demo_url: str | None = None
     """Where an embedded API with these options runs already; None: one is started for the run."""
-    history: str = "live"
-    """The earlier turns that are sent with a turn of a conversation."""
-    proof: bool = True
-    """Whether the first answers are looked at before the others are asked."""
     set_limits: Mapping[str, Any] = field(default_factory=dict)
     """Limits for this run; they count more than those of the profile."""
     limits: BotLimits = field(default_factory=BotLimits)
@@ -388,8 +361,8 @@ def check_uses(options: RunOptions, profile: Profile) -> None:
     """An option that the request has no place for would change nothing: say so."""
     for name in ("k", "folder_mode"):
         if name in options.set_by_user and name not in profile.uses:
-            option = name.replace("_", "-")
+            option = "--k" if name == "k" else f"--set {name}"
             raise StorageError(
-                f"--{option}: profile {profile.name} has no {{{name}}} in its request, so it would "
+                f"{option}: profile {profile.name} has no {{{name}}} in its request, so it would "
                 "change nothing; add the placeholder to the profile."
             )

@@ -11,7 +11,7 @@ PLACEHOLDERS = {
     "k": "how many passages to retrieve",
     "vaults": "list of vaults the case is limited to",
     "folders": "list of folders the case is limited to",
-    "folder_mode": "the value of --folder-mode",
+    "folder_mode": "the value of --set folder_mode",
     "user_roles": "list of roles the question is asked with",
     "case_id": "the case's id",
     "repeat": "0 when a case is asked first, then 1, 2, …",

@@ -133,27 +133,27 @@ def plan_of(
     if mode in ("live", "replay") and not sends and not profile.remembers:
         remarks.append(
             f"Profile {profile.name} has neither {{history}} nor {{session}}: every turn is asked "
-            "without the earlier turns (--history none). If the bot supports it, add one of them "
-            "to [request.body] of the profile."
+            "without the earlier turns (--set history=none). If the bot supports it, add one of "
+            "them to [request.body] of the profile."
         )
         mode = "none"
     earlier = earlier_by_id(cases)
     if mode == "live" and retrieval_only and earlier:
         if chosen:
             raise StorageError(
-                "--retrieval-only asks for no answers, and --history live needs them: choose "
-                "--history replay, alone or none."
+                "--retrieval-only asks for no answers, and --set history=live needs them: choose "
+                "--set history=replay, alone or none."
             )
         mode = "replay"
         remarks.append(
             "--retrieval-only asks for no answers, so later turns are asked with the set's "
-            "reference answers (--history replay)."
+            "reference answers (--set history=replay)."
         )
     if mode == "replay":
         if not sends:
             raise StorageError(
-                f"--history replay: profile {profile.name} knows only {{session}}, so the bot goes "
-                "by its own answers; add {history} to its request, or choose another --history."
+                f"--set history=replay: profile {profile.name} knows only {{session}}, so the bot "
+                "goes by its own answers; add {history} to its request, or choose another history."
             )
         _check_references(earlier.values())
     if mode == "alone":
@@ -167,9 +167,9 @@ def _check_references(earlier: Iterable[Sequence[TestCase]]) -> None:
     if missing:
         more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
         raise StorageError(
-            "--history replay: these turns have a later turn but no reference_answer to send "
+            "--set history=replay: these turns have a later turn but no reference_answer to send "
             f"before it: {', '.join(missing[:_NAMED])}{more}; write them, or choose another "
-            "--history."
+            "history."
         )
 
 

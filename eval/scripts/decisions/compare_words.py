@@ -470,7 +470,9 @@ def _cases(cases: CaseFlips) -> Iterator[Block]:
             yield Prose(words, tone, item=1)
         more = cases.counts["broke" if way == "broke" else "fixed"] - len(listed)
         if more and listed:
-            yield Prose(f"{more:,} more: --flips {more + len(listed)} lists all of them.", item=1)
+            yield Prose(
+                f"{more:,} more: --set flips={more + len(listed)} lists all of them.", item=1
+            )
 
 
 def _conversations(talks: ConversationFlips, every: bool) -> Iterator[Block]:

@@ -319,7 +319,7 @@ def finished(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     if folder is None or not (reason := stopped(folder, evidence.new.config)):
         return
     if not rules.allow_stopped:
-        reason += "; finish it with run_eval.py --resume, or allow it with --allow-stopped"
+        reason += "; finish it with run_eval.py --resume, or allow it with --set allow_stopped=true"
     status: Any = "passed" if rules.allow_stopped else "failed"
     yield Check("stopped", "run", "stopped", status, "every case asked", reason=reason)
 

@@ -29,7 +29,7 @@ HEAD = """\
 # - against --baseline, a primary metric that got worse by more than chance explains (they are
 #   declared in targets.toml, [decide] primary);
 # - more failed calls than 2 % of failures explains;
-# - asked cases without a result (--allow-missing N), and a stopped run (--allow-stopped).
+# - asked cases without a result (--allow-missing N), and a stopped run (--set allow_stopped=true).
 
 [gates]
 # Rules on what no case of the set has labels for are listed as skipped; "fail" makes them fail.

@@ -67,7 +67,7 @@ def read_history(paths: Sequence[Path], source: Source = "both") -> MetricHistor
     history = MetricHistory()
     repository = _find_repository(paths[0]) if source != "runs" else None
     if source == "git" and repository is None:
-        raise StorageError(f"{paths[0]}: lies in no git repository; give --source runs.")
+        raise StorageError(f"{paths[0]}: lies in no git repository; give --set source=runs.")
     history.repository = repository
     versions: list[Version] = []
     if source == "both" and repository is None:
@@ -552,7 +552,7 @@ def _git(
             env=os.environ | QUIET,
         )
     except FileNotFoundError:
-        raise StorageError("git is not installed; give --source runs to do without.") from None
+        raise StorageError("git is not installed; give --set source=runs to do without.") from None
 
 
 def _versions(output: bytes) -> Iterator[Version]:

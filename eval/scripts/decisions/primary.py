@@ -389,7 +389,7 @@ def clusters_of_run(
         return clustering, [FIXED_NOTE] if clustering.fixed else []
     remedy = "Give that set with --eval-set, or score the run again."
     if by != AUTO:
-        raise StorageError(f"--cluster {by}: {problem}. {remedy}")
+        raise StorageError(f"--set cluster={by}: {problem}. {remedy}")
     if few is not None:
         count = counted(few.documents, "document")
         return few, [f"{problem}, so the sections of {count} are not known. {remedy}"]

@@ -7,25 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
-
-from msgspec import Meta
 
 from labeller.case_state import GOLD, Record
 from labeller.cases import (
     SET_LABELS,
     Judgements,
-    LabelTarget,
     foreign_words,
     read_judgements,
 )
 from labeller.fetching import Fetcher, without_api
+from labeller.label_options import LabelOptions
 from labeller.last_view import View, resume
 from labeller.session import Session
 from labeller.sources import failures, run_chunks, uncertainty
@@ -34,119 +29,16 @@ from labeller.worklist import queue_orders
 from records import extras
 from records.editing import Document, read_bytes
 from records.errors import Problem, StorageError, did_you_mean
-from records.judged import identify_case, judgements_dir
+from records.judged import identify_case
 from records.labels import read_cases
 from records.run import Run
-from records.runs import CACHE_DIR, PROFILES, find_run, own_file
-from records.toml_files import read_file
+from records.runs import CACHE_DIR, PROFILES, find_run
 from terminal.tables import counted
 
 OTHERS = "judgements/NAME.jsonl"
 """The file of labels that another person gave: what it is called by extras that read it."""
 
-KEYMAP = own_file("keymap.toml")
-
-_Key = Annotated[str, Meta(description='write the key as text, such as "x" or "f2"')]
-
 CHUNK_CACHE = CACHE_DIR / "label_chunks"
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabelOptions:
-    """The options of label_eval.py; `typed` names those on the command line.
-
-    An option that is not typed comes from the environment, the config file or its default.
-    """
-
-    eval_set: Path
-    labels_dir: Path
-    results_dir: Path
-    api_url: str | None
-    profile: str
-    k: int
-    from_run: str | None
-    order: str
-    case: str | None
-    run: str
-    seed: int
-    no_blind: bool
-    inspect: bool
-    plain: bool
-    screen: Mapping[str, Any]
-    """How the person wants the screen, where not as usual: ascii, mouse, theme, keymap."""
-    validate: bool
-    stats: bool
-    as_json: bool
-    verbose: bool
-    quiet: bool
-    typed: frozenset[str] = frozenset()
-    labels: LabelTarget = SET_LABELS
-
-    @property
-    def jobs(self) -> list[str]:
-        """The options that ask for something else than labelling."""
-        jobs = {"--validate": self.validate, "--stats": self.stats}
-        return [option for option, value in jobs.items() if value]
-
-    def check(self, *, on_screen: bool = True) -> None:
-        """Raises StorageError for options that contradict each other, or a full screen nowhere.
-
-        Not `on_screen`, the labelling is not shown in this terminal.
-        """
-        if len(self.jobs) > 1:
-            raise StorageError("choose one of --validate and --stats.")
-        if self.as_json and not self.stats:
-            raise StorageError("--json goes with --stats.")
-        if self.from_run is not None and self.api_url is not None and "api_url" in self.typed:
-            raise StorageError(
-                "choose --from-run or --api-url: the passages come from one of them."
-            )
-        if self.case is not None and self.jobs:
-            raise StorageError("--case is for labelling; leave it out.")
-        if on_screen and not self.jobs and not self.lines:
-            _check_terminal()
-
-    @property
-    def judgements_dir(self) -> Path:
-        """The folder with a file for each person who labels."""
-        return judgements_dir(self.eval_set, self.labels_dir)
-
-    @property
-    def order_typed(self) -> bool:
-        """Was the order asked for on the command line? Else that of the last session counts."""
-        return "order" in self.typed
-
-    @property
-    def resuming(self) -> bool:
-        """Does a person look at it? A script's lines shall not depend on what others looked at."""
-        return not self.lines or sys.stdin.isatty()
-
-    @property
-    def lines(self) -> bool:
-        """Line mode: asked for, or the only thing that a dumb terminal can show."""
-        dumb = os.environ.get("TERM") == "dumb" and "TEXTUAL_DRIVER" not in os.environ
-        return self.plain or (dumb and sys.stdin.isatty())
-
-    def keys(self) -> dict[str, str]:
-        """The keymap: action names and keys. Raises StorageError when the file cannot be used."""
-        path = self.screen.get("keymap", KEYMAP)
-        if "keymap" not in self.screen and not path.exists():
-            return {}
-        return read_file(path, dict[str, _Key])
-
-
-def _check_terminal() -> None:
-    """The full screen reads keys from stdin and draws on stderr; both must be a terminal.
-
-    Neither is one where the environment names another driver, such as that of a browser.
-    """
-    if "TEXTUAL_DRIVER" in os.environ:
-        return
-    for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
-        if not stream.isatty():
-            raise StorageError(
-                f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
-            )
 
 
 # -- the files -------------------------------------------------------------------------------------
@@ -215,7 +107,7 @@ def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
         options.eval_set,
         options.judgements_dir,
         now=time.time,
-        labels=options.labels,
+        labels=options.labels or SET_LABELS,
         writing=not options.inspect,
         resuming=options.resuming,
     )
@@ -239,7 +131,7 @@ def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
 
 def _next_command(options: LabelOptions) -> str:
     """What makes use of the labels."""
-    if options.labels.next_command:
+    if options.labels and options.labels.next_command:
         return options.labels.next_command
     if options.from_run is not None:
         return f"eval_suite.py --run {options.from_run}"
@@ -277,7 +169,7 @@ def _open_session(options: LabelOptions, store: LabelStore) -> Session:
 
     Raises StorageError for a case that is not there, and for an order that has nothing to go by.
     """
-    if options.labels is SET_LABELS:
+    if options.labels is None:
         store.notices += _labels_of_others(store)
     view = store.last_view()
     order, priority = _order(options, store, view)
@@ -287,7 +179,7 @@ def _open_session(options: LabelOptions, store: LabelStore) -> Session:
         seed=str(options.seed),
         order=order,
         priority=priority,
-        blind=not options.no_blind,
+        blind=options.blind,
         inspect=options.inspect,
         **store.session_options(),
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from labeller.case_state import Record
+from labeller.label_options import ORDERS
 from records import extras
 from records.cases import DRAFT
 from terminal.actions import ActionRefused
@@ -18,7 +19,6 @@ from terminal.tables import counted
 OPEN, LABELLED, UNANSWERABLE = "open", "labelled", "unanswerable"
 SKIPPED, CANNOT_TELL = "skipped", "cannot_tell"
 STATUSES: Final = (OPEN, LABELLED, UNANSWERABLE, SKIPPED, CANNOT_TELL)
-ORDERS: Final = ("file", "random", "failing", "uncertain")
 IDLE_SECONDS: Final = 600.0
 """A longer stay on one question counts as a break and not as work."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -88,18 +88,18 @@ def option_list(decorators: Sequence[Callable[[Any], Any]]) -> list[click.Option
     return list(getattr(function, "__click_params__", []))
 
 
-def run_extras(values: Mapping[str, Any], **handed: Any) -> int | dict[str, Any]:
+def run_extras(asked: Any, /, **handed: Any) -> Any:
     """Let the extras whose options were given do their work; a script calls it once.
 
-    ``handed``: what the script has made ready for them. Returns the exit code of an extra that did
-    all there was to do, else the script's values with those that extras replaced.
+    ``asked``: the script's options, which extras see as a mapping; ``handed``: what the script has
+    made ready for them. Returns the exit code of an extra that did all there was to do, else the
+    options with those that extras replaced.
     """
     ctx = click.get_current_context()
     options, own_values = ctx.meta.get(_ADDED, (None, {}))
-    values = dict(values)
     for function, own in options.chosen(ctx, own_values) if options else ():
-        outcome = function(own, values, **handed)
+        outcome = function(own, vars(asked), **handed)
         if isinstance(outcome, int):
             return outcome
-        values |= outcome or {}
-    return values
+        asked = replace(asked, **(outcome or {}))
+    return asked

@@ -31,8 +31,7 @@ from options.added import AddedOptions
 from records import extras
 from records.errors import StorageError
 from records.file_access import allow_addresses
-from records.files import read_toml
-from records.runs import HOME
+from records.home import HOME
 from terminal import tables
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -68,6 +67,8 @@ def config_file() -> tuple[Path, dict[str, Any]]:
     path = Path(named or CONFIG)
     if not path.exists() and not named:
         return path, {}
+    from records.files import read_toml  # slow to load, and there is seldom such a file
+
     try:
         return path, read_toml(path)
     except FileNotFoundError:
@@ -137,17 +138,13 @@ _HEADINGS = {
     _COMMON: (
         "--run --api-url --profile --header --judge --model --metrics --sections"
         " --k --labels --run-id --resume --label --baseline --suite --by --worst --worst-by --gates"
-        " --flips --fail-on --name --case --from-run --plain"
+        " --fail-on --name --case --from-run --plain"
     ),
     "Data": (
         "--eval-set --labels-dir --results-dir --filter --limit --targets --plugin --repeat"
         " --from-jsonl --vault --annotator"
     ),
-    "Statistics": (
-        "--cluster --margin --seed --max-drop"
-        " --varied --ignore-invariants --flips-by --confidence-by --allow-missing"
-        " --match"
-    ),
+    "Statistics": "--seed --ignore-invariants --allow-missing --match",
     "Server and cost": (
         "--set --save-judge --max-error-rate --retry-errors --max-cost --offline --cache-dir --jobs"
         " --embedding-model"
@@ -251,6 +248,12 @@ class Command(click.Command):
             option = f"{_script_of(self.callback).stem} {error.option_name}"
             if needs := extras.missing(extras.OPTIONS, option):
                 raise click.UsageError(f"{error.option_name}: {needs}.", ctx) from None
+            key = (error.option_name or "").removeprefix("--").replace("-", "_")
+            if any(param.name == key and getattr(param, "hidden", False) for param in self.params):
+                raise click.UsageError(
+                    f"{error.option_name}: write --set {key}=VALUE, or {key} in eval/config.toml.",
+                    ctx,
+                ) from None
             raise
 
     def get_help(self, ctx: click.Context) -> str:

@@ -268,7 +268,7 @@ def read_clusters(
     if problems:
         raise StorageError.from_problems(problems)
     if clustering is None:
-        where = f"--cluster {by}: no case of {eval_set} has that key"
+        where = f"--set cluster={by}: no case of {eval_set} has that key"
         raise StorageError(f"{where}; name a key of its lines, or doc, group or none.")
     return clustering
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import click
-import msgspec
 
 MAX_SHOWN = 50
 
 
-class Problem(msgspec.Struct, frozen=True):
+class Problem(NamedTuple):
     """One thing wrong with an input file, printed as ``file:line: field: message``."""
 
     path: str

@@ -20,8 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from records.errors import StorageError
-from records.files import read_toml
-from records.runs import ROOT
+from records.home import ROOT
 
 EXTRAS = ROOT / "eval" / "extras"
 """The folder of the extras, a folder each: the modules of one are ``extras.NAME.MODULE``."""
@@ -159,6 +158,8 @@ def known_extras() -> Mapping[str, Mapping[str, Any]]:
 
     Of each: ``about``, and the keys that it adds, by kind.
     """
+    from records.files import read_toml  # slow to load, and needed for what is missing alone
+
     return read_toml(KNOWN_EXTRAS) if KNOWN_EXTRAS.exists() else {}
 
 

@@ -9,7 +9,6 @@ no file needs more memory than a machine has.
 from __future__ import annotations
 
 import errno
-import gzip
 import io
 import os
 import stat
@@ -121,6 +120,8 @@ class _GzipContent(io.RawIOBase):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._packed = open_plain(path)
+        import gzip  # slow to load
+
         self._content = gzip.GzipFile(fileobj=self._packed)
 
     def readable(self) -> bool:

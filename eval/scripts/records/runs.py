@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -16,41 +15,22 @@ import orjson
 from records.errors import Problem, StorageError, did_you_mean
 from records.file_access import check_folder, open_plain
 from records.files import JsonlWriter, cut_torn_tail, parses, read_json, replace_bytes, replace_json
+from records.home import CACHE_DIR as CACHE_DIR
+from records.home import EVAL_SET as EVAL_SET
+from records.home import HOME as HOME
+from records.home import INIT_FOLDER as INIT_FOLDER
+from records.home import JUDGES as JUDGES
+from records.home import LABELS_DIR as LABELS_DIR
+from records.home import PROFILES as PROFILES
+from records.home import RESULTS_DIR as RESULTS_DIR
+from records.home import ROOT as ROOT
+from records.home import SHIPPED_PROFILES as SHIPPED_PROFILES
+from records.home import own_file as own_file
 from records.lines import lines_from
 from records.results import SCHEMA, RunConfig, TestResult, result_of
 from records.syncing import make_folder, move_into_place
 
 VERSION = "0.1.0"
-ROOT = Path(__file__).resolve().parents[3]
-"""The toolkit's own folder."""
-INIT_FOLDER = "rag-eval"
-"""The folder that init_repo.py makes in a bot's repository."""
-
-
-def _home() -> Path:
-    if named := os.environ.get("RAG_EVAL_HOME"):
-        return Path(named).expanduser().resolve()
-    with contextlib.suppress(OSError):  # the working folder may be gone, or closed to us
-        for folder in (Path.cwd(), Path.cwd() / INIT_FOLDER):
-            made = (folder / "eval" / name for name in ("gates.toml", "profiles"))
-            own = (folder / "eval_set.jsonl").is_file() and all(path.exists() for path in made)
-            if own and not (folder / "eval" / "scripts").exists():
-                return folder.resolve()
-    return ROOT
-
-
-HOME = _home()
-"""The folder of the team's files, with the layout of the toolkit's own: set, labels, results,
-profiles, gates, targets. RAG_EVAL_HOME names it; else it is the working folder or its ``rag-eval``
-where init_repo.py made one, else the toolkit's folder."""
-EVAL_SET = HOME / "eval_set.jsonl"
-LABELS_DIR = HOME / "eval" / "labels"
-RESULTS_DIR = HOME / "eval" / "results"
-CACHE_DIR = HOME / "eval" / "cache"
-PROFILES, SHIPPED_PROFILES = HOME / "eval" / "profiles", ROOT / "eval" / "profiles"
-"""The team's descriptions of bots, and those that come with the toolkit; the first count more."""
-JUDGES = HOME / "eval" / "judges"
-"""The team's descriptions of judges, a TOML file each."""
 RESULTS, PARTIAL = "results.jsonl", "results.partial.jsonl"
 SAFETY_RESULTS, SAFETY_PARTIAL = "safety_results.jsonl", "safety_results.partial.jsonl"
 """Answers to the labelled prompts of safety_labels.jsonl, which are no cases of the set."""
@@ -72,12 +52,6 @@ JUDGE_CACHE = "judge_cache.jsonl"
 SAMPLE, UNIFORM, ENRICHED = "sample", "uniform", "enriched"
 """In ``run`` of the configuration of a run that was drawn from traces: how it was drawn."""
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-def own_file(name: str) -> Path:
-    """A file of the folder ``eval``: the team's where there is one, else the toolkit's."""
-    own = HOME / "eval" / name
-    return own if own.exists() else ROOT / "eval" / name
 
 
 def results_file(folder: Path) -> Path:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection
@@ -15,17 +14,18 @@ from records.asked import asked_of, missing_remark, unreadable_remark
 from records.errors import StorageError, did_you_mean
 from records.files import sha256_file
 from records.metrics import load_metrics, section_names
+from records.option import Output
 from records.results import RunConfig
 from records.runs import EVAL_SET, METRICS, find_run, known_config
 from scorers import SECTIONS
 from scorers.contract import NothingToScore, ScoringJob
+from scorers.score_request import ScoreRequest
 from terminal.tables import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from scorers.contract import ScoreOutput, Scorer
-    from scorers.loop import BlockMap
 
 
 ShowWorst = Callable[["Console", Path, str, Metric, int, Path, Path, int], None]
@@ -36,44 +36,27 @@ _MOST_ROWS = 12
 """A table of so many metrics is shown whole."""
 
 
-class ScoreRequest(msgspec.Struct, frozen=True):
-    """The options that all score_* scripts share; ``block_map``: as of score_run."""
-
-    run: str
-    eval_set: Path
-    labels_dir: Path
-    results_dir: Path
-    by: tuple[str, ...] = ()
-    worst: int = 0
-    worst_by: str | None = None
-    jobs: int = 1
-    block_map: BlockMap | None = None
-    seed: int = 0
-    as_json: bool = False
-    verbose: bool = False
-    quiet: bool = False
-
-
 def request_of(values: Mapping[str, Any]) -> ScoreRequest:
     """The shared options among all that a script was given."""
-    names = set(ScoreRequest.__struct_fields__)
+    names = {field.name for field in fields(ScoreRequest)}
     return ScoreRequest(**{name: values[name] for name in names & values.keys()})
 
 
 def score_and_show(
     name: str,
-    values: Mapping[str, Any],
+    asked: Output,
     output: ScoreOutput,
     show_worst: ShowWorst,
     scorer: Scorer | None = None,
 ) -> dict[str, Any]:
     """Score a section of a run and print it: as JSON, or as tables with slices and worst cases.
 
-    ``values``: the script's options by name, shared ones and those of the section; ``dataset``
-    among them is scored instead of a run. ``show_worst`` prints the worst cases. ``scorer``: one
+    ``asked``: the script's options, shared ones and those of the section; ``dataset`` among them is
+    scored instead of a run. ``show_worst`` prints the worst cases. ``scorer``: one
     that is ready already. A run without what the section is about is said to be one; {} then.
     """
     code = SECTIONS[name]
+    values = {key: value for key, value in vars(asked).items() if value is not None}
     if code.score_and_show is not None:
         return code.score_and_show(values, output)
     dataset = values.get("dataset")

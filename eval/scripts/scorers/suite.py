@@ -8,8 +8,8 @@ import hashlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,14 +36,14 @@ from decisions.regressions import (
     on_shared,
     regressions,
 )
-from decisions.slices import Embed, common_slices
+from decisions.slices import common_slices
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import replace_bytes
 from records.gate_verdict import WORSE, Check
-from records.labels import labelled_texts, read_cases
+from records.labels import read_cases
 from records.metric_lines import PRIMARY
 from records.metrics import CASE_FINGERPRINTS, PRIMARY_METRICS, MeasuredSection, read_sections
 from records.results import SCHEMA
@@ -62,12 +62,11 @@ from scorers.contract import ScoringJob
 from scorers.copies import copy_of_part, scored_alike
 from scorers.custom import read_plugins
 from scorers.sections import SectionOutcome, chosen, has_part, try_section
+from scorers.suite_options import SuiteOptions
 from scorers.suite_report import SuiteReport, write_report
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from ragmetrics.support import SupportModel
 
 
 Key = tuple[str, int]
@@ -167,58 +166,6 @@ RESTORE = "delete the file, or restore it from git"
 GONE = "the run has no such section; score it like the baseline"
 
 EARLIER = "scored earlier, by its own script"
-
-
-@dataclass(frozen=True)
-class SuiteOptions:
-    """The options of eval_suite.py, as they are on the command line."""
-
-    run: str
-    api_url: str | None
-    profile: str | None
-    header: tuple[str, ...]
-    folder_mode: str | None
-    run_id: str | None
-    eval_set: Path
-    labels_dir: Path
-    results_dir: Path
-    sections: tuple[str, ...] | None
-    suite: str
-    embedding_model: str | None
-    cache_dir: Path
-    plugins: tuple[Path, ...]
-    targets_file: Path | None
-    gates_file: Path | None
-    allow_missing: int
-    baseline: Path | None
-    max_drop: float | None
-    save_trace: bool
-    output: Path | None
-    seed: int
-    as_json: bool
-    verbose: bool
-    quiet: bool
-    embed: Embed | None = None
-    support_model: Callable[[], SupportModel] | None = None
-
-    @property
-    def smoke(self) -> bool:
-        return self.suite == "smoke"
-
-    def asking(self, sections: Sequence[str]) -> list[str]:
-        """The options for run_eval.py; labelled prompts are asked where safety is to be scored."""
-        words = ["--store-full-text", "--seed", str(self.seed)]
-        prompts = any("labelled texts" in catalogue.SECTIONS[name].needs for name in sections)
-        if prompts and labelled_texts(self.labels_dir, self.eval_set):
-            words.append("--labels")
-        for name in ("api_url", "profile", "folder_mode", "run_id"):
-            if (value := getattr(self, name)) is not None:
-                words += [f"--{name.replace('_', '-')}", value]
-        for name in ("eval_set", "labels_dir", "results_dir"):
-            words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
-        for text in self.header:
-            words += ["--header", text]
-        return words + (["--quiet"] if self.quiet else [])
 
 
 def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[Path]]:

@@ -166,7 +166,9 @@ def _opening(
             + _remedy(supply.runs_needed(MIN_CLASS, runs), runs, f"{rarer[1]} {items}")
         )
     elif size < 2 * MIN_CLASS:
-        lines.append(f"--sample {sample} is too few to calibrate; ask for {2 * MIN_CLASS} or more.")
+        lines.append(
+            f"--set sample={sample} is too few to calibrate; ask for {2 * MIN_CLASS} or more."
+        )
     if not all(claim.supported for claim in claims):
         lines.append(
             f"The judge doubts half of the {items} that you see, as long as there are any; the "

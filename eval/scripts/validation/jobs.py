@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +12,7 @@ import msgspec
 
 from clients.http import ask_all
 from decisions import judge_calibration
-from judging.connect import Connection, JudgeOptions, connect
+from judging.connect import Connection, connect
 from judging.kinds import Material
 from judging.opinion import ask
 from judging.types import Judge
@@ -31,114 +29,13 @@ from records.runs import find_run
 from records.verdicts import KINDS, judge_of
 from validation import judge as validation_judge
 from validation import labels, show
+from validation.calibrate_options import METRIC, CalibrateOptions
 from validation.claims import JudgedClaim, JudgedClaims, Key, items_of, read_judged, together
 from validation.labels import Joined
 from validation.thumbs import thumbs_report
 
-METRIC = records_calibration.METRICS[0]
-
-
 Talk = Callable[[str], None]
 """Takes a line that a person should read while the work goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class CalibrateOptions:
-    """The judge and the labels to compare, and the way to do it.
-
-    ``run``, ``results_dir``, ``eval_set``, ``labels_dir`` name the judged run and the labels of its
-    claims, ``also_run`` others by the same judge whose claims are labelled and compared with them;
-    ``labels_file`` names files of labels, or one of the known sets below the folder that
-    RAG_EVAL_DATA names; ``judge`` is the one that is asked about those, and that is attacked.
-    ``judge_is_named``: the user named it, so the run's verdicts by it are looked at, though another
-    judge was asked later.
-    """
-
-    run: str
-    also_run: tuple[str, ...]
-    results_dir: Path
-    eval_set: Path
-    labels_dir: Path
-    metric: str
-    labels_file: tuple[Path, ...]
-    limit: int | None
-    label: bool
-    annotator: str | None
-    sample: int
-    within: float
-    screen: Mapping[str, Any]
-    plain: bool
-    gate: bool
-    calibration: Path | None
-    output: Path | None
-    worst: int
-    attack: bool
-    seed: int
-    as_json: bool
-    quiet: bool
-    judge: JudgeOptions
-    judge_is_named: bool = False
-
-    def check(self) -> None:
-        """Raise StorageError for options that contradict each other."""
-        if self.set_name is not None and len(self.labels_file) > 1:
-            raise StorageError(
-                f"--labels-file {self.set_name}: a known set cannot be combined with other files."
-            )
-        if self.calibration is not None and not self.gate:
-            raise StorageError("--calibration needs --gate.")
-        if self.calibration is not None and (self.label or self.labels_file):
-            raise StorageError(
-                "--calibration names a finished calibration; leave out --label and --labels-file."
-            )
-        if self.also_run and (self.calibration is not None or self.set_name or self.attack):
-            raise StorageError(
-                "--run: further runs add claims to label and compare; leave out --calibration, "
-                "--attack and a known set."
-            )
-        if self.attack and (self.calibration is not None or self.set_name):
-            raise StorageError(
-                "--attack needs a run with labels; leave out --calibration and a known set."
-            )
-        if self.metric != METRIC and (self.set_name or self.attack):
-            raise StorageError(
-                f"--metric {self.metric}: --attack and known sets work only for {METRIC}; leave "
-                "them out."
-            )
-        if self.plain and (not self.label or self.as_json):
-            raise StorageError("--plain needs --label and excludes --json: both print on stdout.")
-        if self.label and self.labels_file:
-            raise StorageError("--label writes eval/labels/verdicts; leave out --labels-file.")
-
-    @property
-    def set_name(self) -> str | None:
-        """The known set among ``labels_file``."""
-        return next((str(path) for path in self.labels_file if _names_a_set(path)), None)
-
-    @property
-    def annotator_name(self) -> str:
-        """The annotator's name: the option, else the user's."""
-        return self.annotator or re.sub(r"[^A-Za-z0-9._-]", "", _user()) or "me"
-
-    @property
-    def folder(self) -> Path:
-        return find_run(self.results_dir, self.run)
-
-    @property
-    def workers(self) -> int:
-        """Number of threads, which wait for a server; they only slow the local judge."""
-        return 1 if self.judge.by_rules else self.judge.concurrency
-
-
-def _names_a_set(path: Path) -> bool:
-    return str(path) in validation_judge.SETS and not path.exists()
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser().lstrip("._-")
-    except (OSError, KeyError):  # a user id without a name
-        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +86,8 @@ def objections(options: CalibrateOptions, calibrated: CalibratedJudge) -> list[s
         [report["judge"]] if judged is None else judged.judges,
         [report["prompt"]] if judged is None else judged.prompts,
         parameters=report["parameters"] if judged is None else judged.parameters,
-        min_kappa=options.judge.min_kappa,
-        min_balanced_accuracy=options.judge.min_balanced_accuracy,
+        min_kappa=options.asked_judge.min_kappa,
+        min_balanced_accuracy=options.asked_judge.min_balanced_accuracy,
     )
 
 
@@ -207,13 +104,13 @@ def _with_others(options: CalibrateOptions, judged: JudgedClaims, talk: Talk) ->
         folder = find_run(options.results_dir, name)
         if folder == options.folder or folder.name in others:
             raise StorageError(f"--run: {name} is named twice.")
-        others[folder.name] = _judged(replace(options, run=name), options.metric, talk)
+        others[folder.name] = _judged(replace(options, runs=(name,)), options.metric, talk)
     return together(judged, others)
 
 
 def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> JudgedClaims:
     cases = read_cases(options.eval_set, options.labels_dir)
-    is_judge = options.judge.may_be if options.judge_is_named else None
+    is_judge = options.asked_judge.may_be if options.judge_is_named else None
     judged = read_judged(options.folder, metric, {case.id: case for case in cases}, is_judge)
     present = judge_of(options.folder).get("identity")
     if present and judged.judges and present not in judged.judges:
@@ -265,7 +162,7 @@ def _from_rows(options: CalibrateOptions, talk: Talk) -> dict[str, Any]:
     path = options.labels_file[0]
     rows, file = validation_judge.load(path, options.set_name)
     rows = validation_judge.drawn(rows, options.limit, options.seed)
-    with connect(options.judge) as link:
+    with connect(options.asked_judge) as link:
         judged, human = validation_judge.judged_rows(rows, link.judge, link.salt, options.workers)
         judged = replace(judged, parameters=link.describe().get("parameters"))
         _talk_of(link, options, talk)
@@ -282,7 +179,7 @@ def _attack(
     options: CalibrateOptions, judged: JudgedClaims, human: Mapping[Key, int], talk: Talk
 ) -> dict[str, Any]:
     """Attacks on the judge of the run, and on no other."""
-    with connect(options.judge) as link:
+    with connect(options.asked_judge) as link:
         identity = link.judge.identity
         if [identity.to_dict()] != judged.judges:
             name = ", ".join(judge_calibration.judge_name(judge) for judge in judged.judges)

@@ -153,7 +153,7 @@ class RunLibrary:
         command = [*self._labeller, "--eval-set", str(self._eval_set)]
         if self._labels_dir is not None:
             command += ["--labels-dir", str(self._labels_dir)]
-        return [*command, "--from-run", str(folder), "--no-blind", f"--case={case_id}"]
+        return [*command, "--from-run", str(folder), "--set", "blind=false", f"--case={case_id}"]
 
 
 def _basis(folder: Path) -> Basis:

@@ -150,7 +150,7 @@ def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, run:
         (("--header", "Authorization: Bearer sk-123456"), "--header Authorization"),
         (("--header", "Authorization=Bearer sk-123456"), "--header Authorization"),
         (("--profile", "nothing"), "known: "),
-        (("--profile", "documents", "--folder-mode", "on"), "no {folder_mode}"),
+        (("--profile", "documents", "--set", "folder_mode=on"), "no {folder_mode}"),
         (("--filter", "colour=red"), "the names are"),
         (("--filter", "category=nothing"), "category: factual, reasoning"),
         (("--run-id", "../up"), "run id"),

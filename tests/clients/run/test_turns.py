@@ -134,7 +134,7 @@ def test_other_histories_need_no_answer_before(
     write_talks(tmp_path)
     fake_bot.script("a: what?", lambda exchange: exchange.raw(b"", status=400))
     profile = write_profile(tmp_path, "history", "session")
-    done = invoke(*("--run-id", "r", "--history", history, "--profile", profile))
+    done = invoke(*("--run-id", "r", "--set", f"history={history}", "--profile", profile))
     assert done.returncode == 0, done.stderr
     (body,) = bodies(fake_bot)[question]
     pairs = [(m["role"], m["content"]) for m in body["history"]] if "history" in body else None
@@ -296,11 +296,11 @@ def test_what_cannot_be_asked_is_refused_before_the_first_call(
         write_profile(tmp_path, "session"),
     )
     for words, message in [
-        (("--history", "replay", "--profile", both), "a1, a2, b1, b2, c1"),
-        (("--history", "replay", "--profile", session), "knows only {session}"),
+        (("--set", "history=replay", "--profile", both), "a1, a2, b1, b2, c1"),
+        (("--set", "history=replay", "--profile", session), "knows only {session}"),
         (
-            ("--retrieval-only", "--history", "live", "--profile", both),
-            "choose --history replay, alone or none",
+            ("--retrieval-only", "--set", "history=live", "--profile", both),
+            "choose --set history=replay, alone or none",
         ),
         (("--retrieval-only", "--profile", both), "a1, a2, b1, b2, c1"),
     ]:
@@ -326,7 +326,7 @@ def test_retrieval_alone_asks_with_the_reference_answers(
     words = ("--run-id", "r", "--retrieval-only", "--profile", write_profile(tmp_path, "history"))
     done = invoke(*words)
     assert done.returncode == 0, done.stderr
-    assert "set's reference answers (--history replay)" in " ".join(done.stderr.split())
+    assert "set's reference answers (--set history=replay)" in " ".join(done.stderr.split())
     (second,) = bodies(fake_bot)["a: and 2?"]
     assert [message["content"] for message in second["history"]] == ["a: what?", "reference a1"]
     assert stored(read, tmp_path / "results" / "r")["a2", 0]["asked_with"] == "replay"
@@ -346,8 +346,8 @@ def test_a_selection_takes_conversations_whole(tmp_path: Path, invoke: Any, read
     ids = [line["test_case_id"] for line in read(tmp_path / "results" / "l")]
     assert ids == ["a1", "a2", "a3", "b1", "b2", "b3"]
     (tmp_path / "set.jsonl").write_text('{"id": "x", "question": "?"}\n')
-    done = invoke("--run-id", "x", "--history", "none", "--profile", profile)
-    assert "--history changes nothing" in done.stderr
+    done = invoke("--run-id", "x", "--set", "history=none", "--profile", profile)
+    assert "history changes nothing" in done.stderr
 
 
 def test_a_history_of_a_case_is_always_sent(
@@ -358,7 +358,7 @@ def test_a_history_of_a_case_is_always_sent(
     (tmp_path / "set.jsonl").write_text(json.dumps(line) + "\n")
     extra = '[history]\nassistant = "bot"\ncontent = "text"\n'
     profile = write_profile(tmp_path, "history", extra=extra)
-    done = invoke("--run-id", "r", "--history", "none", "--profile", profile)
+    done = invoke("--run-id", "r", "--set", "history=none", "--profile", profile)
     assert done.returncode == 0, done.stderr
     (body,) = bodies(fake_bot)["And you?"]
     assert body["history"] == [{"role": "user", "text": "Hi"}, {"role": "bot", "text": "Hello"}]

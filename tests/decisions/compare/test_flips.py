@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import options
 from decisions import invariants
 from decisions.case_changes import changes_of, read_pair
 from decisions.compare import CompareOptions, clusters_of, compare, compare_many
 from decisions.flips import Flips, find_flips
 from decisions.headline import failures
+from options.values import Names
 from records.errors import StorageError
 from records.file_access import open_plain
 from records.run import Run
@@ -105,7 +105,7 @@ class TestFailing:
         ],
     )
     def test_each_rule_names_its_reasons(self, runs: Runs, rules: str, named: list[str]) -> None:
-        found = failures(self.comparison(runs), options.Names().convert(rules, None, None))
+        found = failures(self.comparison(runs), Names().convert(rules, None, None))
         assert len(found) == len(named)
         for reason, text in zip(found, named, strict=True):
             assert reason.startswith(text)

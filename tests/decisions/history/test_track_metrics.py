@@ -58,7 +58,7 @@ def test_the_trend_is_shown_and_the_commit_named(thirty: tuple[Path, list[str]])
     # before: (11 * .79 + 10 * .81) / 21 = .7995; since: (4 * .59 + 5 * .61) / 9 = .6011
     assert "claim_support_rate 0.610: on average 0.800 before, 0.601 in the 9 runs since" in shown
     assert "Primary metrics alert: claim_support_rate, pass." in shown
-    assert "ALERT" not in run(results, "--metrics", "claim*", "--last", 8).stdout
+    assert "ALERT" not in run(results, "--metrics", "claim*", "--set", "last=8").stdout
 
 
 def test_without_fail_the_exit_code_is_0_and_a_later_begin_ends_an_alert(
@@ -67,7 +67,7 @@ def test_without_fail_the_exit_code_is_0_and_a_later_begin_ends_an_alert(
     results, shas = thirty
     assert run(results).returncode == 0
     assert run(results, "--fail-on", "drop,gone").returncode == 0
-    done = run(results, "--fail-on", "any", "--since", shas[FELL])
+    done = run(results, "--fail-on", "any", "--set", f"since={shas[FELL]}")
     assert done.returncode == 0, done.stdout
     assert done.stdout.rstrip().endswith("No alert.")
 
@@ -134,7 +134,7 @@ def test_the_screen_fits_narrow_terminals(thirty: tuple[Path, list[str]]) -> Non
     ("words", "says"),
     [
         (("--metrics", "nothing*"), "no metric of the history matches"),
-        (("--since", "no-such-run"), "no point of this history"),
+        (("--set", "since=no-such-run"), "no point of this history"),
         (("--drop", "nan"), "not a finite number"),
         (("--drop", "0"), "not in the range"),
         (("--fail-on", "band"), "choose from shift, drop, gone, or any"),
@@ -217,7 +217,7 @@ def test_the_newest_is_compared_with_the_one_before_and_with_the_pinned_one(
     assert f"The newest against the pinned baseline ({shas[0][:9]}): WORSE" in shown
     assert shown.endswith("No alert.")
     # the pinned point counts though the history that is shown begins later
-    data = json.loads(run(repo.results, "--json", "--last", 1).stdout)["differences"]
+    data = json.loads(run(repo.results, "--json", "--set", "last=1").stdout)["differences"]
     assert [(one["role"], one["run_id"]) for one in data] == [("the pinned baseline", "r0")]
     data = json.loads(run(repo.results, "--json").stdout)["differences"]
     assert [one["rows"][0]["delta"] for one in data] == [-0.4, -0.5]
@@ -318,7 +318,7 @@ def test_runs_without_git(make_metrics: Any, tmp_path: Path) -> None:
         (folder / "metrics.json").write_text(metrics_text(metrics))
         config = {"schema": 1, "run_id": name, "started": f"{start}T00:00:00+00:00"}
         (folder / "config.json").write_text(json.dumps(config))
-    words = ("--results-dir", tmp_path, "--source", "runs", "--fail-on", "any", "--drop", 10)
+    words = ("--results-dir", tmp_path, "--set", "source=runs", "--fail-on", "any", "--drop", 10)
     done = run(*words)
     assert done.returncode == 1
     assert "Worse since a (2026-02-01, not committed)" in done.stdout

@@ -114,7 +114,7 @@ def test_rows_of_people_are_judged_by_a_server(
     found = json.loads(done.stdout)
     assert found["judge"]["model"] == fake_judge.model
     assert found["figures"]["kappa"]["value"] == 1.0
-    few = calibrate(None, "--labels-file", str(path), "--limit", "10", *judge)
+    few = calibrate(None, "--labels-file", str(path), "--set", "limit=10", *judge)
     assert json.loads(few.stdout)["n"] == 10
 
 

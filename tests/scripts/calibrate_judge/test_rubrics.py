@@ -104,7 +104,14 @@ def drawn_words(count: int) -> dict[str, str]:
 
 def test_the_lines_show_the_answer_and_the_scale_and_hide_the_verdict(run: JudgedRun) -> None:
     call = calibrate(
-        run, "--label", "--plain", "--annotator", "ann", "--sample", "9", lines="3\n2\nx\nh\nv\nq\n"
+        run,
+        "--label",
+        "--plain",
+        "--annotator",
+        "ann",
+        "--set",
+        "sample=9",
+        lines="3\n2\nx\nh\nv\nq\n",
     )
     assert "1  not helpful: The person knows no more" in call.stdout
     assert "3  helpful: The person can act on it" in call.stdout

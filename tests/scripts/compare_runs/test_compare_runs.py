@@ -17,7 +17,7 @@ from records.scores import ScoreLine
 
 
 def test_the_report_on_the_terminal(compare: Compare) -> None:
-    done = compare("good", "bad", "--metrics", "recall@5,mrr", "--flips", "2")
+    done = compare("good", "bad", "--metrics", "recall@5,mrr", "--set", "flips=2")
     assert done.exit_code == 0
     shown = done.stdout
     assert "good → bad: 24 cases in both" in shown
@@ -64,7 +64,7 @@ def test_flips_are_of_the_primary_metric_that_got_worse(compare: Compare, folder
 
 
 def test_nothing_is_cut_or_folded_outside_a_terminal(compare: Compare) -> None:
-    done = compare("good", "bad", "-v", "--flips", "0", columns=60)
+    done = compare("good", "bad", "-v", "--set", "flips=0", columns=60)
     assert "…" not in done.stdout
     assert "recall@5" in done.stdout
 
@@ -109,17 +109,17 @@ def test_several_runs_in_markdown_begin_with_the_matrix(compare: Compare, folder
 
 
 def test_clusters_from_the_set(compare: Compare, folder: Path) -> None:
-    done = compare("good", "bad", "--metrics", "recall@5", "--cluster", "thread", "--json")
+    done = compare("good", "bad", "--metrics", "recall@5", "--set", "cluster=thread", "--json")
     row = next(
         row
         for row in json.loads(done.stdout)["comparisons"][0]["rows"]
         if row["metric"] == "recall@5"
     )
     assert row["units"] == 6
-    done = compare("good", "bad", "--cluster", "patient")
+    done = compare("good", "bad", "--set", "cluster=patient")
     assert done.exit_code == 2
-    assert "--cluster patient: no case of" in done.stderr
-    by_document = ("good", "bad", "--metrics", "recall@5", "--cluster", "doc", "--json")
+    assert "--set cluster=patient: no case of" in done.stderr
+    by_document = ("good", "bad", "--metrics", "recall@5", "--set", "cluster=doc", "--json")
     assert '"units": 24' in compare(*by_document).stdout
     path, metrics = folder / "set.jsonl", folder / "results" / "bad" / "metrics.json"
     scored_with = sha256_file(path)
@@ -130,7 +130,7 @@ def test_clusters_from_the_set(compare: Compare, folder: Path) -> None:
 
 
 def test_a_set_that_changed_since_is_remarked(compare: Compare, folder: Path) -> None:
-    words = ("good", "bad", "--by", "category", "--flips", "0")
+    words = ("good", "bad", "--by", "category", "--set", "flips=0")
     assert compare(*words).stderr == ""
     path = folder / "set.jsonl"
     path.write_text(path.read_text().replace('"reasoning"', '"factual"'))
@@ -159,7 +159,7 @@ def test_the_seed_decides_the_draws(compare: Compare, folder: Path) -> None:
             set_score(lines, number, "mrr", number / 20)
 
     change_lines(folder / "results" / "bad", "retrieval", spread)
-    words = ("good", "bad", "--json", "--flips", "0", "--metrics", "mrr")
+    words = ("good", "bad", "--json", "--set", "flips=0", "--metrics", "mrr")
     assert compare(*words).stdout == compare(*words, "--seed", "0").stdout
     assert compare(*words).stdout != compare(*words, "--seed", "1").stdout
 
@@ -216,5 +216,5 @@ def test_a_committed_file_without_scores_of_its_cases_is_named(
 def test_a_run_that_is_not_there_and_a_metric_that_is_none(compare: Compare) -> None:
     assert "no such folder" in compare("good", "gone").stderr
     assert "neither run has it" in compare("good", "bad", "--metrics", "recal").stderr
-    assert "not compared; choose from" in compare("good", "bad", "--flips-by", "recal").stderr
+    assert "not compared; choose from" in compare("good", "bad", "--set", "flips_by=recal").stderr
     assert compare("good").exit_code == 2

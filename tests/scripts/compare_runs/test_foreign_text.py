@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from markdown_it import MarkdownIt
 from tests.score_lines import write_lines
 from tests.scripts.compare_runs.runs import CASES, HOSTILE, Compare
@@ -32,7 +33,7 @@ def test_markdown_is_the_same_bytes_and_shuts_foreign_text_in(
     compare: Compare, folder: Path
 ) -> None:
     path = folder / "diff.md"
-    words = ("good", "bad", "--metrics", "recall@5", "--flips", "30", "--markdown", str(path))
+    words = ("good", "bad", "--metrics", "recall@5", "--set", "flips=30", "--markdown", str(path))
     assert compare(*words).exit_code == 0
     text = path.read_text("utf-8")
     assert compare(*words).exit_code == 0
@@ -44,14 +45,16 @@ def test_markdown_is_the_same_bytes_and_shuts_foreign_text_in(
     assert str(folder) not in text
 
 
-def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> None:
+def test_a_hostile_metric_name_does_nothing(
+    compare: Compare, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("good", "bad"):
         scores = {HOSTILE: float(name == "good")}
         rows = [{"case_id": f"q{i}", "scores": scores} for i in range(CASES)]
         write_lines(folder / "results" / name, "custom", rows)
     path = folder / "diff.md"
-    words = ("-v", "--flips-by", HOSTILE, "--markdown", str(path))
-    done = compare("good", "bad", *words)
+    monkeypatch.setenv("RAG_EVAL_FLIPS_BY", HOSTILE)
+    done = compare("good", "bad", "-v", "--markdown", str(path))
     assert done.exit_code == 0, done.stderr
     assert "\x1b" not in done.stdout
     text = path.read_text("utf-8")
@@ -61,7 +64,7 @@ def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> N
 
 
 def test_hostile_texts_do_nothing_on_the_terminal(compare: Compare) -> None:
-    done = compare("good", "bad", "--metrics", "recall@5", "--flips", "30", "-v")
+    done = compare("good", "bad", "--metrics", "recall@5", "--set", "flips=30", "-v")
     assert "\x1b" not in done.stdout
     assert "\x07" not in done.stdout
     assert "[bold red]x[/]" in done.stdout

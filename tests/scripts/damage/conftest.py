@@ -98,7 +98,7 @@ class Desk:
 
     def track(self) -> Result:
         places = [str(self.folder / "results" / name) for name in "ab"]
-        return self.invoke(track_metrics.main, *places, "--source", "runs")
+        return self.invoke(track_metrics.main, *places, "--set", "source=runs")
 
     def export(self, form: str = "csv") -> Result:
         target = str(self.folder / "exported.jsonl")

@@ -123,7 +123,7 @@ def test_a_baseline_without_scores_of_its_cases_gives_no_verdict(
     dropped = metrics["sections"]["pipeline"]["mean"]
     dropped["answered"] += 0.5
     write_metrics(baseline, metrics)
-    assert suite("--baseline", str(baseline), "--max-drop", "0.4", code=1)["passed"] is False
+    assert suite("--baseline", str(baseline), "--set", "max_drop=0.4", code=1)["passed"] is False
 
 
 def test_a_section_that_vanished_is_a_regression(finished: Any, suite: Any, write: Any) -> None:

@@ -54,7 +54,7 @@ def test_smoke_loads_no_model(
     result: Any,
 ) -> None:
     monkeypatch.undo()
-    words = ["--cache-dir", str(tmp_path / "cache"), "--embedding-model", "no/such-model"]
+    words = ["--cache-dir", str(tmp_path / "cache"), "--set", "embedding_model=no/such-model"]
     finished.write([case("q")], [result("q", answer="A text that nobody has embedded so far.")])
     found = suite("--suite", "smoke", "--sections", "embedding", *words)
     assert found["perspectives"]["embedding"]["status"] == "cannot run"

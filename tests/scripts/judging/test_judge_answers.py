@@ -106,7 +106,7 @@ def test_cosines_of_a_model_that_is_gone_are_not_counted_with_another(
     assert metrics_of(run) == judged
     run.judge("--rescore", "--set", f"embedding_model={tmp_path}/mine")
     assert metrics_of(run) == judged
-    found = suite(run, "--embedding-model", str(tmp_path / "mine"))
+    found = suite(run, "--set", f"embedding_model={tmp_path / 'mine'}")
     assert found["perspectives"]["judged"]["status"] == "scored"
     assert metrics_of(run) == judged
 

@@ -91,7 +91,7 @@ def test_what_is_no_address_ends_with_2_and_no_login_is_repeated(tool: Tool, add
 
 def test_labels_from_a_run(tool: Tool) -> None:
     tool.make_run()
-    done = tool.run("--plain", "--from-run", "latest", "--no-blind", typed="1\n\nq\n")
+    done = tool.run("--plain", "--from-run", "latest", "--set", "blind=false", typed="1\n\nq\n")
     assert done.returncode == 0, done.stderr
     assert "chunks from: run r1" in done.stdout
     assert "(rank 1) f0.md > H: Text 0." in done.stdout
@@ -111,7 +111,7 @@ def test_what_teaches_most_comes_first(tool: Tool) -> None:
 def test_inspecting_writes_nothing(tool: Tool) -> None:
     tool.make_run()
     before = sorted(tool.folder.rglob("*"))
-    done = tool.run("--plain", "--from-run", "r1", "--inspect", typed="1\nx\nsave\nq\n")
+    done = tool.run("--plain", "--from-run", "r1", "--set", "inspect=true", typed="1\nx\nsave\nq\n")
     assert done.stdout.count("Read-only") >= 3
     assert "(rank 1)" in done.stdout
     assert done.returncode == 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from labeller.jobs import LabelOptions
+from labeller.label_options import LabelOptions
 from records import errors
 
 if TYPE_CHECKING:

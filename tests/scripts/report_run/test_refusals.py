@@ -17,7 +17,7 @@ import report_run
     [
         (["--format", "pdf"], "name some of md, html"),
         (["--worst-by", "nonsense"], "'nonsense': the run has no such metric; choose one of: "),
-        (["--confidence-by", "nonsense"], "'nonsense': the run has no such metric"),
+        (["--set", "confidence_by=nonsense"], "'nonsense': the run has no such metric"),
     ],
 )
 def test_a_wrong_wish_is_one_sentence_and_writes_nothing(

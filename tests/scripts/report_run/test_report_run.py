@@ -132,7 +132,7 @@ def test_confidence_is_held_against_what_was_cited(run: Any) -> None:
     assert "Expected calibration error 0.767 over 3 answers" in found
     assert "Success: attribution_hit = 1." in found
     assert "Left out: 1 not scored." in found
-    chosen = made(run, "--confidence-by", "recall@5").section("Calibration").text
+    chosen = made(run, "--set", "confidence_by=recall@5").section("Calibration").text
     assert "Expected calibration error 0.433 over 3 answers" in chosen
     assert "Success: recall@5 = 1." in chosen
 

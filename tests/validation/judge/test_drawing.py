@@ -173,7 +173,7 @@ def test_what_a_run_cannot_give_is_said_with_what_would() -> None:
     assert "neither end" in goal.opening
     assert goal.progress({}, False) == "0 supported and 0 unsupported (30 each calibrate)"
     small = label_goal(passed_and_doubted(60, 60), [], "groundedness", {}, 40, 5.0)
-    assert "--sample 40 is too few" in small.opening
+    assert "--set sample=40 is too few" in small.opening
 
 
 def test_labels_more_is_the_least_number() -> None:

@@ -74,8 +74,8 @@ class FakeRun:
     closed: bool = False
     answer: str = "Thirty days. For ever."
     verdict: tuple[str, ...] = ()
-    rules: CaseRules = CaseRules()  # noqa: RUF009 - it is frozen
-    basis: Basis = Basis()  # noqa: RUF009
+    rules: CaseRules = CaseRules()
+    basis: Basis = Basis()
 
     @property
     def info(self) -> RunInfo:

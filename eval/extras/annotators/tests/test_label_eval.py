@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from labeller.jobs import LabelOptions
+from labeller.label_options import LabelOptions
 
 if TYPE_CHECKING:
     from tests.scripts.labelling.conftest import Tool

@@ -248,7 +248,7 @@ def test_people_label_what_a_panel_said_by_a_rubric_and_correct_its_mean(panel: 
 
     def label(typed: str, sample: int) -> list[str]:
         done = CliRunner().invoke(
-            calibrate, [*common, "--label", "--plain", "--sample", str(sample)], input=typed
+            calibrate, [*common, "--label", "--plain", "--set", f"sample={sample}"], input=typed
         )
         assert done.exit_code == 0, done.output
         lines = (folder / "labels" / "verdicts" / "maria.jsonl").read_text("utf-8").splitlines()

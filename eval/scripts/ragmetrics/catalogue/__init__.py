@@ -32,6 +32,7 @@ from ragmetrics.catalogue.metric import (
     nearest_cutoff,
     stem_of,
 )
+from ragmetrics.defaults import DIMENSIONS, KS
 
 __all__ = [
     "BY_DEFINITION",
@@ -49,14 +50,8 @@ __all__ = [
     "right_metrics",
 ]
 
-KS = (1, 3, 5, 10)
-"""Cut-offs that retrieval metrics are reported at unless the user asks for others."""
-
 MAIN_K = 5
 """The cut-off at which a family of metrics is compared."""
-
-DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault", "turn", "standalone")
-"""The dimensions by which cases are sliced."""
 
 CUSTOM = MetricSection("custom", "Custom", (), "eval_suite.py", needs=("plugin",))
 """Metrics of a user's own plugin."""
