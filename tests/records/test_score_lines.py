@@ -11,6 +11,7 @@ from records.errors import StorageError
 from records.run import Run
 from records.scores import (
     Reasons,
+    encode_evidence,
     encode_head,
     encode_lines,
     encode_scores,
@@ -29,12 +30,12 @@ LINES: dict[str, tuple[str, tuple[float | None, ...], Reasons]] = {
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    middles = [
-        encode_scores(status, NAMES, values, reasons, USUAL)
+    ends = [
+        encode_scores(status, NAMES, values, reasons, USUAL) + encode_evidence({})
         for status, values, reasons in LINES.values()
     ]
     text = encode_lines(
-        LINES, [0, 0, 0], [None] * 3, ["0" * 16] * 3, middles, [{}] * 3, encode_head(NAMES, USUAL)
+        LINES, [0, 0, 0], [None] * 3, ["0" * 16] * 3, ends, encode_head(NAMES, USUAL)
     )
     (tmp_path / "scores").mkdir()
     (tmp_path / "scores/retrieval.jsonl").write_bytes(text)

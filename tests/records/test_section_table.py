@@ -14,7 +14,7 @@ from tests.score_lines import write_lines
 
 from records.errors import Problem, StorageError
 from records.run import Run
-from records.scores import encode_head, encode_lines, encode_scores
+from records.scores import encode_evidence, encode_head, encode_lines, encode_scores
 from records.section_table import LineKind, SectionTable
 
 NAMES = ("mrr", "ndcg", "late")
@@ -198,13 +198,13 @@ def test_reasons_that_lines_leave_out_are_those_of_the_head(tmp_path: Path) -> N
         "other": (("b", "no answer"), left_out[1]),
         "none": (("*", "call failed"),),
     }
-    middles = [
+    ends = [
         encode_scores("scored", names, [1.0 * (why[0][0] != "*") or None, None, None, None], why,
-                      left_out)
+                      left_out) + encode_evidence({})
         for why in given.values()
     ]  # fmt: skip
     head = encode_head(names, left_out)
-    text = encode_lines(given, [0] * 3, [None] * 3, ["0" * 16] * 3, middles, [{}] * 3, head)
+    text = encode_lines(given, [0] * 3, [None] * 3, ["0" * 16] * 3, ends, head)
     (tmp_path / "scores").mkdir()
     (tmp_path / "scores/context.jsonl").write_bytes(text)
     told = [dict(kind.reasons) for kind in kinds_of(tmp_path, "context", explained=True)]

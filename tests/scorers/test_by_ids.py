@@ -1,13 +1,18 @@
-"""A list of plain ids scores as the same list of passages with ids and ranks."""
+"""A list of plain ids scores alike as columns, one by one, and as passages with ids and ranks."""
 
 from __future__ import annotations
 
+import json
+import random
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scorers.retrieval import RetrievalScorer, _only_ids
+from scorers.loop import score_run
+from scorers.retrieval import RetrievalScorer
 from storage import Reference, RetrievedChunk, TestCase, TestResult
 
 names = st.sampled_from(["a", "b", "c", "d", "e", ""])
@@ -42,21 +47,56 @@ def test_ids_score_as_passages_with_these_ids(
 ) -> None:
     scorer = RetrievalScorer(ks, "chunk", gain, documents=documents)
     chunks = [RetrievedChunk(name, rank=rank) for rank, name in enumerate(ids, 1)]
-    row, evidence = scorer.score(case, TestResult("q", retrieved=[*ids], references=cited))
-    expected, facts = scorer.score(case, TestResult("q", retrieved=[*chunks], references=cited))
-    assert row == expected
-    assert {
-        key: [*value] if key in ("found", "hits") else value for key, value in evidence.items()
-    } == facts
+    result = TestResult("q", retrieved=[*ids], references=cited)
+    expected = scorer.score(case, TestResult("q", retrieved=[*chunks], references=cited))
+    assert scorer.score(case, result) == expected
+    if (key := scorer.key(case, result)) is not None:
+        ((row, evidence),) = scorer.score_columns([key])
+        assert (row, {**evidence, "found": [*evidence["found"]]}) == expected
+
+
+class OneByOne(RetrievalScorer):
+    """Scores every answer by itself."""
+
+    def key(self, case: TestCase, result: TestResult) -> None:
+        """No answer is decided by its ranks alone."""
+
+
+@pytest.mark.parametrize("gain", ["linear", "exp"])
+def test_a_run_has_the_same_bytes_as_columns_and_one_by_one(tmp_path: Path, gain: Any) -> None:
+    draw = random.Random(7)
+    places = [f"p{number}" for number in range(40)]
+    cases, answers = [], []
+    for number in range(1000):
+        gold = draw.sample(places, draw.randint(1, 12))
+        grades = {name: draw.choice([0.5, 1.0, 2.0, 3.0]) for name in gold}
+        ungraded = number % 9 == 0
+        labels = {"relevant_chunks": gold} if ungraded else {"chunk_relevance_grades": grades}
+        ids = draw.sample(places, draw.randint(0, 25)) + ["p1"] * (number % 50 == 0)
+        cases.append({"id": f"q{number}", "question": "?", "group": f"g{number % 300}", **labels})
+        answers += [
+            {"test_case_id": f"q{number}", "repeat": repeat, "retrieved": ids[repeat:]}
+            for repeat in range(1 + (number % 100 == 0))
+        ]
+    for name, rows in (("set", cases), ("results", answers)):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+    files = []
+    for scorer in (RetrievalScorer(gain=gain), OneByOne(gain=gain)):
+        score_run(tmp_path, tmp_path / "set.jsonl", scorer)
+        names = ("metrics.json", "slices.json", "scores/retrieval.jsonl")
+        files.append([(tmp_path / name).read_bytes() for name in names])
+    assert files[0] == files[1]
 
 
 def test_the_short_way_is_for_ids_alone() -> None:
-    case = TestCase("q", "?", chunk_relevance_grades={"a": 1.0})
-    assert _only_ids(case, TestResult("q", retrieved=["x", "a"])) == ["x", "a"]
-    assert _only_ids(case, TestResult("q", retrieved=["x"], references=[Reference()])) is None
-    assert _only_ids(case, TestResult("q", retrieved=[RetrievedChunk("a")])) is None
-    judged = TestCase("q", "?", chunk_relevance_grades={"a": 1.0, "x": 0.0})
-    assert _only_ids(judged, TestResult("q", retrieved=["x", "a"])) is None
     scorer = RetrievalScorer()
-    first, again = (scorer.score(case, TestResult("q", retrieved=[name, "a"])) for name in "xy")
-    assert first is again  # the gold has the same ranks
+    case = TestCase("q", "?", chunk_relevance_grades={"a": 1.0})
+    key = (2,), (1.0,)
+    assert scorer.key(case, TestResult("q", retrieved=["x", "a"])) == key
+    assert scorer.key(case, TestResult("q", retrieved=["y", "a"])) == key
+    assert scorer.key(case, TestResult("q", retrieved=["a", "a"])) is None
+    assert scorer.key(case, TestResult("q", retrieved=["x"], references=[Reference()])) is None
+    assert scorer.key(case, TestResult("q", retrieved=[RetrievedChunk("a")])) is None
+    judged = TestCase("q", "?", chunk_relevance_grades={"a": 1.0, "x": 0.0})
+    assert scorer.key(judged, TestResult("q", retrieved=["x", "a"])) is None

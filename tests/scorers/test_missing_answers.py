@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,13 @@ import pytest
 from tests.rows import each_row
 from tests.score_lines import read_lines
 
+from records.cases import TestCase
 from records.files import sha256_file
 from records.metrics import load_metrics
-from records.run import Joined
+from records.results import TestResult
 from scorers.abstention import AbstentionScorer
-from scorers.loop import ScoreAll, Scored, score_run
+from scorers.contract import ScoreOutcome
+from scorers.loop import ScoreAll, score_run
 from scorers.pipeline import PipelineScorer
 
 CASES = [{"id": f"q{n}", "question": "?", "category": "factual"} for n in range(6)]
@@ -79,15 +81,16 @@ def test_ranges_give_the_same_bytes(tmp_path: Path) -> None:
     folder, eval_set = folder_of(tmp_path, results, selected=6)
     sent: list[bytes] = []
 
-    def elsewhere(score_all: ScoreAll, joined: Iterator[Joined]) -> Iterator[Scored]:
+    def elsewhere(
+        score_all: ScoreAll, cases: Sequence[TestCase], results: Sequence[TestResult]
+    ) -> list[ScoreOutcome]:
         """As another machine does: with what can be sent there."""
         sent.append(pickle.dumps(score_all))
-        for cases, answers in joined:
-            yield cases, answers, pickle.loads(sent[-1])(cases, answers)
+        return pickle.loads(sent[-1])(cases, results)  # type: ignore[no-any-return]
 
     files = []
-    for jobs, block_map in ((1, None), (3, None), (1, elsewhere)):
-        score_run(folder, eval_set, PipelineScorer(), jobs=jobs, block_map=block_map)
+    for jobs, outcome_map in ((1, None), (3, None), (1, elsewhere)):
+        score_run(folder, eval_set, PipelineScorer(), jobs=jobs, outcome_map=outcome_map)
         files.append([(folder / n).read_bytes() for n in ("metrics.json", "scores/pipeline.jsonl")])
     assert files[0] == files[1] == files[2]
     assert len(sent) == 1

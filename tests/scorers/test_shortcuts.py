@@ -33,12 +33,11 @@ asked = st.lists(st.integers(0, 3), min_size=1, max_size=30)
 
 @settings(max_examples=60, deadline=None)
 @given(asked, st.integers(1, 400))
-def test_joined_blocks_hold_every_result_with_its_case_once(times: list[int], block: int) -> None:
+def test_every_result_is_joined_with_its_case_once(times: list[int], block: int) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(records_lines, "_BLOCK", block)
-        patch.setattr("records.run._BLOCK", 1 + block % 7)
         folder = Path(name)
         set_ = [{"id": f"q{n}", "question": "?"} for n in range(len(times))]
         lines = [
@@ -49,21 +48,19 @@ def test_joined_blocks_hold_every_result_with_its_case_once(times: list[int], bl
         write(folder / "results.jsonl", lines)
         run = Run(folder, write(folder / "s.jsonl", set_))
         problems: list[Problem] = []
-        found, blocks = [], []
-        for some, those in run.answers(problems.append):
-            assert [case.id for case in some] == [row.test_case_id for row in those]
-            blocks.append({row.test_case_id for row in those})
-            found += [{"test_case_id": r.test_case_id, "repeat": r.repeat} for r in those]
+        cases, results = run.answers(problems.append)
+        assert [case.id for case in cases] == [result.test_case_id for result in results]
+        found = [{"test_case_id": r.test_case_id, "repeat": r.repeat} for r in results]
         assert found == lines
-        assert sum(map(len, blocks)) == len({row["test_case_id"] for row in lines})
         assert problems == run.problems == []
 
 
 def test_results_in_any_order_come_in_that_of_the_set(tmp_path: Path) -> None:
     set_ = write(tmp_path / "s.jsonl", [{"id": name, "question": "?"} for name in "abc"])
     write(tmp_path / "results.jsonl", [{"test_case_id": name} for name in "acb"])
-    joined = list(Run(tmp_path, set_).answers(print))
-    assert [case.id for some, _ in joined for case in some] == ["a", "b", "c"]
+    cases, results = Run(tmp_path, set_).answers(print)
+    assert [case.id for case in cases] == ["a", "b", "c"]
+    assert [result.test_case_id for result in results] == ["a", "b", "c"]
 
 
 def test_results_without_a_case_are_reported_in_the_order_of_the_file(tmp_path: Path) -> None:
@@ -71,7 +68,7 @@ def test_results_without_a_case_are_reported_in_the_order_of_the_file(tmp_path: 
     names = [f"x{n}" for n in range(20)]
     write(tmp_path / "results.jsonl", [{"test_case_id": name} for name in names])
     problems: list[Problem] = []
-    assert list(Run(tmp_path, set_).answers(problems.append)) == []
+    assert Run(tmp_path, set_).answers(problems.append) == ([], [])
     assert [problem.message.split()[0] for problem in problems] == [f"'{name}'" for name in names]
 
 
@@ -120,10 +117,10 @@ def test_scores_that_cannot_be_written_are_one_sentence_with_the_folder(tmp_path
     )
     assert done.returncode == 2
     assert done.stderr == (
-        f"Error: {tmp_path}/run: the scores cannot be written (File too large); "
-        "make room and score again.\n"
+        f"Error: {tmp_path}/run/scores/retrieval.jsonl: cannot be written (File too large).\n"
     )
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["results.jsonl"]
+    left = sorted(path.name for path in (tmp_path / "run").rglob("*"))
+    assert left == ["results.jsonl", "scores"]
 
 
 def test_a_file_that_a_scorer_misses_is_not_told_as_a_full_disk(tmp_path: Path) -> None:

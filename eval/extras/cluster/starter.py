@@ -7,7 +7,7 @@ import logging
 import pickle
 import re
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,9 @@ from scorers.loop import results_of
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from records.run import Joined
-    from scorers.loop import ScoreAll, Scored
+    from records.cases import TestCase
+    from records.results import TestResult
+    from scorers.loop import ScoreAll
 
 GUIDE = "see eval/extras/cluster/README.md"
 
@@ -43,30 +44,25 @@ def on_cluster(own: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, A
     """The values of a score script with which the workers of a scheduler score the run."""
     run = results_of(find_run(values["results_dir"], values["run"])).parent
     sources = sources_of(run, values["eval_set"], values["labels_dir"])
-    return {"block_map": partial(_scored_by_workers, own["scheduler"], sources)}
+    return {"outcome_map": partial(_outcomes_by_workers, own["scheduler"], sources)}
 
 
-def _scored_by_workers(
-    address: str, sources: Sources, score_all: ScoreAll, joined: Iterator[Joined]
-) -> Iterator[Scored]:
-    """Blocks with their outcomes, in order; what no worker had to score is scored here."""
+def _outcomes_by_workers(
+    address: str,
+    sources: Sources,
+    score_all: ScoreAll,
+    cases: Sequence[TestCase],
+    results: Sequence[TestResult],
+) -> list[ScoreOutcome]:
+    """The outcomes in order; what no worker has scored is scored here."""
     outcomes: dict[Key, ScoreOutcome] = {}
-    with (
-        _connected(address) as client,
-        contextlib.closing(_outcomes(client, sources, score_all)) as arriving,
-    ):
-        for cases, results in joined:
-            keys = [(result.test_case_id, result.repeat) for result in results]
-            for key, result in zip(keys, results, strict=True):
-                while result.status == "ok" and key not in outcomes:
-                    if (more := next(arriving, None)) is None:
-                        break
-                    outcomes |= more
-            rest = [at for at, key in enumerate(keys) if key not in outcomes]
-            own = iter(score_all([cases[at] for at in rest], [results[at] for at in rest]))
-            yield cases, results, [outcomes.get(key) or next(own) for key in keys]
-            for key in keys:
-                outcomes.pop(key, None)
+    with _connected(address) as client:
+        for more in _outcomes(client, sources, score_all):
+            outcomes |= more
+    keys = [(result.test_case_id, result.repeat) for result in results]
+    rest = [at for at, key in enumerate(keys) if key not in outcomes]
+    own = iter(score_all([cases[at] for at in rest], [results[at] for at in rest]))
+    return [outcomes[key] if key in outcomes else next(own) for key in keys]
 
 
 @contextlib.contextmanager
@@ -107,7 +103,7 @@ def _connected(address: str) -> Iterator[Client]:
 
 def _outcomes(
     client: Client, sources: Sources, score_all: ScoreAll
-) -> Generator[dict[Key, ScoreOutcome]]:
+) -> Iterator[dict[Key, ScoreOutcome]]:
     """The outcomes of each range, in the order of the file."""
     path, task = results_file(sources.folder), pickle.dumps(score_all)
     threads = _threads(client)

@@ -17,6 +17,7 @@ from math import log2
 from typing import Literal, NamedTuple
 
 from ragmetrics.matching import Matches, evidence_rank
+from ragmetrics.stats.arrays import Floats, Ints, np
 
 Gain = Literal["linear", "exp"]
 _NEVER = 1 << 60
@@ -168,7 +169,7 @@ def ndcg(ranking: Ranking, k: int, gain: Gain = "linear") -> float:
         if rank != last:
             total += best
             last, best = rank, 0.0
-        worth = (grade if gain == "linear" else 2.0**grade - 1.0) * _discount(rank)
+        worth = _worth(grade, gain) * _discount(rank)
         if worth > best:
             best = worth
     return min(1.0, (total + best) / _ideal(ranking.grades, k, gain)) if last else 0.0
@@ -177,8 +178,11 @@ def ndcg(ranking: Ranking, k: int, gain: Gain = "linear") -> float:
 @lru_cache(maxsize=4096)
 def _ideal(grades: tuple[float, ...], k: int, gain: Gain) -> float:
     best = sorted(grades, reverse=True)[:k]
-    worths = [grade if gain == "linear" else 2.0**grade - 1.0 for grade in best]
-    return sum(worth * _discount(rank) for rank, worth in enumerate(worths, 1))
+    return sum(_worth(grade, gain) * _discount(rank) for rank, grade in enumerate(best, 1))
+
+
+def _worth(grade: float, gain: Gain) -> float:
+    return grade if gain == "linear" else 2.0**grade - 1.0
 
 
 @lru_cache(maxsize=4096)
@@ -207,6 +211,96 @@ def reciprocal_rank(ranking: Ranking, k: int = _NEVER) -> float:
     """1 / rank of the first match in the top k; 0.0 when there is none."""
     first = ranking.first[0]
     return 1.0 / first if first <= k and first != _NEVER else 0.0
+
+
+class RankColumns:
+    """Rankings by ids as arrays: each metric of this module for all of them at once.
+
+    A row is a question: ``first[i][j]`` is the rank of its support j (None: not retrieved), and
+    ``grades[i][j]`` the support's grade. Each support has a rank of its own. The methods have the
+    names of the functions, and equal their floats bit for bit.
+    """
+
+    def __init__(
+        self,
+        first: Sequence[Sequence[int | None]],
+        grades: Sequence[tuple[float, ...]],
+        gain: Gain = "linear",
+    ) -> None:
+        self._size = np.array([len(row) for row in grades])
+        self._grades, self._gain = grades, gain
+        shape = len(grades), int(self._size.max(initial=1))
+        ranks, worth = np.full(shape, _NEVER), np.zeros(shape)
+        for row, (own, of_own) in enumerate(zip(first, grades, strict=True)):
+            ranks[row, : len(own)] = [_NEVER if rank is None else rank for rank in own]
+            worth[row, : len(own)] = [_worth(grade, gain) for grade in of_own]
+        present = np.arange(shape[1]) < self._size[:, None]
+        self._complete = np.where(present, ranks, 0).max(axis=1)
+        order = np.argsort(ranks, axis=1, kind="stable")
+        self._first = np.take_along_axis(ranks, order, axis=1)
+        rank, of_entry = np.unique(self._first, return_inverse=True)
+        discounts = np.array([_discount(each) for each in rank.tolist()])
+        worth = np.take_along_axis(worth, order, axis=1)
+        gains = worth * discounts[of_entry.reshape(shape)]
+        self._gains = np.add.accumulate(gains, axis=1)
+        places = np.arange(1, shape[1] + 1) / self._first
+        self._precisions = np.add.accumulate(places, axis=1)
+
+    def _hits(self, k: int) -> Ints:
+        hits: Ints = (self._first <= k).sum(axis=1)
+        return hits
+
+    def _down_to(self, k: int, sums: Floats) -> Floats:
+        """The sum over the supports in the top k."""
+        hits = self._hits(k)
+        last = np.maximum(hits - 1, 0)[:, None]
+        total: Floats = np.where(hits > 0, np.take_along_axis(sums, last, axis=1)[:, 0], 0.0)
+        return total
+
+    def recall_any(self, k: int) -> Floats:
+        """See ``recall_any``."""
+        found: Floats = (self._first[:, 0] <= k).astype(float)
+        return found
+
+    def recall_all(self, k: int) -> Floats:
+        """See ``recall_all``."""
+        found: Floats = (self._complete <= k).astype(float)
+        return found
+
+    def recall(self, k: int) -> Floats:
+        """See ``recall``."""
+        shares: Floats = self._hits(k) / self._size
+        return shares
+
+    evidence_recall = recall
+
+    def precision(self, k: int) -> Floats:
+        """See ``precision``."""
+        shares: Floats = self._hits(k) / k
+        return shares
+
+    def f1(self, k: int) -> Floats:
+        """See ``f1``."""
+        p, r = self.precision(k), self.recall(k)
+        means: Floats = 2 * p * r / np.where(p + r > 0, p + r, 1.0)
+        return means
+
+    def ndcg(self, k: int) -> Floats:
+        """See ``ndcg``."""
+        ideal = np.array([_ideal(row, k, self._gain) for row in self._grades])
+        shares: Floats = np.minimum(1.0, self._down_to(k, self._gains) / ideal)
+        return shares
+
+    def average_precision(self, k: int) -> Floats:
+        """See ``average_precision``."""
+        means: Floats = self._down_to(k, self._precisions) / self._size
+        return means
+
+    def reciprocal_rank(self, k: int = _NEVER - 1) -> Floats:
+        """See ``reciprocal_rank``."""
+        first = self._first[:, 0]
+        ranks: Floats = np.where(first <= k, 1.0 / first, 0.0)
+        return ranks
 
 
 def snippet_recall(found_at: Sequence[int | None], k: int) -> float:

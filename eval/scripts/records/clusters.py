@@ -37,10 +37,6 @@ _DOCUMENTED, _TALKED, _GROUPED = 1, 2, 3
 _KINDS = {"group": _GROUPED, "conversation": _TALKED}
 """By the first word of a label; any other is a document's or a chunk's."""
 
-_KIND_OF_START = {kind[:5]: number for kind, number in _KINDS.items()}
-
-_HASH_BITS = (1 << 56) - 1
-
 _NOUNS = ("group", "conversation", "document", "section", "quote", "chunk", "cluster")
 
 
@@ -118,12 +114,6 @@ def label_of(case: TestCase, by: str = AUTO) -> str | None:
     return _labelled(by, getattr(case, by, None))
 
 
-def conversation_number(case: TestCase) -> int:
-    """A number for the conversation of a case, the same in every process; 0: it is no turn."""
-    name = case.conversation
-    return cluster_number(None if name is None else f"conversation: {name}")
-
-
 @lru_cache(maxsize=1 << 12)
 def cluster_number(label: str | None) -> int:
     """A number for a cluster, the same in every process; 0 for a case by itself."""
@@ -138,16 +128,15 @@ def is_of_document(number: int) -> bool:
     return number & 3 == _DOCUMENTED
 
 
-def passing_number(label: str | None) -> int:
-    """The same kind of number, in this process alone: quicker to make."""
-    if label is None:
-        return 0
-    return (hash(label) & _HASH_BITS) << 2 | _KIND_OF_START.get(label[:5], _DOCUMENTED)
-
-
-def clustered_by(numbers: Iterable[int]) -> str:
-    """How the cases were clustered: ``group``, ``conversation``, ``doc`` or ``none``."""
-    kinds = {number & 3 for number in numbers}
+def clustered_by(labels: Iterable[str | None]) -> str:
+    """How cases with these labels were clustered: ``group``, ``conversation``, ``doc`` or
+    ``none``, if no two share a label."""
+    sizes = Counter(labels)
+    kinds = {
+        _KINDS.get(label.partition(": ")[0], _DOCUMENTED)
+        for label, size in sizes.items()
+        if size > 1 and label is not None
+    }
     return _by_kinds(kinds) if kinds else NONE
 
 

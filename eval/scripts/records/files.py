@@ -44,22 +44,31 @@ def replace_bytes(path: Path, data: bytes) -> None:
     when the folder cannot be written; the old file is then untouched.
     """
     path = Path(os.path.realpath(path))
-    temporary = None
+    with written_beside(path, (data,)) as temporary:
+        move_into_place(temporary, path)
+
+
+@contextlib.contextmanager
+def written_beside(path: Path, parts: Iterable[bytes]) -> Iterator[str]:
+    """A temporary file beside ``path`` for the block to move there; one that stays is removed.
+
+    Raises StorageError when it cannot be written, or the block raises OSError.
+    """
+    temporary = ""
     try:
+        path.parent.mkdir(exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with open(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644)
-        move_into_place(temporary, path)
-        temporary = None
+        yield temporary
     except OSError as error:
         raise StorageError(f"{path}: cannot be written ({error.strerror}).") from error
     finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
 
 
 def clear_leftovers(path: Path, between: str = "") -> None:

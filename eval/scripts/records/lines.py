@@ -197,6 +197,8 @@ def _is_as_long(line: bytes, value: Any) -> bool:
         again = orjson.dumps(value)
     except orjson.JSONEncodeError:
         return False
+    if len(line) == len(again):
+        return True
     blanks = sum(line.count(mark) - again.count(mark) for mark in (b", ", b": "))
     return len(line) - len(again) == blanks
 

@@ -68,7 +68,9 @@ def update_metrics(
     path = folder / METRICS
     with locked(path):
         clear_leftovers(path)
-        metrics, slices = _written(path) if path.exists() else ({}, {})
+        metrics, slices = {}, {}
+        if path.exists():
+            metrics, slices = read_json(path, SCHEMA), _slices(path)
         counts = {name: header[name] for name in OF_RESULTS & header.keys()}
         before = {UNREADABLE: 0} | metrics
         if any(name in before and before[name] != count for name, count in counts.items()):
@@ -129,7 +131,7 @@ def update_primary(
     """
     path = folder / METRICS
     with locked(path):
-        metrics, slices = _written(path)
+        metrics = read_json(path, SCHEMA)
         before = {name: metrics.pop(name) for name in OF_CASES if name in metrics}
         if rows and (names or verdicts):
             ends = verdicts.by_case if verdicts else {}
@@ -148,17 +150,12 @@ def update_primary(
             metrics |= {CASE_RULE: dict(verdicts.rule)} if verdicts else {}
         elif not before:
             return
-        _replace(path, metrics, slices)
+        replace_bytes(path, metrics_bytes(metrics))
 
 
 def _whole(score: float | None) -> float | None:
     """A whole number as such, so that a line is short."""
     return int(score) if isinstance(score, float) and score.is_integer() else score
-
-
-def _written(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """metrics.json in its written form, and the content of slices.json."""
-    return read_json(path, SCHEMA), _slices(path)
 
 
 def _replace(path: Path, metrics: dict[str, Any], slices: dict[str, Any]) -> None:

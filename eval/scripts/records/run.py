@@ -66,11 +66,10 @@ Joined = tuple[list[TestCase], list[TestResult]]
 Absent = Callable[[TestCase, Collection[int]], list[TestResult]]
 """Placeholders of the results that a case should have, besides those of its present repeats."""
 
+Brief = Callable[[TestCase, TestResult], TestResult]
+"""Gives back a result, or a smaller object that reads like it."""
 
 _REPEAT = attrgetter("repeat")
-
-_BLOCK = 32
-"""Results that are scored together."""
 
 
 class Run:
@@ -154,36 +153,41 @@ class Run:
         """All results, in the order of the file. Raises StorageError for a damaged line."""
         return list(self.iter_results())
 
-    def answers(self, report: Report, absent: Absent | None = None) -> Iterator[Joined]:
-        """Results with their cases, in the order of the set, in blocks; no case is in two blocks.
+    def answers(
+        self, report: Report, absent: Absent | None = None, brief: Brief | None = None
+    ) -> Joined:
+        """Each result with its case, in the order of the set.
 
         ``report`` takes damaged lines, and results whose case the set does not have; ``absent``
-        puts something into the place of results that should be there.
+        puts something into the place of results that should be there. ``brief`` says what is kept
+        of a result; by default all of it.
         """
         decode = Lean(TestResult) if self._lean else whole(TestResult)
-        of_case: dict[str, list[TestResult]] = {}
+        cases: list[TestCase] = []
+        results: list[TestResult] = []
+        unknown: dict[str, None] = {}
         for result in chain.from_iterable(iter_result_blocks(self.results_path, report, decode)):
-            of_case.setdefault(result.test_case_id, []).append(result)
-        for case_id in (case_id for case_id in of_case if case_id not in self.cases):
+            if (case := self.cases.get(result.test_case_id)) is None:
+                unknown[result.test_case_id] = None
+                continue
+            cases.append(case)
+            results.append(brief(case, result) if brief else result)
+        for case_id in unknown:
             message = (
                 f"{case_id!r} is not in {self.eval_set}; name the set that the run was asked with"
             )
             report(Problem(str(self.results_path), None, "test_case_id", message))
-        cases: list[TestCase] = []
-        results: list[TestResult] = []
-        for case_id, case in self.cases.items():
-            own = of_case.pop(case_id, [])
-            if len(own) > 1:
-                own.sort(key=_REPEAT)
+        if absent is None and cases == list(self.cases.values()):
+            return cases, results  # most runs
+        of_case: dict[str, list[TestResult]] = {case_id: [] for case_id in self.cases}
+        for result in results:
+            of_case[result.test_case_id].append(result)
+        for case_id, own in of_case.items():
+            own.sort(key=_REPEAT)
             if absent is not None:
-                own = own + absent(case, {result.repeat for result in own})
-            cases += [case] * len(own)
-            results += own
-            if len(cases) >= _BLOCK:
-                yield cases, results
-                cases, results = [], []
-        if cases:
-            yield cases, results
+                own += absent(self.cases[case_id], {result.repeat for result in own})
+        cases = [self.cases[case_id] for case_id, own in of_case.items() for _ in own]
+        return cases, list(chain.from_iterable(of_case.values()))
 
     def section(self, name: str) -> SectionTable:
         """The score lines of a section. Raises StorageError for damaged ones."""

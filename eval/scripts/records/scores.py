@@ -455,11 +455,10 @@ def read_head(path: Path) -> ScoreHead | None:
 _decode_plain = msgspec.json.Decoder(ScoreLine).decode
 
 
-def read_own_scores(path: Path) -> Iterator[ScoreLine]:
-    """Score lines that this process or a worker of it has just written, evidence as plain data,
-    without the scores that they leave out."""
-    with open_plain(path) as file:
-        yield from map(_decode_plain, file)
+def parse_own_scores(text: bytes) -> Iterator[ScoreLine]:
+    """Score lines that this process has just encoded, evidence as plain data, without the scores
+    that they leave out."""
+    return map(_decode_plain, text.splitlines())
 
 
 def write_scores(folder: Path, section: str, lines: Iterable[ScoreLine]) -> None:
@@ -475,25 +474,21 @@ def encode_lines(
     repeats: Iterable[int],
     clusters: Iterable[str | None],
     labelled: Iterable[str],
-    middles: Iterable[bytes],
-    evidence: Iterable[Mapping[str, Any]],
+    ends: Iterable[bytes],
     head: bytes = b"",
 ) -> bytes:
-    """The score lines of a block of results, one after the other; ``middles``: `encode_scores`.
-
-    ``labelled``: hex digits. ``head``: `encode_head` for the first block of all.
-    """
+    """The score lines of results, one after the other; ``ends``: `encode_scores` and
+    `encode_evidence` of each. ``labelled``: hex digits. ``head``: `encode_head`."""
     pieces = zip(
         repeat(b'{"case_id":'),
         map(orjson.dumps, case_ids),
         map(_encode_repeat, repeats),
         map(_encode_cluster, clusters),
         (b'"labelled":"%b",' % text.encode() for text in labelled),
-        middles,
-        map(_encode_evidence, evidence),
+        ends,
     )
     text = b"".join(chain.from_iterable(pieces))
-    return b"{" + head + text[1:] if head else text
+    return b"{" + head + text[1:] if head and text else text
 
 
 @lru_cache(maxsize=1024)
@@ -549,5 +544,6 @@ def _written(
     return written, tuple(pair for pair in reasons if pair not in left_out)
 
 
-def _encode_evidence(evidence: Mapping[str, Any]) -> bytes:
+def encode_evidence(evidence: Mapping[str, Any]) -> bytes:
+    """The evidence as the end of a score line."""
     return b',"evidence":' + orjson.dumps(evidence) + b"}\n" if evidence else b"}\n"

@@ -122,10 +122,10 @@ class _LineCodes:
         """All kinds of lines, in the order in which they first come."""
         self.kind_of = array("i")
         """By code, the place of its lines' kind."""
-        self.names: dict[str, None] = {}
+        self.names = dict.fromkeys(self.head.metrics if self.head is not None else ())
         self.metrics: dict[str, None] = {}
-        self.columns: dict[str, array[float]] = {}
-        """By metric and code, the score; not a number where there is none."""
+        self.scores: list[Scores] = []
+        """By code, the scores that its lines have."""
         self._is_pipeline = section == "pipeline"
         self._known: dict[tuple[Any, ...], int] = {}
         self._numbers: dict[LineKind, int] = {}
@@ -160,25 +160,18 @@ class _LineCodes:
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 self._decode_whole(data)  # which says where the line is wrong
                 raise
-            if self.head is not None:
-                reasons = self.head.reasons(scores, reasons) if why else reasons
-                scores = dict.fromkeys(self.head.metrics) | scores
+            if self.head is not None and why:
+                reasons = self.head.reasons(scores, reasons)
             about = tuple(reasons.items()), line.status == UNREADABLE, unknown
             code = self._known[key] = self._add(scores, LineKind(failed, fact, *about))
         return line, code
 
     def _add(self, scores: Scores, kind: LineKind) -> int:
         """Another combination of scores; metrics that no line had before begin here."""
-        counted = FAILED_IS_ZERO[: 1 + kind.failed] if self._is_pipeline else ()
-        code = len(self.kind_of)
-        self.metrics |= dict.fromkeys(scores)
-        new = [name for name in dict.fromkeys((*scores, *counted)) if name not in self.columns]
-        if new:
-            self.columns |= {name: array("d", [nan]) * code for name in new}
-            self.names |= dict.fromkeys([*new, *(MEASURED if self._is_pipeline else ())])
-        for name, column in self.columns.items():
-            value = scores.get(name)
-            column.append(nan if value is None else value)
+        code = len(self.scores)
+        counted = (*FAILED_IS_ZERO[: 1 + kind.failed], *MEASURED) if self._is_pipeline else ()
+        self.names |= dict.fromkeys((*scores, *counted))
+        self.scores.append(scores)
         number = self._numbers.setdefault(kind, len(self.kinds))
         if number == len(self.kinds):
             self.kinds.append(kind)
@@ -209,6 +202,7 @@ class SectionTable:
         self._lines = _LineCodes(folder, section, explained=explained)
         self.head = self._lines.head
         self.kinds, self.kind_of = self._lines.kinds, self._lines.kind_of
+        self._columns: dict[str, array[float]] = {}
         self.gold: list[tuple[str | None, int] | None] = []
         """Of each case in section ``retrieval``, how its gold was matched and how many supports
         there are; None where its line does not say."""
@@ -310,7 +304,7 @@ class SectionTable:
         counts."""
         import numpy as np
 
-        if name in self._measures and name not in self._lines.columns:
+        if name in self._measures and not any(name in scores for scores in self._lines.scores):
             return np.array(self._measures[name])
         values = self.raw_scores(name)
         if self.section == "pipeline" and name in FAILED_IS_ZERO:
@@ -330,8 +324,11 @@ class SectionTable:
 
     def raw(self, name: str) -> array[float]:
         """The same as an array of Python."""
-        column = self._lines.columns.get(name)
-        return array("d", [nan]) * len(self.kind_of) if column is None else column
+        if (column := self._columns.get(name)) is None:
+            given = (scores.get(name) for scores in self._lines.scores)
+            column = array("d", [nan if score is None else score for score in given])
+            self._columns[name] = column
+        return column
 
     def column(self, name: str) -> Floats:
         """The scores of a metric, case by case: of repeats their mean."""

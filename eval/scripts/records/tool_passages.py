@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -399,6 +398,8 @@ def _xml_items(text: str) -> list[Row] | None:
     text = text.strip()
     if not (text.startswith("<") and text.endswith(">")):
         return None
+    from xml.etree import ElementTree  # slow to load
+
     try:
         top = ElementTree.fromstring(f"<all>{text}</all>")
     except ElementTree.ParseError:

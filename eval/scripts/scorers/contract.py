@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -164,8 +164,7 @@ class ScoreRow(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """A scorer's result for one answer: a score for each of its metrics, in their order.
 
     ``reasons``: (metric, why) for metrics without a score, ``name@*`` for one at every cut-off,
-    ``*`` for all. ``slices``: slices that the result belongs to besides its case's. Equal rows
-    are encoded and counted once.
+    ``*`` for all. ``slices``: slices that the result belongs to besides its case's.
     ``status``: of the score line, where the values do not tell it: the call failed although there
     are scores, or the answer could not be read.
     """
@@ -182,6 +181,17 @@ Evidence = Mapping[str, Any]
 NOTHING: Mapping[str, Any] = {}
 
 ScoreOutcome = tuple[ScoreRow, Evidence]
+
+
+@runtime_checkable
+class ColumnScorer(Protocol):
+    """A scorer that scores many answers at once where few things decide, so that many are equal."""
+
+    def key(self, case: TestCase, result: TestResult) -> Hashable | None:
+        """What decides the outcome of an answer; None when ``score`` has to see all of it."""
+
+    def score_columns(self, keys: Sequence[Any]) -> list[ScoreOutcome]:
+        """The outcome for each key, equal to that of ``score``."""
 
 
 def add_metric(

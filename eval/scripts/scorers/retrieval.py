@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -27,7 +27,7 @@ from ragmetrics.gold import (
     unusable,
 )
 from ragmetrics.matching import Matches, Mode
-from ragmetrics.retrieval import Gain, Ranking
+from ragmetrics.retrieval import Gain, RankColumns, Ranking
 from ragmetrics.stats.tally import Value, Values
 from records.cases import TestCase
 from records.judged import JudgedRows, read_judged
@@ -59,9 +59,6 @@ from scorers.retrieval_remarks import (
     show_more,
     unseen_files,
 )
-
-if TYPE_CHECKING:
-    pass
 
 Missing = tuple[str, str, str, str, str, str]
 """The reasons that six metrics lack a score, else "". They are scope_miss, attribution_hit,
@@ -132,10 +129,6 @@ class RetrievalScorer:
         value, why = without_passages(result)
         if why:
             return self._nothing(why, value), {}
-        if gold.mode == "chunk" and (ids := _only_ids(case, result)):
-            found = matching.match_ids(gold.keys, ids, len(gold.grades))
-            outcome = tuple(found.first), tuple(found.hits), tuple(gold.grades)
-            return _outcome_by_ids(*outcome, self.ks, self.gain, self.documents)
         lists = result.rankings() if result.seen else [in_rank_order(result)]
         if len(lists) > 1:
             return self._score_searches(case, result, gold, lists)
@@ -164,6 +157,32 @@ class RetrievalScorer:
             evidence["unjudged"] = pool.unjudged
             evidence["ranges"] = [ends_of(ranking, k, pool.unjudged_to(k)) for k in self.ks]
         return row, evidence
+
+    def key(self, case: TestCase, result: TestResult) -> IdRanks | None:
+        """Ranks and grades of the gold in a plain list of ids, which depends on nothing else."""
+        return _id_ranks(case, result) if self.match in ("auto", "chunk") else None
+
+    def score_columns(self, keys: Sequence[IdRanks]) -> list[ScoreOutcome]:
+        """The outcome of each list of ids."""
+        firsts, grades = zip(*keys, strict=True)
+        columns = RankColumns(firsts, grades, self.gain)
+        scores: list[list[float]] = []
+        for function in (metric.function for metric in retrieval.ROWS if metric.function):
+            of_metric = getattr(columns, function.__name__)
+            if function is ragmetrics_retrieval.reciprocal_rank:
+                scores.append(of_metric().tolist())
+            scores += [of_metric(k).tolist() for k in self.ks]
+        own = _by_document(self.ks) if self.documents else ()
+        nothing: Values = (None,) * (3 * len(self.ks) + 4 + len(own))
+        reasons = *self.usual_reasons, *((metric.name, NOT_BY_DOCUMENT) for metric in own)
+        slices = (("match", "chunk"),)
+        return [
+            (
+                ScoreRow((*row, *nothing), reasons, slices),
+                {"match": "chunk", "found": first, "hits": sorted(filter(None, first))},
+            )
+            for row, (first, _) in zip(zip(*scores, strict=True), keys, strict=True)
+        ]
 
     def _score_searches(
         self,
@@ -310,35 +329,36 @@ def _best_ranks(lists: Sequence[Sequence[int | None]]) -> list[int | None]:
     return [min((rank for rank in own if rank), default=None) for own in zip(*lists, strict=True)]
 
 
-def _only_ids(case: TestCase, result: TestResult) -> list[Any] | None:
-    """The retrieved ids, where the scores depend on nothing else; None when they may."""
+IdRanks = tuple[tuple[int | None, ...], tuple[float, ...]]
+"""The rank of each gold id in a list of ids, and its grade."""
+
+
+def _id_ranks(case: TestCase, result: TestResult) -> IdRanks | None:
+    """Where the gold ids of a case are in the list of ids that was retrieved; None when the scores
+    depend on more than that."""
     more = case.gold_supports or case.recency_conflict_rule or result.folder_selection
-    if more or result.references or result.seen or not result.retrieved:
+    if more or result.references or result.seen or case.answerable is False:
         return None
-    ids: list[Any] = result.retrieved
-    judged_wrong = min(case.chunk_relevance_grades.values(), default=1.0) <= 0
-    return ids if not judged_wrong and any(ids) and set(map(type, ids)) == {str} else None
+    ids: Any = result.retrieved
+    gold = case.chunk_relevance_grades
+    gold = gold or dict.fromkeys(case.relevant_chunks, matching.DEFAULT_GRADE)
+    if not ids or not any(ids) or not gold or min(gold.values()) <= 0:
+        return None
+    if case.relevant_chunks and case.chunk_relevance_grades:
+        return None
+    try:
+        together = "\n".join(ids)
+    except TypeError:  # passages with more than an id
+        return None
+    first: list[int | None] = []
+    for name in gold:
+        times = ids.count(name) if name in together else 0  # mostly none: looked up quickly
+        if times > 1:
+            return None
+        first.append(ids.index(name) + 1 if times else None)
+    return tuple(first), tuple(gold.values())
 
 
-@lru_cache(maxsize=1 << 15)
-def _outcome_by_ids(
-    first: tuple[int | None, ...],
-    hits: tuple[int, ...],
-    grades: tuple[float, ...],
-    ks: tuple[int, ...],
-    gain: Gain,
-    documents: bool,
-) -> ScoreOutcome:
-    """The outcome of a list of ids, by the ranks of the gold; the same one for the same ranks."""
-    ranking = ragmetrics_retrieval.ranking(Matches([*first], [*hits]), grades, None, ks[-1])
-    no_extra = (None,) * (3 * len(ks) + 4)
-    nothing_judged = (NO_JUDGEMENTS, NO_JUDGEMENTS)
-    missing = (NO_SELECTION, NO_REFERENCES, NO_SNIPPETS, *nothing_judged, NO_RULE)
-    row = _row(ranking, no_extra, missing, "chunk", ks, gain, 0, documents)
-    return row, {"match": "chunk", "found": first, "hits": hits}
-
-
-@lru_cache(maxsize=1 << 13)
 def _row(
     ranking: Ranking,
     extra: Values,
@@ -349,7 +369,7 @@ def _row(
     undecided: int,
     documents: bool,
 ) -> ScoreRow:
-    """The row of an outcome; outcomes recur, so the same one gives the same object.
+    """The row of an outcome.
 
     ``undecided``: the rank of the first chunk whose text would have to tell (0: none).
     """
@@ -368,7 +388,7 @@ def _row(
     cut = _undecided(ks, undecided) if undecided else ()
     if mode == "document":
         return _document_row(scores, extra, missing, cut, ks, documents)
-    row = ScoreRow((*map(_shared, scores), *extra), _reasons(missing) + cut, (("match", mode),))
+    row = ScoreRow((*scores, *extra), _reasons(missing) + cut, (("match", mode),))
     if not documents:
         return row
     own = _by_document(ks)
@@ -421,12 +441,6 @@ def _document_row(
         own = (*cut, *([("attribution_hit", no_attribution)] if no_attribution else ()))
         reasons += tuple((name + catalogue_metric.BY_DOCUMENT, why) for name, why in own)
     return ScoreRow(values, reasons, (("match", "document"),))
-
-
-@lru_cache(maxsize=1 << 12)
-def _shared(value: float) -> float:
-    """The same object for the same score: thousands of rows are in memory together."""
-    return value
 
 
 @lru_cache(maxsize=64)

@@ -106,7 +106,7 @@ def _score_run(
         labels_dir=request.labels_dir,
         seed=request.seed,
         jobs=job.jobs,
-        block_map=request.block_map,
+        outcome_map=request.outcome_map,
     )
     if request.as_json:
         output.json(section)

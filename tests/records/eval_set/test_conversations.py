@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from records.cases import TestCase
-from records.clusters import cluster_number, clustered_by, clusters_of, label_of
+from records.clusters import clustered_by, clusters_of, label_of
 from records.conversations import conversations_of
 from records.editing import Document
 from records.errors import StorageError
@@ -142,11 +142,12 @@ def test_turns_are_counted_together_before_documents_and_after_groups() -> None:
     clustering = clusters_of(cases[:3])
     assert (clustering.by, clustering.labels["a1"]) == ("conversation", clustering.labels["a2"])
     assert clustering.labels["b"] != clustering.labels["a1"]
-    numbers = [cluster_number(label_of(case)) for case in cases]
-    assert numbers[0] == numbers[1]
-    assert clustered_by(numbers[:2]) == clustered_by(numbers[:3]) == "conversation"
-    assert clustered_by(numbers) == "group"
-    assert clustered_by(numbers[2:3]) == "doc"
+    labels = [label_of(case) for case in cases]
+    assert labels[0] == labels[1]
+    assert clustered_by(labels) == clustered_by(labels[:3] * 2) == "conversation"
+    assert clustered_by(labels * 2) == "group"
+    assert clustered_by(labels[2:3] * 2) == "doc"
+    assert clustered_by([*labels[1:], None, None]) == "none"
 
 
 def test_a_new_turn_is_written_behind_its_conversation() -> None:

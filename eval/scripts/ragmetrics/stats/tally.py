@@ -72,8 +72,8 @@ def summary(
 ) -> dict[str, Any]:
     """Means, 95 % intervals and counts by metric; the same by slice.
 
-    ``rows``: the distinct rows of scores; of each case the place of its row there, its slices, and
-    the number of its cluster (``ALONE``: it is one by itself). ``method`` says how an interval was
+    ``rows``: rows of scores; of each case the place of its row there, its slices, and the number of
+    its cluster (``ALONE``: it is one by itself). ``method`` says how an interval was
     computed, ``clusters`` on how many clusters of cases it rests, ``marks`` why it is to be doubted
     or why there is none. A metric that no case scored has mean and interval None. Raises ValueError
     for a score that is not finite.
@@ -96,12 +96,12 @@ def summary(
         "clusters": {},
         "marks": {},
     }
-    members = _Members.of(slices_of_case, np.asarray(cluster_of_case, np.int64))
+    members = _Members.of(slices_of_case, row_of, np.asarray(cluster_of_case, np.int64))
     parts: dict[Slice, dict[str, MeanOfGroup]] = {}
     means: dict[int, list[MeanOfGroup]] = {}
     for column, metric in zip(_alike(table, metrics), metrics, strict=True):
         if column not in means:
-            means[column] = _means(metric, table[:, column], row_of, members)
+            means[column] = _means(metric, table[:, column], members)
         for mean in means[column]:
             parts.setdefault(members.names[mean.group], {})[metric.name] = mean
     for name, mean in parts.pop(_WHOLE, {}).items():
@@ -113,13 +113,6 @@ def summary(
             report["marks"][name] = mean.interval.mark
     report["by"] = _by_slice(parts, names)
     return report
-
-
-def shared_clusters(cluster_of_case: Sequence[int] | Ints) -> list[int]:
-    """The numbers of the clusters that have several cases."""
-    numbers, counts = np.unique(np.asarray(cluster_of_case, np.int64), return_counts=True)
-    shared: list[int] = numbers[(counts > 1) & (numbers != ALONE)].tolist()
-    return shared
 
 
 def _numbers(row: Values) -> Sequence[float | None]:
@@ -136,43 +129,51 @@ def _alike(table: Floats, metrics: Sequence[Metric]) -> list[int]:
 
 
 class _Members(NamedTuple):
-    """The cases of each slice, sorted by slice and then by cluster.
+    """The members of each slice, sorted by slice and then by cluster.
 
-    Of each: the place of its slice among ``names``, the case, and its cluster, which is ``ALONE``
-    where no other case of the run has it.
+    Of each: the place of its slice among ``names``, its row, its cluster, which is ``ALONE`` where
+    no other case of the run has it, and ``times``: how many cases by themselves it stands for.
     """
 
     names: Sequence[Slice]
     groups: Ints
-    cases: Ints
+    rows: Ints
     clusters: Ints
+    times: Ints
 
     @classmethod
-    def of(cls, slices_of_case: Sequence[Slices], clusters: Ints) -> _Members:
+    def of(cls, slices_of_case: Sequence[Slices], row_of: Ints, clusters: Ints) -> _Members:
         known: dict[Slices, int] = {}
         combination = np.array([known.setdefault(each, len(known)) for each in slices_of_case], int)
+        _, of_case, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+        shared = (sizes[of_case] > 1) & (clusters != ALONE)
+        pairs = combination * (row_of.max(initial=0) + 1) + row_of
+        _, first, times = np.unique(pairs[~shared], return_index=True, return_counts=True)
+        cases = np.concatenate([np.flatnonzero(~shared)[first], np.flatnonzero(shared)])
+        times = np.concatenate([times, np.ones(len(cases) - len(times), int)])
+        own = np.where(shared, clusters, ALONE)[cases]
         combinations_of: dict[Slice, list[int]] = {_WHOLE: []}
         for slices, number in known.items():
             for part in dict.fromkeys((_WHOLE, *slices)):
                 combinations_of.setdefault(part, []).append(number)
         names = sorted(combinations_of)
+        combination = combination[cases]
         lists = [np.flatnonzero(np.isin(combination, combinations_of[name])) for name in names]
         groups = np.repeat(np.arange(len(names)), list(map(len, lists)))
-        cases = np.concatenate(lists)
-        own = np.where(np.isin(clusters, shared_clusters(clusters)), clusters, ALONE)[cases]
-        order = np.lexsort((own, groups))
-        return cls(names, groups[order], cases[order], own[order])
+        members = np.concatenate(lists)
+        members = members[np.lexsort((own[members], groups))]
+        return cls(names, groups, row_of[cases][members], own[members], times[members])
 
 
-def _means(metric: Metric, column: Floats, row_of: Ints, members: _Members) -> list[MeanOfGroup]:
+def _means(metric: Metric, column: Floats, members: _Members) -> list[MeanOfGroup]:
     """The mean of a metric in each slice. Cases by themselves that score alike are counted, the
     others are entered one by one."""
     levels, level_of_row = np.unique(column, return_inverse=True)
-    level = level_of_row[row_of][members.cases]
+    level = level_of_row[members.rows]
     scored = np.isfinite(levels)[level]
     level, groups, clusters = level[scored], members.groups[scored], members.clusters[scored]
     alone = clusters == ALONE
-    keys, times = np.unique(groups[alone] * len(levels) + level[alone], return_counts=True)
+    keys, times = _counted(groups[alone] * len(levels) + level[alone], members.times[scored][alone])
     groups = np.concatenate([keys // len(levels), groups[~alone]])
     level = np.concatenate([keys % len(levels), level[~alone]])
     times = np.concatenate([times, np.ones(len(groups) - len(times), int)])
@@ -185,6 +186,15 @@ def _means(metric: Metric, column: Floats, row_of: Ints, members: _Members) -> l
         clusters[order],
     )
     return means_of_groups(values, times, groups, clusters, metric.low, metric.high)
+
+
+def _counted(keys: Ints, times: Ints) -> tuple[Ints, Ints]:
+    """Each number that occurs, ascending, and how often; ``times``: that each counts for."""
+    if keys.max(initial=0) > 64 * len(keys):  # few of many: an array of all would be mostly empty
+        keys, place = np.unique(keys, return_inverse=True)
+        return keys, np.bincount(place, times, len(keys)).astype(int)
+    totals = np.bincount(keys, times).astype(int)
+    return np.flatnonzero(totals), totals[totals > 0]
 
 
 def _by_slice(
