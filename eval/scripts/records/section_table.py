@@ -122,8 +122,8 @@ class _LineCodes:
         """All kinds of lines, in the order in which they first come."""
         self.kind_of = array("i")
         """By code, the place of its lines' kind."""
-        self.names = dict.fromkeys(self.head.metrics if self.head is not None else ())
-        self.metrics: dict[str, None] = {}
+        self.metrics = dict.fromkeys(self.head.metrics if self.head is not None else ())
+        self.names = dict(self.metrics)
         self.scores: list[Scores] = []
         """By code, the scores that its lines have."""
         self._is_pipeline = section == "pipeline"
@@ -170,6 +170,7 @@ class _LineCodes:
         """Another combination of scores; metrics that no line had before begin here."""
         code = len(self.scores)
         counted = (*FAILED_IS_ZERO[: 1 + kind.failed], *MEASURED) if self._is_pipeline else ()
+        self.metrics |= dict.fromkeys(scores)
         self.names |= dict.fromkeys((*scores, *counted))
         self.scores.append(scores)
         number = self._numbers.setdefault(kind, len(self.kinds))
@@ -304,7 +305,7 @@ class SectionTable:
         counts."""
         import numpy as np
 
-        if name in self._measures and not any(name in scores for scores in self._lines.scores):
+        if name in self._measures and name not in self._lines.metrics:
             return np.array(self._measures[name])
         values = self.raw_scores(name)
         if self.section == "pipeline" and name in FAILED_IS_ZERO:
