@@ -243,7 +243,6 @@ READ_OTHERS = {
     "clients/run_folder.py": "the results that it has written itself",
     "clients/safety_prompts.py": "the answers to prompts that it has written itself",
     "formats/shared/stored.py": "results by their bytes, with all faults",
-    "scorers/loop.py": "the score lines that it has written itself",
     "scorers/suite.py": "evidence of any form, for its own JSON",
     "scorers/variation.py": "evidence of any form",
     "scorers/safety.py": "labelled texts",
