@@ -23,7 +23,7 @@ from records.option import (
 
 if TYPE_CHECKING:
     from ragmetrics.support import SupportModel
-    from scorers.loop import BlockMap
+    from scorers.loop import OutcomeMap
 
 _SLICES = (*DIMENSIONS, "match")  # match: how retrieval found its gold
 _TEXT_SLICES = ("attack_category", "leak_category", "tag")
@@ -31,7 +31,7 @@ _TEXT_SLICES = ("attack_category", "leak_category", "tag")
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRequest(Output):
-    """The options that all score_* scripts share; ``block_map``: as of score_run."""
+    """The options that all score_* scripts share; ``outcome_map``: as of score_run."""
 
     run: str = run_option()
     eval_set: Path = eval_set_option()
@@ -44,7 +44,7 @@ class ScoreRequest(Output):
     worst_by: str | None = option("Metric that --worst sorts by.")
     jobs: int = option("Number of processes.", default=1, low=1)
     seed: int = seed_option()
-    block_map: BlockMap | None = None
+    outcome_map: OutcomeMap | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
