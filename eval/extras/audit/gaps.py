@@ -93,8 +93,10 @@ def gap_findings(
     for case in answerable:
         held, section, missing = subjects.best(case.question)
         if held < HELD and missing:
-            nearest = f"; nearest: {section.place}" if section is not None else ""
-            why = f"no section has {', '.join(missing[:6])} of {case.question!r}{nearest}"
+            lacks = (
+                "no section has" if section is None else f"its best section, {section.place}, lacks"
+            )
+            why = f"{case.question!r}: {lacks} {', '.join(missing[:6])}"
             yield Finding("gap", why, (), (case.id,), 1 - held)
     yield from _unanswered(answerable, facts)
 
@@ -135,7 +137,11 @@ class Subjects:
 def _unanswered(cases: Sequence[TestCase], facts: RunFacts) -> Iterator[Finding]:
     """Groups of refused or failing questions that share a word; each question once."""
     open_cases = {
-        case.id: spelled(fold(case.question)) for case in cases if case.id in facts.unanswered
+        case.id: {
+            word: shown for word, shown in spelled(fold(case.question)).items() if word.isalpha()
+        }
+        for case in cases
+        if case.id in facts.unanswered
     }
     spelling = {word: shown for words in open_cases.values() for word, shown in words.items()}
     for _ in range(MOST_SUBJECTS):

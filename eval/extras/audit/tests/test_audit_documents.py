@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 from tests.processes import call_script
 
+from documents.sections import Note
+from extras.audit.gaps import RunFacts, Subjects, gap_findings
+from extras.audit.passages import sections_of
+from records.cases import TestCase
 from records.runs import ResultsWriter
 from storage import RetrievedChunk, TestResult
 
@@ -77,7 +81,8 @@ def test_every_kind_is_found_with_its_place_quote_and_reason(folder: Path) -> No
     assert pair["cases"] == ["fee"]  # its gold is one of the two places
     (gap,) = kinds["gap"]
     assert gap["cases"] == ["boat"]
-    assert "kayaks" in gap["why"]
+    words = "'Where can kayaks be moored overnight?': no section has"
+    assert gap["why"] == f"{words} kayaks, moored, overnight"
     assert [w["why"].partition(":")[0] for w in kinds["dead_weight"]] == [
         "more/costs.md",
         "offer.md",
@@ -164,6 +169,19 @@ def test_runs_say_what_crowds_what_is_refused_and_what_comes_together(folder: Pa
         "more/costs.md",
         "offer.md",
     ]
+
+
+def test_unanswered_questions_are_grouped_by_a_word_and_never_by_a_number() -> None:
+    questions = {"a": "1 kayak at noon", "b": "1 kayak by night", "c": "1 desk", "d": "1 lamp"}
+    cases = [TestCase(name, question) for name, question in questions.items()]
+    facts = RunFacts(unanswered=dict.fromkeys("acd", "refused") | {"b": "failing"})
+    sections = sections_of([Note("v", "a.md", "# Desk\n\nThe kayak is beside desk 1.\n")])
+    *single, group = gap_findings(cases, Subjects(sections), facts)
+    assert (group.why, group.cases) == (
+        "2 questions about 'kayak': 1 refused, 1 failing",
+        ("a", "b"),
+    )
+    assert [each.why for each in single] == ["'1 lamp': its best section, a.md > Desk, lacks lamp"]
 
 
 PASSAGE = re.compile(r"<<<BEGIN passage (\d+) ([0-9a-f]{16})>>>\n(.*?)\n<<<END \2>>>", re.DOTALL)
