@@ -71,8 +71,14 @@ def audit(
     findings = [Finding("unreadable", str(problem)) for problem in vault.unreadable]
     findings += gold_findings(cases, VaultIndex(vault.notes, root))
     findings += double_findings(groups, paragraphs, sections, facts.together)
-    findings += stale_findings(sections, pairs, options.today)
-    candidates = contradiction_candidates(sections)
+    stale = list(stale_findings(sections, pairs, options.today))
+    findings += stale
+    older = {frozenset(quote.text for quote in each.quotes) for each in stale}
+    candidates = [
+        each
+        for each in contradiction_candidates(sections)
+        if frozenset(quote.text for quote in each.quotes) not in older
+    ]
     accepted = read_accepted(options.accepted)
     open_pairs = [each for each in candidates if each.key not in accepted]
     asked = open_pairs[: options.most_candidates]

@@ -35,7 +35,7 @@ NEAR = 3
 
 _COUNTED = {**UNITS, **TENS, "once": 1.0, "twice": 2.0}
 _NUMBER = re.compile(
-    r"(?<![\w.,\-–/#\[])\d[\d,]*(?:\.\d+)?(?![\w\-–]*\d)|\b(?:"
+    r"(?<![\w.,\-–/#\[])\d[\d,]*(?:\.\d+)?(?!\.?[\w\-–]*\d)|\b(?:"
     + "|".join(sorted(_COUNTED, key=len, reverse=True))
     + r")\b",
     re.IGNORECASE,

@@ -197,6 +197,7 @@ def test_an_old_passage_is_one_finding_with_the_newest_of_its_successors() -> No
         ("Closed on 3 May 2024.", "Closed on 4 May 2024.", "dates"),
         ("Listing 4-2 shows the desk.", "Listing 4-3 shows the desk.", ""),
         ("See chapter 4 on the desk.", "See chapter 5 on the desk.", ""),
+        ("The desk needs ~1.1.1 here.", "The desk needs ~1.2.0 here.", ""),
     ],
 )
 def test_sentences_differ_in_numbers_of_one_noun_dates_and_negations(
