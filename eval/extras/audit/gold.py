@@ -79,8 +79,8 @@ def gold_findings(cases: Sequence[TestCase], index: VaultIndex) -> Iterator[Find
 
 
 def _label_place(support: GoldSupport) -> Place:
-    page = support.page if isinstance(support.page, int) else None
-    return Place(normalise_path(support.rel_path), support.heading_path, page)
+    path = normalise_path(support.rel_path)
+    return Place(path, support.heading_path, sheet_of(support.page))
 
 
 def check_support(support: GoldSupport, index: VaultIndex) -> tuple[str, Place | None] | None:
@@ -103,8 +103,9 @@ def check_support(support: GoldSupport, index: VaultIndex) -> tuple[str, Place |
     page = sheet_of(support.page)
     if not heading and not quotes and page is not None:
         return None if page in sheets else ("the page is gone", None)
-    missing = [quote for quote in quotes if not any(holds_quote(text, quote) for _, text in under)]
-    if quotes and len(missing) == len(quotes):
+    whole = "\n".join(text if place.page else f"{place.title}\n{text}" for place, text in under)
+    texts = (*(text for _, text in under), whole)  # a quote may go over a border of them
+    if quotes and not any(holds_quote(text, quote) for quote in quotes for text in texts):
         return _moved("the quote is not there any more", support, index, quotes)
     exact = [place for place, _ in own if heading_segments(place.heading_path) == heading]
     if heading and len(exact) > 1 and not quotes and len({p.page for p in exact}) < len(exact):

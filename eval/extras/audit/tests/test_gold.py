@@ -96,6 +96,16 @@ def test_pages_are_places() -> None:
     assert check(notes, rel_path="a.pdf", page=3) == ("the page is gone", None)
 
 
+def test_a_quote_over_the_border_of_two_pages_or_sections_is_there() -> None:
+    sheets = [Sheet("A book is lent for four weeks,"), Sheet("never longer, for any reader.")]
+    notes = [Note("v", "a.pdf", "", sheets)]
+    quote = ["lent for four weeks, never longer, for any"]
+    assert check(notes, rel_path="a.pdf", page=1, snippets=quote) is None
+    notes = [Note("v", "a.md", "# A\n\nBooks are lent.\n\n## Films\n\nThey cost nothing.\n")]
+    quote = ["Books are lent. Films They cost nothing."]
+    assert check(notes, rel_path="a.md", heading_path="A", snippets=quote) is None
+
+
 def test_headings_that_recur_in_a_file_are_ambiguous() -> None:
     notes = [Note("v", "a.md", "# A\n\nx\n\n# B\n\ny\n\n# A\n\nz\n")]
     finding = check(notes, rel_path="a.md", heading_path="A")
