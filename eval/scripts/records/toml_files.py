@@ -24,6 +24,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 from records.errors import Problem, StorageError
 from records.file_access import MAX_SETTINGS, read_whole
@@ -117,23 +118,24 @@ class TomlReader:
         """
         base, marks = _bare(form)
         kind, parts = get_origin(base) or base, get_args(base)
-        try:
-            for mark in (mark for mark in marks if isinstance(mark, Parsed)):
-                return mark.make(raw)
-        except (ValueError, StorageError) as error:
-            return self.wrong(key, str(error).rstrip("."))
+        if parsed := _mark(marks, Parsed):
+            try:
+                return parsed.make(raw)
+            except (ValueError, StorageError) as error:
+                return self.wrong(key, str(error).rstrip("."))
         if isinstance(raw, dict) and _is_table(base):
             return self._table(raw, base, key)
-        names = next((mark.names for mark in marks if isinstance(mark, OneOf)), None)
-        if isinstance(raw, str) and kind is str and names:
-            return raw if raw in names else self.wrong(key, f"must be {_one_of(names)}")
+        choice = _mark(marks, OneOf)
+        if isinstance(raw, str) and kind is str and choice and raw not in choice.names:
+            return self.wrong(key, f"must be {_one_of(choice.names)}")
         if isinstance(raw, dict) and kind is dict and parts:
-            for name in raw:
-                if names is not None and name not in names:
-                    self.wrong((*key, name), unknown(name, names))
-                elif parts[0] is not str:
-                    self.read(name, parts[0], (*key, name))
-            return {name: self.read(value, parts[1], (*key, name)) for name, value in raw.items()}
+            values = {}
+            for name, value in raw.items():
+                if choice and name not in choice.names:
+                    self.wrong((*key, name), unknown(name, choice.names))
+                elif parts[0] is str or self.read(name, parts[0], (*key, name)) is not None:
+                    values[name] = self.read(value, parts[1], (*key, name))
+            return values
         if isinstance(raw, list) and kind in (list, tuple) and _is_walked(parts[0], raw):
             ends = [f"{key[-1]}[{number}]" for number in range(1, len(raw) + 1)]
             items = zip(raw, ends, strict=True)
@@ -159,8 +161,7 @@ class TomlReader:
             if name in raw:
                 values[field.name] = self.read(raw[name], types[field.name], (*key, name))
             elif field.required:
-                remedy = _remedy(_bare(types[field.name])[1])
-                self.wrong((*key, name), f"is missing{remedy}")
+                self.wrong((*key, name), f"is missing{_remedy(_bare(types[field.name])[1])}")
         values = {name: value for name, value in values.items() if value is not None}
         if any(field.required and field.name not in values for field in fields):
             return None
@@ -200,34 +201,31 @@ def _is_walked(form: Any, items: list[Any]) -> bool:
     base, marks = _bare(form)
     if _is_table(base):
         return all(isinstance(item, dict) for item in items)
-    return any(isinstance(mark, Parsed) for mark in marks)
+    return _mark(marks, Parsed) is not None
 
 
-def _metas(marks: Iterable[Any]) -> msgspec.Meta:
-    """The bounds and remedy of a type, of marks that may be several."""
-    names = ("gt", "ge", "lt", "le", "pattern", "description")
-    metas = [mark for mark in marks if isinstance(mark, msgspec.Meta)]
-    values = {n: getattr(meta, n) for n in names for meta in metas if getattr(meta, n) is not None}
-    return msgspec.Meta(**values)
+def _mark(marks: Iterable[Any], kind: type[T]) -> T | None:
+    return next((mark for mark in marks if isinstance(mark, kind)), None)
 
 
 def _remedy(marks: Iterable[Any]) -> str:
-    remedy = _metas(marks).description
-    return f"; {remedy}" if remedy else ""
+    meta = _mark(marks, Meta)
+    return f"; {meta.description}" if meta and meta.description else ""
 
 
 def _clause(form: Any, key: KeyPath) -> str:
     """What is said of a value that is none of a type. It never shows the value, which may be a
     secret in the wrong place."""
-    remedy = _remedy(_bare(form)[1])
-    if remedy and _metas(_bare(form)[1]).pattern:
+    marks, words = _bare(form)[1], _words(form)
+    remedy, meta = _remedy(marks), _mark(marks, Meta)
+    if remedy and meta and meta.pattern:
         return remedy.removeprefix("; ")
-    words = _words(form)
-    if words == "a list of tables":
-        remedy = remedy or f"; write [[{shown_key(key)}]]"
-    if words == "a table":
-        remedy = remedy or f"; write [{shown_key(key)}] and its keys below"
-    return f"must be {words}{remedy}"
+    table = f"[{shown_key(key)}]"
+    heads = {
+        "a table": f"; write {table} and its keys below",
+        "a list of tables": f"; write [{table}]",
+    }
+    return f"must be {words}{remedy or heads.get(words, '')}"
 
 
 def _words(form: Any) -> str:
@@ -239,7 +237,8 @@ def _words(form: Any) -> str:
     if kind is bool:
         return "true or false"
     if kind in (int, float):
-        meta, noun = _metas(marks), "a whole number" if kind is int else "a number"
+        meta = _mark(marks, Meta) or Meta()
+        noun = "a whole number" if kind is int else "a number"
         low = f" above {meta.gt:g}," if meta.gt is not None else ""
         low = f" from {meta.ge:g}" if meta.ge is not None else low
         high = f" below {meta.lt:g}" if meta.lt is not None else " up" * (meta.ge is not None)
