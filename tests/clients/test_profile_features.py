@@ -228,6 +228,7 @@ def test_a_run_sends_its_id_and_records_the_settings(tmp_path: Path, fake_bot: F
         (SETTINGS.replace("{top}", "top"), 'settings.top: "{top}" is nowhere'),
         ('stream_last = "x"\n' + SMALL, "stream_last: needs stream"),
         ('stream = "ws"\n' + SMALL, "must be one of sse, ndjson"),
+        ('path_cut = [["case"]]\n' + SMALL, ":1: path_cut: must be a text of steps: anchor, query"),
         ('stream = "sse"\nstream_delta = "a..b"\n' + SMALL, "stream_delta: 'a..b' is not a JMES"),
     ],
 )

@@ -230,10 +230,11 @@ def _part(text: Any) -> str:
 
 
 def _steps(text: Any) -> str:
-    steps = text.split() if isinstance(text, str) else [text]
-    if unknown := [name for name in steps if name not in STEPS]:
+    if not isinstance(text, str):
+        raise ValueError(f"must be a text of steps: {', '.join(STEPS)}")
+    if unknown := [name for name in text.split() if name not in STEPS]:
         raise ValueError(f"has {unknown[0]!r}; steps are: {', '.join(STEPS)}")
-    return str(text)
+    return text
 
 
 _Part = Annotated[str, Parsed(_part)]
