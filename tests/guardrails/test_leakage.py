@@ -74,6 +74,32 @@ def test_personal_data_is_found_at_its_place(text: str, kind: str, value: str) -
     assert (kind, value) in _kinds(text)
 
 
+CARDS = {  # prefixes and lengths as Wikipedia's "Payment card number" lists them
+    "4": {13, 16, 19},
+    "51": {16},
+    "2221": {16},
+    "34": {15},
+    "3528": {16},
+    "36": {14},
+    "5018": set(range(12, 20)),
+    "2200": {16, 17, 18, 19},
+    "9792": {16},
+}
+
+
+@each_row(("prefix", "lengths"), CARDS.items())
+def test_a_card_has_a_length_of_its_issuer(prefix: str, lengths: set[int]) -> None:
+    found = set()
+    for length in range(12, 20):
+        body = prefix + "90753186429753108642"[: length - 1 - len(prefix)]
+        # Luhn: every second digit from the right, the check digit apart, counts twice
+        twice = [int(digit) * (2 - place % 2) for place, digit in enumerate(reversed(body))]
+        number = body + str(-sum(value - 9 * (value > 9) for value in twice) % 10)
+        if ("credit_card", number) in _kinds(f"card {number} ok"):
+            found.add(length)
+    assert found == lengths
+
+
 @each_row(
     "text",
     [

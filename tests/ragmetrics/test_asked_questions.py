@@ -23,6 +23,14 @@ def test_nearly_the_same_question_is_not_new() -> None:
     assert not asked.add("?!")
 
 
+def test_three_of_four_words_in_common_are_enough_and_two_of_three_are_not() -> None:
+    asked = AskedQuestions(["crane wheel rope"])
+    assert asked.closeness("crane wheel rope bucket") == 3 / 4
+    assert not asked.add("crane wheel rope bucket")
+    assert asked.closeness("crane wheel") == 2 / 3
+    assert asked.add("crane wheel")
+
+
 @given(st.lists(st.text("abc xyz?", min_size=1, max_size=12), max_size=15))
 def test_a_question_is_never_new_twice(texts: list[str]) -> None:
     asked = AskedQuestions()

@@ -150,6 +150,12 @@ def test_number_words(phrase: str, value: float) -> None:
         ),
         ("It takes 120 minutes.", "It takes 2 hours.", "found"),
         ("It takes 12 minutes.", "It takes 2 hours.", "fabricated"),
+        ("It takes 48 hours.", "It takes 2 days.", "found"),
+        ("It takes 21 days.", "It takes 3 weeks.", "found"),
+        ("It takes 28 days.", "It takes 2 fortnights.", "found"),
+        ("It takes 4 quarters.", "It takes 1 year.", "found"),
+        ("It takes 20 years.", "It takes 2 decades.", "found"),
+        ("It takes 20 decades.", "It takes 2 centuries.", "found"),
         ("It takes 2 minutes.", "It takes 2 hours.", "fabricated"),  # the same digits
         ("It takes 2 minutes.", "It takes 2 hours, or 2 if you run.", "found"),  # 2 of what?
         ("It takes 150 minutes.", "It takes 2 hours and 30 minutes.", "found"),  # 120 + 30

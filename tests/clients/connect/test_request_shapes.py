@@ -235,6 +235,7 @@ def test_secrets_become_variables() -> None:
         "BOT_API_KEY": "query-4711-abc",
         "BOT_TOKEN_2": "body-4711-xyz",
     }
+    assert "4711" not in repr(finder)
 
 
 @each_row(
