@@ -107,6 +107,8 @@ def test_the_turns_of_a_conversation_are_found_in_order(talks: RunLibrary) -> No
         assert "    GOLD 2. c.md" in doc.text
         assert "rewritten as       and [that] <plan>?" in doc.text
         assert "failed: no index" in doc.text
+        assert "\n    third\n" in doc.text
+        assert "(no query told)" not in doc.text
 
 
 async def test_a_key_shows_the_conversation_and_back(talks: RunLibrary) -> None:
