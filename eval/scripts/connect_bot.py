@@ -45,7 +45,7 @@ import options
 from clients.connect_options import ConnectOptions
 
 if TYPE_CHECKING:
-    from clients.connect import Draft, Outcome
+    from clients.connect_job import Draft, Outcome
     from clients.proposal import FieldRow
 
 HOW_TO_CHANGE = (

@@ -360,3 +360,64 @@ def test_a_header_that_is_no_secret_is_written_as_it_is() -> None:
     for secret in ("Authorization: abc", "X-Id: 8f14e45fceea167a5a36dedd4bea2543"):
         with pytest.raises(StorageError, match="NAME=VARIABLE"):
             header_templates([secret])
+
+
+AGENT = """
+order = "reversed"
+[request]
+path = "/ask"
+[request.body]
+question = "{question}"
+[response]
+answer = "answer"
+retrieved = "hits"
+tools = "tool_calls(messages)"
+[tools.find]
+split = '\\n==\\n'
+place = '^Note (?P<path>\\S+), (?P<heading>.+)$'
+"""
+
+
+def test_a_tool_of_a_profile_searches_and_a_list_may_be_reversed(
+    fake_bot: FakeBot, tmp_path: Path
+) -> None:
+    said = "Note rooms.md, Food\nWater is allowed.\n==\nNote loans.md, Fees\nTen cents a day."
+    calls = [
+        {"id": "1", "function": {"name": "find", "arguments": '{"query": "water"}'}},
+        {"id": "2", "function": {"name": "transfer_to_clerk", "arguments": "{}"}},
+    ]
+    messages = [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "1", "content": said},
+    ]
+    hits = [{"chunk_id": "worst"}, {"chunk_id": "best"}]
+    payload = {"answer": "So.", "hits": hits, "messages": messages}
+    fake_bot.default = lambda it: it.reply(payload)
+    result = ask(fake_bot, load(tmp_path, AGENT)).result
+    assert [chunk.chunk_id for chunk in result.chunks()] == ["best", "worst"]
+    search = (result.searches or [])[0]
+    assert (search.tool, search.query) == ("find", "water")
+    chunks = [chunk for chunk in search.retrieved if not isinstance(chunk, str)]
+    places = [(chunk.rel_path, chunk.heading_path, chunk.text) for chunk in chunks]
+    assert places == [  # reversed, as every list of this bot
+        ("loans.md", "Fees", "Ten cents a day."),
+        ("rooms.md", "Food", "Water is allowed."),
+    ]
+    assert result.handoffs == ["clerk"]
+    assert [call.name for call in result.tools or ()] == ["find"]
+
+
+@each_row(
+    ("text", "named"),
+    [
+        (AGENT.replace("place = '", "plaec = '"), "tools.find.plaec"),
+        (AGENT.replace("split = '", "split = '("), "tools.find.split"),
+        (AGENT.replace('tools = "tool_calls(messages)"', ""), "response.tools"),
+        (AGENT.replace('"reversed"', '"worst"'), "order"),
+    ],
+)
+def test_faults_of_tools_and_order_are_named(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(StorageError) as raised:
+        load(tmp_path, text)
+    assert [each.field for each in raised.value.problems] == [named]

@@ -20,8 +20,9 @@ from tests.rows import each_row
 
 import connect_bot
 import options
-from clients.connect import Draft, Talk
+from clients.connect import Talk
 from clients.connect import connect as connect_to
+from clients.connect_job import Draft
 from clients.connect_options import ConnectOptions
 from records.runs import ROOT
 

@@ -17,7 +17,8 @@ from ragmetrics.matching import SEPARATOR, heading_segments
 from ragmetrics.paths import PathCut
 from records.checked_results import SEARCH_TIMES, ResultFault, checked_result
 from records.results import NO_LIST, Reference, RetrievedChunk, Search, TestResult
-from records.tool_calls import TOOL_FIELDS
+from records.tool_calls import TOOL_FIELDS, ToolCall, agent_handed_to
+from records.tool_passages import ToolForm, passages_in, query_of
 
 CHUNK_FIELDS = RetrievedChunk.__struct_fields__
 
@@ -32,6 +33,8 @@ _SEARCHED = ("searches", "rewritten_query")
 RETRIEVAL_FIELDS = {"retrieved", "folder_selection", "latency_ms", "usage", "cost_usd", *_SEARCHED}
 """The fields of an answer that a retrieval-only run keeps."""
 
+
+_OF_ROW = {"score": "score_final"}
 
 MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1000.0}
 """The units of a profile's times, in milliseconds."""
@@ -131,6 +134,10 @@ class AnswerMap:
     """Whether an answer must have a text; False for a bot that only retrieves."""
     paths: Mapping[str, str] = field(default_factory=dict)
     """The fields of ``response`` as the profile writes them."""
+    is_reversed: bool = False
+    """Whether the bot gives its best passage last."""
+    tool_forms: Mapping[str, ToolForm] = field(default_factory=dict)
+    """How passages are read from the results of tools, by the names of the tools."""
     reads_text: frozenset[str] = frozenset()
     """Which of ``chunk``, ``reference`` and ``search`` have an expression with ``@``: they read
     plain strings, too, which are ids otherwise (of a search: its query)."""
@@ -174,7 +181,11 @@ class AnswerMap:
                 self._search(item, number) for number, item in enumerate(_list(fields, "searches"))
             ]
         if "tools" in fields:
-            fields["tools"] = [self._tool(item) for item in _list(fields, "tools")]
+            self._take_tools(fields)
+        if self.is_reversed:
+            for listed in (fields, *fields.get("searches", ())):
+                if isinstance(listed, dict) and "retrieved" in listed:
+                    listed["retrieved"] = listed["retrieved"][::-1]
         if isinstance(latency := fields.get("latency_ms"), dict) and self.latency_unit != "ms":
             factor = MILLISECONDS[self.latency_unit]
             fields["latency_ms"] = {
@@ -280,6 +291,30 @@ class AnswerMap:
             for name, value in fields.items()
         }
 
+    def _take_tools(self, fields: dict[str, Any]) -> None:
+        """The calls of tools: handoffs apart, and as searches those whose tool has a form."""
+        calls = [self._tool(item) for item in _list(fields, "tools")]
+        agents = [_agent_of(call) for call in calls]
+        if any(agents):
+            fields["handoffs"] = [agent for agent in agents if agent]
+        fields["tools"] = [c for c, agent in zip(calls, agents, strict=True) if not agent]
+        searches = [
+            {
+                "tool": call["name"],
+                "query": query_of(call.get("arguments")),
+                "retrieved": [
+                    self.places.applied(
+                        {_OF_ROW.get(k, k): v for k, v in row.items() if k != "title"}
+                    )
+                    for row in passages_in(call.get("result"), form) or ()
+                ],
+            }
+            for call in fields["tools"]
+            if isinstance(call, dict) and (form := self.tool_forms.get(call.get("name", "")))
+        ]
+        if searches:
+            fields["searches"] = [*fields.get("searches", ()), *searches]
+
     def _tool(self, item: Any) -> Any:
         """One call of a tool by its paths; a bare text is its name."""
         if not isinstance(item, dict):
@@ -301,6 +336,14 @@ class AnswerMap:
                 if isinstance(value := get(payload), dict):
                     facts[name] = value
         return facts
+
+
+def _agent_of(call: Any) -> str | None:
+    """The agent that a call hands over to; None for the call of a tool."""
+    if not isinstance(call, dict) or not isinstance(name := call.get("name"), str):
+        return None
+    arguments = call.get("arguments")
+    return agent_handed_to(ToolCall(name, arguments if isinstance(arguments, dict) else {}))
 
 
 def build_result(

@@ -117,6 +117,27 @@ def check_places(asked: Sequence[AskedQuestion]) -> PlaceCheck:
     return PlaceCheck(gold, paths, headings, example, coarse, quoted, untold, below)
 
 
+def first_and_last_right(asked: Sequence[AskedQuestion]) -> tuple[float, float] | None:
+    """The shares of answers whose first passage is at a gold place, and whose last is.
+
+    None without an answer that has two passages and gold.
+    """
+    able = [each for each in asked if each.gold and len(each.chunks) > 1]
+    if not able:
+        return None
+
+    def share(place: int) -> float:
+        right = 0
+        for each in able:
+            passage = passage_of(each.chunks[place])
+            right += passage is not None and any(
+                matches_place(gold, quotes, passage) for gold, quotes in each.places()
+            )
+        return right / len(able)
+
+    return share(0), share(-1)
+
+
 def _shared(heading: Sequence[str], other: Sequence[str]) -> int:
     return len(set(heading) & set(other))
 

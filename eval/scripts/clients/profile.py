@@ -40,6 +40,7 @@ from records.results import TestResult
 from records.settings import check_keys
 from records.toml_files import KeyPath, OneOf, Parsed, TomlReader, open_file
 from records.tool_calls import TOOL_FIELDS
+from records.tool_passages import tool_forms
 
 METHODS = ("GET", "POST", "PUT")
 
@@ -120,13 +121,18 @@ def _profile(name: str, raw: dict[str, Any], reader: TomlReader) -> Profile:
     top: _ProfileTable = reader.read(raw, _ProfileTable)
     if isinstance(limits := raw.get("limits"), dict):
         check_keys(reader, limits, BOT_LIMITS, ("limits",))
+    forms = tool_forms(
+        top.tools,
+        compile_path,
+        lambda where, clause: reader.wrong(("tools", *where.split(".")), clause),
+    )
     reader.end()
     return Profile(
         name=name,
         sha256=digest_without_turns(raw),
         turns_sha256=digest(raw),
         one_passage_per_document=top.one_passage_per_document,
-        answer=_answer_map(top, raw),
+        answer=replace(_answer_map(top, raw), tool_forms=forms),
         path=top.request.path,
         method=top.request.method,
         query=top.request.query,
@@ -177,6 +183,7 @@ def _answer_map(top: _ProfileTable, raw: Mapping[str, Any]) -> AnswerMap:
             tuple(top.path_files),
             top.page_base,
         ),
+        is_reversed=top.order == "reversed",
         reads_text=frozenset(
             table
             for table in ("chunk", "reference", "search")
@@ -308,6 +315,8 @@ class _ProfileTable(msgspec.Struct, kw_only=True):
     path_cut: Annotated[str, Parsed(_steps)] = ""
     path_files: list[str] = []
     page_base: int = 1
+    order: Annotated[str, OneOf(("best first", "reversed"))] = "best first"
+    tools: dict[str, dict[str, str]] = {}
     request: _MainRequest = msgspec.field(default_factory=_MainRequest)
     retrieval_only: _RetrievalOnly | None = None
     response: Annotated[_Paths, OneOf((*RESULT_FIELDS, "error"))] = {}
@@ -360,6 +369,8 @@ class _ProfileTable(msgspec.Struct, kw_only=True):
                 yield ("constant", name), str(error).partition(" - at ")[0]
         for name in (name for name in self.required or () if name not in self.fields()):
             yield ("required",), f"{name!r} is not mapped under response"
+        if self.tools and "tools" not in self.fields():
+            yield ("response", "tools"), 'is missing; [tools] reads it: "tool_calls(messages)"'
         for key in ("stream_delta", "stream_last"):
             if self.stream is None and getattr(self, key) is not None:
                 yield (key,), f'needs stream = "{FORMS[0]}" or "{FORMS[1]}"'

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clients.expressions import compile_path
@@ -117,6 +117,8 @@ def prove(
     *,
     retrieves_only: bool = False,
     time_doubt: str = "",
+    order: ProofRow | None = None,
+    lag: str = "",
 ) -> Proof:
     """Check the values that a profile maps in answers to different questions.
 
@@ -124,10 +126,14 @@ def prove(
     time was not taken.
     """
     response, answers = tables["response"], _two_unlike_first(answers)
+    answer_row = _answer_row(response, answers, retrieves_only)
+    if lag and answer_row.mark != "✗":
+        answer_row = replace(answer_row, mark="?", says=lag)
     return Proof(
         (
-            _answer_row(response, answers, retrieves_only),
+            answer_row,
             _passages_row(response, answers),
+            *([order] if order is not None else []),
             _places_row(tables, answers, repeated, places),
             _cited_row(response, answers),
             _time_row(response, answers, time_doubt),

@@ -34,6 +34,7 @@ FIELDS = {
 SETTINGS = (
     "latency_unit", "stream", "stream_delta", "stream_last",
     "heading_separator", "heading_root", "path_root", "path_cut", "kind",
+    "order",
 )  # fmt: skip
 """Settings of a profile beside its tables that can be set here."""
 

@@ -18,6 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clients.answer_checks import HeardAnswer, lags
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.demo_server import demo_server
 from clients.http import KINDS, RetryPolicy, ask_all, ask_each, finish
@@ -137,6 +138,8 @@ def run(
         try:
             portions: Iterable[_Portion] = pace.portions(selected) if pace else [jobs]
             done = asking.ask(api, portions, pace)
+            if checks.doubt:
+                console.print(printable(checks.doubt), soft_wrap=True)
             asking.ask_prompts(api, prompts)
             return done
         except KeyboardInterrupt:
@@ -191,6 +194,8 @@ class _RunChecks:
         self._last_error: TestResult | None = None
         self._first_cases: dict[str, TestCase] = {}
         self._first_results: dict[str, TestResult] = {}
+        self.doubt = ""
+        """What the first answers make doubtful, as a sentence."""
 
     def choose_first(self, jobs: Iterable[Job], done: set[tuple[str, int]]) -> None:
         """Choose the answerable cases, of those to ask, that the proof looks at."""
@@ -245,6 +250,16 @@ class _RunChecks:
             self._first_cases,
             (gold.rel_path for case in self._selected for gold in case.gold_supports),
             with_answers=not self._options.retrieval_only,
+        )
+        self.doubt = lags(
+            [
+                HeardAnswer(
+                    result.question,
+                    result,
+                    frozenset(gold.rel_path for gold in self._first_cases[name].gold_supports),
+                )
+                for name, result in self._first_results.items()
+            ]
         )
         if why:
             raise Unreachable(

@@ -32,6 +32,7 @@ RESULT_FIELDS = (
     "searches",
     "rewritten_query",
     "tools",
+    "handoffs",
 )
 """Fields of a result that come from outside; the asking script knows the others."""
 

@@ -1,0 +1,411 @@
+"""What is known of a bot that is being connected, and what becomes of it when a path is changed.
+
+The paths of the answers are proposed in guess.py; here they are read by what is proposed, checked
+against the labels and proved.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from clients.answer_checks import HeardAnswer, ScoreOrder, lags, order_of, score_lists, shared_words
+from clients.bot import read_answer
+from clients.connect_options import ConnectOptions
+from clients.expressions import compile_path
+from clients.guess import fitting_units
+from clients.http import CallError
+from clients.place_check import (
+    AskedQuestion,
+    Measurable,
+    PlaceVerdict,
+    asked_of,
+    check_places,
+    first_and_last_right,
+    measurable,
+    path_verdict,
+    suggest,
+)
+from clients.probe import Heard, Try
+from clients.profile import check_profile
+from clients.proof import Proof, ProofRow, ProvenAnswer, ProvenPlaces, prove
+from clients.proposal import (
+    NAMING,
+    TABLE_OF_LIST,
+    FieldRow,
+    Proposal,
+    field_rows,
+    list_at,
+    profile_text,
+    set_paths,
+)
+from clients.reply_form import tree
+from clients.secrets import public_url
+from clients.shapes import Shape
+from ragmetrics.paths import PathVerdict, shared_folder
+from records.cases import TestCase
+from records.errors import StorageError
+from records.results import ErrorInfo, TestResult
+from records.runs import HOME, PROFILES, ROOT
+
+UNANSWERED = ("no_answer", "bot_error")
+"""Kinds of errors of single questions: the mapping may be right all the same."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The proposed profile that a person accepts or changes."""
+
+    rows: list[FieldRow]
+    tree: list[str]
+    faults: list[str]
+
+
+@dataclass
+class Outcome:
+    """The result of connecting a bot: the profile's text, and all that was found on the way."""
+
+    target: Path
+    base_url: str
+    text: str
+    rows: list[FieldRow]
+    tries: list[Try]
+    verdict: PlaceVerdict | None
+    measurable: list[Measurable]
+    proof: Proof
+    notes: list[str]
+    variables: list[str] = field(default_factory=list)
+    usage: dict[str, int] = field(default_factory=dict)
+    cost_usd: float | None = None
+    requests: int = 0
+    written: bool = False
+
+    def next_command(self, eval_set: Path | None) -> str:
+        """The run that the profile is for, as it can be typed in the working folder.
+
+        ``eval_set``: the set that the user named.
+        """
+        url = public_url(self.base_url) or "http://HOST:PORT"
+        own = self.target.parent == PROFILES
+        profile = self.target.stem if own else os.path.abspath(self.target)
+        more = ["--eval-set", os.path.abspath(eval_set)] if eval_set else []
+        if own and (HOME / "Makefile").is_file():
+            folder = os.path.relpath(HOME)
+            words = ["make", *([] if folder == "." else ["-C", folder]), "run", f"API={url}"]
+            if HOME == ROOT:
+                more = ["--profile", profile, *more]
+            else:
+                words.append(f"PROFILE={profile}")
+            words += [f"ARGS={shlex.join(more)}"] if more else []
+            return shlex.join(words)
+        script = ROOT / "eval" / "scripts" / "run_eval.py"
+        words = [os.path.relpath(sys.executable), os.path.relpath(script), "--api-url", url]
+        return shlex.join([*words, "--profile", profile, "--store-full-text", *more])
+
+    def to_dict(self) -> dict[str, Any]:
+        """For --json."""
+        places = self.verdict.places if self.verdict else None
+        return {
+            "profile": str(self.target),
+            "written": self.written,
+            "url": public_url(self.base_url),
+            "text": self.text,
+            "fields": {row.field: row.path for row in self.rows},
+            "tries": [
+                {"request": each.request, "status": each.status, "answer": each.excerpt}
+                for each in self.tries
+            ],
+            "check": None
+            if places is None or self.verdict is None
+            else {
+                "gold": places.gold,
+                "paths": places.paths,
+                "headings": places.headings,
+                "settings": self.verdict.settings,
+                "ids_stable": self.verdict.stable,
+                "sentences": self.verdict.sentences(),
+            },
+            "measurable": [
+                {"name": each.name, "possible": each.possible, "why": each.reason}
+                for each in self.measurable
+            ],
+            "proof": self.proof.to_dict(),
+            "notes": self.notes,
+            "variables": self.variables,
+            "requests": self.requests,
+            "usage": self.usage,
+            "cost_usd": self.cost_usd,
+        }
+
+
+class ConnectJob:
+    """What is known of a bot, and what becomes of it when a path is changed."""
+
+    def __init__(
+        self,
+        options: ConnectOptions,
+        shape: Shape,
+        heard: Sequence[Heard],
+        repeat: Heard | None,
+        proposal: Proposal,
+        cases: Sequence[TestCase],
+        chosen: Sequence[TestCase],
+    ) -> None:
+        self._options, self._shape, self._repeat = options, shape, repeat
+        self._heard, self._first = list(heard), len(heard)
+        self._proposal, self._cases = proposal, cases
+        self._gold = {case.id: case.gold_supports for case in chosen}
+        self._verdict: PlaceVerdict | None = None
+        self._paths = PathVerdict()
+        self._time_doubt = ""
+        self._results: list[TestResult] = []
+        self._faults: list[str] = []
+        self._left_out, self._typed = list[str](), dict[str, str]()
+
+    def settle(self) -> None:
+        """Find the settings that make labels match, and read all answers by what is proposed."""
+        self._left_out = []
+        settings = self._proposal.settings
+        places = ("path_root", "path_cut", "path_files", "heading_separator", "heading_root")
+        by_hand = {name: settings.pop(name) for name in places if name in settings}
+        self._drop_doubles()
+        raw = self._asked(self._read())
+        self._settle_time()
+        before = check_places(raw)
+        known = [gold.rel_path for case in self._cases for gold in case.gold_supports]
+        found = by_hand or (suggest(raw, known) if known else self._folder())
+        settings.update(found)
+        settled = self._asked(self._read())
+        tables = self._proposal.tables
+        has_lists = bool(tables["response"].keys() & {"retrieved", "searches"})
+        has_paths = has_lists and "rel_path" in tables["chunk"]
+        self._verdict = PlaceVerdict(
+            check_places(settled), before, found, self._stable(), has_paths
+        )
+        self._paths = path_verdict(settled, known)
+
+    def hear(self, case: TestCase, heard: Heard) -> None:
+        """Take the answer to one more case into all that is checked."""
+        self._gold[case.id] = case.gold_supports
+        self._heard.append(heard)
+        self.settle()
+
+    def order_is_open(self) -> bool:
+        """Whether more answers would tell if scores rise in every list."""
+        order = self._order()
+        return order is not None and order.kind == "open"
+
+    def _order(self) -> ScoreOrder | None:
+        is_reversed = self._proposal.settings.get("order") == "reversed"
+        payloads = [each.payload for each in self._heard]
+        return order_of(*score_lists(self._proposal.tables, payloads, is_reversed=is_reversed))
+
+    def _order_row(self) -> ProofRow | None:
+        order = self._order()
+        if order is None or order.kind == "open":
+            return None
+        read = [(h.question.text, r) for h, r in zip(self._heard, self._results, strict=False)]
+        says = order.sentence(shared_words(read), first_and_last_right(self._asked(self._results)))
+        return ProofRow("Is the best passage first?", order.field, (), order.mark, says)
+
+    def _lag(self) -> str:
+        """The first answers in the order in which they were asked, the first question last."""
+        first = [*self._heard[: self._first], *([self._repeat] if self._repeat else [])]
+        results = [*self._results[: self._first], *self._results[len(self._heard) :]]
+        return lags(
+            [
+                HeardAnswer(
+                    each.question.text,
+                    result,
+                    frozenset(s.rel_path for s in self._gold.get(each.question.case_id, ())),
+                )
+                for each, result in zip(first, results, strict=False)
+            ]
+        )
+
+    def _folder(self) -> dict[str, str]:
+        """Without labels: the folder of the server that all files that came lie in."""
+        paths = [chunk.rel_path or "" for result in self._results for chunk in result.chunks()]
+        cut = shared_folder(paths)
+        settings = {"path_root": cut.root, "path_cut": " ".join(cut.steps)}
+        note = f"All returned files are in {cut.root}; change it with --set path_root=FOLDER."
+        if cut.root and note not in self._proposal.notes:
+            self._proposal.notes.append(note)
+        return {name: value for name, value in settings.items() if value}
+
+    def _drop_doubles(self) -> None:
+        """Take out citations that are the list of passages: every answer would cite them all."""
+        response = self._proposal.tables["response"]
+        passages, cited = response.get("retrieved"), response.get("references")
+        if cited is None or passages is None:
+            return
+        lists = [
+            (list_at(passages, each.payload), list_at(cited, each.payload)) for each in self._heard
+        ]
+        same = any(len(items) > 1 for items, _ in lists) and all(a == b for a, b in lists)
+        if cited == passages or same:
+            response.pop("references")
+            self._proposal.tables["reference"] = {}
+            note = f"references: {cited} was left out: it is the list of passages"
+            self._proposal.notes.append(f"{note}, so it does not say what an answer cites.")
+
+    def _settle_time(self) -> None:
+        """Take the bot's own time only where it fits the measured one in one unit."""
+        response, settings = self._proposal.tables["response"], self._proposal.settings
+        path = response.get("latency_ms")
+        if path is None or self._options.from_response:
+            return
+        get = compile_path(path)
+        times = [get(each.payload) for each in self._heard]
+        totals = [time.get("total") if isinstance(time, dict) else None for time in times]
+        if not any(totals):
+            return
+        units = fitting_units(totals, [each.timing.total for each in self._heard])
+        if len(units) == 1:
+            settings.pop("latency_unit", None)
+            if units[0] != "ms":
+                settings["latency_unit"] = units[0]
+            return
+        response.pop("latency_ms")
+        settings.pop("latency_unit", None)
+        number, timing = next(
+            (n, each.timing) for n, each in zip(totals, self._heard, strict=True) if n
+        )
+        self._time_doubt = (
+            f"The bot's time ({number}) fits {'no unit' if not units else ' and '.join(units)} for "
+            f"a call of {timing.total * 1000:,.1f} ms; the measured one is taken."
+        )
+
+    def edited(self, edit: Callable[[Draft], Mapping[str, str] | None]) -> bool:
+        """Let the user change fields until nothing is changed any more; False when they stop."""
+        while True:
+            shown = tree(self._heard[0].payload)
+            changes = edit(
+                Draft(
+                    field_rows(self._proposal, [each.payload for each in self._heard]),
+                    shown,
+                    [*self._faults, *self._left_out],
+                )
+            )
+            if changes is None:
+                return False
+            if not changes:
+                return True
+            self._faults = []
+            try:
+                set_paths(self._proposal, changes)
+                self._typed |= changes
+                set_paths(self._proposal, self._typed)  # a list that was left out comes back
+            except StorageError as error:
+                self._faults = [error.message]
+            self.settle()
+
+    def outcome(self, base: str, tries: list[Try], variables: list[str]) -> Outcome:
+        usage: Counter[str] = Counter()
+        for result in self._results:
+            usage.update({k: n for k, n in result.usage.items() if type(n) is int})
+        costs = [result.cost_usd for result in self._results if result.cost_usd is not None]
+        return Outcome(
+            target=self._options.target,
+            base_url=base,
+            text=profile_text(self._shape, self._proposal, self._options.limits),
+            rows=self._rows(),
+            tries=tries,
+            verdict=self._verdict,
+            measurable=measurable(self._proposal.tables, self._results),
+            proof=self._proof(),
+            notes=self._proposal.about + self._proposal.notes + self._left_out + self._faults,
+            variables=variables,
+            usage=dict(usage),
+            cost_usd=sum(costs) if costs else None,
+            requests=len(tries),
+        )
+
+    def _rows(self) -> list[FieldRow]:
+        return field_rows(self._proposal, [each.payload for each in self._heard])
+
+    def _proof(self) -> Proof:
+        assert self._verdict is not None
+        answers = [
+            ProvenAnswer(each.question.text, each.payload, result, each.timing.total)
+            for each, result in zip(self._heard, self._results, strict=False)
+            if result.error is None or result.error.kind in UNANSWERED
+        ]
+        return prove(
+            self._proposal.tables,
+            answers,
+            self._results[-1] if self._repeat else None,
+            ProvenPlaces(self._verdict.places, self._paths),
+            retrieves_only=self._proposal.settings.get("kind") == "retrieval",
+            time_doubt=self._time_doubt,
+            order=self._order_row(),
+            lag=self._lag(),
+        )
+
+    def _read(self) -> list[TestResult]:
+        """All answers by the profile as it stands; what does not fit is left out of it and told."""
+        while True:
+            raw = tomllib.loads(profile_text(self._shape, self._proposal, {}))
+            if "answer" not in self._proposal.tables["response"]:
+                raw["kind"] = "retrieval"  # to read the rest; that it lacks one the proof says
+            # What a profile would refuse is shown and set right here, not taken out of it.
+            answer = replace(check_profile("connect_bot", raw, "the profile").answer, answers=False)
+            heard = [*self._heard, *([self._repeat] if self._repeat else [])]
+            results: list[TestResult] = []
+            faults: list[CallError] = []
+            for each in heard:
+                try:
+                    results.append(read_answer(each.payload, answer, each.question, each.timing))
+                except CallError as error:
+                    faults.append(error)
+                    info = ErrorInfo(error.kind, error.message)
+                    question = each.question
+                    results.append(TestResult(question.case_id, question.text, "error", error=info))
+            if misfit := next((each for each in faults if each.kind not in UNANSWERED), None):
+                self._drop(misfit.message)
+                continue
+            self._results = results
+            return results[: len(self._heard)]
+
+    def _drop(self, fault: str) -> None:
+        """Take the path at fault out of the proposal. Raises StorageError when none is left."""
+        fields = re.split(r"[\[.:]", fault, maxsplit=1)
+        name, inner = fields[0].strip(), re.search(r"\]\.(\w+)", fault.partition(":")[0])
+        tables = self._proposal.tables
+        table = TABLE_OF_LIST.get(name)
+        if inner and table and inner[1] in tables[table]:
+            path = tables[table].pop(inner[1])
+        elif "has no such field" in fault and self._proposal.settings.get("required") is None:
+            self._proposal.settings["required"] = "answer"
+            return
+        elif name in tables["response"] and len(tables["response"]) > 1:
+            path = tables["response"].pop(name)
+        else:
+            raise StorageError(f"the answers cannot be read: {fault}; set paths with --set.")
+        remedy = ""
+        if table and name not in tables["response"]:
+            remedy = f" Set {NAMING[table]} too, with a path inside an item of {path}."
+        self._left_out.append(f"{name}: {path} was left out ({fault}).{remedy}")
+
+    def _asked(self, results: Sequence[TestResult]) -> list[AskedQuestion]:
+        return [
+            asked_of(result, self._gold[result.test_case_id])
+            for result in results
+            if result.status == "ok" and self._gold.get(result.test_case_id)
+        ]
+
+    def _stable(self) -> bool | None:
+        """Do two equal questions bring equal ids? None where nothing came or nothing was asked."""
+        if not self._repeat or "chunk_id" not in self._proposal.tables["chunk"]:
+            return None
+        first, again = self._results[0], self._results[-1]
+        ids = [{chunk.chunk_id for chunk in result.chunks()} for result in (first, again)]
+        return ids[0] == ids[1] if ids[0] and ids[1] else None
