@@ -58,7 +58,7 @@ class ScoreOrder(NamedTuple):
         return "?" if self.asks else "–" if self.kind == "neither" else "✓"
 
     def sentence(self, shared: tuple[float, float], first_right: tuple[float, float] | None) -> str:
-        """What is known of the order.
+        """The verdict on the order as a sentence.
 
         ``shared``: words of the question in the first and in the last passage; ``first_right``: the
         share of answers whose first passage is right, and whose last is.

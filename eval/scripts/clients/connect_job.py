@@ -1,7 +1,6 @@
-"""What is known of a bot that is being connected, and what becomes of it when a path is changed.
+"""A bot that is being connected: its answers, read by the proposed paths, checked and proved.
 
-The paths of the answers are proposed in guess.py; here they are read by what is proposed, checked
-against the labels and proved.
+The paths are proposed in guess.py. When the user changes one, all answers are read again.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ class Outcome:
 
 
 class ConnectJob:
-    """What is known of a bot, and what becomes of it when a path is changed."""
+    """The answers of a bot and the profile that is proposed for it."""
 
     def __init__(
         self,
@@ -171,7 +170,7 @@ class ConnectJob:
         self._left_out, self._typed = list[str](), dict[str, str]()
 
     def settle(self) -> None:
-        """Find the settings that make labels match, and read all answers by what is proposed."""
+        """Find the settings with which labels match, and read all answers by the proposed paths."""
         self._left_out = []
         settings = self._proposal.settings
         places = ("path_root", "path_cut", "path_files", "heading_separator", "heading_root")
@@ -199,7 +198,7 @@ class ConnectJob:
         self.settle()
 
     def order_is_open(self) -> bool:
-        """Whether more answers would tell if scores rise in every list."""
+        """Whether more answers are needed to see that scores rise in every list."""
         order = self._order()
         return order is not None and order.kind == "open"
 
