@@ -7,11 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.case_verdict import Key
@@ -24,12 +23,10 @@ from records.errors import Problem, StorageError
 from records.file_access import check_folder
 from records.files import sha256_file
 from records.labels import own_labels, read_labels
-from records.metrics import read_summary
-from records.notes import CaseNote
+from records.notes import CaseNote, NotesByCase, note_files, own_note, read_notes, write_note
 from records.run import Run
 from records.runs import (
     CONFIG,
-    METRICS,
     PARTIAL,
     RESULTS,
     VERDICTS,
@@ -39,12 +36,17 @@ from records.runs import (
 )
 from terminal.tables import counted
 from views.browser.answers import PLAIN, WORDS, AnswerTable, read_answers
-from views.browser.model import MetricTrend, RunInfo, RunReader, Trend
 from views.case import Case
 from views.case_files import read_case
-from views.notes import CaseNotes
-from views.runs import Signature, dataset_hash, run_info, signature
+from views.runs import RunInfo, Signature, Trend, case_trend, dataset_hash, run_info, signature
 from views.text import visible
+
+EXPORTS = {
+    "csv": "a table for spreadsheets",
+    "jsonl": "a JSON object a line, with answer, passages and scores",
+    "set": "a new eval set with these cases and their labels",
+}
+"""Forms of an export."""
 
 ScoreBase = Callable[[Path, Path, Path, Path], AbstractContextManager[ScoredBase]]
 """Of base, the other run, the set and its labels."""
@@ -57,7 +59,7 @@ def _as_it_is(
 
 
 class RunLibrary:
-    """A results folder, as `browser.model.Library` says it.
+    """A results folder with all its runs, and people's notes on the cases of the set.
 
     ``extra``: runs given by path. ``labeller``: the words of a command line that start the
     labeller, which the script knows. ``score_base``: scores the base of a comparison by the labels
@@ -109,7 +111,7 @@ class RunLibrary:
         """The folder of a run that this library lists."""
         return self._paths.get(run_id, self._results_dir / run_id)
 
-    def open(self, run_id: str) -> Opened:
+    def open(self, run_id: str) -> RunReader:
         """Open a run; its first rows are there at once. Raises ValueError, in words."""
         folder = self.path_of(run_id)
         if not folder.is_dir():
@@ -119,7 +121,7 @@ class RunLibrary:
         except StorageError as error:
             raise ValueError(error.message.rstrip(".")) from None
         where = folder, self._eval_set, self._labels_dir
-        return Opened(*where, self.notes, self._rules, self._slices, self._score_base)
+        return RunReader(*where, self.notes, self._rules, self._slices, self._score_base)
 
     def _slices(self, marks: Mapping[int, bool]) -> Slices:
         """What the marked cases have in common, see ``decisions.slices.marked_slices``."""
@@ -139,7 +141,7 @@ class RunLibrary:
 
     def trend(self, key: Key) -> Trend:
         """One case over all runs, read from the files now."""
-        return _case_trend([(self.path_of(info.run_id), info) for info in self.refresh()], key)
+        return case_trend([(self.path_of(info.run_id), info) for info in self.refresh()], key)
 
     def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
         """The labeller on this case, with the chunks of this run; or why it cannot be started."""
@@ -154,6 +156,56 @@ class RunLibrary:
         if self._labels_dir is not None:
             command += ["--labels-dir", str(self._labels_dir)]
         return [*command, "--from-run", str(folder), "--set", "blind=false", f"--case={case_id}"]
+
+
+class CaseNotes:
+    """Notes by case id: the browser's own, which can be changed, and annotators'."""
+
+    def __init__(self, eval_set: Path, labels_dir: Path | None) -> None:
+        self._eval_set, self._labels_dir = eval_set, labels_dir
+        self._signature: tuple[tuple[str, int, int], ...] = ()
+        self.by_case: NotesByCase = {}
+        """All notes; the same object for as long as this one lives."""
+        self.problems: list[str] = []
+        """Lines that cannot be read, and files, a sentence each."""
+
+    def refresh(self) -> bool:
+        """Read the files if they changed; whether they did."""
+        try:
+            signature = tuple(
+                (str(path), stat.st_mtime_ns, stat.st_size)
+                for path in note_files(self._eval_set, self._labels_dir)
+                if path.exists() and (stat := path.stat())
+            )
+            if signature == self._signature:
+                return False
+            problems: list[str] = []
+            notes = read_notes(self._eval_set, self._labels_dir, problems.append)
+        except (StorageError, OSError) as error:
+            self.problems = [str(error)]
+            return False
+        self._signature, self.problems = signature, problems
+        for case_id in self.by_case.keys() - notes.keys():
+            del self.by_case[case_id]
+        self.by_case.update(notes)
+        return True
+
+    def of(self, case_id: str) -> Sequence[CaseNote]:
+        """The notes on a case, the browser's first."""
+        return self.by_case.get(case_id, ())
+
+    def own(self, case_id: str) -> CaseNote:
+        """The browser's note on a case; an empty one when there is none."""
+        return own_note(self.of(case_id))
+
+    def put(self, case_id: str, note: CaseNote) -> None:
+        """Replace the browser's note on a case; an empty one is taken away.
+
+        Raises StorageError when it cannot be written.
+        """
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        write_note(self._eval_set, self._labels_dir, case_id, note, now)
+        self.refresh()
 
 
 def _basis(folder: Path) -> Basis:
@@ -186,8 +238,12 @@ class _Reading:
     notices: Sequence[str]
 
 
-class Opened:
-    """A run, as `browser.model.RunReader` says it. ``read``: the run of a folder."""
+class RunReader:
+    """A run that is read whole, and again, in a thread of its own, when its files change.
+
+    ``rules``: when a case fails; ``slices``: the properties that the marked cases share, with marks
+    by the number of a case's id.
+    """
 
     def __init__(
         self,
@@ -214,6 +270,7 @@ class Opened:
 
     @property
     def table(self) -> AnswerTable:
+        """The rows; another object after the files were changed."""
         return self._reading.table
 
     @property
@@ -222,10 +279,12 @@ class Opened:
 
     @property
     def basis(self) -> Basis:
+        """The basis of the verdicts on its cases; another object after a change."""
         return self._reading.basis
 
     @property
     def notices(self) -> Sequence[str]:
+        """Messages for the user: unreadable lines, a set that is another one by now."""
         failure = [f"{self.run_id}: {self._failure}"] if self._failure else []
         return [*failure, *self._reading.notices, *self._notes.problems]
 
@@ -289,8 +348,7 @@ class Opened:
         return _Reading(run, table, info, _basis(self._folder), faults)
 
     def outcome(self, base: RunReader) -> ComparedPair:
-        """The comparison with another run, or the reason why it is refused."""
-        assert isinstance(base, Opened)
+        """The comparison with another run, or the reason why it is refused; takes a moment."""
         labels = self._labels_dir or own_labels(self._eval_set)
         places = base._folder, self._folder, self._eval_set, labels
         try:
@@ -358,78 +416,6 @@ def _faults(problems: Iterable[Problem]) -> Iterator[str]:
         first_of = ", the first" if others else ""
         says = f"{lines} cannot be read{first_of}: {line}" if first.line else first.message
         yield f"{name}: {says}"
-
-
-@dataclass
-class _TrendPoint:
-    """What one run says of the case: values and definitions by section and metric."""
-
-    run_id: str
-    started: str
-    values: dict[tuple[str, str], float | None] = field(default_factory=dict)
-    definitions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-
-def _case_trend(runs: Sequence[tuple[Path, RunInfo]], key: Key) -> Trend:
-    """The scores of a case in all runs that scored it. ``runs``: from the newest to the oldest.
-
-    What cannot be read is left out, and named in ``problems``.
-    """
-    problems: list[str] = []
-    points = [
-        point
-        for folder, info in reversed(runs)
-        if (point := _trend_point(folder, info, key, problems))
-    ]
-    names = dict.fromkeys(name for point in points for name in point.values)
-    return Trend(
-        tuple((point.run_id, point.started) for point in points),
-        tuple(_metric_trend(name, points) for name in sorted(names, key=lambda name: name[0])),
-        tuple(problems),
-    )
-
-
-def _trend_point(folder: Path, info: RunInfo, key: Key, problems: list[str]) -> _TrendPoint | None:
-    point = _TrendPoint(info.run_id, info.started)
-    try:
-        lines = Run(folder).find_scores(*key)
-    except StorageError as error:
-        problems.append(f"{info.run_id}: {error.message}")
-        return None
-    if not lines:
-        return None
-    for section, line in lines.items():
-        point.values |= {(section, name): value for name, value in line.scores.items()}
-    point.definitions = _definitions(folder)
-    return point
-
-
-def _definitions(folder: Path) -> Mapping[str, Mapping[str, str]]:
-    """What each metric of a run was, by section; empty where metrics.json does not say it."""
-    try:
-        metrics = read_summary(folder / METRICS)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}
-    return {name: section.definitions for name, section in metrics.sections.items()}
-
-
-def _metric_trend(name: tuple[str, str], points: Sequence[_TrendPoint]) -> MetricTrend:
-    section, metric = name
-    values = tuple(point.values.get(name) for point in points)
-    breaks = list(_breaks(section, metric, points))
-    return MetricTrend(section, metric, values, tuple(breaks))
-
-
-def _breaks(section: str, metric: str, points: Sequence[_TrendPoint]) -> Iterable[int]:
-    """Before which points the metric's definition became another one."""
-    stem = metric.partition("@")[0]
-    last = ""
-    for index, point in enumerate(points):
-        of_section = point.definitions.get(section, {})
-        definition = of_section.get(metric) or of_section.get(stem) or ""
-        if definition and last and definition != last:
-            yield index
-        last = definition or last
 
 
 # Cases as people take them out: rows of a table, records.

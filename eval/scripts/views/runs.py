@@ -1,15 +1,17 @@
-"""The runs of a results folder: what each one is, read from its config.json and metrics.json."""
+"""The runs of a results folder: what each one is, and one case over all of them."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from decisions.case_verdict import Key
 from records import jsonl
 from records.asked import (
     asked_counts,
@@ -18,11 +20,12 @@ from records.asked import (
     missing_remark,
     unreadable_remark,
 )
+from records.errors import StorageError
 from records.file_access import open_plain, read_whole
 from records.metrics import MetricsSummary, read_summary
 from records.results import UNREADABLE, RunConfig
+from records.run import Run
 from records.runs import CONFIG, METRICS, PARTIAL, results_file
-from views.browser.model import RunInfo, State
 
 STILL_SECONDS = 120.0
 """A partial file that did not grow for so long belongs to a run that was stopped."""
@@ -38,6 +41,61 @@ Signature = tuple[tuple[int, int] | None, ...]
 
 
 _OF_CONFIG = jsonl.project(RunConfig, (*_SHOWN, "run", "started"))
+
+
+State = Literal["complete", "running", "stopped", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """One run folder at a glance.
+
+    ``done`` counts result lines (of ``planned``, None when unknown). ``state``: running when a
+    results.partial.jsonl grows, stopped when it stands still. ``sections``: means by section and
+    metric, with the number of cases behind each. ``config``: ``label: value`` pairs.
+    """
+
+    run_id: str
+    state: State
+    started: str = ""
+    done: int | None = None
+    planned: int | None = None
+    errors: int | None = None
+    missing: str = ""
+    """How many of the asked cases have no result, and how many answers could not be read, in words;
+    "" for none."""
+    sections: Mapping[str, Mapping[str, tuple[float | None, int]]] = field(default_factory=dict)
+    config: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
+
+    def mean(self, metric: str) -> float | None:
+        """The mean of a metric in whatever section has it; None when none has."""
+        for means in self.sections.values():
+            if metric in means:
+                return means[metric][0]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTrend:
+    """A metric of one case, a value a run (None: no score), the oldest first.
+
+    ``breaks``: before these points the metric's definition became another one.
+    """
+
+    section: str
+    metric: str
+    values: tuple[float | None, ...]
+    breaks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A case over the runs that scored it: their ids and dates, and its metrics."""
+
+    runs: tuple[tuple[str, str], ...] = ()
+    metrics: tuple[MetricTrend, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def signature(folder: Path, more: Iterable[Path] = ()) -> Signature:
@@ -152,3 +210,75 @@ def _config_pairs(config: RunConfig) -> list[tuple[str, str]]:
     for name in _SHOWN:
         add(name, getattr(config, name))
     return pairs
+
+
+@dataclass
+class _TrendPoint:
+    """What one run says of the case: values and definitions by section and metric."""
+
+    run_id: str
+    started: str
+    values: dict[tuple[str, str], float | None] = field(default_factory=dict)
+    definitions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def case_trend(runs: Sequence[tuple[Path, RunInfo]], key: Key) -> Trend:
+    """The scores of a case in all runs that scored it. ``runs``: from the newest to the oldest.
+
+    What cannot be read is left out, and named in ``problems``.
+    """
+    problems: list[str] = []
+    points = [
+        point
+        for folder, info in reversed(runs)
+        if (point := _trend_point(folder, info, key, problems))
+    ]
+    names = dict.fromkeys(name for point in points for name in point.values)
+    return Trend(
+        tuple((point.run_id, point.started) for point in points),
+        tuple(_metric_trend(name, points) for name in sorted(names, key=lambda name: name[0])),
+        tuple(problems),
+    )
+
+
+def _trend_point(folder: Path, info: RunInfo, key: Key, problems: list[str]) -> _TrendPoint | None:
+    point = _TrendPoint(info.run_id, info.started)
+    try:
+        lines = Run(folder).find_scores(*key)
+    except StorageError as error:
+        problems.append(f"{info.run_id}: {error.message}")
+        return None
+    if not lines:
+        return None
+    for section, line in lines.items():
+        point.values |= {(section, name): value for name, value in line.scores.items()}
+    point.definitions = _definitions(folder)
+    return point
+
+
+def _definitions(folder: Path) -> Mapping[str, Mapping[str, str]]:
+    """What each metric of a run was, by section; empty where metrics.json does not say it."""
+    try:
+        metrics = read_summary(folder / METRICS)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
+    return {name: section.definitions for name, section in metrics.sections.items()}
+
+
+def _metric_trend(name: tuple[str, str], points: Sequence[_TrendPoint]) -> MetricTrend:
+    section, metric = name
+    values = tuple(point.values.get(name) for point in points)
+    breaks = list(_breaks(section, metric, points))
+    return MetricTrend(section, metric, values, tuple(breaks))
+
+
+def _breaks(section: str, metric: str, points: Sequence[_TrendPoint]) -> Iterable[int]:
+    """Before which points the metric's definition became another one."""
+    stem = metric.partition("@")[0]
+    last = ""
+    for index, point in enumerate(points):
+        of_section = point.definitions.get(section, {})
+        definition = of_section.get(metric) or of_section.get(stem) or ""
+        if definition and last and definition != last:
+            yield index
+        last = definition or last

@@ -12,12 +12,12 @@ from tests.score_lines import write_lines
 from tests.views.browser.case_lines import JUDGE, add_verdict
 
 from views.browser.answers import UNKNOWN
-from views.library import Opened, RunLibrary
+from views.library import RunLibrary, RunReader
 
 Wait = Callable[..., None]
 
 
-def opened(runs: Any, name: str, *, start: bool = True) -> Opened:
+def opened(runs: Any, name: str, *, start: bool = True) -> RunReader:
     library = RunLibrary(runs.results_dir, runs.eval_set, None)
     run = library.open(name)
     if start:
@@ -25,7 +25,7 @@ def opened(runs: Any, name: str, *, start: bool = True) -> Opened:
     return run
 
 
-def column(run: Opened, name: str) -> dict[str, float | None]:
+def column(run: RunReader, name: str) -> dict[str, float | None]:
     table = run.table
     return {table.ids[row]: table.number(name, row) for row in range(table.count)}
 

@@ -24,7 +24,6 @@ from records.scores import ScoreLine
 from views.browser.answers import AnswerTable
 from views.browser.app import BrowseApp
 from views.browser.lists import CasesScreen
-from views.browser.model import MetricTrend, RunInfo, Trend
 from views.case import (
     Case,
     Claim,
@@ -32,6 +31,7 @@ from views.case import (
     JudgedMetric,
     RetrievedPassage,
 )
+from views.runs import MetricTrend, RunInfo, Trend
 
 Scores = dict[str, tuple[float | None, float | None]]
 """recall@5 and outcome_match by case id; None: not scored."""

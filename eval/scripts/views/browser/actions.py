@@ -19,8 +19,8 @@ from terminal.help import HelpPage, HelpScreen, HelpText, keys_page
 from terminal.keys import keys_on
 from terminal.safe_text import one_line
 from terminal.windows import Ask, LinePrompt
-from views.browser.model import Library
 from views.browser.query import KEYWORDS
+from views.library import RunLibrary
 
 SORT_HELP = "Sort by a column; pressed again: reverse. Click a heading too."
 
@@ -154,7 +154,7 @@ PARTS = ("Open", "Choose", "Look", "Note", "Take out", "Find", "Move", "Tool")
 class Browser(Protocol):
     """The services of the application for every screen."""
 
-    library: Library
+    library: RunLibrary
     note_steps: UndoSteps[NoteStep]
 
     def is_first(self, screen: ActionScreen[Any]) -> bool:

@@ -30,10 +30,10 @@ from terminal.windows import LinePrompt, Palette
 from views.browser.actions import NoteStep
 from views.browser.listing import CaseList, ListWalk, PairList, Walk
 from views.browser.lists import CasesScreen, ListScreen
-from views.browser.model import Library, RunReader
 from views.browser.pages import CaseScreen, PageScreen, PairScreen
 from views.browser.run_list import GroupsScreen, RunsScreen
 from views.browser.summary import Group
+from views.library import RunLibrary, RunReader
 
 LOOK_SECONDS = 1.0
 
@@ -54,7 +54,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
 
     def __init__(
         self,
-        library: Library,
+        library: RunLibrary,
         runs: Sequence[str] = (),
         *,
         ascii_only: bool = False,
@@ -275,7 +275,7 @@ def _call_and_wait(command: Sequence[str]) -> int:
 
 
 def run(
-    library: Library,
+    library: RunLibrary,
     runs: Sequence[str] = (),
     *,
     ascii: bool = False,  # noqa: A002 - the option's name

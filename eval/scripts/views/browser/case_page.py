@@ -12,10 +12,10 @@ from terminal.plot import sparkline
 from terminal.safe_text import one_line
 from terminal.tables import counted
 from views.browser.document import Blank, Doc, level
-from views.browser.model import Trend
 from views.browser.rows import MAIN
 from views.case import Case
 from views.case_blocks import ShownWith, case_blocks
+from views.runs import Trend
 from views.score_words import score, score_pair
 
 LEFT = ("question", "history", "notes", "answer", "claims", "expected", "judged", "values")

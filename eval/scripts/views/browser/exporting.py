@@ -11,7 +11,7 @@ from terminal.actions import ActionRefused
 from terminal.tables import counted
 from terminal.windows import Ask, LinePrompt
 from views.browser.listing import CaseList
-from views.browser.model import EXPORTS
+from views.library import EXPORTS
 
 
 def ask_export(screen: ActionScreen[Any], cases: CaseList) -> None:

@@ -37,10 +37,11 @@ from views.browser.case_page import (
 from views.browser.document import Doc
 from views.browser.failing import Failing
 from views.browser.listing import ListWalk, PairList, Walk
-from views.browser.model import RunReader, Trend
 from views.browser.rows import progress
 from views.case import Case
 from views.case_blocks import ShownWith
+from views.library import RunReader
+from views.runs import Trend
 
 TWO_FROM = 120
 """Columns from which two pages have room."""

@@ -16,8 +16,8 @@ from terminal.plot import SHADES, loudness
 from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
 from views.browser.answers import AnswerTable
 from views.browser.failing import Failing
-from views.browser.model import RunInfo
 from views.browser.summary import Group, mean_of
+from views.runs import RunInfo
 from views.score_words import score, score_pair
 
 MAIN, RUN_MAIN = overview(of_cases=True), overview()

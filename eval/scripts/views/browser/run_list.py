@@ -22,9 +22,9 @@ from views.browser.actions import GROUPS, RUNS
 from views.browser.document import Doc
 from views.browser.listing import CaseList
 from views.browser.lists import ListScreen, Opener
-from views.browser.model import RunInfo
 from views.browser.query import QueryError, QueryTerm, names_in, parse
 from views.browser.summary import Group
+from views.runs import RunInfo
 from views.score_words import score
 
 _SHORT_BELOW = 16
