@@ -350,7 +350,7 @@ def main(asked: CompareRunsOptions) -> int:
         if flips is not None and (asked.verbose or asked.as_json or asked.markdown):
             from views.case_files import first_answers, read_asked
 
-            labelled = read_asked(eval_set, labels_dir, flips.case_ids) if eval_set.exists() else {}
+            labelled = read_asked(eval_set, labels_dir, flips.case_ids)
             before, now = (first_answers(tables[run], flips.case_ids, labelled) for run in folders)
             answers = before, now
         pair = read_pair(folders[0], folders[1], tables=tables)
@@ -371,7 +371,7 @@ def main(asked: CompareRunsOptions) -> int:
         text = markdown_of(report, pages_of(report, every=True, slices=asked.slices))
         replace_bytes(asked.markdown, text)
     if asked.page is not None:
-        from views.report.comparison import comparisons_page
+        from views.report.compared import comparisons_page
         from views.report.page import html_page
 
         compared = comparisons_page(

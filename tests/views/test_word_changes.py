@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from views.word_changes import word_changes
+from views.text import word_changes
 
 
 def changed(before: str, after: str) -> tuple[list[str], list[str]]:

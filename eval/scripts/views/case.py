@@ -39,8 +39,15 @@ from records.scores import (
     SearchesEvidence,
     ToolsEvidence,
 )
-from views.searches import SearchStep, complete_words, search_steps
-from views.tools import ToolStep, missing_calls, tool_labels, tool_steps
+from views.searches import (
+    SearchStep,
+    ToolStep,
+    complete_words,
+    missing_calls,
+    search_steps,
+    tool_labels,
+    tool_steps,
+)
 
 Verdict = Literal["supported", "unsupported", "contradicted", "unclear", "skipped"]
 

@@ -38,11 +38,8 @@ from terminal.page import (
 )
 from terminal.tables import counted
 from views.case import Case, Claim, GoldMatch, RetrievedPassage, Said, Verdict
-from views.score_words import score, score_pair
-from views.searches import longest_ms
-from views.text import shortened
-from views.tools import tools_note
-from views.word_changes import word_changes
+from views.searches import longest_ms, tools_note
+from views.text import score, score_pair, shortened, word_changes
 
 TONES: Mapping[Verdict, Tone] = {
     "supported": "good",

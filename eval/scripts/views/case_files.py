@@ -93,7 +93,10 @@ def first_answers(
 def read_asked(
     eval_set: Path, labels_dir: Path | None, ids: Collection[str]
 ) -> dict[str, TestCase]:
-    """The cases with these ids. Faulty lines were reported when the run was scored."""
+    """The cases with these ids, of a set that is there. Faulty lines were reported when the run was
+    scored."""
+    if not ids or not eval_set.exists():
+        return {}
     labels, _ = read_labels(labels_dir, lambda problem: None, eval_set)
     cases = iter_cases(eval_set, lambda problem: None, labels)
     return {case.id: case for case in cases if case.id in ids}

@@ -1,8 +1,11 @@
-"""Foreign text for a document: cut to a length, and what hides or reorders text made visible."""
+"""Texts of a document: foreign ones made visible, scores in words, and the words that differ."""
 
 from __future__ import annotations
 
+import difflib
+import math
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 
 from terminal.hidden import mark_hidden
@@ -81,3 +84,59 @@ def anchor(case_id: str, repeat: int = 0) -> str:
         plain = re.sub(r"[^A-Za-z0-9]+", "-", case_id)[:20].strip("-")
         name = f"{plain}:{sha256(case_id.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
     return f"case-{name}" + (f":r{repeat}" if repeat else "")
+
+
+def score(value: float | None) -> str:
+    """A score on at most 6 characters; a dash for none."""
+    if value is None or math.isnan(value):
+        return "-"
+    if value == int(value) and abs(value) < 10_000:
+        return str(int(value))
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.4g}"
+
+
+def score_pair(before: float | None, after: float | None, most: int = 6) -> tuple[str, str]:
+    """Two scores with as many decimals as show that they differ; the same text when `most` do not.
+
+    Scores are written with six decimals: what differs by less is the same.
+    """
+    pair = score(before), score(after)
+    if before is None or after is None or "-" in pair:
+        return pair
+    for digits in range(3, most + 1):
+        if float(pair[0]) != float(pair[1]):
+            return pair
+        pair = f"{before:.{digits}f}", f"{after:.{digits}f}"
+    return pair if float(pair[0]) != float(pair[1]) else (score(after), score(after))
+
+
+Spans = list[tuple[int, int]]
+"""Start and end offsets in a text, in order."""
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+_MOST_PAIRS = 4_000_000
+"""Pairs of words that are compared exactly; beyond, frequent words do not count as matches."""
+
+
+def word_changes(before: str, after: str) -> tuple[Spans, Spans]:
+    """The stretches of each text whose words the other one does not have at that place.
+
+    Words and signs are compared as they are written, blanks and line breaks are not. Neighbouring
+    words that differ are one stretch.
+    """
+    left, right = (list(_WORD.finditer(text)) for text in (before, after))
+    words, others = ([match.group() for match in side] for side in (left, right))
+    exact = len(left) * len(right) <= _MOST_PAIRS
+    matcher = difflib.SequenceMatcher(None, words, others, autojunk=not exact)
+    spans: tuple[Spans, Spans] = ([], [])
+    for tag, left_start, left_end, right_start, right_end in matcher.get_opcodes():
+        if tag != "equal":
+            _add(spans[0], left, left_start, left_end)
+            _add(spans[1], right, right_start, right_end)
+    return spans
+
+
+def _add(spans: Spans, words: Sequence[re.Match[str]], start: int, end: int) -> None:
+    if start < end:
+        spans.append((words[start].start(), words[end - 1].end()))

@@ -10,7 +10,7 @@ from views.browser.document import Doc, level
 from views.browser.rows import MAIN, RUN_MAIN, case_columns, gain, heading
 from views.case import Case
 from views.case_blocks import ShownWith, case_blocks
-from views.score_words import score_pair
+from views.text import score_pair
 
 
 @each_row(

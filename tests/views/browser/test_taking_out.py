@@ -15,11 +15,10 @@ from records.errors import StorageError
 from records.labels import read_cases
 from records.notes import CaseNote
 from views.browser.answers import AnswerTable
-from views.browser.case_markdown import case_markdown
-from views.browser.failing import Failing
+from views.browser.case_page import case_markdown
+from views.browser.failing import Failing, Group, group_rows, mean_of, reasons_text
 from views.browser.query import QueryError, equals, parse
 from views.browser.rows import group_columns, group_row
-from views.browser.summary import Group, group_rows, mean_of, reasons_text
 from views.case_blocks import ShownWith
 from views.library import RunLibrary
 from views.runs import MetricTrend

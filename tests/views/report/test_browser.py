@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.rows import each_row
 
-from views.report.case_list import CaseRow, CaseTable
+from views.report.answers import CaseRow, CaseTable
 from views.report.page import case_rows
 
 WIDTHS = [(1280, False), (390, True)]

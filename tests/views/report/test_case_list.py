@@ -20,8 +20,7 @@ from ragmetrics.catalogue.cases import CaseRule
 from ragmetrics.catalogue.metric import Metric
 from records.run import Run
 from terminal.page import CaseLinks
-from views.report.answers import RunAnswers
-from views.report.case_list import CaseListing, CaseRow, CaseTable, order_of
+from views.report.answers import CaseListing, CaseRow, CaseTable, RunAnswers, order_of
 from views.report.figures import ranks
 from views.report.metrics import ReportMetric
 from views.report.page import WITHOUT_SCRIPT, case_rows, rows_without_script
@@ -112,8 +111,8 @@ def test_flips_then_failed_calls_then_the_worst_then_the_others(tmp_path: Path) 
 
 def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The list holds 4 of 30 answers: the failed one, and the three that fail."""
-    monkeypatch.setattr("views.report.case_list.MOST_LISTED", 29)
-    monkeypatch.setattr("views.report.case_list.FEWER_LISTED", 4)
+    monkeypatch.setattr("views.report.answers.MOST_LISTED", 29)
+    monkeypatch.setattr("views.report.answers.FEWER_LISTED", 4)
     answers = answers_of(tmp_path, 30)
     order = order_of(answers, {}, None)
     assert order == [29, 0, 1, 2]

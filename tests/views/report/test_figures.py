@@ -21,7 +21,7 @@ from ragmetrics.catalogue.cases import CaseRule, Level
 from records.targets import parse_target
 from terminal.page import Whisker
 from views.report import charts, figures
-from views.report.case_list import worst_by, worst_rows
+from views.report.answers import worst_by, worst_rows
 from views.report.figures import Reliability
 from views.report.metrics import ReportMetric, TargetsVerdict, section_metrics, targets_verdict
 

@@ -15,7 +15,7 @@ from storage import replace_json
 from terminal.page import DataTable, Heading, Labelled, Prose, plain_words
 from views.case import Case, Claim, JudgedMetric
 from views.case_blocks import ShownWith, case_blocks
-from views.report.judge import judge_blocks
+from views.report.success import judge_blocks
 
 
 def test_the_judges_bad_news_come_first() -> None:

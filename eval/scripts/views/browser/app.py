@@ -28,11 +28,11 @@ from terminal.palette import ActionCommands
 from terminal.safe_text import one_line
 from terminal.windows import LinePrompt, Palette
 from views.browser.actions import NoteStep
+from views.browser.failing import Group
 from views.browser.listing import CaseList, ListWalk, PairList, Walk
 from views.browser.lists import CasesScreen, ListScreen
 from views.browser.pages import CaseScreen, PageScreen, PairScreen
 from views.browser.run_list import GroupsScreen, RunsScreen
-from views.browser.summary import Group
 from views.library import RunLibrary, RunReader
 
 LOOK_SECONDS = 1.0

@@ -1,22 +1,24 @@
-"""The page of one case: its blocks as one document or two side by side, and its other views."""
+"""The page of one case: its blocks as one document or two, its other views, and as Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from terminal.page import Block, Heading, Sides, plain_words
+from terminal.page import Block, Heading, Page, PassageBlock, Sides, plain_words
 from terminal.plot import sparkline
 from terminal.safe_text import one_line
 from terminal.tables import counted
 from views.browser.document import Blank, Doc, level
 from views.browser.rows import MAIN
 from views.case import Case
-from views.case_blocks import ShownWith, case_blocks
+from views.case_blocks import ShownWith, case_blocks, cut
+from views.page import markdown
 from views.runs import Trend
-from views.score_words import score, score_pair
+from views.text import score, score_pair
 
 LEFT = ("question", "history", "notes", "answer", "claims", "expected", "judged", "values")
 
@@ -162,3 +164,22 @@ def _ends(scores: Sequence[float], doc: Doc) -> str:
     ends = f" {arrow} ".join(score_pair(scores[0], scores[-1]))
     inside = {scores[0], scores[-1]} == {low, high}
     return ends if inside else f"{ends}, between {score(low)} and {score(high)}"
+
+
+_PARTS = ("question", "notes", "answer", "claims", "expected", "passages", "values")
+
+
+def case_markdown(run_id: str, case: Case, view: ShownWith) -> str:
+    """Question, answer, why it fails, gold with ranks, passages and scores of a case of a run."""
+    title = f"{case.case_id}{f' (repeat {case.repeat})' if case.repeat else ''}, run {run_id}"
+    blocks = map(_with_text, case_blocks(case, _PARTS, replace(view, brief=True)))
+    return markdown([Page("", [Heading(title, 2), *blocks])])
+
+
+def _with_text(block: Block) -> Block:
+    """A passage with the beginning of its text."""
+    return (
+        replace(block, text=cut(block.text), loud=True)
+        if isinstance(block, PassageBlock)
+        else block
+    )

@@ -21,10 +21,9 @@ from terminal.safe_text import display, one_line
 from terminal.tables import counted
 from views.browser import rows
 from views.browser.answers import SETS, AnswerTable
-from views.browser.failing import Failing
+from views.browser.failing import FIELDS, Failing, Group, group_rows, mean_of, reasons_text
 from views.browser.query import Query, QueryError, equals, parse, unknown
 from views.browser.rows import Column
-from views.browser.summary import FIELDS, Group, group_rows, mean_of, reasons_text
 from views.library import RunReader
 
 NO_GOLD = next(rule.word for rule in RULES if rule.name == "no_gold")

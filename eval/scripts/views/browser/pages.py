@@ -26,9 +26,9 @@ from views.browser.actions import (
     label_case,
     note_acts,
 )
-from views.browser.case_markdown import case_markdown
 from views.browser.case_page import (
     case_docs,
+    case_markdown,
     conversation_doc,
     pair_docs,
     raw_doc,

@@ -15,10 +15,9 @@ from terminal.lists import Line, Span
 from terminal.plot import SHADES, loudness
 from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
 from views.browser.answers import AnswerTable
-from views.browser.failing import Failing
-from views.browser.summary import Group, mean_of
+from views.browser.failing import Failing, Group, mean_of
 from views.runs import RunInfo
-from views.score_words import score, score_pair
+from views.text import score, score_pair
 
 MAIN, RUN_MAIN = overview(of_cases=True), overview()
 """Metrics of cases, and of runs, shown where a run has them and the window is wide enough."""

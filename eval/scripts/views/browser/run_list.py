@@ -20,12 +20,12 @@ from terminal.text_pane import TextPane
 from views.browser import rows
 from views.browser.actions import GROUPS, RUNS
 from views.browser.document import Doc
+from views.browser.failing import Group
 from views.browser.listing import CaseList
 from views.browser.lists import ListScreen, Opener
 from views.browser.query import QueryError, QueryTerm, names_in, parse
-from views.browser.summary import Group
 from views.runs import RunInfo
-from views.score_words import score
+from views.text import score
 
 _SHORT_BELOW = 16
 

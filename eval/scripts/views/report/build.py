@@ -15,6 +15,7 @@ from decisions.measures import measures
 from decisions.metric_words import catalogue_row, sentence, value_in_words
 from decisions.primary import primary_names, usable_names
 from decisions.slices import Embed, common_slices
+from ragmetrics.stats.tally import facets_of, slices_of
 from records import extras
 from records.asked import missing_remark, unreadable_remark
 from records.errors import StorageError
@@ -44,10 +45,16 @@ from terminal.page import (
 )
 from views.case import Case, case_of
 from views.case_blocks import ShownWith
-from views.case_files import first_answers
+from views.case_files import first_answers, read_asked
 from views.report import figures, metrics
-from views.report.answers import Name, RunAnswers, read_cases, read_results
-from views.report.case_list import CaseListing, order_of
+from views.report.answers import (
+    QUESTION_CHARACTERS,
+    CaseListing,
+    Name,
+    RunAnswers,
+    order_of,
+    read_results,
+)
 from views.report.cases import (
     FIGURE_BYTES,
     IN_PRINT,
@@ -78,12 +85,12 @@ from views.report.tables import (
     NO_SCORES,
     configuration,
     correlations,
+    history_blocks,
     moment,
     not_applicable,
     prompts,
     settings,
 )
-from views.report.trend import history_blocks
 from views.text import one_line
 
 MOST_DETAILS, FEWER_DETAILS = 1_000, 200
@@ -149,14 +156,9 @@ class _Report:
         self.detailed = self.cases.order[:most]
         self.back = read_results(self.answers, self.detailed, set(self.cases.order))
         self.cases.questions = self.back.questions
-        self.read = read_cases(
-            options.eval_set,
-            options.labels_dir,
-            {self.cases.keys[row][0] for row in self.detailed if row in self.cases.keys},
-            {key[0] for key in self.cases.keys.values()},
-            questions=not self.back.questions,
-        )
-        self.cases.slices = self.read.slices
+        ids = {case_id for case_id, _ in self.cases.keys.values()}
+        self.asked = read_asked(options.eval_set, options.labels_dir, ids)
+        self.cases.slices = {name: slices_of(facets_of(case)) for name, case in self.asked.items()}
         self.parts = {
             name: metrics.section_metrics(name, section, self.rated, self.cases.of_metric)
             for name, section in self.sections.items()
@@ -278,7 +280,7 @@ class _Report:
         full = self._in_full()
         shown = tuple(key for key, _ in full)
         listed = [_split(name) for name in self.primary if self.answers.shows(_split(name))]
-        table = replace(self.cases.part(listed, self.read.questions), in_full=shown)
+        table = replace(self.cases.part(listed, self._questions()), in_full=shown)
         rows: list[Block] = [Prose(table.says())]
         rows += [Chart("cases", table)] if table.rows else []
         yield Section("All cases", rows, "cases", open=True, screen=True, page_only=True)
@@ -327,6 +329,12 @@ class _Report:
         yield Section("Cases in full", worst, "worst")
         yield Section("Configuration", [*configuration(self.folder)], "configuration", screen=True)
 
+    def _questions(self) -> dict[str, str]:
+        """The questions of the set where the results give none."""
+        if self.back.questions:
+            return {}
+        return {name: case.question[:QUESTION_CHARACTERS] for name, case in self.asked.items()}
+
     def _missing_slices(self) -> str:
         """Why sections have no means by slice and what makes them; "" when all have."""
         lacking = sections_without_slices(self.folder / METRICS)
@@ -367,13 +375,13 @@ class _Report:
         changes = self.baseline.changes if self.baseline else {}
         if self.baseline is not None:
             changed = {keys[row][0] for row in rows if keys[row][0] in changes}
-            before = first_answers(self.baseline.table, changed, self.read.cases, SECTIONS)
+            before = first_answers(self.baseline.table, changed, self.asked, SECTIONS)
         notes = read_notes(options.eval_set, options.labels_dir)
         shown: list[tuple[Key, ShownCase]] = []
         room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(self.cases.order)
         for row in rows:
             key = case_id, repeat = keys[row]
-            case = case_of(self.back.results[key], self.read.cases.get(case_id), lines[row], judged)
+            case = case_of(self.back.results[key], self.asked.get(case_id), lines[row], judged)
             said = case.say(self.ruling, self.answers.verdicts.broken[row])
             own = changes.get(case_id, ()) if repeat == 0 else ()
             way = self.cases.ways.get(case_id, "") if repeat == 0 else ""

@@ -23,7 +23,7 @@ from terminal.page import Block, Chart, Page, Section, number, plain_words
 from views.html import HtmlWriter
 from views.page import markdown
 from views.report import charts
-from views.report.case_list import CaseRow, CaseTable
+from views.report.answers import CaseRow, CaseTable
 from views.report.compared import short
 from views.report.metrics import MARKS
 from views.text import anchor, one_line, visible
