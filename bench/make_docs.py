@@ -47,6 +47,7 @@ from options.commands import USUAL_EXITS, exit_codes, option_words
 from ragmetrics import catalogue
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue.metric import Metric
+from records import opt
 from records.extras import (
     EXTRAS,
     FILES,
@@ -61,7 +62,6 @@ from records.extras import (
     extras,
     known_extras,
 )
-from records.option import flag, option, quiet_flag
 from terminal.actions import Action, keymap_id, shown_key
 from views.browser.actions import ACTIONS as SCREENS
 from views.browser.actions import PARTS
@@ -465,16 +465,16 @@ def _read(path: Path) -> str | None:
 class DocsOptions:
     """The options of make_docs.py."""
 
-    check: bool = flag("Write nothing; exit 1 when a file is out of date.")
-    root: Path = option(
+    check: bool = opt.flag("Write nothing; exit 1 when a file is out of date.")
+    root: Path = opt.value(
         "Folder that contains docs/.",
         default=storage.ROOT,
         path="folder",
         exists=True,
         shown="the repository",
     )
-    quiet: bool = quiet_flag()
-    verbose: bool = flag("More messages on stderr; show every metric.", names="-v --verbose")
+    quiet: bool = opt.quiet()
+    verbose: bool = opt.flag("More messages on stderr; show every metric.", names="-v --verbose")
 
 
 @options.script(DocsOptions, help=__doc__)

@@ -29,9 +29,8 @@ from labeller.added import AddedAction
 from labeller.label_options import LabelOptions
 from labeller.plain import PlainLabeller
 from options.added import ScriptOptions
-from records import extras
+from records import extras, opt
 from records.errors import StorageError
-from records.option import run_option
 from views.library import RunLibrary
 
 ROOT = SCRIPTS_DIR.parents[1]
@@ -70,7 +69,7 @@ ADDED = ScriptOptions((click.option("--shout", is_flag=True), click.option("--lo
 
 @dataclass(frozen=True)
 class MadeUpOptions:
-    run: str = run_option()
+    run: str = opt.run()
 
 
 @options.script(MadeUpOptions)

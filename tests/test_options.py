@@ -19,17 +19,7 @@ from tests.rows import each_row
 import options
 import storage
 from options.values import CutOffs
-from records import extras
-from records.option import (
-    Output,
-    eval_set_option,
-    flag,
-    labels_option,
-    option,
-    repeated,
-    seed_option,
-    setting,
-)
+from records import extras, opt
 
 SCRIPTS = sorted(
     path
@@ -42,10 +32,10 @@ OF_EXTRAS = sorted(
 
 
 @dataclass(frozen=True, kw_only=True)
-class MadeUpOptions(Output):
-    eval_set: Path = eval_set_option()
-    labels_dir: Path = labels_option()
-    seed: int = seed_option()
+class MadeUpOptions(opt.Output):
+    eval_set: Path = opt.eval_set()
+    labels_dir: Path = opt.labels_dir()
+    seed: int = opt.seed()
 
 
 @options.script(MadeUpOptions)
@@ -93,9 +83,9 @@ def test_damaged_settings_are_one_sentence(tmp_path: Path, content: str) -> None
 
 @dataclass(frozen=True)
 class ShapedOptions:
-    header: tuple[str, ...] = repeated("Headers.")
-    limit: int | None = option("Most cases.")
-    k: tuple[int, ...] = option("Cut-offs.", default=(5,))
+    header: tuple[str, ...] = opt.repeated("Headers.")
+    limit: int | None = opt.value("Most cases.")
+    k: tuple[int, ...] = opt.value("Cut-offs.", default=(5,))
 
 
 @options.script(ShapedOptions)
@@ -130,7 +120,7 @@ def test_settings_may_hold_lists_where_an_option_takes_several(tmp_path: Path) -
 
 @dataclass(frozen=True)
 class NamedOptions:
-    metrics: tuple[str, ...] = option("Names.", default=())
+    metrics: tuple[str, ...] = opt.value("Names.", default=())
 
 
 @options.script(NamedOptions)
@@ -150,12 +140,12 @@ def test_names_are_a_text_with_commas_or_a_list(tmp_path: Path, content: str) ->
 
 @dataclass(frozen=True)
 class RareOptions:
-    loud: bool = flag("Shout.")
-    low: float | None = setting("share", low=0, high=1)
-    mode: str = setting("how", default="a", choices=("a", "b"))
-    names: tuple[str, ...] = setting("which", default=(), repeat=True)
-    folder: Path | None = setting("where")
-    tidy: bool = setting("false leaves the rest", default=True)
+    loud: bool = opt.flag("Shout.")
+    low: float | None = opt.setting("share", low=0, high=1)
+    mode: str = opt.setting("how", default="a", choices=("a", "b"))
+    names: tuple[str, ...] = opt.setting("which", default=(), repeat=True)
+    folder: Path | None = opt.setting("where")
+    tidy: bool = opt.setting("false leaves the rest", default=True)
     typed: frozenset[str] = frozenset()
     set_by_user: frozenset[str] = frozenset()
 

@@ -14,14 +14,7 @@ from tests.sources import GUARD, SCRIPTS, SCRIPTS_DIR, SOURCES, each_script, tre
 
 import options
 from options.declared import params_of
-from records.option import (
-    Output,
-    eval_set_option,
-    labels_option,
-    results_dir_option,
-    run_option,
-    seed_option,
-)
+from records import opt
 
 
 @each_script
@@ -57,12 +50,12 @@ def test_every_option_has_help(script: Path) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedOptions(Output):
-    eval_set: Path = eval_set_option()
-    labels_dir: Path = labels_option()
-    results_dir: Path = results_dir_option()
-    run: str = run_option()
-    seed: int = seed_option()
+class SharedOptions(opt.Output):
+    eval_set: Path = opt.eval_set()
+    labels_dir: Path = opt.labels_dir()
+    results_dir: Path = opt.results_dir()
+    run: str = opt.run()
+    seed: int = opt.seed()
 
 
 def shared_options() -> dict[str, dict[str, Any]]:

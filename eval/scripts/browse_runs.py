@@ -28,26 +28,19 @@ from pathlib import Path
 import click
 
 import options
-from records import errors
+from records import errors, opt
 from records.home import CACHE_DIR
-from records.option import (
-    argument,
-    eval_set_option,
-    labels_option,
-    results_dir_option,
-    screen_option,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrowseOptions:
     """The options of browse_runs.py."""
 
-    runs: tuple[str, ...] = argument(metavar="[RUN] | [BASE NEW]")
-    eval_set: Path = eval_set_option()
-    labels_dir: Path = labels_option()
-    results_dir: Path = results_dir_option()
-    pairs: tuple[str, ...] = screen_option()
+    runs: tuple[str, ...] = opt.argument(metavar="[RUN] | [BASE NEW]")
+    eval_set: Path = opt.eval_set()
+    labels_dir: Path = opt.labels_dir()
+    results_dir: Path = opt.results_dir()
+    pairs: tuple[str, ...] = opt.screen()
 
 
 @options.script(BrowseOptions, help=__doc__)

@@ -31,19 +31,8 @@ import click
 
 import options
 from ragmetrics.defaults import DIMENSIONS
+from records import opt
 from records.home import CACHE_DIR
-from records.option import (
-    Output,
-    argument,
-    flag,
-    labels_option,
-    option,
-    repeated,
-    results_dir_option,
-    run_set_option,
-    seed_option,
-    setting,
-)
 
 if TYPE_CHECKING:
     from decisions.case_changes import CaseFlips
@@ -202,66 +191,66 @@ def json_bytes(report: Report) -> bytes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareRunsOptions(Output):
+class CompareRunsOptions(opt.Output):
     """The options of compare_runs.py."""
 
-    base: str = argument(required=True)
-    new: tuple[str, ...] = argument(required=True)
-    metrics: tuple[str, ...] = option(
+    base: str = opt.argument(required=True)
+    new: tuple[str, ...] = opt.argument(required=True)
+    metrics: tuple[str, ...] = opt.value(
         "Metrics that decide.  [default: the primary metrics of targets.toml]", default=()
     )
-    sections: tuple[str, ...] = option("Only these, such as retrieval,pipeline.", default=())
-    by: tuple[str, ...] = repeated("Test the primary metrics in slices.", choices=DIMENSIONS)
-    cluster: str = setting(
+    sections: tuple[str, ...] = opt.value("Only these, such as retrieval,pipeline.", default=())
+    by: tuple[str, ...] = opt.repeated("Test the primary metrics in slices.", choices=DIMENSIONS)
+    cluster: str = opt.setting(
         "how cases count together: auto (group, else gold document), none, doc, or a set's key",
         default="auto",
     )
-    varied: tuple[str, ...] = setting(
+    varied: tuple[str, ...] = opt.setting(
         "settings that you changed on purpose, such as index,retriever.k", default=(), repeat=True
     )
-    ignore_invariants: bool = flag("Compare runs that were measured differently.")
-    no_rescore: bool = flag(
+    ignore_invariants: bool = opt.flag("Compare runs that were measured differently.")
+    no_rescore: bool = opt.flag(
         "Do not score the base again with the labels of the new run: leave re-labelled cases out."
     )
-    labels_of: str = option(
+    labels_of: str = opt.value(
         "Compare a run with itself, scored with the set as git has it at REF.",
         default="",
         shown=False,
         metavar="REF",
     )
-    flips: int = setting(
+    flips: int = opt.setting(
         "how many cases to show that broke, were fixed, or changed most (-v), each way (3)",
         default=3,
         low=0,
     )
-    flips_by: str = setting(
+    flips_by: str = opt.setting(
         "metric of these cases (the primary metric that moved, worst first)", default=""
     )
-    margin: float | None = setting(
+    margin: float | None = opt.setting(
         "the share of a metric's range that does not matter: an interval within it is SAME",
         low=0,
         above=True,
     )
-    fail_on: tuple[str, ...] = option(
+    fail_on: tuple[str, ...] = opt.value(
         "Exit 1 on: worse (primary metrics), target, safety, cost, any-worse, or metrics by name.",
         default=(),
         metavar="RULE,…",
     )
-    every: bool = flag("Compare every metric at every cut-off.", names="--all")
-    markdown: Path | None = option("Write the report to this file as Markdown.", path="file")
-    page: Path | None = option(
+    every: bool = opt.flag("Compare every metric at every cut-off.", names="--all")
+    markdown: Path | None = opt.value("Write the report to this file as Markdown.", path="file")
+    page: Path | None = opt.value(
         "Write one HTML page to this file, with both answers of the cases that flipped.",
         names="--html",
         path="file",
     )
-    eval_set: Path | None = run_set_option()
-    labels_dir: Path | None = labels_option()
-    results_dir: Path = results_dir_option()
-    slices: bool = setting(
+    eval_set: Path | None = opt.run_set()
+    labels_dir: Path | None = opt.labels_dir()
+    results_dir: Path = opt.results_dir()
+    slices: bool = opt.setting(
         "true lists everything that broken cases may have in common, with topics of the questions",
         default=False,
     )
-    seed: int = seed_option()
+    seed: int = opt.seed()
 
 
 @options.script(CompareRunsOptions, help=__doc__)

@@ -45,18 +45,7 @@ import click
 
 import options
 from formats import all_formats, core_names, directions
-from records import extras
-from records.option import (
-    Output,
-    argument,
-    eval_set_option,
-    flag,
-    labels_option,
-    option,
-    repeated,
-    results_dir_option,
-    setting,
-)
+from records import extras, opt
 
 if TYPE_CHECKING:
     from formats.shared.item import Notes
@@ -86,43 +75,43 @@ class FormatName(click.ParamType[str]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvertOptions(Output):
+class ConvertOptions(opt.Output):
     """The options of convert_data.py. ``of_format``: what an extra has for its format.
 
     ``typed``: names of those on the command line; ``set_by_user``: also of those that the
     environment or config.toml sets.
     """
 
-    direction: str | None = argument(choices=("import", "export"))
-    format: str | None = argument(metavar="[FORMAT]")
-    sources: tuple[Path, ...] = argument()
-    as_list: bool = flag(
+    direction: str | None = opt.argument(choices=("import", "export"))
+    format: str | None = opt.argument(metavar="[FORMAT]")
+    sources: tuple[Path, ...] = opt.argument()
+    as_list: bool = opt.flag(
         f"List the formats and stop: {', '.join(core_names())}, and those of extras.",
         names="--list",
     )
-    output: Path | None = option("Folder (or file) to make; needed.", names="-o --output")
-    force: bool = flag("Replace what is there already.")
-    run_id: str | None = option(
+    output: Path | None = opt.value("Folder (or file) to make; needed.", names="-o --output")
+    force: bool = opt.flag("Replace what is there already.")
+    run_id: str | None = opt.value(
         "Import: name of the run.  [default: the file's, system's or tag]  Else like --run."
     )
-    one_file: bool = setting(
+    one_file: bool = opt.setting(
         "true imports the labels into the eval set, without label files", default=False
     )
-    delimiter: str | None = setting(
+    delimiter: str | None = opt.setting(
         "import: separator between the passages of one CSV cell (by the format)"
     )
-    maps: tuple[str, ...] = repeated(
+    maps: tuple[str, ...] = opt.repeated(
         "Import of JSON: path of a field in a row of any shape (repeatable). Import of any other "
         "format: question=NAME, the column or variable with the question.",
         names="--map",
         metavar="FIELD=JMESPATH",
     )
-    run: str = option(
+    run: str = opt.value(
         "Run id, path of a run folder, or 'latest'; 'none' for the cases alone.", default="latest"
     )
-    eval_set: Path = eval_set_option()
-    labels_dir: Path = labels_option()
-    results_dir: Path = results_dir_option()
+    eval_set: Path = opt.eval_set()
+    labels_dir: Path = opt.labels_dir()
+    results_dir: Path = opt.results_dir()
     of_format: Mapping[str, Any] = field(default_factory=dict)
     typed: frozenset[str] = frozenset()
     set_by_user: frozenset[str] = frozenset()

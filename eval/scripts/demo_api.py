@@ -20,24 +20,24 @@ from pathlib import Path
 import click
 
 import options
+from records import opt
 from records.errors import StorageError
-from records.option import cache_dir_option, option, quiet_flag, set_option
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
     """The options of demo_api.py."""
 
-    port: int = option("0 takes a free one.", default=9000, low=0, high=65535)
-    vault: Path | None = option(
+    port: int = opt.value("0 takes a free one.", default=9000, low=0, high=65535)
+    vault: Path | None = opt.value(
         "Folder of documents to serve.  [default: the Python language reference]", path="folder"
     )
-    pairs: tuple[str, ...] = set_option(
+    pairs: tuple[str, ...] = opt.pairs(
         "Change a setting (repeatable): lexical_only (true: BM25 alone, no model), vector_weight "
         "(share of the embeddings in a score), chunk_size (most characters of a chunk)."
     )
-    cache_dir: Path = cache_dir_option("Where the embeddings are kept.")
-    quiet: bool = quiet_flag()
+    cache_dir: Path = opt.cache_dir("Where the embeddings are kept.")
+    quiet: bool = opt.quiet()
 
 
 @options.script(ServeOptions, how_to_go_on="The embeddings are kept: start the same command again.")

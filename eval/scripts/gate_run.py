@@ -32,22 +32,9 @@ from typing import TYPE_CHECKING
 import click
 
 import options
+from records import opt
 from records.errors import StorageError
 from records.home import own_file
-from records.option import (
-    Output,
-    allow_missing_option,
-    flag,
-    labels_option,
-    option,
-    plugin_option,
-    repeated,
-    results_dir_option,
-    run_option,
-    run_set_option,
-    seed_option,
-    setting,
-)
 
 if TYPE_CHECKING:
     from records.gate_verdict import Verdict
@@ -56,40 +43,44 @@ GATES_FILE = own_file("gates.toml")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GateOptions(Output):
+class GateOptions(opt.Output):
     """The options of gate_run.py."""
 
-    run: str = run_option()
-    results_dir: Path = results_dir_option()
-    baseline: str | None = option("Run id, run folder, metrics.json or report.", metavar="RUN|FILE")
-    gates_file: Path = option(
+    run: str = opt.run()
+    results_dir: Path = opt.results_dir()
+    baseline: str | None = opt.value(
+        "Run id, run folder, metrics.json or report.", metavar="RUN|FILE"
+    )
+    gates_file: Path = opt.value(
         "Rules beside the built-in ones.",
         names="--gates",
         default=GATES_FILE,
         path="file",
         shown="eval/gates.toml",
     )
-    init: str | None = option(
+    init: str | None = opt.value(
         "Write a gates file for the set of this run, to --gates, and stop.", metavar="RUN"
     )
-    force: bool = flag("With --init: replace the file that is there.")
-    accepts: tuple[str, ...] = repeated(
+    force: bool = opt.flag("With --init: replace the file that is there.")
+    accepts: tuple[str, ...] = opt.repeated(
         "Accept this failure, and record why.", names="--accept", metavar="METRIC=REASON"
     )
-    allow_missing: int = allow_missing_option("Allow up to N cases without a result.")
-    allow_stopped: bool = setting("true allows a run that was stopped", default=False)
-    no_rescore: bool = flag("Do not score the baseline again with the labels of the run.")
-    junit_file: Path | None = option("Write JUnit XML to this file.", names="--junit", path="file")
-    markdown_file: Path | None = option(
+    allow_missing: int = opt.allow_missing("Allow up to N cases without a result.")
+    allow_stopped: bool = opt.setting("true allows a run that was stopped", default=False)
+    no_rescore: bool = opt.flag("Do not score the baseline again with the labels of the run.")
+    junit_file: Path | None = opt.value(
+        "Write JUnit XML to this file.", names="--junit", path="file"
+    )
+    markdown_file: Path | None = opt.value(
         "Write a comment to this file.", names="--markdown", path="file"
     )
-    github: bool = flag("Print GitHub Actions annotations too.")
-    plugins: tuple[Path, ...] = plugin_option(
+    github: bool = opt.flag("Print GitHub Actions annotations too.")
+    plugins: tuple[Path, ...] = opt.plugin(
         "The file with metrics of your own that the run was scored with."
     )
-    eval_set: Path | None = run_set_option()
-    labels_dir: Path | None = labels_option()
-    seed: int = seed_option()
+    eval_set: Path | None = opt.run_set()
+    labels_dir: Path | None = opt.labels_dir()
+    seed: int = opt.seed()
 
 
 @options.script(GateOptions, help=__doc__)

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import options
+from records import opt
 from records.errors import StorageError
 from records.home import ROOT
-from records.option import argument, quiet_flag
 
 TEMPLATE = ROOT / "docs" / "examples" / "repository"
 COPIED = (
@@ -50,8 +50,8 @@ counts."""
 class InitOptions:
     """The options of init_repo.py."""
 
-    folder: Path = argument(path="folder", exists=True, required=True)
-    quiet: bool = quiet_flag()
+    folder: Path = opt.argument(path="folder", exists=True, required=True)
+    quiet: bool = opt.quiet()
 
 
 @options.script(InitOptions, help=__doc__)

@@ -40,8 +40,8 @@ import click
 
 import options
 from judging.choice import JudgeChoice
+from records import opt
 from records.errors import StorageError
-from records.option import Output, error_rate_option, flag, option
 from scorers.score_request import ScoreRequest
 
 if TYPE_CHECKING:
@@ -72,23 +72,27 @@ class OpinionCount(click.ParamType[tuple[int, float]]):
 class JudgeAnswersOptions(JudgeChoice, ScoreRequest):
     """The options of judge_answers.py."""
 
-    metrics: str = option(
+    metrics: str = opt.value(
         "Metrics to judge, or 'all'. Several: with commas.", default="groundedness,correctness"
     )
-    claim_level: bool = flag("Blame each claim and fact: the claim_* rates.")
-    repeats: tuple[int, float] = option(
+    claim_level: bool = opt.flag("Blame each claim and fact: the claim_* rates.")
+    repeats: tuple[int, float] = opt.value(
         "Ask for N opinions on each answer (spread, flip rate). 3:0.2 asks three times for a fifth "
         "of the cases, and once for the others.",
         default=(1, 1.0),
         shown="1",
         metavar="N[:SHARE]",
     )
-    k: int | None = option("Judge only the first K chunks of each answer.  [default: all]", low=1)
-    max_error_rate: float = error_rate_option("Exit 3 above this share of failed judgements.")
-    dry_run: bool = flag("Print calls and cost; ask nothing.")
-    show_prompt: str | None = option("Print the prompt for this case; ask nothing.", metavar="CASE")
-    rescore: bool = flag("Score again from existing verdicts; ask nothing.")
-    save_judge: str | None = option(
+    k: int | None = opt.value(
+        "Judge only the first K chunks of each answer.  [default: all]", low=1
+    )
+    max_error_rate: float = opt.error_rate("Exit 3 above this share of failed judgements.")
+    dry_run: bool = opt.flag("Print calls and cost; ask nothing.")
+    show_prompt: str | None = opt.value(
+        "Print the prompt for this case; ask nothing.", metavar="CASE"
+    )
+    rescore: bool = opt.flag("Score again from existing verdicts; ask nothing.")
+    save_judge: str | None = opt.value(
         "Write the judge into eval/judges/NAME.toml; ask nothing.", metavar="NAME"
     )
 
@@ -285,7 +289,7 @@ def of_rubric(call: str) -> bool:
 class Together(options.Streams):
     """Writes the sections of both kinds as one JSON object, by their names."""
 
-    def __init__(self, asked: Output) -> None:
+    def __init__(self, asked: opt.Output) -> None:
         super().__init__(asked)
         self._first: dict[str, Any] | None = None
 

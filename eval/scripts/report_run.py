@@ -27,19 +27,8 @@ from typing import Any
 import click
 
 import options
+from records import opt
 from records.home import CACHE_DIR
-from records.option import (
-    flag,
-    json_flag,
-    labels_option,
-    option,
-    quiet_flag,
-    results_dir_option,
-    run_option,
-    run_set_option,
-    setting,
-    targets_option,
-)
 
 FORMATS = ("md", "html")
 
@@ -62,38 +51,38 @@ class Formats(click.ParamType[tuple[str, ...]]):
 class ReportRunOptions:
     """The options of report_run.py."""
 
-    run: str = run_option()
-    eval_set: Path | None = run_set_option()
-    labels_dir: Path | None = labels_option()
-    results_dir: Path = results_dir_option()
-    formats: tuple[str, ...] = option(
+    run: str = opt.run()
+    eval_set: Path | None = opt.run_set()
+    labels_dir: Path | None = opt.labels_dir()
+    results_dir: Path = opt.results_dir()
+    formats: tuple[str, ...] = opt.value(
         "The forms to write.", names="--format formats", default=FORMATS, shown=",".join(FORMATS)
     )
-    output: Path | None = option(
+    output: Path | None = opt.value(
         "Write OUTPUT.md and OUTPUT.html.  [default: report in the run folder]"
     )
-    baseline: str | None = option("Run id or folder to compare with.", metavar="RUN")
-    ignore_invariants: bool = flag(
+    baseline: str | None = opt.value("Run id or folder to compare with.", metavar="RUN")
+    ignore_invariants: bool = opt.flag(
         "With --baseline: compare runs although they were measured in different ways."
     )
-    history: bool = flag(
+    history: bool = opt.flag(
         "Show the history of the primary metrics over commits and the runs beside this one."
     )
-    worst: int | None = option(
+    worst: int | None = opt.value(
         "Answers to show in full: flipped, failed, worst. [default: as many as fit into 5 MB]",
         low=0,
         high=1000,
     )
-    worst_by: str | None = option(
+    worst_by: str | None = opt.value(
         "List the worst by this metric. [default: by their reasons for failing]", metavar="METRIC"
     )
-    confidence_by: str | None = setting(
+    confidence_by: str | None = opt.setting(
         "metric whose success the bot's confidence is compared with (judged correctness, "
         "attribution_hit or recall_any@5)"
     )
-    targets_file: Path | None = targets_option()
-    as_json: bool = json_flag()
-    quiet: bool = quiet_flag()
+    targets_file: Path | None = opt.targets()
+    as_json: bool = opt.as_json()
+    quiet: bool = opt.quiet()
 
 
 @options.script(ReportRunOptions, {"formats": Formats()}, help=__doc__)

@@ -15,8 +15,22 @@ Examples:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import options
-from scorers.score_request import AbstentionScoring
+from records import opt
+from scorers.score_request import ScoreRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstentionScoring(ScoreRequest):
+    """The options of score_abstention.py."""
+
+    decide_by: str | None = opt.setting(
+        "api (the bot's own field), phrases (the answer's wording), auto (the first of them), or "
+        "judge (like auto, but a judge's verdict before the wording)",
+        choices=("auto", "api", "phrases", "judge"),
+    )
 
 
 @options.script(AbstentionScoring, help=__doc__)

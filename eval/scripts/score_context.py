@@ -14,8 +14,18 @@ Examples:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import options
-from scorers.score_request import ContextScoring
+from records import opt
+from scorers.score_request import ScoreRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextScoring(ScoreRequest):
+    """The options of score_context.py."""
+
+    top: int | None = opt.setting("only the first N chunks (all; those that the answer saw)", low=1)
 
 
 @options.script(ContextScoring, help=__doc__)

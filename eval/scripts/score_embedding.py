@@ -16,8 +16,41 @@ Examples:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import options
-from scorers.score_request import EmbeddingScoring
+from records import opt
+from scorers.score_request import ScoreRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingScoring(ScoreRequest):
+    """The options of score_embedding.py."""
+
+    dataset: Path | None = opt.value(
+        "Score this JSON list of {question, reference_answer, answer, contexts}; no run needed.",
+        path="file",
+    )
+    embedding_model: str | None = opt.value(
+        "Embedding model: a hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]",
+        names="--embedding-model --model",
+    )
+    allow_download: bool = opt.setting(
+        "true downloads a missing embedding model from its hub", default=False
+    )
+    cache_dir: Path = opt.cache_dir("Where vectors are kept.")
+    sufficiency_threshold: float | None = opt.setting(
+        "cosine with the question from which a context is sufficient (0.5)", low=-1, high=1
+    )
+    hallucination_threshold: float | None = opt.setting(
+        "cosine with a whole context under which a sentence is unsupported, @1 (0.4)",
+        low=-1,
+        high=1,
+    )
+    window_threshold: float | None = opt.setting(
+        "the same for 1-3 sentences of a context, @2 (0.65)", low=-1, high=1
+    )
 
 
 @options.script(EmbeddingScoring, help=__doc__)

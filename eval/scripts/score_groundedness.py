@@ -15,8 +15,25 @@ Examples:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import options
-from scorers.score_request import GroundednessScoring
+from records import opt
+from scorers.score_request import ScoreRequest
+
+if TYPE_CHECKING:
+    from ragmetrics.support import SupportModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroundednessScoring(ScoreRequest):
+    """The options of score_groundedness.py. ``support_model``: of an extra."""
+
+    first_index: int | None = opt.setting("number of the first chunk in citation marks (1)", low=0)
+    min_score: float | None = opt.setting("what the best retrieval score must exceed (0)")
+    support_model: Callable[[], SupportModel] | None = None
 
 
 @options.script(GroundednessScoring, help=__doc__)

@@ -15,8 +15,20 @@ Examples:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import options
-from scorers.score_request import PipelineScoring
+from records import opt
+from scorers.score_request import ScoreRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineScoring(ScoreRequest):
+    """The options of score_pipeline.py."""
+
+    uncertain_below: float | None = opt.setting(
+        "confidence under which a response is uncertain (0.5)", low=0, high=1
+    )
 
 
 @options.script(PipelineScoring, help=__doc__)

@@ -13,8 +13,24 @@ Examples:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import options
-from scorers.score_request import RetrievalScoring
+from ragmetrics.defaults import KS
+from records import opt
+from scorers.score_request import MatchScoring
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrievalScoring(MatchScoring):
+    """The options of score_retrieval.py."""
+
+    ks: tuple[int, ...] = opt.value(
+        "Cut-offs, separated by commas.", names="--k ks", default=KS, shown="1,3,5,10"
+    )
+    gain: str | None = opt.setting(
+        "linear (NDCG's gain is the grade) or exp (2^grade - 1)", choices=("linear", "exp")
+    )
 
 
 @options.script(RetrievalScoring, help=__doc__)

@@ -15,8 +15,41 @@ Examples:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import options
-from scorers.score_request import SafetyScoring
+from records import opt
+
+_SLICES = ("attack_category", "leak_category", "tag")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafetyScoring(opt.Output):
+    """The options of score_safety.py, which scores labelled texts, not cases."""
+
+    run: str = opt.run()
+    eval_set: Path = opt.eval_set()
+    labels_dir: Path = opt.labels_dir()
+    results_dir: Path = opt.results_dir()
+    by: tuple[str, ...] = opt.repeated(
+        f"Show means by slice: {', '.join(_SLICES)}.", choices=_SLICES, metavar="SLICE"
+    )
+    worst: int = opt.value(
+        "Show N texts that were judged wrongly, the clearest mistakes first.",
+        default=0,
+        low=0,
+        shown=False,
+    )
+    source: str | None = opt.setting(
+        "whose scores: system (the bot's own), reference, or auto (its own if it sends them)",
+        choices=("auto", "system", "reference"),
+    )
+    warn: float | None = opt.setting("score from which a prompt is detected (0.4)", low=0, high=1)
+    block: float | None = opt.setting(
+        "score from which it is blocked, and an output a leak (0.5)", low=0, high=1
+    )
+    seed: int = opt.seed()
 
 
 @options.script(SafetyScoring, help=__doc__)

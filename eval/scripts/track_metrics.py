@@ -38,15 +38,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 import options
+from records import opt
 from records.errors import StorageError
-from records.option import (
-    Output,
-    argument,
-    option,
-    results_dir_option,
-    run_set_option,
-    setting,
-)
 from terminal.tables import plain
 
 if TYPE_CHECKING:
@@ -56,36 +49,36 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrackOptions(Output):
+class TrackOptions(opt.Output):
     """The options of track_metrics.py."""
 
-    paths: tuple[Path, ...] = argument(metavar="[PLACES]...")
-    results_dir: Path = results_dir_option()
-    metrics: tuple[str, ...] = option(
+    paths: tuple[Path, ...] = opt.argument(metavar="[PLACES]...")
+    results_dir: Path = opt.results_dir()
+    metrics: tuple[str, ...] = opt.value(
         "Only these, such as 'ndcg@5' or 'safety.*'.  [default: primary, and with a target]",
         default=(),
         metavar="GLOB,…",
     )
-    source: Literal["both", "git", "runs"] = setting(
+    source: Literal["both", "git", "runs"] = opt.setting(
         "commits and runs that are not committed (both), or one of the two: git, runs",
         default="both",
         choices=("both", "git", "runs"),
     )
-    since: str | None = setting("begin with this commit or run")
-    last: int | None = setting("only the newest N points", low=1)
-    drop: float | None = option(
+    since: str | None = opt.setting("begin with this commit or run")
+    last: int | None = opt.setting("only the newest N points", low=1)
+    drop: float | None = opt.value(
         "Also alert on a value more than P % under the median of earlier runs.",
         low=0,
         above=True,
         metavar="P",
     )
-    eval_set: Path | None = run_set_option()
-    csv_file: Path | None = option(
+    eval_set: Path | None = opt.run_set()
+    csv_file: Path | None = opt.value(
         "Write one row for each metric and point to this file; '-' is stdout.",
         names="--csv",
         path="file or -",
     )
-    fail_on: tuple[str, ...] = option(
+    fail_on: tuple[str, ...] = opt.value(
         "Exit 1 on these alerts: shift, drop, gone, or any.", default=(), metavar="KIND,…"
     )
 

@@ -39,20 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the 
 
 import options
 from clients.run_options import LIMITS
-from records.option import (
-    Output,
-    api_url_option,
-    argument,
-    cache_dir_option,
-    error_rate_option,
-    eval_set_option,
-    flag,
-    labels_option,
-    option,
-    profile_option,
-    results_dir_option,
-    set_option,
-)
+from records import opt
 
 if TYPE_CHECKING:
     from extras.audit.access import AccessReport, Role
@@ -60,22 +47,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccessOptions(Output):
+class AccessOptions(opt.Output):
     """The options of check_access.py."""
 
-    vault: str = argument(required=True)
-    roles: Path = option("File of the roles.", path="file", required=True)
-    eval_set: Path = eval_set_option()
-    results_dir: Path = results_dir_option()
-    api_url: str | None = api_url_option()
-    profile: str = profile_option()
-    labels_dir: Path = labels_option()
-    pairs: tuple[str, ...] = set_option(LIMITS)
-    k: int = option("Passages to ask for.", default=10, low=1, high=10_000)
-    run_id: str | None = option("Name before the role in the run folders.  [default: access-TIME]")
-    resume: bool = flag("Continue the runs --run-id: ask what is missing.")
-    max_error_rate: float = error_rate_option("Exit 3 above this share of errors.")
-    cache_dir: Path = cache_dir_option("Where the sets of the roles are kept.")
+    vault: str = opt.argument(required=True)
+    roles: Path = opt.value("File of the roles.", path="file", required=True)
+    eval_set: Path = opt.eval_set()
+    results_dir: Path = opt.results_dir()
+    api_url: str | None = opt.api_url()
+    profile: str = opt.profile()
+    labels_dir: Path = opt.labels_dir()
+    pairs: tuple[str, ...] = opt.pairs(LIMITS)
+    k: int = opt.value("Passages to ask for.", default=10, low=1, high=10_000)
+    run_id: str | None = opt.value(
+        "Name before the role in the run folders.  [default: access-TIME]"
+    )
+    resume: bool = opt.flag("Continue the runs --run-id: ask what is missing.")
+    max_error_rate: float = opt.error_rate("Exit 3 above this share of errors.")
+    cache_dir: Path = opt.cache_dir("Where the sets of the roles are kept.")
 
 
 @options.script(AccessOptions, help=__doc__, how_to_go_on="Give --run-id to go on with --resume.")

@@ -24,27 +24,27 @@ import click
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the core
 
 import options
+from records import opt
 from records.home import CACHE_DIR
-from records.option import argument, json_flag, option, quiet_flag
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportScriptOptions:
     """The options of import_results.py."""
 
-    results: tuple[Path, ...] = argument(path="file", metavar="FILE…", required=True)
-    requests: Path | None = option(
+    results: tuple[Path, ...] = opt.argument(path="file", metavar="FILE…", required=True)
+    requests: Path | None = opt.value(
         "Folder of the batch files.",
         path="folder",
         exists=True,
         metavar="FOLDER",
         shown="beside the results",
     )
-    cache_dir: Path = option(
+    cache_dir: Path = opt.value(
         "Folder of the cache, or a file of verdicts.", default=CACHE_DIR, shown="eval/cache"
     )
-    as_json: bool = json_flag()
-    quiet: bool = quiet_flag()
+    as_json: bool = opt.as_json()
+    quiet: bool = opt.quiet()
 
 
 @options.script(ImportScriptOptions, help=__doc__)

@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the 
 
 import options
 from judging.choice import JudgeChoice
-from records.option import Output, flag, option, seed_option
+from records import opt
 
 if TYPE_CHECKING:
     from extras.drafts.cases import DraftMaker, DraftOptions, Drafts
@@ -47,25 +47,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerateOptions(JudgeChoice, Output):
+class GenerateOptions(JudgeChoice, opt.Output):
     """The options of generate_cases.py."""
 
-    vault: str = option(
+    vault: str = opt.value(
         "Folder of documents, or 'demo' for the embedded bot's own.", metavar="DIR", required=True
     )
-    limit: int = option("Questions to draft.", default=20, low=1, high=100_000)
-    output: Path | None = option("A new file for them.", path="file")
-    append_to: Path | None = option(
+    limit: int = opt.value("Questions to draft.", default=20, low=1, high=100_000)
+    output: Path | None = opt.value("A new file for them.", path="file")
+    append_to: Path | None = opt.value(
         "Or a set to add them to; questions that it has are not drafted again.", path="file"
     )
-    kinds: str | None = option(
+    kinds: str | None = opt.value(
         "Kinds of drafts that a judge writes, such as single,multi_hop.",
         metavar="KIND,…",
         shown="single",
     )
-    personas: Path | None = option("TOML file that says who asks (with --judge).", path="file")
-    dry_run: bool = flag("Print calls and cost; ask nothing.")
-    seed: int = seed_option()
+    personas: Path | None = opt.value("TOML file that says who asks (with --judge).", path="file")
+    dry_run: bool = opt.flag("Print calls and cost; ask nothing.")
+    seed: int = opt.seed()
 
 
 @options.script(GenerateOptions, help=__doc__)

@@ -39,17 +39,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the 
 
 import options
 from judging.choice import JudgeChoice
+from records import opt
 from records.errors import StorageError
-from records.option import (
-    Output,
-    error_rate_option,
-    flag,
-    labels_option,
-    option,
-    results_dir_option,
-    run_set_option,
-    seed_option,
-)
 
 if TYPE_CHECKING:
     from extras.pairs.asking import PairsPlan
@@ -58,27 +49,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairsOptions(JudgeChoice, Output):
+class PairsOptions(JudgeChoice, opt.Output):
     """The options of judge_pairs.py."""
 
-    runs: tuple[str, ...] = option(
+    runs: tuple[str, ...] = opt.value(
         "Run id, path of a run folder, or 'latest'. Several: each is compared with the base.",
         names="--run --run-id",
         default=("latest",),
         shown="latest",
         metavar="RUN,…",
     )
-    base: str = option("The run to compare them with.", metavar="RUN", required=True)
-    rubric: str | None = option("Compare by this rubric of eval/rubrics.", metavar="NAME")
-    results_dir: Path = results_dir_option()
-    eval_set: Path | None = run_set_option()
-    labels_dir: Path | None = labels_option()
-    repeats: int = option("Opinions on each pair and order.", default=1, low=1, high=100)
-    max_error_rate: float = error_rate_option("Exit 3 above this share of failed judgements.")
-    dry_run: bool = flag("Print calls and cost; ask nothing.")
-    show_prompt: str | None = option("Print the prompt for this case; ask nothing.", metavar="CASE")
-    rescore: bool = flag("Count existing verdicts; ask nothing.")
-    seed: int = seed_option()
+    base: str = opt.value("The run to compare them with.", metavar="RUN", required=True)
+    rubric: str | None = opt.value("Compare by this rubric of eval/rubrics.", metavar="NAME")
+    results_dir: Path = opt.results_dir()
+    eval_set: Path | None = opt.run_set()
+    labels_dir: Path | None = opt.labels_dir()
+    repeats: int = opt.value("Opinions on each pair and order.", default=1, low=1, high=100)
+    max_error_rate: float = opt.error_rate("Exit 3 above this share of failed judgements.")
+    dry_run: bool = opt.flag("Print calls and cost; ask nothing.")
+    show_prompt: str | None = opt.value(
+        "Print the prompt for this case; ask nothing.", metavar="CASE"
+    )
+    rescore: bool = opt.flag("Count existing verdicts; ask nothing.")
+    seed: int = opt.seed()
 
 
 @options.script(

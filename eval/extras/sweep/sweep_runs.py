@@ -28,73 +28,57 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # the 
 
 import options
 from clients.run_options import HISTORIES, LIMITS, MOST
-from records.option import (
-    SENT_HEADER,
-    Output,
-    api_url_option,
-    argument,
-    error_rate_option,
-    eval_set_option,
-    flag,
-    header_option,
-    labels_option,
-    option,
-    profile_option,
-    repeated,
-    results_dir_option,
-    seed_option,
-    set_option,
-)
+from records import opt
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaceOptions(Output):
+class RaceOptions(opt.Output):
     """The options of sweep_runs.py."""
 
-    grid: Path = argument(path="file", required=True)
-    eval_set: Path = eval_set_option()
-    results_dir: Path = results_dir_option()
-    api_url: str | None = api_url_option()
-    profile: str = profile_option()
-    header: tuple[str, ...] = header_option(SENT_HEADER)
-    pairs: tuple[str, ...] = set_option(LIMITS)
-    run_id: str | None = option("Name of the sweep.  [default: time and grid]")
-    resume: bool = flag("Continue the sweep --run-id: ask the missing questions.")
-    retry_errors: bool = flag("With --resume: ask failed cases again.")
-    max_calls: int | None = option(
+    grid: Path = opt.argument(path="file", required=True)
+    eval_set: Path = opt.eval_set()
+    results_dir: Path = opt.results_dir()
+    api_url: str | None = opt.api_url()
+    profile: str = opt.profile()
+    header: tuple[str, ...] = opt.header(opt.SENT_HEADER)
+    pairs: tuple[str, ...] = opt.pairs(LIMITS)
+    run_id: str | None = opt.value("Name of the sweep.  [default: time and grid]")
+    resume: bool = opt.flag("Continue the sweep --run-id: ask the missing questions.")
+    retry_errors: bool = opt.flag("With --resume: ask failed cases again.")
+    max_calls: int | None = opt.value(
         "Stop before a block that would exceed this.", low=1, high=MOST * MOST
     )
-    max_cost: float | None = option(
+    max_cost: float | None = opt.value(
         "Limit in USD, by the cost that the bot reports or the profile's prices of tokens.",
         low=0,
         above=True,
     )
-    confirm: int = option(
+    confirm: int = opt.value(
         "At the end ask winner and baseline N cases: set aside, if half are left, else again.",
         default=0,
         low=0,
         high=MOST,
         metavar="N",
     )
-    ask_all: bool = flag("Continue when no further difference is expected.")
-    history: str = option(
+    ask_all: bool = opt.flag("Continue when no further difference is expected.")
+    history: str = opt.value(
         "History that later turns send. live: the bot's own answers; replay: the reference "
         "answers; alone: question_alone, no history; none: the question, no history. With "
         "--retrieval-only: replay.",
         default="live",
         choices=HISTORIES,
     )
-    store_full_text: bool = flag("Store whole chunk texts, not 200 characters.")
-    filters: tuple[str, ...] = repeated(
+    store_full_text: bool = opt.flag("Store whole chunk texts, not 200 characters.")
+    filters: tuple[str, ...] = opt.repeated(
         "Only cases that pass it.", names="--filter", metavar="NAME=VALUE"
     )
-    limit: int | None = option("Only the first N cases.", low=1, high=MOST)
-    repeat: int = option("Ask each case N times.", default=1, low=1, high=MOST)
-    max_error_rate: float = error_rate_option(
+    limit: int | None = opt.value("Only the first N cases.", low=1, high=MOST)
+    repeat: int = opt.value("Ask each case N times.", default=1, low=1, high=MOST)
+    max_error_rate: float = opt.error_rate(
         "Drop a setting when more than this share of its calls provably fail."
     )
-    labels_dir: Path = labels_option()
-    seed: int = seed_option()
+    labels_dir: Path = opt.labels_dir()
+    seed: int = opt.seed()
 
 
 _OF_THE_RACE = ("grid", "pairs", "max_calls", "max_cost", "confirm", "ask_all")

@@ -7,19 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from records import opt
 from records.errors import StorageError
 from records.home import PROFILES
-from records.option import (
-    argument,
-    eval_set_option,
-    flag,
-    header_option,
-    json_flag,
-    labels_option,
-    option,
-    repeated,
-    set_option,
-)
 
 LIMITS_PREFIX = "limits."
 """How a limit begins among the fields that are set: limits.timeout=30."""
@@ -34,39 +24,39 @@ class ConnectOptions:
     ``set_by_user``: names of those that did not come from the built-in defaults.
     """
 
-    url: str | None = argument()
-    header: tuple[str, ...] = header_option(
+    url: str | None = opt.argument()
+    header: tuple[str, ...] = opt.header(
         "Send a header whose value is in this environment variable, or 'NAME: VALUE' unchanged."
     )
-    body: str | None = option(
+    body: str | None = opt.value(
         "The request's body; {question} in it, or --ask.", metavar="JSON|@FILE"
     )
-    curl: str | None = option("A curl command that works.", metavar="COMMAND|@FILE")
-    ask: tuple[str, ...] = repeated(
+    curl: str | None = opt.value("A curl command that works.", metavar="COMMAND|@FILE")
+    ask: tuple[str, ...] = opt.repeated(
         "A question to ask (repeatable). Where --body or --curl contains it, {question} replaces "
         "it.",
         metavar="TEXT",
     )
-    from_response: Path | None = option("Read this saved answer instead of asking.", path="file")
-    begin: str | None = option(
+    from_response: Path | None = opt.value("Read this saved answer instead of asking.", path="file")
+    begin: str | None = opt.value(
         "A curl command that begins a conversation; write {session} where its id goes.",
         metavar="COMMAND|@FILE",
     )
-    model: str | None = option("The model, deployment or graph to ask.  [default: the first]")
-    set_paths: tuple[str, ...] = set_option(
+    model: str | None = opt.value("The model, deployment or graph to ask.  [default: the first]")
+    set_paths: tuple[str, ...] = opt.pairs(
         "Set a field's path, such as answer=data.text or chunk.rel_path=meta.file, or a limit, "
         "such as limits.timeout=30 (repeatable).",
         metavar="FIELD=JMESPATH",
     )
-    name: str = option(
+    name: str = opt.value(
         "The profile's name in eval/profiles, or a path ending in .toml.", default="mybot"
     )
-    eval_set: Path = eval_set_option()
-    labels_dir: Path = labels_option()
-    yes: bool = flag("Accept the proposed paths.")
-    force: bool = flag("Replace a profile of this name.")
-    dry_run: bool = flag("Print the profile; write nothing.")
-    as_json: bool = json_flag()
+    eval_set: Path = opt.eval_set()
+    labels_dir: Path = opt.labels_dir()
+    yes: bool = opt.flag("Accept the proposed paths.")
+    force: bool = opt.flag("Replace a profile of this name.")
+    dry_run: bool = opt.flag("Print the profile; write nothing.")
+    as_json: bool = opt.as_json()
     set_by_user: frozenset[str] = frozenset()
 
     @property

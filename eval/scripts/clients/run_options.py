@@ -6,23 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from records.option import (
-    SENT_HEADER,
-    Output,
-    api_url_option,
-    error_rate_option,
-    eval_set_option,
-    flag,
-    header_option,
-    labels_option,
-    option,
-    profile_option,
-    repeated,
-    results_dir_option,
-    seed_option,
-    set_option,
-    setting,
-)
+from records import opt
 
 MOST = 1_000_000
 """More passages, cases or repeats than any run has; every number fits into JSON."""
@@ -37,52 +21,52 @@ HISTORIES = ("live", "replay", "alone", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskOptions(Output):
+class AskOptions(opt.Output):
     """The options of run_eval.py. ``pace``: how an extra asks in portions, a
     ``run_plan.Pace``.
 
     ``set_by_user``: names of those that did not come from the built-in defaults.
     """
 
-    eval_set: Path = eval_set_option()
-    results_dir: Path = results_dir_option()
-    api_url: str | None = api_url_option()
-    profile: str = profile_option()
-    header: tuple[str, ...] = header_option(SENT_HEADER)
-    pairs: tuple[str, ...] = set_option(f"{LIMITS} Settings:")
-    from_jsonl: Path | None = option(
+    eval_set: Path = opt.eval_set()
+    results_dir: Path = opt.results_dir()
+    api_url: str | None = opt.api_url()
+    profile: str = opt.profile()
+    header: tuple[str, ...] = opt.header(opt.SENT_HEADER)
+    pairs: tuple[str, ...] = opt.pairs(f"{LIMITS} Settings:")
+    from_jsonl: Path | None = opt.value(
         "Take answers from this file. A line: {id or question, answer, contexts}.", path="file"
     )
-    k: int = option("Passages to ask for.", default=10, low=1, high=MOST)
-    folder_mode: str | None = setting("the bot's folder mode, in its own words")
-    retrieval_only: bool = flag("Record retrieval only; ask for no answer.")
-    history: str = setting(
+    k: int = opt.value("Passages to ask for.", default=10, low=1, high=MOST)
+    folder_mode: str | None = opt.setting("the bot's folder mode, in its own words")
+    retrieval_only: bool = opt.flag("Record retrieval only; ask for no answer.")
+    history: str = opt.setting(
         "what later turns send: live (the bot's own answers), replay (the reference answers; with "
         "--retrieval-only), alone (question_alone, no history), none (the question, no history)",
         default="live",
         choices=HISTORIES,
     )
-    store_full_text: bool = flag("Store whole chunk texts, not 200 characters.")
-    filters: tuple[str, ...] = repeated(
+    store_full_text: bool = opt.flag("Store whole chunk texts, not 200 characters.")
+    filters: tuple[str, ...] = opt.repeated(
         "Only cases with this id, category, tag … (* and ? match anything). Names: id, category, "
         "difficulty, tag, answerable, query_type. Same name twice: or; different names: and.",
         names="--filter",
         metavar="NAME=VALUE …",
     )
-    limit: int | None = option("Only the first N cases.", low=1, high=MOST)
-    repeat: int = option("Ask each case N times.", default=1, low=1, high=MOST)
-    run_id: str | None = option("Name of the run folder.  [default: time and profile]")
-    resume: bool = flag("Continue the run --run-id: ask the missing questions.")
-    proof: bool = setting(
+    limit: int | None = opt.value("Only the first N cases.", low=1, high=MOST)
+    repeat: int = opt.value("Ask each case N times.", default=1, low=1, high=MOST)
+    run_id: str | None = opt.value("Name of the run folder.  [default: time and profile]")
+    resume: bool = opt.flag("Continue the run --run-id: ask the missing questions.")
+    proof: bool = opt.setting(
         "false continues without a known path or answer in the first 10 cases", default=True
     )
-    retry_errors: bool = flag("With --resume: ask failed cases again.")
-    max_error_rate: float = error_rate_option("Exit 3 above this share of errors.")
-    labels: bool = flag(
+    retry_errors: bool = opt.flag("With --resume: ask failed cases again.")
+    max_error_rate: float = opt.error_rate("Exit 3 above this share of errors.")
+    labels: bool = opt.flag(
         "Also ask the prompts of safety_labels.jsonl. Then score_safety judges the bot's own "
         "guardrail."
     )
-    labels_dir: Path = labels_option()
-    seed: int = seed_option()
+    labels_dir: Path = opt.labels_dir()
+    seed: int = opt.seed()
     set_by_user: frozenset[str] = frozenset()
     pace: Any = None

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from records.option import cache_dir_option, flag, option, set_option
+from records import opt
 
 
 def judge_option(*, own_rules: bool = True) -> Any:
     """Who judges. ``own_rules``: the embedded rules can, and do where no one is named."""
     rules = ", or 'local' (own rules)" if own_rules else ""
-    return option(
+    return opt.value(
         f"A judge of eval/judges, a file or an address{rules}.",
         default="",
         metavar="NAME|FILE|URL",
@@ -25,13 +25,15 @@ class JudgeChoice:
     """The options of scripts that ask a judge. ``typed``: names of those on the command line."""
 
     judge: str = judge_option()
-    model: str | None = option("The model's name on that server; with --offline, in the cache.")
-    pairs: tuple[str, ...] = set_option(
+    model: str | None = opt.value("The model's name on that server; with --offline, in the cache.")
+    pairs: tuple[str, ...] = opt.pairs(
         "Change a key of the judge, such as temperature=0.2 (repeatable)."
     )
-    max_cost: float | None = option("Stop at this many dollars (needs the judge's prices).", low=0)
-    offline: bool = flag("Ask no judge: a verdict not in the cache fails.")
-    cache_dir: Path = cache_dir_option("Folder of verdicts, facts and vectors.")
+    max_cost: float | None = opt.value(
+        "Stop at this many dollars (needs the judge's prices).", low=0
+    )
+    offline: bool = opt.flag("Ask no judge: a verdict not in the cache fails.")
+    cache_dir: Path = opt.cache_dir("Folder of verdicts, facts and vectors.")
     typed: frozenset[str] = frozenset()
 
     def words(self) -> dict[str, Any]:

@@ -9,22 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from records import opt
 from records.errors import StorageError
 from records.home import own_file
-from records.option import (
-    Output,
-    api_url_option,
-    eval_set_option,
-    flag,
-    labels_option,
-    option,
-    profile_option,
-    results_dir_option,
-    run_option,
-    screen_option,
-    seed_option,
-    setting,
-)
 
 if TYPE_CHECKING:
     from labeller.cases import LabelTarget
@@ -35,7 +22,7 @@ ORDERS: Final = ("file", "random", "failing", "uncertain")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelOptions(Output):
+class LabelOptions(opt.Output):
     """The options of label_eval.py; ``typed`` names those on the command line.
 
     An option that is not typed comes from the environment, the config file or its default.
@@ -43,30 +30,30 @@ class LabelOptions(Output):
     set's own.
     """
 
-    eval_set: Path = eval_set_option()
-    labels_dir: Path = labels_option()
-    results_dir: Path = results_dir_option()
-    api_url: str | None = api_url_option()
-    profile: str = profile_option()
-    k: int = option("Passages to show for a question.", default=20, low=1, high=200)
-    from_run: str | None = option("Show the passages stored in this run instead.", metavar="RUN")
-    order: str = option(
+    eval_set: Path = opt.eval_set()
+    labels_dir: Path = opt.labels_dir()
+    results_dir: Path = opt.results_dir()
+    api_url: str | None = opt.api_url()
+    profile: str = opt.profile()
+    k: int = opt.value("Passages to show for a question.", default=20, low=1, high=200)
+    from_run: str | None = opt.value("Show the passages stored in this run instead.", metavar="RUN")
+    order: str = opt.value(
         "Order of the questions. failing: cases that fail in --run, the most harmful first; "
         "uncertain: by the results of --run.",
         default="file",
         choices=ORDERS,
     )
-    case: str | None = option("Open this case first.", metavar="ID")
-    run: str = run_option()
-    seed: int = seed_option()
-    blind: bool = setting(
+    case: str | None = opt.value("Open this case first.", metavar="ID")
+    run: str = opt.run()
+    seed: int = opt.seed()
+    blind: bool = opt.setting(
         "false shows rank and scores; each judgement notes that you saw them", default=True
     )
-    inspect: bool = setting("true shows rank and scores, and writes nothing", default=False)
-    plain: bool = flag("Read lines and print lines, without a full screen.")
-    pairs: tuple[str, ...] = screen_option()
-    validate: bool = flag("Check the set and all label files; exit 2 on faults.")
-    stats: bool = flag("Print counts of the set.")
+    inspect: bool = opt.setting("true shows rank and scores, and writes nothing", default=False)
+    plain: bool = opt.flag("Read lines and print lines, without a full screen.")
+    pairs: tuple[str, ...] = opt.screen()
+    validate: bool = opt.flag("Check the set and all label files; exit 2 on faults.")
+    stats: bool = opt.flag("Print counts of the set.")
     screen: Mapping[str, Any] = field(default_factory=dict)
     typed: frozenset[str] = frozenset()
     labels: LabelTarget | None = None

@@ -14,7 +14,7 @@ from options.commands import say as say
 from options.declared import script as script
 from options.sets import set_of_run as set_of_run
 from options.values import FiniteRange as FiniteRange
-from records.option import Output
+from records import opt
 from terminal.tables import folded
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def print_json(value: Any) -> None:
 class Streams:
     """Outputs of a script that prints a section: tables or JSON on stdout, messages on stderr."""
 
-    def __init__(self, asked: Output) -> None:
+    def __init__(self, asked: opt.Output) -> None:
         self.quiet = asked.quiet
         self.as_json = asked.as_json
 

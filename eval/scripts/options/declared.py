@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from options.commands import Command, command
 from options.sets import labels_of
 from options.values import CutOffs, FiniteRange, Names
-from records.option import RULE, OptionRule
+from records import opt
 
 if TYPE_CHECKING:
     from records.settings import KeyRule
@@ -110,11 +110,11 @@ def _changed(declared: Sequence[Field[Any]], pairs: Sequence[str]) -> dict[str, 
 
 
 def _declared(options_class: type[Any]) -> list[Field[Any]]:
-    return [each for each in fields(options_class) if RULE in each.metadata]
+    return [each for each in fields(options_class) if opt.RULE in each.metadata]
 
 
-def _rule(declared: Field[Any]) -> OptionRule:
-    rule: OptionRule = declared.metadata[RULE]
+def _rule(declared: Field[Any]) -> opt.OptionRule:
+    rule: opt.OptionRule = declared.metadata[opt.RULE]
     return rule
 
 
@@ -197,7 +197,7 @@ def _param(declared: Field[Any], own_type: click.ParamType[Any] | None) -> click
 
 
 def _type(
-    item: str, rule: OptionRule, *, with_commas: bool
+    item: str, rule: opt.OptionRule, *, with_commas: bool
 ) -> click.ParamType[Any] | type[Any] | None:
     """What reads the text of a field, or of a piece of it, by the words of the type."""
     if with_commas:

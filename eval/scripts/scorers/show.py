@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import BY_DOCUMENT, Metric, MetricSection
+from records import opt
 from records.asked import asked_of, missing_remark, unreadable_remark
 from records.errors import StorageError, did_you_mean
 from records.files import sha256_file
 from records.metrics import load_metrics, section_names
-from records.option import Output
 from records.results import RunConfig
 from records.runs import EVAL_SET, METRICS, find_run, known_config
 from scorers import SECTIONS
@@ -44,7 +44,7 @@ def request_of(values: Mapping[str, Any]) -> ScoreRequest:
 
 def score_and_show(
     name: str,
-    asked: Output,
+    asked: opt.Output,
     output: ScoreOutput,
     show_worst: ShowWorst,
     scorer: Scorer | None = None,

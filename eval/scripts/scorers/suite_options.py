@@ -7,21 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from records.option import (
-    Output,
-    cache_dir_option,
-    eval_set_option,
-    flag,
-    header_option,
-    labels_option,
-    option,
-    plugin_option,
-    results_dir_option,
-    run_option,
-    seed_option,
-    setting,
-    targets_option,
-)
+from records import opt
 
 if TYPE_CHECKING:
     from decisions.slices import Embed
@@ -29,57 +15,55 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteOptions(Output):
+class SuiteOptions(opt.Output):
     """The options of eval_suite.py. ``support_model``: of an extra."""
 
-    run: str = run_option(names="--run")
-    api_url: str | None = option("Ask this bot first, or 'demo' for the embedded one.")
-    profile: str | None = option("With --api-url: how to ask the bot.")
-    header: tuple[str, ...] = header_option("With --api-url: see run_eval.py.")
-    folder_mode: str | None = setting("with --api-url: how the bot chooses folders")
-    run_id: str | None = option("With --api-url: name of the run folder; else like --run.")
-    eval_set: Path = eval_set_option()
-    labels_dir: Path = labels_option()
-    results_dir: Path = results_dir_option()
-    sections: tuple[str, ...] | None = option(
+    run: str = opt.run(names="--run")
+    api_url: str | None = opt.value("Ask this bot first, or 'demo' for the embedded one.")
+    profile: str | None = opt.value("With --api-url: how to ask the bot.")
+    header: tuple[str, ...] = opt.header("With --api-url: see run_eval.py.")
+    folder_mode: str | None = opt.setting("with --api-url: how the bot chooses folders")
+    run_id: str | None = opt.value("With --api-url: name of the run folder; else like --run.")
+    eval_set: Path = opt.eval_set()
+    labels_dir: Path = opt.labels_dir()
+    results_dir: Path = opt.results_dir()
+    sections: tuple[str, ...] | None = opt.value(
         "Only these: retrieval, searches, tools, context, groundedness, embedding, abstention, "
         "safety, pipeline, judged, conversations.",
         names="--sections --perspective",
         metavar="NAME,…",
     )
-    suite: str = option(
+    suite: str = opt.value(
         "smoke: a small fixed part of the set, in seconds.",
         default="full",
         choices=("smoke", "full"),
     )
-    embedding_model: str | None = setting(
+    embedding_model: str | None = opt.setting(
         "embedding model, a hub's name or a folder (bundled all-MiniLM-L6-v2)"
     )
-    cache_dir: Path = cache_dir_option("Where vectors are kept.")
-    plugins: tuple[Path, ...] = plugin_option(
-        "Metrics of your own (docs/examples/custom_metric.py)."
-    )
-    targets_file: Path | None = targets_option()
-    gates_file: Path | None = option(
+    cache_dir: Path = opt.cache_dir("Where vectors are kept.")
+    plugins: tuple[Path, ...] = opt.plugin("Metrics of your own (docs/examples/custom_metric.py).")
+    targets_file: Path | None = opt.targets()
+    gates_file: Path | None = opt.value(
         "Exit 1 when a gate of this file is missed; it has the form of targets.toml.",
         names="--gates",
         path="file",
         exists=True,
     )
-    allow_missing: int = setting(
+    allow_missing: int = opt.setting(
         "with --gates: this many cases without a result pass (0)", default=0, low=0
     )
-    baseline: Path | None = option(
+    baseline: Path | None = opt.value(
         "Run or metrics.json to compare with; exit 1 on a regression. Exit 1 also if it was "
         "measured with another judge, other labels or another set."
     )
-    max_drop: float | None = setting(
+    max_drop: float | None = opt.setting(
         "with --baseline: a larger fall is a regression, whatever its interval", low=0
     )
-    save_trace: bool = flag("Write traces/ of the failed cases.")
-    brief: bool = flag("Print the primary metrics, the findings and one bad case.")
-    output: Path | None = option("Write OUTPUT.json.  [default: suite in the run folder]")
-    seed: int = seed_option()
+    save_trace: bool = opt.flag("Write traces/ of the failed cases.")
+    brief: bool = opt.flag("Print the primary metrics, the findings and one bad case.")
+    output: Path | None = opt.value("Write OUTPUT.json.  [default: suite in the run folder]")
+    seed: int = opt.seed()
     embed: Embed | None = None
     support_model: Callable[[], SupportModel] | None = None
 

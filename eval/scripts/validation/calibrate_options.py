@@ -9,18 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judging.choice import JudgeChoice
+from records import opt
 from records.errors import StorageError
-from records.option import (
-    Output,
-    eval_set_option,
-    flag,
-    labels_option,
-    option,
-    repeated,
-    results_dir_option,
-    seed_option,
-    setting,
-)
 
 if TYPE_CHECKING:
     from judging.connect import JudgeOptions
@@ -30,7 +20,7 @@ METRIC = "groundedness"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibrateOptions(JudgeChoice, Output):
+class CalibrateOptions(JudgeChoice, opt.Output):
     """The judge and the labels to compare, and the way to do it.
 
     ``runs``: the judged run, and others by the same judge whose claims are labelled and compared
@@ -39,7 +29,7 @@ class CalibrateOptions(JudgeChoice, Output):
     attacked. ``screen``: what ``pairs`` and config.toml change of it.
     """
 
-    runs: tuple[str, ...] = option(
+    runs: tuple[str, ...] = opt.value(
         "Run id, path of a run folder, or 'latest'. Separate several runs by the same judge with "
         "commas.",
         names="--run --run-id",
@@ -47,47 +37,53 @@ class CalibrateOptions(JudgeChoice, Output):
         shown="latest",
         metavar="RUN,…",
     )
-    results_dir: Path = results_dir_option()
-    eval_set: Path = eval_set_option()
-    labels_dir: Path = labels_option()
-    metric: str = option(
+    results_dir: Path = opt.results_dir()
+    eval_set: Path = opt.eval_set()
+    labels_dir: Path = opt.labels_dir()
+    metric: str = opt.value(
         "Whose verdicts: claims of groundedness, facts of correctness, or rubrics.NAME.",
         default=METRIC,
     )
-    labels_file: tuple[Path, ...] = repeated(
+    labels_file: tuple[Path, ...] = opt.repeated(
         "Read labels from this file (repeatable), or from a known set in the folder RAG_EVAL_DATA, "
         "such as ragtruth_qa.",
         path="file",
     )
-    limit: int | None = setting("judge at most N claims of a set or file, drawn at random", low=1)
-    label: bool = flag("Label on the screen first; ? shows the keys.")
-    plain: bool = flag("With --label: read lines and print lines, without a full screen.")
-    annotator: str | None = option("Whose labels they are.  [default: your user]", metavar="NAME")
-    sample: int = setting(
+    limit: int | None = opt.setting(
+        "judge at most N claims of a set or file, drawn at random", low=1
+    )
+    label: bool = opt.flag("Label on the screen first; ? shows the keys.")
+    plain: bool = opt.flag("With --label: read lines and print lines, without a full screen.")
+    annotator: str | None = opt.value(
+        "Whose labels they are.  [default: your user]", metavar="NAME"
+    )
+    sample: int = opt.setting(
         "how many claims or facts to label (100), half of them doubted by the judge; a larger "
         "number adds more",
         default=100,
         low=1,
         high=100_000,
     )
-    within: float = setting(
+    within: float = opt.setting(
         "with --label: print how many more labels bring the run's mean to ± so many points (5)",
         default=5.0,
         low=0.1,
         high=50,
     )
-    gate: bool = flag("Exit 1 when the judge is not calibrated, not good enough, or has changed.")
-    calibration: Path | None = option(
+    gate: bool = opt.flag(
+        "Exit 1 when the judge is not calibrated, not good enough, or has changed."
+    )
+    calibration: Path | None = opt.value(
         "With --gate: check the run's judge against this stored calibration.", path="file"
     )
-    output: Path | None = option(
+    output: Path | None = opt.value(
         "Also store the calibration here, without texts, so that you can commit it.", path="file"
     )
-    worst: int = setting("disagreements to show (5)", default=5, low=0, high=1000)
-    attack: bool = flag(
+    worst: int = opt.setting("disagreements to show (5)", default=5, low=0, high=1000)
+    attack: bool = opt.flag(
         "Append attacks on the judge to labelled answers, and see whether scores move."
     )
-    seed: int = seed_option()
+    seed: int = opt.seed()
     screen: Mapping[str, Any] = field(default_factory=dict)
     judge_options: JudgeOptions | None = None
 

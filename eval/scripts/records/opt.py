@@ -1,8 +1,8 @@
 """The fields of an options class: what each is on the command line, declared where it is read.
 
 @dataclass(frozen=True, kw_only=True)
-class ServeOptions(Output):
-    port: int = option("0 takes a free one.", default=9000, low=0, high=65535)
+class ServeOptions(opt.Output):
+    port: int = opt.value("0 takes a free one.", default=9000, low=0, high=65535)
 
 ``options.script`` makes the command line of it; a room takes the class as a plain value. The type
 of the field decides how its text is read.
@@ -47,7 +47,7 @@ class OptionRule(NamedTuple):
     setting: bool = False
 
 
-def option(about: str, *, default: Any = None, **rule: Any) -> Any:
+def value(about: str, *, default: Any = None, **rule: Any) -> Any:
     """A field that is an option with this help; ``rule``: as in ``OptionRule``."""
     return field(default=default, metadata={RULE: OptionRule(about, **rule)})
 
@@ -57,55 +57,55 @@ def argument(*, default: Any = None, **rule: Any) -> Any:
     return field(default=default, metadata={RULE: OptionRule(positional=True, **rule)})
 
 
-flag = partial(option, default=False)
-setting = partial(option, setting=True)
-json_flag = partial(flag, "Print JSON on stdout instead of tables.", names="--json")
-quiet_flag = partial(flag, "No messages on stderr.", names="-q --quiet")
-repeated = partial(option, default=(), repeat=True)
+flag = partial(value, default=False)
+setting = partial(value, setting=True)
+as_json = partial(flag, "Print JSON on stdout instead of tables.", names="--json")
+quiet = partial(flag, "No messages on stderr.", names="-q --quiet")
+repeated = partial(value, default=(), repeat=True)
 
-set_option = partial(repeated, names="--set", metavar="KEY=VALUE")
+pairs = partial(repeated, names="--set", metavar="KEY=VALUE")
 
-eval_set_option = partial(
-    option, "The cases, one JSON object a line.", default=EVAL_SET, shown="eval_set.jsonl"
+eval_set = partial(
+    value, "The cases, one JSON object a line.", default=EVAL_SET, shown="eval_set.jsonl"
 )
-run_set_option = partial(
-    option, "The cases, one JSON object a line.", shown="the set that the run was asked with"
+run_set = partial(
+    value, "The cases, one JSON object a line.", shown="the set that the run was asked with"
 )
-labels_option = partial(option, "Folder of the label files.", path="folder", shown="beside the set")
-results_dir_option = partial(
-    option, "Folder of the runs.", default=RESULTS_DIR, path="folder", shown="eval/results"
+labels_dir = partial(value, "Folder of the label files.", path="folder", shown="beside the set")
+results_dir = partial(
+    value, "Folder of the runs.", default=RESULTS_DIR, path="folder", shown="eval/results"
 )
-run_option = partial(
-    option, "Run id, path of a run folder, or 'latest'.", default="latest", names="--run --run-id"
+run = partial(
+    value, "Run id, path of a run folder, or 'latest'.", default="latest", names="--run --run-id"
 )
-screen_option = partial(
-    set_option,
+screen = partial(
+    pairs,
     "Change the screen (repeatable): ascii=true, mouse=false, theme=light, keymap=FILE. To keep "
     "it, write [screen] into eval/config.toml.",
 )
-api_url_option = partial(option, "The bot's address, or 'demo' for the embedded API.")
-profile_option = partial(
-    option, "How to ask the bot: a name in eval/profiles, or a path.", default="default"
+api_url = partial(value, "The bot's address, or 'demo' for the embedded API.")
+profile = partial(
+    value, "How to ask the bot: a name in eval/profiles, or a path.", default="default"
 )
-header_option = partial(repeated, metavar="NAME=VARIABLE")
+header = partial(repeated, metavar="NAME=VARIABLE")
 SENT_HEADER = (
     "Send a header whose value is in this environment variable, never written anywhere. A value "
     "that is no secret: 'NAME: VALUE'."
 )
-seed_option = partial(option, "Seed of every random draw.", default=0, low=0, high=2**63 - 1)
-cache_dir_option = partial(option, default=CACHE_DIR, path="folder", shown="eval/cache")
-error_rate_option = partial(option, default=0.2, low=0, high=1)
-targets_option = partial(
-    option, "Pass marks.  [default: eval/targets.toml]", names="--targets", path="file", exists=True
+seed = partial(value, "Seed of every random draw.", default=0, low=0, high=2**63 - 1)
+cache_dir = partial(value, default=CACHE_DIR, path="folder", shown="eval/cache")
+error_rate = partial(value, default=0.2, low=0, high=1)
+targets = partial(
+    value, "Pass marks.  [default: eval/targets.toml]", names="--targets", path="file", exists=True
 )
-plugin_option = partial(repeated, names="--plugin", path="file")
-allow_missing_option = partial(option, default=0, low=0, metavar="N")
+plugin = partial(repeated, names="--plugin", path="file")
+allow_missing = partial(value, default=0, low=0, metavar="N")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """The output of a script: tables or JSON on stdout, messages on stderr."""
 
-    as_json: bool = json_flag()
-    quiet: bool = quiet_flag()
+    as_json: bool = as_json()
+    quiet: bool = quiet()
     verbose: bool = flag("More messages on stderr; show every metric.", names="-v --verbose")
