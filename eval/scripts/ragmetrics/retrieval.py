@@ -287,7 +287,8 @@ class RankColumns:
 
     def ndcg(self, k: int) -> Floats:
         """See ``ndcg``."""
-        ideal = np.array([_ideal(row, k, self._gain) for row in self._grades])
+        ideals = {row: _ideal(row, k, self._gain) for row in set(self._grades)}
+        ideal = np.array([ideals[row] for row in self._grades])
         shares: Floats = np.minimum(1.0, self._down_to(k, self._gains) / ideal)
         return shares
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from string import hexdigits
 from typing import Any
@@ -52,18 +53,25 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text).hexdigest()[:DIGITS]
 
 
-def _fields(case: TestCase, names: Iterable[str]) -> dict[str, Any]:
+def _fields(case: TestCase, names: tuple[str, ...]) -> dict[str, Any]:
     """The fields that a case has, so that a field that a later version knows changes nothing.
 
     Lists of texts have no order.
     """
-    present = type(case).__struct_fields__  # fewer where the file has few, see ``jsonl.Lean``
-    values = {name: getattr(case, name) for name in names if name in present}
+    present = _present(type(case), names)
+    values = [(name, getattr(case, name), default) for name, default in present]
     return {
         name: sorted(value) if isinstance(value, list) and set(map(type, value)) == {str} else value
-        for name, value in values.items()
-        if name not in _DEFAULTS or value != _DEFAULTS[name]
+        for name, value, default in values
+        if value != default
     }
+
+
+@lru_cache(maxsize=256)
+def _present(kind: type[TestCase], names: tuple[str, ...]) -> list[tuple[str, Any]]:
+    """Those of the fields that cases of a type have, with their defaults: fewer where a file has
+    few, see ``jsonl.Lean``."""
+    return [(name, _DEFAULTS.get(name)) for name in names if name in kind.__struct_fields__]
 
 
 def asked_digests(cases: Iterable[TestCase]) -> dict[str, str]:
@@ -90,7 +98,7 @@ def asked_digests(cases: Iterable[TestCase]) -> dict[str, str]:
     return digests
 
 
-def labelled_digests(cases: Iterable[TestCase], names: Sequence[str]) -> dict[str, str]:
+def labelled_digests(cases: Iterable[TestCase], names: tuple[str, ...]) -> dict[str, str]:
     """Computes for each case the fingerprint of its labels.
 
     ``names``: the fields that a section reads; without any all labels count.
