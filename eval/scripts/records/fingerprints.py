@@ -116,9 +116,12 @@ def read_asked(folder: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     kind = jsonl.project(TestResult, ("test_case_id", "asked"))
-    results = [line for _, _, line in jsonl.read(path, kind, "result line", report=ignore)]
-    known = {line.test_case_id: line.asked for line in results if line.asked is not msgspec.UNSET}
-    return known if len(known) == len({line.test_case_id for line in results}) else {}
+    asked: dict[str, str] = {}
+    for _, _, line in jsonl.read(path, kind, "result line", report=ignore):
+        if line.asked is msgspec.UNSET:
+            return {}
+        asked[line.test_case_id] = line.asked
+    return asked
 
 
 def read_labelled(folder: Path, section: str, unknown: str | None = None) -> dict[str, str]:
@@ -150,7 +153,8 @@ def is_short(text: object) -> bool:
 
 def read_short(folder: Path, sections: Iterable[str]) -> dict[str, str]:
     """By case id, ``short`` over some sections of a run; {} where its files do not say it."""
-    asked = read_asked(folder)
+    if not (asked := read_asked(folder)):
+        return {}
     labelled = [read_labelled(folder, section) for section in sorted(sections)]
     return {
         case_id: short(mark, [own[case_id] for own in labelled])

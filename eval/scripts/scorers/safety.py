@@ -29,10 +29,10 @@ from records.fingerprints import digest
 from records.jsonl import read_rows
 from records.labels import SAFETY_LABELS, labelled_texts
 from records.labels import read_labels as read_label_files
-from records.metrics import replacing_section, section_names, update_metrics
+from records.metrics import load_metrics, replacing_section, section_names, update_metrics
 from records.results import UNREADABLE, TestResult
 from records.run import Run
-from records.runs import CONFIG, find_run, known_config, results_file
+from records.runs import CONFIG, METRICS, find_run, known_config, results_file
 from records.scores import ScoreLine, write_scores
 from scorers.contract import CannotRun, ScoringJob, SectionScorer
 
@@ -492,8 +492,9 @@ def _score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> dict[str,
         if request.worst:
             _show_wrong(console, scorer, judged, request.worst)
     if (folder / CONFIG).exists():
-        output.note(missing_results(folder, known_config(folder)))
-        output.note(removed_sections(folder, before))
+        head = load_metrics(folder / METRICS, slices=False)
+        output.note(missing_results(folder, head, known_config(folder)))
+        output.note(removed_sections(head, before))
     if failed := max(section["failed"].values(), default=0):
         output.note(f"{failed} prompts failed in this run and are in no metric.")
     return section

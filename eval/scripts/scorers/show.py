@@ -135,9 +135,10 @@ def _score_run(
         )
         if verdict := targets_met(measures({row.name: section}, read_targets()).values()):
             print_text(console, f"\n{verdict}.", "bold")
-    for text in _remarks(folder, request.eval_set, section, row):
+    head = load_metrics(folder / METRICS, slices=False)
+    for text in _remarks(folder, head, request.eval_set, section, row):
         output.note(text)
-    output.note(removed_sections(folder, before))
+    output.note(removed_sections(head, before))
     return section
 
 
@@ -250,11 +251,17 @@ def _shared_cutoff(names: Sequence[str]) -> str:
 
 
 def _remarks(
-    folder: Path, eval_set: Path, section: dict[str, Any], row: MetricSection
+    folder: Path,
+    head: Mapping[str, Any],
+    eval_set: Path,
+    section: dict[str, Any],
+    row: MetricSection,
 ) -> list[str]:
     """What a reader of the numbers should know, in sentences."""
     config = known_config(folder)
-    texts = [missing_results(folder, config, row), unreadable_answers(folder)]
+    texts = [missing_results(folder, head, config, row)]
+    if unreadable := unreadable_remark(head):
+        texts.append(f"{unreadable}.")
     asked_with = config.dataset.get("sha256")
     if "texts" in row.needs and config.run.get("store_full_text") is False:
         texts.append(
@@ -273,9 +280,10 @@ def _remarks(
     return texts
 
 
-def removed_sections(folder: Path, before: frozenset[str]) -> str:
-    """Name the removed sections that had been scored from other results; "" when there are none."""
-    gone = sorted(before - section_names(folder))
+def removed_sections(head: Mapping[str, Any], before: frozenset[str]) -> str:
+    """Name the sections that had been scored from other results and are in metrics.json no longer,
+    or ""."""
+    gone = sorted(before - head["sections"].keys())
     if not gone:
         return ""
     return (
@@ -291,20 +299,15 @@ def _counting(cases: int, row: MetricSection | None) -> str:
     return f"{verb} as 0 in answered and pass, else nowhere" if zero else f"{verb} nowhere"
 
 
-def missing_results(folder: Path, config: RunConfig, row: MetricSection | None = None) -> str:
+def missing_results(
+    folder: Path, head: Mapping[str, Any], config: RunConfig, row: MetricSection | None = None
+) -> str:
     """Report how many asked cases of a run just scored have no result; "" when none lacks one."""
     asked = asked_of(config)
-    header = load_metrics(folder / METRICS)
-    remark = missing_remark(header, asked.repeats if asked else 1)
+    remark = missing_remark(head, asked.repeats if asked else 1)
     if not remark:
         return ""
     name = folder.resolve().name
     asks = config.api.get("source") == "http"
     remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
-    return f"{remark} and {_counting(header['missing'], row)}; {remedy}."
-
-
-def unreadable_answers(folder: Path) -> str:
-    """Report how many answers of a run just scored could not be read; "" when all could."""
-    remark = unreadable_remark(load_metrics(folder / METRICS, slices=False))
-    return f"{remark}." if remark else ""
+    return f"{remark} and {_counting(head['missing'], row)}; {remedy}."
