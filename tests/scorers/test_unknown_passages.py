@@ -79,14 +79,12 @@ def test_a_bot_that_names_no_sources_is_asked_for_none() -> None:
 def test_a_bot_that_reports_one_passage_of_each_document(tmp_path: Path, tells_one: bool) -> None:
     api = {"one_passage_per_document": True} if tells_one else {}
     (tmp_path / "config.json").write_bytes(orjson.dumps({"schema": 1, "api": api}))
-    header = {"schema": 2, "run_id": "r", "asked": 0, "cases": 0, "missing": 0, "sections": {}}
-    (tmp_path / "metrics.json").write_bytes(orjson.dumps(header))
     with_remark = [
         name
         for name in ("retrieval", "context", "groundedness", "abstention")
         if any(
             "one passage of each document" in text
-            for text in _remarks(tmp_path, tmp_path / "set.jsonl", {"failed": {}}, SECTIONS[name])
+            for text in _remarks(tmp_path, {}, Path("set.jsonl"), {"failed": {}}, SECTIONS[name])
         )
     ]
     assert with_remark == (["context", "groundedness"] if tells_one else [])

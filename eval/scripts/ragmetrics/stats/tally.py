@@ -79,9 +79,7 @@ def summary(
     for a score that is not finite.
     """
     names = [metric.name for metric in metrics]
-    table = np.array([_numbers(row) for row in rows], float).reshape(len(rows), len(metrics))
-    if np.isinf(table).sum() != sum(row.count(FAILED) for row in rows):
-        raise ValueError("only finite numbers have a mean")
+    table = _numbers(rows).reshape(len(rows), len(metrics))
     row_of = np.asarray(row_of_case, int)
     times = np.bincount(row_of, minlength=len(table))
     missing, lost = ((times @ kind(table)).tolist() for kind in (np.isnan, np.isinf))
@@ -115,8 +113,17 @@ def summary(
     return report
 
 
-def _numbers(row: Values) -> Sequence[float | None]:
-    return [_LOST if value == FAILED else value for value in row] if FAILED in row else row  # type: ignore[return-value]
+def _numbers(rows: Sequence[Values]) -> Floats:
+    """Rows as numbers: not a number for None, ``_LOST`` for FAILED."""
+    lost = 0
+    try:
+        table = np.array(rows, float)
+    except ValueError:  # a score is FAILED
+        lost = sum(row.count(FAILED) for row in rows)
+        table = np.array([[_LOST if v == FAILED else v for v in row] for row in rows], float)
+    if np.isinf(table).sum() != lost:
+        raise ValueError("only finite numbers have a mean")
+    return table
 
 
 def _alike(table: Floats, metrics: Sequence[Metric]) -> list[int]:
