@@ -412,7 +412,7 @@ def test_the_most_harmful_cases_come_first(base: Path, tmp_path: Path) -> None:
     path = write_set(tmp_path / "set.jsonl", first_set())
     make_run(tmp_path, "new", path, (1, 7), answers=answers)
     order = ["q120", "q19", "q7", "q13", "q1"]
-    done = call(compare_runs, tmp_path, "base", "new", "--json", "--flips", "10")
+    done = call(compare_runs, tmp_path, "base", "new", "--json", "--set", "flips=10")
     cases = json.loads(done.stdout)["cases"]["changed"]
     assert [case["case_id"] for case in cases if case["way"] == "broke"] == order
     call(report_run, tmp_path, "--run", "new", "--baseline", "base", "--format", "md")
