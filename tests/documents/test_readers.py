@@ -55,6 +55,21 @@ def test_html_without_main_loses_what_is_around_its_text() -> None:
     assert not [word for word in ("Northern", "Home", "Imprint") if word in text]
 
 
+def test_the_header_of_an_article_is_its_title() -> None:
+    page = "<body><header>Northern Library</header><article><header><h1>Rules</h1></header>"
+    assert read_html(f"{page}<p>Four weeks.</p></article></body>".encode()) == (
+        "# Rules\n\nFour weeks.\n"
+    )
+
+
+def test_what_libraries_say_about_a_file_without_its_name_is_not_shown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.html").write_bytes(b"")
+    read_vault(tmp_path)
+    assert capfd.readouterr().err == ""
+
+
 def test_html_in_another_encoding_is_read_by_what_it_says() -> None:
     page = '<html><meta charset="iso-8859-1"><body><p>Gebühr: 5 Euro</p></body></html>'
     assert read_html(page.encode("latin-1")) == "Gebühr: 5 Euro\n"

@@ -6,6 +6,7 @@ The libraries (pyproject's extra ``documents``) are imported when such a file is
 from __future__ import annotations
 
 import importlib.util
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from records.file_access import read_whole
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
+
+    from bs4 import Tag
 
 SECONDS = 30
 """Time that a file may take."""
@@ -47,7 +50,8 @@ def read_html(data: bytes) -> str:
     soup = BeautifulSoup(data, "html.parser")
     main = soup.select_one("main, [role=main]")
     body = main or soup.body or soup
-    for part in body.find_all([*UNUSED, *(() if main else AROUND)]):
+    around = [] if main else [part for part in body.find_all(AROUND) if not _is_title(part)]
+    for part in (*body.find_all(UNUSED), *around):
         part.decompose()
     for link in body.select(HEADER_LINKS):
         link.decompose()
@@ -61,17 +65,20 @@ def read_html(data: bytes) -> str:
     return text.strip() + "\n"
 
 
+def _is_title(part: Tag) -> bool:
+    """Whether it is the header of an article, which holds its title, not that of the page."""
+    return part.name == "header" and part.find_parent("article") is not None
+
+
 def read_pdf(data: bytes) -> list[Sheet]:
     """The sheets of a PDF, with the titles of its outline. Tables are lines of words.
 
     Raises UnreadableFile for one that is encrypted or holds no text.
     """
     import io
-    import logging
 
     from pypdf import PdfReader
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):
         raise UnreadableFile("is encrypted")
@@ -174,6 +181,7 @@ class _Worker:
 
 def _serve(pipe: Connection) -> None:
     """Read the files that are named, until the pipe is closed."""
+    logging.disable()  # libraries complain about files that they do not name
     _limit_memory()
     while True:
         try:
