@@ -33,42 +33,29 @@ PART = 0.5
 doubles of each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Double:
-    """Two paragraphs by number and how near they are: overlap of both, and of the shorter one."""
-
-    first: int
-    second: int
-    jaccard: float
-    contained: float
-
-
 def squeezed(text: str) -> str:
     """The text as it is compared: folded, white space collapsed."""
     return " ".join(fold(text).split())
 
 
-def near_doubles(texts: Sequence[str]) -> list[Double]:
-    """All near doubles among distinct texts, by number."""
+def near_doubles(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """All pairs of near doubles among distinct texts, by number."""
 
     @lru_cache(maxsize=2000)
     def grams(number: int) -> frozenset[str]:
         text = texts[number]
         return frozenset(text[at : at + GRAM] for at in range(len(text) - GRAM + 1))
 
-    result = []
     for first, second in _candidates(texts):
         ours, theirs = grams(first), grams(second)
         shared = len(ours & theirs)
         jaccard = shared / (len(ours) + len(theirs) - shared)
-        contained = shared / min(len(ours), len(theirs))
         if (
             jaccard >= JACCARD
-            or contained >= CONTAINED
+            or shared >= CONTAINED * min(len(ours), len(theirs))
             or (jaccard >= POSSIBLE and _in_order(texts[first], texts[second]) >= IN_ORDER)
         ):
-            result.append(Double(first, second, jaccard, contained))
-    return result
+            yield first, second
 
 
 def _in_order(text: str, other: str) -> float:
@@ -136,8 +123,8 @@ def groups_of(
 
     pairs = set()
     inside = []
-    for double in near_doubles(texts):
-        short, long = sorted((double.first, double.second), key=lambda number: len(texts[number]))
+    for pair in near_doubles(texts):
+        short, long = sorted(pair, key=lambda number: len(texts[number]))
         if beside(short) == beside(long):
             pairs |= _pairs(paragraphs, owners[short] + owners[long])
         elif len(texts[short]) < PART * len(texts[long]):

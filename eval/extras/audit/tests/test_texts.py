@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 
-import pytest
 from tests.rows import each_row
 
 from documents.sections import Note
@@ -35,11 +34,9 @@ def test_near_doubles_are_what_a_plain_count_of_5_grams_says() -> None:
     changed = changed.replace("eight", "six")
     texts = [text.casefold() for text in (TEXT, changed, TEXT[:120], OTHER)]
     shared = len(grams(texts[0]) & grams(texts[1]))
-    jaccard = shared / len(grams(texts[0]) | grams(texts[1]))
-    found = {(d.first, d.second): d for d in near_doubles(texts)}
-    assert set(found) == {(0, 1), (0, 2)}  # 1 and 2 differ in too much
-    assert found[0, 1].jaccard == pytest.approx(jaccard)
-    assert found[0, 2].contained == 1.0
+    assert 0.5 < shared / len(grams(texts[0]) | grams(texts[1])) < 0.8  # its words in order decide
+    assert grams(texts[2]) < grams(texts[0])
+    assert set(near_doubles(texts)) == {(0, 1), (0, 2)}  # 1 and 2 differ in too much
 
 
 def test_no_pair_of_a_crowd_is_lost() -> None:
