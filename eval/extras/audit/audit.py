@@ -11,14 +11,14 @@ from typing import Any
 import orjson
 
 from documents.vault import Vault, read_vault
-from extras.audit.confirm import confirm
+from extras.audit.confirm import REJECTED, confirm
 from extras.audit.contradictions import contradiction_candidates
 from extras.audit.doubles import double_findings, groups_of
 from extras.audit.findings import AuditReport, Finding, by_harm, read_accepted
-from extras.audit.gaps import RunFacts, Subjects, facts_of, gap_findings, weight_findings
+from extras.audit.gaps import Subjects, facts_of, gap_findings, weight_findings
 from extras.audit.gold import VaultIndex, gold_findings
 from extras.audit.pages import page_note
-from extras.audit.passages import AuditSection, paragraphs_of, sections_of
+from extras.audit.passages import paragraphs_of, sections_of
 from extras.audit.stale import stale_findings
 from judging.connect import JudgeOptions
 from judging.cost import CostEstimate
@@ -27,7 +27,7 @@ from records.cases import TestCase
 from records.errors import StorageError
 from records.files import replace_bytes, sha256_file
 from records.labels import read_cases
-from records.runs import EVAL_SET, find_run
+from records.runs import EVAL_SET
 
 DEMO = "demo"
 LAST_AUDIT = "audit.json"
@@ -83,19 +83,24 @@ def audit(
     open_pairs = [each for each in candidates if each.key not in accepted]
     asked = open_pairs[: options.most_candidates]
     if options.judge is not None and agree is not None and asked:
-        judged = confirm(asked, options.judge, agree)
-        if judged is None:
+        verdicts = confirm(asked, options.judge, agree)
+        if verdicts is None:
             return None
-        findings += judged.confirmed
-        failures = sum(judged.failures.values())
+        confirmed = [each for each in verdicts if isinstance(each, Finding)]
+        findings += confirmed
+        rejected = verdicts.count(REJECTED)
         notes.append(
             f"A judge was asked about {len(asked)} of {len(candidates)} pairs that may contradict: "
-            f"{len(judged.confirmed)} confirmed, {judged.rejected} rejected, {failures} failed."
+            f"{len(confirmed)} confirmed, {rejected} rejected, "
+            f"{len(verdicts) - len(confirmed) - rejected} failed."
         )
     else:
         findings += candidates
     if cases:
-        findings += _of_questions(cases, vault, sections, facts)
+        subjects = Subjects(sections)
+        findings += gap_findings(cases, subjects, facts)
+        documents = [note.rel_path for note in vault.notes]
+        findings += weight_findings(cases, documents, subjects, facts)
     shown = [finding for finding in findings if finding.key not in accepted]
     touched = _with_cases(shown, cases)
     return AuditReport(
@@ -121,15 +126,6 @@ def _cases_of(options: AuditOptions, vault: Vault) -> tuple[list[TestCase], list
         why = f"None of the {len(gold)} gold files of {eval_set} is in the vault"
         return [], [f"{why}: another vault's set is not looked at."]
     return cases, []
-
-
-def _of_questions(
-    cases: Sequence[TestCase], vault: Vault, sections: Sequence[AuditSection], facts: RunFacts
-) -> list[Finding]:
-    documents = [note.rel_path for note in vault.notes]
-    subjects = Subjects(sections)
-    findings = list(gap_findings(cases, subjects, facts))
-    return findings + list(weight_findings(cases, documents, subjects, facts))
 
 
 def _with_cases(findings: Sequence[Finding], cases: Sequence[TestCase]) -> list[Finding]:
@@ -158,11 +154,6 @@ def usable_set(eval_set: Path) -> Path | None:
     if eval_set == EVAL_SET:
         return None
     raise StorageError(f"{eval_set}: no such file; name a set with --eval-set.")
-
-
-def run_folders(names: Sequence[str], results_dir: Path) -> tuple[Path, ...]:
-    """The folders of runs by name."""
-    return tuple(find_run(results_dir, name) for name in names)
 
 
 def save(report: AuditReport, path: Path) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class AuditScriptOptions(JudgeChoice, opt.Output):
 @options.script(AuditScriptOptions, {"today": click.DateTime(["%Y-%m-%d"])}, help=__doc__)
 def main(asked: AuditScriptOptions) -> int:
     """Audit the vault and print: the work is in audit.py."""
-    from extras.audit.audit import LAST_AUDIT, AuditOptions, audit, run_folders, save, usable_set
+    from extras.audit.audit import LAST_AUDIT, AuditOptions, audit, save, usable_set
     from extras.audit.findings import KINDS, accept, audit_page
     from records.errors import StorageError
     from records.runs import HOME

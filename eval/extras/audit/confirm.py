@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from clients.http import ask_all
@@ -18,6 +16,7 @@ from records.errors import StorageError
 from records.verdicts import CallKind
 
 CONTRADICTS = "contradicts"
+REJECTED = "rejected"
 CALL = CallKind(
     "audit_contradiction",
     (CONTRADICTS, "compatible"),
@@ -26,15 +25,6 @@ CALL = CallKind(
     sources=("contexts",),
     prompts=Path(__file__).with_name("prompts"),
 )
-
-
-@dataclass
-class JudgedPairs:
-    """What a judge confirmed of the candidates. ``failures``: failed calls by kind."""
-
-    confirmed: list[Finding] = field(default_factory=list)
-    rejected: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
 
 
 def material_of(pair: Finding, reverse: bool) -> Material:
@@ -49,11 +39,11 @@ def material_of(pair: Finding, reverse: bool) -> Material:
 
 def confirm(
     pairs: Sequence[Finding], judge: JudgeOptions, agree: Callable[[CostEstimate], bool]
-) -> JudgedPairs | None:
-    """The pairs that a judge calls contradictions in both orders; None if nothing was to be asked.
+) -> list[Finding | str] | None:
+    """The contradictions that a judge confirms in both orders; None if nothing was to be asked.
 
-    ``agree`` is given the estimate before anything is sent. Raises StorageError for a judge that
-    only has rules.
+    In place of another pair there is REJECTED, or the kind of a failure. ``agree`` is given the
+    estimate before anything is sent. Raises StorageError for a judge that only has rules.
     """
     if judge.by_rules:
         raise StorageError(
@@ -70,29 +60,16 @@ def confirm(
     if not agree(expected):
         return None
     with connect(judge) as link:
-        return _asked(pairs, link, judge.concurrency)
 
+        async def job(number: int) -> tuple[int, Finding | str]:
+            return number, await _verdict(pairs[number], link)
 
-def _asked(pairs: Sequence[Finding], link: Connection, concurrency: int) -> JudgedPairs:
-    outcome = JudgedPairs()
-
-    async def job(number: int) -> tuple[int, Finding | str]:
-        return number, await _verdict(pairs[number], link)
-
-    verdicts = dict(ask_all(range(len(pairs)), job, concurrency, link.stop))
-    for number in sorted(verdicts):
-        verdict = verdicts[number]
-        if isinstance(verdict, Finding):
-            outcome.confirmed.append(verdict)
-        elif verdict == "rejected":
-            outcome.rejected += 1
-        else:
-            outcome.failures[verdict] += 1
-    return outcome
+        verdicts = dict(ask_all(range(len(pairs)), job, judge.concurrency, link.stop))
+    return [verdicts[number] for number in sorted(verdicts)]
 
 
 async def _verdict(pair: Finding, link: Connection) -> Finding | str:
-    """The contradiction with the judge's quotes; else ``rejected``, or the kind of a failure."""
+    """The contradiction with the judge's quotes; else REJECTED, or the kind of a failure."""
     quotes: tuple[Quote, ...] = ()
     for reverse in (False, True):
         material = material_of(pair, reverse)
@@ -103,7 +80,7 @@ async def _verdict(pair: Finding, link: Connection) -> Finding | str:
         passages = pair.quotes[::-1] if reverse else pair.quotes
         for entry, passage in zip(opinion.entries, passages, strict=True):
             if entry["verdict"] != CONTRADICTS or not quoted(entry["quote"], passage.text):
-                return "rejected"
+                return REJECTED
             own.append(Quote(passage.place, entry["quote"]))
         quotes = quotes or tuple(own)
     return Finding("contradiction", f"confirmed by a judge: {pair.why}", quotes, (), pair.harm)

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from zlib import crc32
 
 from extras.audit.findings import Finding, Quote
@@ -147,8 +148,8 @@ def groups_of(
 
 
 def _pairs(paragraphs: Sequence[Paragraph], members: Sequence[int]) -> set[tuple[int, int]]:
-    numbers = sorted({paragraphs[number].section for number in members})[:CROWD]
-    return {(a, b) for at, a in enumerate(numbers) for b in numbers[at + 1 :]}
+    numbers = sorted({paragraphs[number].section for number in members})
+    return set(combinations(numbers[:CROWD], 2))
 
 
 def double_findings(
@@ -167,14 +168,8 @@ def double_findings(
     for numbers, own in shared.items():
         identical = all(group.identical for group in own)
         first = own[0]
-        retrieved = max(
-            (
-                together.get(frozenset((a, b)), 0)
-                for at, a in enumerate(numbers[:CROWD])
-                for b in numbers[at + 1 : CROWD]
-            ),
-            default=0,
-        )
+        answers = (together.get(frozenset(both), 0) for both in combinations(numbers[:CROWD], 2))
+        retrieved = max(answers, default=0)
         what = "identical" if identical else "nearly the same"
         count = f"{len(own)} paragraphs" if len(own) > 1 else "a paragraph"
         what += ", alone or within a longer one," if any(group.parts for group in own) else ""

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 
 from decisions.case_verdict import read_verdicts
@@ -66,22 +67,14 @@ def facts_of(folders: Sequence[Path], sections: Sequence[AuditSection]) -> RunFa
             seen = set()
             paths = set()
             for chunk in result.chunks():
-                path = normalise_path(chunk.rel_path or "")
+                path, page = normalise_path(chunk.rel_path or ""), chunk.page
                 paths.add(path)
-                if (
-                    isinstance(chunk.page, int | str)
-                    and chunk.text
-                    and len(facts.paged) < MOST_PAGED
-                ):
-                    facts.paged[path, chunk.page, chunk.text] = None
-                page = sheet_of(chunk.page)
-                number = numbers.get((path, heading_segments(chunk.heading_path or ""), page))
-                seen |= set() if number is None else {number}
+                if isinstance(page, int | str) and chunk.text and len(facts.paged) < MOST_PAGED:
+                    facts.paged[path, page, chunk.text] = None
+                key = (path, heading_segments(chunk.heading_path or ""), sheet_of(page))
+                seen |= {numbers[key]} if key in numbers else set()
             facts.documents.update(paths)
-            ranked = sorted(seen)
-            facts.together.update(
-                frozenset((a, b)) for at, a in enumerate(ranked) for b in ranked[at + 1 :]
-            )
+            facts.together.update(map(frozenset, combinations(seen, 2)))
     return facts
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from itertools import combinations
 
 from extras.audit.dates import Marker, deadline_of, markers_of
 from extras.audit.findings import Finding, Quote
@@ -63,22 +64,21 @@ def _near_sections(
         if len(sections[number].stems) >= LEAST_STEMS:
             for stem in sections[number].stems:
                 having[stem].append(number)
-    shared: Counter[tuple[int, int]] = Counter()
+    shared: set[tuple[int, int]] = set()
     for numbers in having.values():
         if 1 < len(numbers) <= COMMON:
-            shared.update((a, b) for at, a in enumerate(numbers) for b in numbers[at + 1 :])
-    return {
-        (first, second)
-        for (first, second), count in shared.items()
-        if count >= 2
-        and sections[first].place.rel_path != sections[second].place.rel_path
-        and _are_near(sections[first].stems, sections[second].stems)
-    }
-
-
-def _are_near(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    shared = len(ours & theirs)
-    return shared >= OVERLAP * min(len(ours), len(theirs)) and _overlap(ours, theirs) >= OF_LARGER
+            shared.update(combinations(numbers, 2))
+    near = set()
+    for pair in shared:
+        ours, theirs = (sections[number] for number in pair)
+        smaller = min(len(ours.stems), len(theirs.stems))
+        if (
+            ours.place.rel_path != theirs.place.rel_path
+            and len(ours.stems & theirs.stems) >= OVERLAP * smaller
+            and _overlap(ours.stems, theirs.stems) >= OF_LARGER
+        ):
+            near.add(pair)
+    return near
 
 
 def _overlap(ours: frozenset[str], theirs: frozenset[str]) -> float:
