@@ -87,7 +87,7 @@ def main(asked: AuditScriptOptions) -> int:
     from extras.audit.audit import LAST_AUDIT, AuditOptions, audit, save, usable_set
     from extras.audit.findings import KINDS, accept, audit_page
     from records.errors import StorageError
-    from records.runs import HOME
+    from records.runs import HOME, find_run
     from terminal.print_page import print_page
 
     accepted = asked.accepted or HOME / "eval" / "audit_accepted.toml"
@@ -108,7 +108,7 @@ def main(asked: AuditScriptOptions) -> int:
             asked.vault,
             usable_set(asked.eval_set),
             asked.labels_dir,
-            run_folders(asked.runs, asked.results_dir),
+            tuple(find_run(asked.results_dir, name) for name in asked.runs),
             asked.today.date() if asked.today else date.today(),
             accepted,
             _judge(asked),
