@@ -421,3 +421,63 @@ def test_the_most_harmful_cases_come_first(base: Path, tmp_path: Path) -> None:
     starts = [place.start() for place in places if place]
     assert len(starts) == 5
     assert starts == sorted(starts)
+
+
+def with_languages(rows: Rows) -> Rows:
+    """Five German documents of six questions each; the other ninety answerable ones are English."""
+    for number, row in enumerate(rows):
+        german = number < 30
+        row["tags"] = ["de" if german else "en"]
+        if german:
+            gold = {"rel_path": f"g{number // 6}.md", "heading_path": f"H{number}", "snippets": []}
+            row["gold_supports"] = [gold]
+    return rows
+
+
+def found(number: int) -> dict[str, Any]:
+    """An answer whose first passage is the evidence."""
+    path, place = f"d{number}.md", "H"
+    if number < 30:
+        path, place = f"g{number // 6}.md", f"H{number}"
+    chunk = RetrievedChunk("c1", rel_path=path, heading_path=place, rank=1)
+    return {"retrieved": [chunk], "references": [Reference(1, rel_path=path)]}
+
+
+LOST: dict[str, Any] = {"retrieved": [], "references": []}
+
+
+def test_a_lost_language_is_named_although_the_sum_is_zero(tmp_path: Path) -> None:
+    """Thirty German questions broke and thirty English ones were fixed; the gate's rule on the tag
+    fires, and one on a tag that nothing happened to does not."""
+    path = write_set(tmp_path / "set.jsonl", with_languages(first_set()))
+    german, english = range(30), range(30, 60)
+    answers = {number: found(number) for number in range(120)}
+    make_run(tmp_path, "base", path, answers=answers | dict.fromkeys(english, LOST))
+    make_run(tmp_path, "new", path, answers=answers | dict.fromkeys(german, LOST))
+    says = compared(tmp_path)["says"]
+    assert says[0].startswith("NO CLEAR DIFFERENCE")
+    assert says[2] == (
+        "Questions with tag de: 30 of 30 broke; others: 0 of 110, 30 fixed (p < .001)."
+    )
+    rules = tmp_path / "gates.toml"
+    words = ("--run", "new", "--baseline", "base", "--gates", rules)
+    for tag, code in (("de", 1), ("en", 0)):
+        rules.write_text(f'[gates.slices]\n"tag.{tag}" = "no fall"\n')
+        done = call(gate_run, tmp_path, *words)
+        assert done.exit_code == code, done.stdout
+        assert ("30 of 30 cases broke, 0 fixed (p < .001)" in done.stdout) == (tag == "de")
+    rules.write_text('[gates.slices]\n"tag.fr" = "no fall"\n')
+    done = call(gate_run, tmp_path, *words)
+    assert "no compared case of the set is in this slice" in done.stdout
+    for name, fault in (("tag", "is no slice"), ("color.red", "is no slice")):
+        rules.write_text(f'[gates.slices]\n"{name}" = "no fall"\n')
+        done = call(gate_run, tmp_path, *words)
+        assert (done.exit_code, fault in done.stderr) == (2, True)
+
+
+def test_what_these_cases_cannot_see_of_what_matters(base: Path, tmp_path: Path) -> None:
+    """Three of 120 broke, which may be chance, and may be more than two points."""
+    shutil.copytree(base / "results/base", tmp_path / "results/base")
+    make_run(tmp_path, "new", write_set(tmp_path / "set.jsonl", first_set()), (1, 7, 13))
+    says = compared(tmp_path, "--margin", "0.02")["says"]
+    assert re.fullmatch(r"120 cases cannot see 2 points; about [\d,]+ can\.", says[2])

@@ -261,6 +261,15 @@ class PairVerdicts:
                     largest[number] = size
         return largest
 
+    def moves(self) -> dict[int, int]:
+        """Returns -1 for each compared case that broke, 1 for one that was fixed, else 0.
+
+        By the number of the case's id.
+        """
+        signs = {_WORDS.index("broke"): -1, _WORDS.index("fixed"): 1}
+        pairs = zip(self.new.ids, self._codes, strict=True)
+        return {number: signs.get(code, 0) for number, code in pairs if code < _ALONE}
+
     def repeats(self, case_id: str) -> int:
         """How many answers to a case both runs have.
 

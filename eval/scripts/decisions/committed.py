@@ -10,7 +10,7 @@ from typing import NamedTuple
 from decisions.case_changes import Ways, read_pair
 from decisions.case_rules import CaseRules
 from decisions.change import Change, ChangeVerdict, change_of, direction, one_sided, remeasured
-from decisions.compare import CompareOptions, clusters_of, compare
+from decisions.compare import CompareOptions, clusters_of, compare, fallen_words
 from decisions.comparison import Comparison, half_measured
 from decisions.conditions import read_run
 from decisions.headline import bot_noise, with_headline
@@ -89,6 +89,7 @@ def compare_committed(
         aims=read_targets(options.targets),
         changes=changes,
         changed=changed_words(settings) if known_settings else "",
+        fell=fallen_words(base, new, options, tables),
     )
     few = [
         f"{row.name}: too few to tell ({row.units})."
@@ -159,12 +160,13 @@ def compare_scores(
     aims: Targets | None = None,
     changes: Alignment | None = None,
     changed: str = "",
+    fell: tuple[str, ...] = (),
 ) -> Comparison:
     """The primary metrics of two runs, by the scores of their cases alone.
 
     ``labels``: the cluster of each case. ``aims``: targets that may be lost. ``changes``: the cases
-    that changed between them; ``changed``: the settings that did, in words. A metric that one run
-    alone has is there, too.
+    that changed between them; ``changed``: the settings that did, in words; ``fell``: the slices
+    that did. A metric that one run alone has is there, too.
     """
     changes = changes or Alignment()
     table = paired_table(base, new, labels, changes)
@@ -194,6 +196,7 @@ def compare_scores(
         half=half_measured(rows, [row.name for row in rows], targets),
         set_changes=changes.counts({row.section for row in rows}),
         changed=changed,
+        fell=fell,
         margin=margin,
     )
     return with_headline(comparison, aims or {})

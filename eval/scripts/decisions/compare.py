@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from decisions.case_changes import read_pair
+from decisions.case_rules import read_case_rules
 from decisions.change import (
     FEWEST_CLUSTERS,
     Change,
@@ -54,6 +56,7 @@ from decisions.primary import (
     usual_reason,
 )
 from decisions.same_cases import Alignment, align
+from decisions.slices import fallen_slices
 from decisions.stopping import Decided, decided_of, stopped_note, with_looks
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Ints, np
@@ -506,6 +509,7 @@ def _comparison(
         ),
         labels_of=options.labels_of,
         changed=changed_words(changes),
+        fell=fallen_words(base.source, new.source, options, tables),
         margin=options.margin,
         untested=draft.untested,
     )
@@ -514,6 +518,14 @@ def _comparison(
         comparison = replace(comparison, changed=f"{comparison.changed} {lost}")
         comparison = with_headline(comparison, read_targets(options.targets))
     return comparison
+
+
+def fallen_words(base: Path, new: Path, options: CompareOptions, tables: Runs) -> tuple[str, ...]:
+    """A sentence on each slice that fell by more than chance; none without a set."""
+    if options.eval_set is None or options.labels_of:
+        return ()
+    pair = read_pair(base, new, read_case_rules(options.targets), tables)
+    return tuple(part.says() for part in fallen_slices(pair, *options.places[0]))
 
 
 def _evidence_lost(draft: _Draft, tables: Runs) -> str:

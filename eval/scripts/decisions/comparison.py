@@ -75,6 +75,8 @@ class Comparison:
     changed: str = ""
     """The settings that changed, in a sentence, and where the evidence is lost; "" if one run does
     not have its settings."""
+    fell: tuple[str, ...] = ()
+    """A sentence on each slice that fell by more than chance."""
     labels_of: str = ""
     """The git reference of base's labels, where both runs are the same answers."""
     margin: float | None = None

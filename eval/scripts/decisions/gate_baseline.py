@@ -10,7 +10,7 @@ from typing import Any
 
 from decisions.case_changes import read_pair
 from decisions.case_rules import read_case_rules
-from decisions.change import Change, range_of
+from decisions.change import FEWEST_CLUSTERS, Change, range_of
 from decisions.conditions import Conditions
 from decisions.effects import ALPHA
 from decisions.gate_checks import (
@@ -26,6 +26,7 @@ from decisions.measures import known_metrics
 from decisions.metric_words import points
 from decisions.primary import primary_names
 from decisions.regressions import EPSILON, Regressions, is_worse, regressions
+from decisions.slices import slice_columns
 from ragmetrics import catalogue
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import mcnemar
@@ -81,6 +82,7 @@ def baseline_checks(
         comparable(evidence, sections_used),
         *_coverage(rules, evidence, base, [(section, metric) for section, metric, *_ in named]),
     ]
+    checks += _slices(rules, evidence)
     checks += [_metric(evidence, section, metric, rule, result) for section, metric, rule in named]
     checks += [*_run_numbers(rules, evidence, base), *_unused(rules, evidence, base)]
     return checks, result
@@ -252,6 +254,37 @@ def _same_cases(rules: GateRules, result: Regressions) -> Iterator[Check]:
     line = rules.lines.get((GATES, "min_compared"))
     numbers = {"value": counts.share, "n": counts.same}
     yield Check.of("min_compared", "run", "cases_compared", must, reason, line=line, **numbers)
+
+
+def _slices(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
+    """The slices that must not have fallen: what broke against what was fixed, all tested together
+    by flips of clusters."""
+    base, new, eval_set = evidence.base, evidence.new, evidence.eval_set
+    if not rules.slices or base is None or new.folder is None:
+        return
+    pair = read_pair(base.source, new.folder, read_case_rules(evidence.targets), evidence.tables)
+    moves = {} if pair.unknown else pair.moves()
+    columns = None
+    if eval_set is not None and eval_set.exists():
+        columns = slice_columns(rules.slices, moves, eval_set, evidence.labels_dir)
+    p = columns.p_fell(evidence.seed) if columns is not None else {}
+    for name in rules.slices:
+        line = rules.lines.get((GATES, "slices", name))
+        check = Check("slices", "slice", name, "passed", "no fall", line=line)
+        own = columns.moves_of(name) if columns is not None else []
+        broke, fixed = own.count(-1), own.count(1)
+        units = columns.units_of(name) if columns is not None else 0
+        check = replace(check, n=len(own), value=broke)
+        if units < FEWEST_CLUSTERS:
+            reason = f"too few to tell ({counted(units, 'case or section')} that count alone)"
+            if not own:
+                reason = pair.unknown or "no compared case of the set is in this slice"
+            skipped: Status = "skipped" if rules.allow_untested else "failed"
+            check = replace(check, status=skipped, reason=reason)
+        elif broke > fixed and p[name] <= ALPHA:
+            words = f"{broke} of {counted(len(own), 'case')} broke, {fixed} fixed"
+            check = replace(check, status="failed", reason=f"{words} ({p_words(p[name])})")
+        yield check
 
 
 def _measured(

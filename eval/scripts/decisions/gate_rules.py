@@ -10,6 +10,7 @@ A table a section holds floors, as in targets.toml. The table [gates] holds the 
     [gates.failed]               "*" = "<= 0.02"
     [gates.calibration]          "judged.groundedness" = "kappa >= 0.4", files = ["a.json"]
     [gates.baseline]             "retrieval.recall@5" = "margin 0.05", "*" = "drop 10 %"
+    [gates.slices]               "tag.de" = "no fall"
     [[gates.must_pass]]          cases = ["a"], tags = ["critical"], metric = "pipeline.pass"
 """
 
@@ -25,6 +26,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from ragmetrics.catalogue import DIMENSIONS
 from ragmetrics.catalogue.metric import BY_DOCUMENT
 from records.errors import StorageError
 from records.targets import (
@@ -110,6 +112,8 @@ class GateRules:
     rules: Sequence[GateRule] = ()
     calibrations: Sequence[Path] = ()
     must_pass: Sequence[MustPass] = ()
+    slices: Sequence[str] = ()
+    """Slices that must not have fallen since the baseline, as ``dimension.value``."""
     coverage_drop: float | None = None
     """How much lower the share of scored cases may be; None: a change of what is not applicable is
     no failure."""
@@ -136,7 +140,7 @@ class GateRules:
 
     @property
     def empty(self) -> bool:
-        return not (self.rules or self.must_pass)
+        return not (self.rules or self.must_pass or self.slices)
 
     def on(self, *bases: Basis) -> list[GateRule]:
         """The rules on some bases, in the order of the file."""
@@ -270,6 +274,13 @@ def _run_name(name: str) -> str:
     raise ValueError(f"is unknown; there are: {RUN_NAMES}")
 
 
+def _slice_name(name: str) -> str:
+    dimension, dot, value = name.partition(".")
+    if dot and value and dimension in DIMENSIONS:
+        return name
+    raise ValueError(f"is no slice; write one as {DIMENSIONS[3]}.VALUE, of {', '.join(DIMENSIONS)}")
+
+
 class _Gates(msgspec.Struct):
     """The table [gates], as the file has it."""
 
@@ -278,6 +289,7 @@ class _Gates(msgspec.Struct):
     failed: dict[str, Bound] = {}
     calibration: dict[str, Annotated[Calibrated, Parsed(calibrated)]] = {}
     baseline: dict[str, Annotated[AgainstBase, Parsed(against)]] = {}
+    slices: dict[Annotated[str, Parsed(_slice_name)], Literal["no fall"]] = {}
     must_pass: list[MustPass] = []
     coverage_drop: Annotated[float, Meta(ge=0, le=1)] | None = None
     min_compared: Annotated[float, Meta(ge=0, le=1)] = GateRules.min_compared
@@ -309,7 +321,7 @@ def read_rules(path: Path) -> GateRules:
             GateRule(basis, name, must, lines.get((GATES, basis, name)))
             for name, must in getattr(gates, basis).items()
         ]
-    if not rules and not gates.must_pass and GATES not in raw:
+    if not rules and not gates.must_pass and not gates.slices and GATES not in raw:
         raise StorageError(
             f'{path}: holds no gate; write [retrieval] "recall@5" = "> 0.7", or [gates] alone for '
             "the built-in rules."
@@ -319,6 +331,7 @@ def read_rules(path: Path) -> GateRules:
         rules=rules,
         calibrations=[path.parent / file for file in files],
         must_pass=gates.must_pass,
+        slices=list(gates.slices),
         coverage_drop=gates.coverage_drop,
         min_compared=gates.min_compared,
         require_baseline=gates.require_baseline,

@@ -102,6 +102,7 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     yield f"{'; '.join(parts)}."
     if comparison.changed:
         yield comparison.changed
+    yield from comparison.fell
     if comparison.set_changes is not None and comparison.set_changes.rescored:
         yield rescored_words(comparison.set_changes.rescored, comparison.base_id)
     yield from _not_shown(comparison)
@@ -292,6 +293,9 @@ def _to_see_more(comparison: Comparison) -> Iterator[str]:
     if size < 2:
         return
     smaller, repeated = size // 2, repeated_mde(row)
+    if comparison.margin is not None and row.mde > comparison.margin:
+        yield _against_margin(row, comparison.margin)
+        return
     needed = cases_needed(row, smaller / 100)
     options = [f"about {_rounded(needed):,} cases are needed"] if needed else []
     enough = repeated is not None and 100 * repeated <= smaller + 0.5
@@ -303,6 +307,14 @@ def _to_see_more(comparison: Comparison) -> Iterator[str]:
         yield TRY_REPEATS
     elif repeated is not None and is_noisy(row) and not enough:
         yield f"With --repeat {REPEATS} {would_show(repeated)}."
+
+
+def _against_margin(row: Change, margin: float) -> str:
+    """The smallest visible change against the one that matters: ``146 cases cannot see 2 points;
+    about 900 can.``"""
+    text = f"{counted(row.n, 'case')} cannot see {points(margin)}"
+    needed = cases_needed(row, margin)
+    return f"{text}; about {_rounded(needed):,} can." if needed else f"{text}."
 
 
 def bot_noise(

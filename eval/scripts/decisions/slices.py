@@ -370,6 +370,80 @@ def _slice(
     return CaseSlice(phrase, is_place, *_shares(marked, mask), p, ids, failing)
 
 
+class FallenSlice(NamedTuple):
+    """A slice that fell between two runs, or whose rest did (``inverse``). ``inside``, ``outside``:
+    cases that broke, that were fixed, and all."""
+
+    phrase: str
+    inverse: bool
+    inside: tuple[int, int, int]
+    outside: tuple[int, int, int]
+    p: float
+
+    def says(self) -> str:
+        """``Questions with tag de: 30 of 30 broke; others: 0 of 90, 30 fixed (p < .001).``"""
+        parts: list[str] = []
+        for broke, fixed, n in (self.inside, self.outside):
+            verb = "" if parts else " broke"
+            parts.append(f"{broke:,} of {n:,}{verb}" + (f", {fixed:,} fixed" if fixed else ""))
+        start = "All questions but those" if self.inverse else "Questions"
+        return f"{start} {self.phrase}: {parts[0]}; others: {parts[1]} (p {p_value(self.p)})."
+
+
+NAMED_FALLEN = 2
+"""Slices that fell and are named beside a verdict."""
+
+
+def fallen_slices(pair: PairVerdicts, eval_set: Path, labels_dir: Path | None) -> list[FallenSlice]:
+    """The slices that fell by more than the rest and by more than chance, the surest first.
+
+    What broke counts against what was fixed, so a slice is found also where the whole is the same.
+    Only what a case is counts: labels, words, language, length. Of several slices of the same cases
+    the surest is named.
+    """
+    moves = {} if pair.unknown or not pair else pair.moves()
+    if sum(move < 0 for move in moves.values()) < FEWEST_MARKED or not eval_set.exists():
+        return []
+    labels, _ = read_labels(labels_dir, ignore, eval_set)
+    step = -(-len(moves) // MOST_CASES) or 1
+    chosen = islice(iter_cases(eval_set, ignore, labels), 0, None, step)
+    cases = sliced([case for case in chosen if id_number(case.id) in moves])
+    return fallen_of(cases, [moves[id_number(case.case_id)] for case in cases])
+
+
+def fallen_of(cases: Sequence[SliceMember], moves: Sequence[int]) -> list[FallenSlice]:
+    """The same of cases that are at hand. ``moves``: -1 for one that broke, 1 for one fixed."""
+    import numpy as np
+
+    values = np.array(moves, float)
+    family = _by_clusters(_families(cases, len(cases), None), cases)[0] if cases else []
+    if not family or (values < 0).sum() < FEWEST_MARKED:
+        return []
+    members = np.array([mask for _, _, mask in family])
+    weights = np.array([_WEIGHTS[kind] for kind, _, _ in family])
+    rng = np.random.default_rng(3)
+    clusters = _clusters(cases)
+    tested = clustered_p(members, values, clusters, weights, rng, two_sided=True)
+    found: list[tuple[FallenSlice, Bools]] = []
+    for at in np.argsort(tested, kind="stable").tolist():
+        if tested[at] > ALPHA or len(found) == NAMED_FALLEN:
+            break
+        inverse = bool(values[members[at]].mean() > values.mean())
+        mask = ~members[at] if inverse else members[at]
+        broke = (values < 0) & mask
+        if broke.sum() <= ((values > 0) & mask).sum() or any(
+            2 * (broke & other).sum() > broke.sum() for _, other in found
+        ):
+            continue
+        sides = [
+            (int((values[own] < 0).sum()), int((values[own] > 0).sum()), int(own.sum()))
+            for own in (mask, ~mask)
+        ]
+        part = FallenSlice(family[at][1], inverse, sides[0], sides[1], float(tested[at]))
+        found.append((part, mask))
+    return [part for part, _ in found]
+
+
 Family = list[tuple[str, str, "Bools"]]
 """Slices: their kind, what is written behind "Questions", and whether each case is in them."""
 
@@ -499,6 +573,63 @@ def _having(values: Sequence[Iterable[str]]) -> Iterator[tuple[str, Bools]]:
             mask = np.zeros(len(values), bool)
             mask[rows[value]] = True
             yield value, mask
+
+
+class SliceColumns(NamedTuple):
+    """Some slices of compared cases. ``members``: by slice, the rows of its cases; ``moves``: of
+    each case -1, 0 or 1; ``clusters``: of each, cases that share their luck."""
+
+    members: Mapping[str, Sequence[int]]
+    moves: Sequence[int]
+    clusters: Sequence[int]
+
+    def moves_of(self, name: str) -> list[int]:
+        return [self.moves[row] for row in self.members[name]]
+
+    def units_of(self, name: str) -> int:
+        """How many clusters a slice has."""
+        return len({self.clusters[row] for row in self.members[name]})
+
+    def p_fell(self, seed: int = 0) -> dict[str, float]:
+        """By slice, the one-sided p that it fell by chance, corrected for all (joint flips)."""
+        import numpy as np
+
+        from decisions.joint import joint_p
+
+        columns = []
+        for rows in self.members.values():
+            column = np.full(len(self.moves), np.nan)
+            column[[*rows]] = [self.moves[row] for row in rows]
+            columns.append(column)
+        _, clusters = np.unique(np.array(self.clusters, np.int64), return_inverse=True)
+        found = joint_p(columns, clusters.astype(np.int64), "worse", seed=seed)
+        return dict(zip(self.members, found.tolist(), strict=True))
+
+
+def slice_columns(
+    names: Sequence[str], moves: Mapping[int, int], eval_set: Path, labels_dir: Path | None
+) -> SliceColumns:
+    """The cases of some slices, each ``dimension.value``. ``moves``: by the number of a case's id.
+
+    Where one of the slices has few documents, all cases are clustered by section.
+    """
+    labels, _ = read_labels(labels_dir, ignore, eval_set)
+    cases = [c for c in iter_cases(eval_set, ignore, labels) if id_number(c.id) in moves]
+    facets = [
+        {f"{dimension}.{value}" for dimension, value in tally.slices_of(tally.facets_of(case))}
+        for case in cases
+    ]
+    members = {name: [row for row, own in enumerate(facets) if name in own] for name in names}
+    documents = read_decide().documents
+    few = any(
+        clusters_of([cases[row] for row in rows]).few_documents(documents)
+        for rows in members.values()
+        if rows
+    )
+    by = SECTION if few else AUTO
+    numbers = (cluster_number(label_of(case, by)) for case in cases)
+    clusters = [number or -1 - row for row, number in enumerate(numbers)]
+    return SliceColumns(members, [moves[id_number(case.id)] for case in cases], clusters)
 
 
 def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, tally.Slices]:
