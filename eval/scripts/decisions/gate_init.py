@@ -45,6 +45,10 @@ TAIL = """
 # [[gates.must_pass]]
 # tags = ["critical"]
 
+# Slices that must not fall: more of their cases broke than were fixed, by more than chance.
+# [gates.slices]
+# "tag.de" = "no fall"
+
 # Rules of your own against the baseline; they replace the built-in test of that metric:
 # "drop 10 %", "drop 0.05", "margin 0.05", "regression", or "none".
 #
