@@ -452,9 +452,11 @@ def test_a_lost_language_is_named_although_the_sum_is_zero(tmp_path: Path) -> No
     path = write_set(tmp_path / "set.jsonl", with_languages(first_set()))
     german, english = range(30), range(30, 60)
     answers = {number: found(number) for number in range(120)}
-    make_run(tmp_path, "base", path, answers=answers | dict.fromkeys(english, LOST))
+    make_run(tmp_path, "base", path, k=5, answers=answers | dict.fromkeys(english, LOST))
     make_run(tmp_path, "new", path, answers=answers | dict.fromkeys(german, LOST))
     says = compared(tmp_path)["says"]
+    page = (Path(__file__).parents[2] / "docs/decisions.md").read_text("utf-8")
+    assert "\n".join(says[:3]) in page, says
     assert says[0].startswith("NO CLEAR DIFFERENCE")
     assert says[2] == (
         "Questions with tag de: 30 of 30 broke; others: 0 of 110, 30 fixed (p < .001)."

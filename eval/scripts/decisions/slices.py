@@ -394,8 +394,8 @@ NAMED_FALLEN = 2
 """Slices that fell and are named beside a verdict."""
 
 FALLEN_ALPHA = 0.04
-"""The level at which they are named. At .05 as many as .065 of simulated pairs without a change name
-one, since correlated clusters are permuted by an approximation."""
+"""The level at which they are named. At .05 as many as .065 of simulated pairs without a change
+name one, since correlated clusters are permuted by an approximation."""
 
 
 def fallen_slices(pair: PairVerdicts, eval_set: Path, labels_dir: Path | None) -> list[FallenSlice]:
