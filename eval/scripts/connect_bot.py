@@ -27,6 +27,7 @@ document. Bots that must be polled do not work.
     python eval/scripts/connect_bot.py --curl @request.txt --ask 'How long is the warranty?'
     python eval/scripts/connect_bot.py http://localhost:9000/ask --from-response answer.json \
         --set answer=data.text --dry-run
+    python eval/scripts/connect_bot.py --from-traces spans.jsonl
 
 Exit codes: 0 done, 2 bad input or usage, or no request worked (then nothing is written), 3 bot
 unreachable, 130 interrupted."""
@@ -111,6 +112,40 @@ def tell_outcome(outcome: Outcome) -> None:
     options.say("\n".join(map(harmless, lines)))
 
 
+def prove_traced_tools(source: Path) -> int:
+    """Print which tools in traces are searches; the keys that config.toml needs go to stdout."""
+    import tempfile
+
+    from clients.expressions import compile_path
+    from clients.guess import chunk_paths
+    from formats.otel import results_of_tools
+    from formats.shared.item import ImportOptions, Notes
+    from formats.traces.tool_forms import prove_tools, toml_pattern
+    from options.tables import trace_settings
+    from records.errors import StorageError
+    from records.toml_files import toml_key
+    from terminal.tables import harmless
+
+    if not source.exists():
+        raise StorageError(f"--from-traces {source}: no such file or folder.")
+    known = trace_settings(compile_path)
+    with tempfile.TemporaryDirectory() as scratch:
+        read = ImportOptions(scratch=Path(scratch))
+        results = results_of_tools(source, read, Notes(counts_rest=False))
+    if not results:
+        raise StorageError(f"--from-traces {source}: no trace calls a tool that is no retriever.")
+    proofs = prove_tools(results, known["tools"], known["documents"], compile_path, chunk_paths)
+    for proof in proofs:
+        options.say("\n".join(map(harmless, proof.lines())))
+    if needed := [proof for proof in proofs if proof.form]:
+        options.say("Put this into eval/config.toml:")
+    for proof in needed:
+        click.echo(f"[traces.tools.{toml_key(proof.name)}]")
+        for key, value in proof.form.items():
+            click.echo(f"{key} = {toml_pattern(value)}")
+    return options.Exit.DONE
+
+
 @options.script(ConnectOptions)
 def main(chosen: ConnectOptions) -> int:
     """Find out how a bot is asked, and write the profile that run_eval.py needs.
@@ -121,6 +156,8 @@ def main(chosen: ConnectOptions) -> int:
     from clients.connect_request import prepare
     from records.home import EVAL_SET, HOME, ROOT
 
+    if chosen.from_traces:
+        return prove_traced_tools(chosen.from_traces)
     chosen.check()
     yes, eval_set = chosen.yes, chosen.eval_set
     terminal = sys.stdin.isatty() and sys.stderr.isatty() and not yes

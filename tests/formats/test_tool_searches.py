@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.formats.test_otel import otlp, span
+
+import connect_bot
+from clients.expressions import compile_path
+from records.tool_passages import passages_in, tool_forms
 
 FOLDER = Path(__file__).resolve().parents[1] / "tool_searches"
 EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text("utf-8"))["captures"]
@@ -103,3 +109,43 @@ def test_hashes_that_name_parts_of_a_crew_are_no_secrets(desk: Any) -> None:
     metadata = desk.cases()[0]["metadata"]
     assert metadata["crew_key"] == metadata["crew_agents"][0]["key"] == md5
     assert md5 not in metadata["api_key"]
+
+
+def test_connect_bot_proves_the_tools_of_traces(tmp_path: Path) -> None:
+    """By shape; by keys that it proposes, whose places are right; and by none."""
+
+    def shown(name: str, data: bytes) -> Any:
+        source = tmp_path / name
+        source.write_bytes(data)
+        done = CliRunner().invoke(connect_bot.main, ["--from-traces", str(source)])
+        assert done.exit_code == 0, done.output
+        return done
+
+    packed = {name: gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()) for name in EXPECTED}
+    by_shape = shown("a.json", packed["pydantic_list"])
+    assert "✓ lookup_notes" in by_shape.stderr
+    assert by_shape.stdout == ""
+    assert "– lookup_notes" in shown("b.json", packed["lc_text"]).stderr
+    document = json.loads(packed["schema_semconv"])
+    for each in document["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+        for attribute in each["attributes"]:
+            if attribute["key"] == "gen_ai.tool.call.result":
+                rows = json.loads(attribute["value"]["stringValue"])["results"]
+                texts = [f"{row['snippet']} (source: {row['file']})" for row in rows]
+                attribute["value"]["stringValue"] = "\n\n".join(texts)
+    done = shown("c.json", json.dumps(document).encode())
+    assert "✓ search_handbook" in done.stderr
+    (table,) = tomllib.loads(done.stdout)["traces"]["tools"].values()
+    forms = tool_forms({"t": table}, compile_path, lambda where, clause: pytest.fail(clause))
+    read = passages_in("Water. (source: a.md)\n\nFire. (source: b.md)", forms["t"])
+    assert read == [{"rel_path": "a.md", "text": "Water."}, {"rel_path": "b.md", "text": "Fire."}]
+
+
+def test_traces_without_tools_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "d.json"
+    source.write_bytes(gzip.decompress((FOLDER / "schema_dspy_prompt.json.gz").read_bytes()))
+    done = CliRunner().invoke(connect_bot.main, ["--from-traces", str(source)])
+    assert done.exit_code == 2
+    assert "no trace calls a tool" in done.output
+    absent = CliRunner().invoke(connect_bot.main, ["--from-traces", str(tmp_path / "none")])
+    assert (absent.exit_code, "no such file" in absent.output) == (2, True)

@@ -134,6 +134,21 @@ def test_a_form_says_how_a_result_is_read() -> None:
     ]
 
 
+def test_a_place_behind_its_text_is_not_given_to_the_next_text() -> None:
+    text = "Water is allowed. (source: rooms.md)\n\nTen cents a day. (source: loans.md)"
+    place = re.compile(r"\(source: (?P<path>\S+)\)")
+    assert passages_in(text, ToolForm(place=place)) == []  # short, and nothing is read
+    assert passages_in(text * 9, ToolForm(place=place)) is None
+    verdict = judge_tool("find", [text * 9], ToolForm(place=place))
+    assert verdict == (False, "Tool find: its form does not read 1 of 1 result; seen, not "
+                       "retrieved.", False)  # fmt: skip
+    split = ToolForm(split=re.compile(r"\n\n"), place=place)
+    assert passages_in(text, split) == [
+        {"rel_path": "rooms.md", "text": "Water is allowed."},
+        {"rel_path": "loans.md", "text": "Ten cents a day."},
+    ]
+
+
 def test_the_query_is_the_argument_of_that_name_or_the_only_text() -> None:
     assert query_of({"query": "dogs", "folder": "a"}) == "dogs"
     assert query_of({"about": "dogs", "k": 3}) == "dogs"

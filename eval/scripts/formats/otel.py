@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from formats.shared.item import ImportedCase, ImportOptions, Notes
 from formats.shared.parquet import SUFFIX as PARQUET
 from formats.shared.rows import JSON_ENDINGS, source_files
-from formats.traces.cases import TracedCase, as_conversations, case_of_trace
+from formats.traces.cases import TracedCase, as_conversations, case_of_trace, tool_results
 from formats.traces.feedback import Ratings
+from formats.traces.reading import read_trace
 from formats.traces.spans import Span, has_content, kind_of
 from formats.traces.wire import NoSpans, spans_of
 from records.errors import StorageError
@@ -38,16 +40,12 @@ def _spans(
         empty.append(error)
 
 
-def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
-    """A case for each trace with a question; its id is the trace's.
-
-    Spans of one trace may stand anywhere in the files, so all GenAI spans are held in memory. A run
-    is named like the file in which its traces begin, or the folder that was named; --run-id joins
-    them into one run. In a folder, files without any span are counted and passed over.
-    """
+def _traces(
+    sources: Sequence[Path], options: ImportOptions, notes: Notes, ratings: Ratings
+) -> tuple[dict[str, list[Span]], dict[str, Path]]:
+    """The spans of each trace, and the file or folder in which it begins."""
     traces: dict[str, list[Span]] = {}
     begun: dict[str, Path] = {}
-    ratings = Ratings(notes)
     empty: list[StorageError] = []
     for path, named in source_files(sources, _ENDINGS, options.scratch, notes):
         for span in _spans(path, notes, ratings, empty if named is not path else None):
@@ -63,6 +61,26 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
         raise StorageError(
             f"{sources[0]}: no trace can be read. Files: {len(empty)}. {empty[0].message}"
         )
+    return traces, begun
+
+
+def results_of_tools(
+    source: Path, options: ImportOptions, notes: Notes
+) -> dict[str, list[tuple[str, Any]]]:
+    """The results of the tools in the traces of a file or folder: see ``tool_results``."""
+    traces, _ = _traces([source], options, notes, Ratings(notes))
+    return tool_results(read_trace(spans) for spans in traces.values())
+
+
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
+    """A case for each trace with a question; its id is the trace's.
+
+    Spans of one trace may stand anywhere in the files, so all GenAI spans are held in memory. A run
+    is named like the file in which its traces begin, or the folder that was named; --run-id joins
+    them into one run. In a folder, files without any span are counted and passed over.
+    """
+    ratings = Ratings(notes)
+    traces, begun = _traces(sources, options, notes, ratings)
     cases: list[TracedCase] = []
     for trace, spans in traces.items():
         notes.rows["traces"] += 1

@@ -160,7 +160,11 @@ def judge_tool(
     lists = [passages_in(result, form) for result in results]
     rows = [row for listed in lists for row in listed or ()]
     if form is not None:
-        return ToolVerdict(True, "" if rows else f"Tool {name}: its form finds no passage.")
+        unread = sum(listed is None for listed in lists)
+        if rows and not unread:
+            return ToolVerdict(True)
+        about = f"its form does not read {unread or 'any'} of {_counted(len(results), 'result')}"
+        return ToolVerdict(False, f"Tool {name}: {about}; seen, not retrieved.")
     if not rows:
         has_texts = any(len(_said(result)) > _SHORT // 4 for result in results)
         return ToolVerdict(False, _no_place(name, len(results)) if has_texts else "")
@@ -466,7 +470,7 @@ def _place_line(line: str) -> Row | None:
 
 
 def _by_form(result: Any, form: ToolForm) -> list[Row] | None:
-    value = _unwrapped(result)
+    value = own_result(result)
     if form.split is not None or (form.place is not None and form.passages is None):
         whole = value if isinstance(value, str) else _said(value)
         pieces: list[Any] = form.split.split(whole) if form.split else _cut_at(form.place, whole)
@@ -476,10 +480,10 @@ def _by_form(result: Any, form: ToolForm) -> list[Row] | None:
         listed = form.passages(value) if form.passages else items_in(value)
         items = [_opened(item) for item in listed] if isinstance(listed, list) else []
     rows = [row for item in items if (row := _formed(item, form))]
-    return rows if rows or not items else None
+    return rows if rows or len(_said(value)) <= _SHORT else None
 
 
-def _unwrapped(value: Any, depth: int = 0) -> Any:
+def own_result(value: Any, depth: int = 0) -> Any:
     """A tool's own result, out of the message or the content blocks that a framework made of it."""
     opened = _opened(value)
     inner: Any = None
@@ -490,7 +494,7 @@ def _unwrapped(value: Any, depth: int = 0) -> Any:
         names = ("content",) if _is_message(held) else ("result", "output")
         is_wrapper = held is not opened or _is_message(held) or len(opened) == 1
         inner = next((held[name] for name in names if name in held and is_wrapper), None)
-    return value if inner is None or depth > _MOST_DEPTH else _unwrapped(inner, depth + 1)
+    return value if inner is None or depth > _MOST_DEPTH else own_result(inner, depth + 1)
 
 
 def _is_message(value: Any) -> bool:
@@ -500,9 +504,14 @@ def _is_message(value: Any) -> bool:
 
 
 def _cut_at(place: re.Pattern[str] | None, text: str) -> list[str]:
-    """The pieces that begin with each place."""
+    """The pieces that begin with each place; none where a text before the first is lost, unless it
+    announces them."""
     starts = [match.start() for match in place.finditer(text)] if place else []
-    return [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
+    before = text[: starts[0]].strip() if starts else ""
+    if before and not before.endswith(":"):
+        return []
+    ends = [*starts[1:], len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=False)]
 
 
 def _formed(item: Any, form: ToolForm) -> Row:

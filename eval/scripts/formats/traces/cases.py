@@ -195,16 +195,23 @@ def as_conversations(
             yield mask_case(turn.item, notes)
 
 
+def tool_results(traces: Iterable[Trace]) -> dict[str, list[tuple[str, Any]]]:
+    """The results of each tool that is no search by its spans, each with the id of its trace."""
+    traces = list(traces)
+    spanned = {search.tool for trace in traces for search in trace.searches}
+    results: dict[str, list[tuple[str, Any]]] = {}
+    for trace in traces:
+        for each in trace.calls:
+            if each.call.error is None and each.call.name not in spanned:
+                results.setdefault(each.call.name, []).append((trace.spans[0].trace, each.value))
+    return results
+
+
 def take_tool_searches(cases: Sequence[TracedCase], options: ImportOptions, notes: Notes) -> None:
     """Add the searches that tools made: a tool is one by all of its results, or by its form."""
-    spanned = {search.tool for traced in cases for search in traced.trace.searches}
-    results: dict[str, list[Any]] = {}
-    for traced in cases:
-        for each in traced.trace.calls:
-            if each.call.error is None and each.call.name not in spanned:
-                results.setdefault(each.call.name, []).append(each.value)
     verdicts: dict[str, ToolVerdict] = {}
-    for name, values in results.items():
+    for name, calls in tool_results(traced.trace for traced in cases).items():
+        values = [value for _, value in calls]
         decided = judge_tool(name, values, options.tools.get(name), options.documents)
         if decided.about:
             notes.remarks.append(decided.about)

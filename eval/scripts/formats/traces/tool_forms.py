@@ -1,0 +1,153 @@
+"""Which tools of traced agents are searches, and a form for one whose results need it; pure.
+
+    proofs = prove_tools(results, forms, documents, compiled, guess)
+    proofs[0].mark      # "✓": at least two traces brought passages with places, and different ones
+
+``results``: by tool the id of a trace and what the tool returned, for each call.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from records.tool_passages import Row, ToolForm, judge_tool, own_result, passages_in, tool_forms
+
+Results = Mapping[str, Sequence[tuple[str, Any]]]
+Guess = Callable[[Sequence[Any], Iterable[str]], Mapping[str, str]]
+"""The paths inside the items of lists: ``clients.guess.chunk_paths``."""
+
+_FILE = r"[^\s:#>|()\[\]<>,;\"']+\.[A-Za-z]\w{0,4}"
+_PLACE_LINES = (
+    rf"^\W*(?:\w+:?\s+)?(?P<path>{_FILE})\s*[#>|:,—–-]+\s*(?P<heading>[^\n]*\S)[^\w\n]*$",
+    rf"^\W*(?:\w+:?\s+)?(?P<path>{_FILE})\W*$",
+    rf"\(?\b(?:source|from|see|file)\b:?\s*(?P<path>{_FILE})\)?",
+)
+_SPLIT = r"\n\s*\n"
+_SHOWN = 60
+_FIELDS = ("text", "rel_path", "heading_path")
+
+
+@dataclass(frozen=True)
+class ToolProof:
+    """One tool: the mark as in a proof, two of its results, a sentence, and the form it needs.
+
+    ``form``: keys of ``[traces.tools.NAME]``; {} where the shape is enough, or none was found.
+    """
+
+    name: str
+    mark: str
+    says: str
+    values: tuple[str, ...] = ()
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """For a person."""
+        shown = [f"    {'  |  '.join(self.values)}"] if self.values else []
+        return [f"{self.mark} {self.name}", *shown, f"    {self.says}"]
+
+
+def prove_tools(
+    results: Results,
+    forms: Mapping[str, ToolForm],
+    documents: Iterable[str],
+    compiled: Callable[[str], Callable[[Any], Any]],
+    guess: Guess,
+) -> list[ToolProof]:
+    """Decide for each tool whether it is a search, and propose a form where the shape is not enough."""
+    documents = list(documents)
+    proofs = []
+    for name, calls in results.items():
+        values = [value for _, value in calls]
+        verdict = judge_tool(name, values, forms.get(name), documents)
+        if verdict.is_search:
+            passages = [(trace, verdict.passages(v, forms.get(name))) for trace, v in calls]
+            proofs.append(_proof(name, passages, verdict.about, {}))
+            continue
+        proofs.append(_formed(name, calls, documents, compiled, guess, verdict.about))
+    return proofs
+
+
+def _formed(
+    name: str,
+    calls: Sequence[tuple[str, Any]],
+    documents: Sequence[str],
+    compiled: Callable[[str], Callable[[Any], Any]],
+    guess: Guess,
+    about: str,
+) -> ToolProof:
+    values = [own_result(value) for _, value in calls]
+    for table in (*_of_lists(values, documents, guess), *_of_texts(values)):
+        form = tool_forms({name: table}, compiled, lambda where, clause: None)[name]
+        passages = [(trace, passages_in(value, form)) for trace, value in calls]
+        whole = [(trace, rows) for trace, rows in passages if rows is not None]
+        rows = [row for _, listed in whole for row in listed]
+        if len(whole) == len(calls) and rows and all("rel_path" in row for row in rows):
+            return _proof(name, whole, "These keys read its results.", table)
+    return ToolProof(name, "–", about or f"Tool {name}: its results are no passages.")
+
+
+def _proof(
+    name: str, passages: Sequence[tuple[str, list[Row]]], about: str, form: Mapping[str, str]
+) -> ToolProof:
+    """✓ only where two traces brought different passages with places."""
+    first: dict[str, list[Row]] = {}
+    for trace, rows in passages:
+        if rows and all(row.get("rel_path") for row in rows):
+            first.setdefault(trace, rows)
+    told = [[_place(row) for row in rows] for rows in first.values()]
+    values = tuple(f"{len(places)}: {places[0]}"[:_SHOWN] for places in told[:2])
+    if len(told) < 2:
+        return ToolProof(name, "?", f"{about} Only one trace has passages.", values, form)
+    if all(places == told[0] for places in told):
+        return ToolProof(name, "?", f"{about} All traces have the same passages.", values, form)
+    return ToolProof(name, "✓", about, values, form)
+
+
+def _place(row: Row) -> str:
+    return " > ".join(filter(None, (row.get("rel_path"), row.get("heading_path"))))
+
+
+def _of_lists(
+    values: Sequence[Any], documents: Sequence[str], guess: Guess
+) -> Iterable[dict[str, str]]:
+    """The form of a list of objects whose fields have names of their own."""
+    opened = [_opened(value) for value in values]
+    keys = {key for value in opened if isinstance(value, dict) for key in value}
+    for path in ("@", *sorted(keys)):
+        lists = [
+            value if path == "@" else value.get(path) if isinstance(value, dict) else None
+            for value in opened
+        ]
+        whole = [each for each in lists if isinstance(each, list) and each]
+        if whole and all(isinstance(item, dict) for each in whole for item in each):
+            inner = guess(whole, documents)
+            if {"text", "rel_path"} <= inner.keys():
+                named = {name: inner[name] for name in _FIELDS if name in inner}
+                yield {"passages": path} | named
+
+
+def _of_texts(values: Sequence[Any]) -> Iterable[dict[str, str]]:
+    """The forms that texts may have: a line with a place, or a place in each paragraph."""
+    if all(isinstance(value, str) for value in values):
+        for pattern in _PLACE_LINES:
+            if pattern.startswith("^"):
+                yield {"place": pattern}
+            yield {"split": _SPLIT, "place": pattern}
+
+
+def _opened(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def toml_pattern(value: str) -> str:
+    """A value of TOML that keeps backslashes."""
+    return (
+        f"'{value}'" if "'" not in value and not re.search(r"[\n\r]", value) else f"'''{value}'''"
+    )
