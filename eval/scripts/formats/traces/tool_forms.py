@@ -57,7 +57,7 @@ def prove_tools(
     compiled: Callable[[str], Callable[[Any], Any]],
     guess: Guess,
 ) -> list[ToolProof]:
-    """Decide for each tool whether it is a search, and propose a form where the shape is not enough."""
+    """Decide for each tool whether it is a search; propose a form where its shape is not enough."""
     documents = list(documents)
     proofs = []
     for name, calls in results.items():
