@@ -56,6 +56,14 @@ def test_the_schema_alone_tells_what_cannot_be_used(name: str) -> None:
     assert fits(WRONG[name], 1) is long, "the first step lets only lengths of texts go"
 
 
+def test_a_reply_has_all_fields_and_no_others() -> None:
+    whole = reply(entry("1"), entry("2"))
+    assert fits(whole)
+    assert not fits(whole | {"more": 1})
+    assert not fits(reply(entry("1", more="x"), entry("2")))
+    assert not fits({name: value for name, value in whole.items() if name != "manipulation"})
+
+
 def test_loosening_leaves_the_task_and_its_schema_alone() -> None:
     before = str(TASK.schema)
     plain = _loosened(TASK, PLAIN)
