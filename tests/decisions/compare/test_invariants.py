@@ -192,6 +192,15 @@ def test_prompts_of_other_metrics_and_builds_of_a_server_do_not_matter(runs: Run
     assert "judge.answered_as: m-2024 → m-2025" in refused(base, new).message
 
 
+def test_another_version_of_the_toolkit_is_remarked(runs: Runs) -> None:
+    scores = {"mrr": [1.0, 0.5]}
+    base = runs.make("base", scores, config={"tool_version": "0.1"})
+    same = runs.make("same", scores, config={"tool_version": "0.1"})
+    unknown = runs.make("unknown", scores)
+    assert "version" not in " ".join(compare(base, same).notes)
+    assert "The toolkit's version differs: 0.1, unknown." in compare(base, unknown).notes
+
+
 def test_seeds_and_cut_offs_may_differ(runs: Runs) -> None:
     base = runs.make("base", SCORES, options={"seed": 0, "k": [1, 3]})
     new = runs.make("new", SCORES, options={"seed": 1, "k": [1, 5]})
