@@ -166,7 +166,7 @@ judge-demo: setup ## a real small model judges three answers (builds llama.cpp: 
 	$(PY) bench/interop/judge_demo.py $(ARGS)
 
 ## Work on the toolkit
-test: setup-dev ## run the tests (no network, about 7 minutes on two cores)
+test: setup-dev ## run the tests (no network, some minutes on two cores)
 	$(PY) -m pytest -q -n auto --dist worksteal -m "not thorough" $(ARGS)
 
 test-all: test ## run also those that take many seconds each: benchmarks, long chains, many kills
