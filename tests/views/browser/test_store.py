@@ -330,5 +330,10 @@ def test_labelling_needs_a_complete_run(runs: Any) -> None:
     assert tuple(command[:2]) == labeller
     assert command[command.index("--from-run") + 1] == str(folder)
     assert command[-1] == "--case=-a b"  # one word, so that no id is taken for an option
+    assert "--labels-dir" not in command
+    labels = runs.root / "labels"
+    library = RunLibrary(runs.results_dir, runs.eval_set, labels, labeller=labeller)
+    command = library.label_command("done", "a")
+    assert command[command.index("--labels-dir") + 1] == str(labels)
     with pytest.raises(ValueError, match="no such folder"):
         library.open("gone")
