@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -278,17 +279,18 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     lines cannot see (a key inside an inline table) is left out.
     """
     lines: dict[KeyPath, int] = {}
-    counts: dict[KeyPath, int] = {}
+    counts: Counter[KeyPath] = Counter()
     table: KeyPath = ()
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if stripped.startswith("["):
             path = _path(stripped.partition("#")[0] + "\n")
             if path and stripped.startswith("[["):
-                counts[path] = counts.get(path, 0) + 1
                 lines.setdefault(path, number)
+                counts[path] += 1
+                path = (*path[:-1], f"{path[-1]}[{counts[path]}]")
             if path:
-                table = _numbered(path, counts)
+                table = path
                 lines.setdefault(table, number)
         elif "=" in stripped and not stripped.startswith("#"):
             for position, char in enumerate(stripped):
@@ -297,14 +299,6 @@ def key_lines(text: str) -> dict[KeyPath, int]:
                     lines.setdefault(table + path, number)
                     break
     return lines
-
-
-def _numbered(path: KeyPath, counts: Mapping[KeyPath, int]) -> KeyPath:
-    """A path of names with the number of the table so far, where a name is that of an array."""
-    sizes = (counts.get(path[: end + 1]) for end in range(len(path)))
-    return tuple(
-        f"{name}[{size}]" if size else name for name, size in zip(path, sizes, strict=True)
-    )
 
 
 def _path(text: str) -> KeyPath | None:
