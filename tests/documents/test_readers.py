@@ -55,6 +55,13 @@ def test_html_without_main_loses_what_is_around_its_text() -> None:
     assert not [word for word in ("Northern", "Home", "Imprint") if word in text]
 
 
+def test_a_paragraph_that_begins_with_a_number_sign_is_no_heading() -> None:
+    page = "<main><h1>Rules</h1><p># make install</p><p>It takes a minute.</p></main>"
+    assert sections(Note("v", "a.html", read_html(page.encode()))) == [
+        ("Rules", None, "\\# make install\n\nIt takes a minute.")
+    ]
+
+
 def test_the_header_of_an_article_is_its_title() -> None:
     page = "<body><header>Northern Library</header><article><header><h1>Rules</h1></header>"
     assert read_html(f"{page}<p>Four weeks.</p></article></body>".encode()) == (

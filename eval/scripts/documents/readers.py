@@ -57,6 +57,9 @@ def read_html(data: bytes) -> str:
         link.decompose()
     for link in body.select(LINKED_HEADINGS):
         link.unwrap()
+    for part in body.find_all("p"):
+        if part.get_text().lstrip().startswith("#"):
+            part.insert(0, "\\")  # else it would become a heading
     converter = MarkdownConverter(
         heading_style="atx", strip=["img"], escape_misc=False, escape_underscores=False,
         escape_asterisks=False,
