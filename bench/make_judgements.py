@@ -32,7 +32,6 @@ from records.judged import heading, key_of_passage
 from records.labels import read_cases
 from records.results import RetrievedChunk, TestResult, iter_results
 from records.runs import EVAL_SET, RESULTS, ROOT
-from scorers.common import in_rank_order
 
 DEPTH = 10
 POOL = ROOT / "eval" / "labels" / "judgements" / "pool.jsonl"
@@ -62,7 +61,7 @@ def grade(case: TestCase, chunk: RetrievedChunk) -> float | None:
 def pool_of(case: TestCase, results: Sequence[TestResult]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for result in results:
-        for chunk in in_rank_order(result)[:DEPTH]:
+        for chunk in result.chunks()[:DEPTH]:
             value = grade(case, chunk)
             rows.setdefault(
                 key_of_passage(chunk),

