@@ -84,8 +84,7 @@ class GroundednessScorer:
         """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
         if result.answer is None:
             return ScoreRow((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
-        chunks, tools = result.chunks(), result.tool_sources()
-        chunks = [*chunks, *tools] if tools else chunks
+        chunks = result.seen_chunks()
         sent = [chunk.score_final for chunk in chunks if chunk.score_final is not None]
         scores = groundedness.score_case(
             result.answer,
