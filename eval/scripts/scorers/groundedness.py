@@ -84,7 +84,8 @@ class GroundednessScorer:
         """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
         if result.answer is None:
             return ScoreRow((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
-        chunks = result.seen_chunks()
+        tools = result.tool_sources()
+        chunks = [*result.chunks(), *tools]
         sent = [chunk.score_final for chunk in chunks if chunk.score_final is not None]
         scores = groundedness.score_case(
             result.answer,

@@ -7,6 +7,7 @@ the time.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -66,7 +67,7 @@ class PhraseSearch:
 
 def _weight(literals: frozenset[str]) -> float:
     """How well letters tell a text apart: the shortest of them, and how few they are."""
-    return min(map(len, literals)) / len(literals) ** 0.5
+    return min(map(len, literals)) / math.sqrt(len(literals))
 
 
 def _needed(tree: Sequence[Any]) -> list[frozenset[str]]:
