@@ -19,14 +19,17 @@ from terminal.tables import counted
 KINDS: Mapping[str, tuple[str, str]] = {
     "gold": ("Gold labels", "A label whose place is gone or moved can never be retrieved."),
     "contradiction": ("Contradictions", "A judge confirmed them, with quotes from both passages."),
-    "stale": ("Stale passages", "An older date or version beside a newer one, or a past deadline."),
+    "stale": ("Stale passages", "An older date or version beside a newer one."),
     "expired": ("Past deadlines", "The present tense with a date that is over."),
     "may_contradict": (
         "May contradict",
         "Sentences on one subject that differ in a number, date or negation. Not judged.",
     ),
     "near_double": ("Near doubles", "They push other passages out of the retrieved list."),
-    "gap": ("Gaps", "Questions whose words no passage has, or that the bot does not answer."),
+    "gap": (
+        "Gaps",
+        "Questions whose best section lacks their words, or that the bot does not answer.",
+    ),
     "crowding": ("Often retrieved, never gold", "Documents that may crowd out better ones."),
     "dead_weight": ("Dead weight", "Documents that no question is about and no run retrieved."),
     "unreadable": ("Files that could not be read", "Their text is missing in everything above."),
