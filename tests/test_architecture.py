@@ -235,6 +235,13 @@ def readings(tree: ast.Module) -> list[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     ]
+    names += [
+        (node.lineno, "records.scores.read_ by a SectionTable")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "SectionTable"
+    ]
     return [f"{line}: {name}" for line, name in names if reads.match(name)]
 
 

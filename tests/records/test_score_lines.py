@@ -84,4 +84,4 @@ def test_a_later_schema_is_refused(run: Path) -> None:
     path = run / "scores/retrieval.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"schema":2', b'"schema":3', 1))
     with pytest.raises(StorageError, match="has schema 3, but this version reads 2"):
-        Run(run).lines("retrieval")
+        list(Run(run).lines("retrieval"))

@@ -18,8 +18,8 @@ from decisions.conditions import Conditions
 from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.results import UNREADABLE, RunConfig
+from records.run import Run
 from records.runs import scored_sections, scores_file
-from records.section_table import SectionTable
 from terminal.tables import plain
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
@@ -328,7 +328,7 @@ def _supports_per_chunk(folder: Path) -> float | None:
     if not scores_file(folder, "retrieval").exists():
         return None
     supports = chunks = 0
-    for line in islice(SectionTable(folder, "retrieval").read(), LOOKED_AT):
+    for line in islice(Run(folder).lines("retrieval"), LOOKED_AT):
         found = line.evidence.found if line.evidence else None
         ranks = [rank for rank in found or () if rank is not None]
         supports += len(ranks)

@@ -197,10 +197,10 @@ class Run:
             self._sections[name] = table
         return self._sections[name]
 
-    def lines(self, section: str) -> list[ScoreLine]:
+    def lines(self, section: str) -> Iterator[ScoreLine]:
         """The whole score lines of a section, with evidence of the section's own type. Raises
         StorageError for damaged ones."""
-        return list(read_scores(self.folder, section))
+        return read_scores(self.folder, section)
 
     def column(self, metric: str) -> tuple[list[str], Floats]:
         """The ids of the scored cases and a metric's score of each, of repeats their mean; not a
