@@ -49,11 +49,12 @@ path_files = ["a"]
 settings = { s = 3 }
 prices = { input_tokens = 1 }
 limits = { rpm = 3 }
-response = { answer = "a", error = "e" }
+response = { answer = "a", tools = "t", error = "e" }
 chunk = { text = "t" }
 constant = { abstained = false }
 request = { path = "/a/{session}", headers = { X = "y" }, body = { q = "{question} {s}" } }
 begin = { path = "/b", session = "id" }
+tools = { find = { split = "x", text = "t", place = "(?P<path>a)" } }
 """
 READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "gates": (read_rules, GATES),

@@ -18,6 +18,7 @@ from tests.formats.test_otel import otlp, span
 
 import connect_bot
 from clients.expressions import compile_path
+from records.toml_files import TomlReader
 from records.tool_passages import passages_in, tool_forms
 
 FOLDER = Path(__file__).resolve().parents[1] / "tool_searches"
@@ -136,7 +137,9 @@ def test_connect_bot_proves_the_tools_of_traces(tmp_path: Path) -> None:
     done = shown("c.json", json.dumps(document).encode())
     assert "✓ search_handbook" in done.stderr
     (table,) = tomllib.loads(done.stdout)["traces"]["tools"].values()
-    forms = tool_forms({"t": table}, compile_path, lambda where, clause: pytest.fail(clause))
+    reader = TomlReader("t")
+    forms = tool_forms({"t": table}, compile_path, reader, ())
+    reader.end()
     read = passages_in("Water. (source: a.md)\n\nFire. (source: b.md)", forms["t"])
     assert read == [{"rel_path": "a.md", "text": "Water."}, {"rel_path": "b.md", "text": "Fire."}]
 

@@ -121,11 +121,7 @@ def _profile(name: str, raw: dict[str, Any], reader: TomlReader) -> Profile:
     top: _ProfileTable = reader.read(raw, _ProfileTable)
     if isinstance(limits := raw.get("limits"), dict):
         check_keys(reader, limits, BOT_LIMITS, ("limits",))
-    forms = tool_forms(
-        top.tools,
-        compile_path,
-        lambda where, clause: reader.wrong(("tools", *where.split(".")), clause),
-    )
+    forms = tool_forms(top.tools, compile_path, reader, ("tools",))
     reader.end()
     return Profile(
         name=name,
@@ -316,7 +312,7 @@ class _ProfileTable(msgspec.Struct, kw_only=True):
     path_files: list[str] = []
     page_base: int = 1
     order: Annotated[str, OneOf(("best first", "reversed"))] = "best first"
-    tools: dict[str, dict[str, str]] = {}
+    tools: dict[str, Any] = {}
     request: _MainRequest = msgspec.field(default_factory=_MainRequest)
     retrieval_only: _RetrievalOnly | None = None
     response: Annotated[_Paths, OneOf((*RESULT_FIELDS, "error"))] = {}

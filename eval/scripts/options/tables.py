@@ -42,14 +42,10 @@ def trace_settings(compiled: Callable[[str], Any]) -> dict[str, Any]:
     ``compiled`` makes a function of an expression. Raises StorageError with every problem.
     """
     own, reader = _own_table("traces", TRACES)
-
-    def wrong(where: str, clause: str) -> None:
-        reader.wrong(("traces", *where.split(".")), clause)
-
     folder, tools = own.get("documents"), own.get("tools", {})
     if folder and not Path(folder).is_dir():
-        wrong("documents", "is no folder; write the one with the documents")
-    forms = tool_forms(tools, compiled, lambda where, clause: wrong(f"tools.{where}", clause))
+        reader.wrong(("traces", "documents"), "is no folder; write the one with the documents")
+    forms = tool_forms(tools, compiled, reader, ("traces", "tools"))
     reader.end()
     files = Path(folder).rglob("*") if folder else ()
     names = frozenset(file.name for file in files if file.is_file())

@@ -14,8 +14,13 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from records.toml_files import KeyPath, Parsed, TomlReader
 
 Getter = Callable[[Any], Any]
 Row = dict[str, Any]
@@ -68,37 +73,31 @@ class ToolForm:
     place: re.Pattern[str] | None = None
 
 
-_EXPRESSIONS = ("passages", "text", "rel_path", "heading_path")
-_PATTERNS = ("split", "place")
-
-
 def tool_forms(
-    tables: Mapping[str, Any], compiled: Callable[[str], Getter], problem: Callable[[str, str], Any]
+    tables: Mapping[str, Any], compiled: Callable[[str], Getter], reader: TomlReader, key: KeyPath
 ) -> dict[str, ToolForm]:
-    """The forms of tables by the names of tools. ``problem`` takes each fault: where, and what."""
-    forms = {}
-    for tool, table in tables.items():
-        if not isinstance(table, Mapping):
-            problem(tool, "must be a table, such as [tools.lookup_notes]")
-            continue
-        fields: dict[str, Any] = {}
-        for name, text in table.items():
-            where = f"{tool}.{name}"
-            if name not in (*_EXPRESSIONS, *_PATTERNS):
-                known = ", ".join((*_EXPRESSIONS, *_PATTERNS))
-                problem(where, f"is unknown; known here: {known}")
-            elif not isinstance(text, str):
-                problem(where, "must be a string")
-            else:
-                is_path = name in _EXPRESSIONS
-                try:
-                    fields[name] = compiled(text) if is_path else re.compile(text, re.MULTILINE)
-                except (ValueError, re.error) as error:
-                    kind = "JMESPath" if is_path else "regular"
-                    reason = " ".join(str(error).split())
-                    problem(where, f"is not a {kind} expression ({reason})")
-        forms[tool] = ToolForm(**fields)
-    return forms
+    """The forms of tables by the names of tools; the reader notes each fault under ``key``."""
+    path: Any = Annotated[Any, Parsed(partial(_made, "JMESPath", compiled))]
+    pattern: Any = Annotated[Any, Parsed(partial(_made, "regular", _multiline))]
+    kinds = {"split": pattern, "place": pattern}
+    rows = [(row.name, kinds.get(row.name, path), None) for row in fields(ToolForm)]
+    table = msgspec.defstruct("ToolTable", rows)
+    read = {tool: reader.read(raw, table, (*key, tool)) for tool, raw in tables.items()}
+    return {tool: ToolForm(**msgspec.structs.asdict(own)) for tool, own in read.items() if own}
+
+
+def _multiline(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.MULTILINE)
+
+
+def _made(kind: str, make: Callable[[str], Any], text: Any) -> Any:
+    if not isinstance(text, str):
+        raise ValueError("must be a text")
+    try:
+        return make(text)
+    except (ValueError, re.error) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"is not a {kind} expression ({reason})") from None
 
 
 def passages_in(result: Any, form: ToolForm | None = None) -> list[Row] | None:

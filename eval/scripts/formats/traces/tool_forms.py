@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from records.toml_files import TomlReader
 from records.tool_passages import Row, ToolForm, judge_tool, own_result, passages_in, tool_forms
 
 Results = Mapping[str, Sequence[tuple[str, Any]]]
@@ -81,7 +82,7 @@ def _formed(
 ) -> ToolProof:
     values = [own_result(value) for _, value in calls]
     for table in (*_of_lists(values, documents, guess), *_of_texts(values)):
-        form = tool_forms({name: table}, compiled, lambda where, clause: None)[name]
+        form = tool_forms({name: table}, compiled, TomlReader(name), ())[name]
         passages = [(trace, passages_in(value, form)) for trace, value in calls]
         whole = [(trace, rows) for trace, rows in passages if rows is not None]
         rows = [row for _, listed in whole for row in listed]
