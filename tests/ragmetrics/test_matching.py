@@ -76,6 +76,17 @@ def test_anchor_needs_the_same_file() -> None:
     assert matches_place(anchor("a.md", ""), [], Passage(anchor("b.md", ""))) is False
 
 
+def test_a_url_with_an_anchor_is_a_place_of_its_own() -> None:
+    """Its anchor belongs to the place: another one, or none, is another place."""
+    gold = anchor("https://a.example/rooms#food", None)
+    for path, is_there in (
+        ("https://a.example/rooms#food", True),
+        ("https://a.example/rooms#floors", False),
+        ("https://a.example/rooms", False),
+    ):
+        assert matches_place(gold, (), Passage(anchor(path, None), "Water.")) is is_there
+
+
 def test_match_anchors_keeps_first_rank_of_each_support_and_all_hits() -> None:
     gold = [anchor("a.md", "A"), anchor("a.md", "A > B"), anchor("c.md", "")]
     named = [("x.md", "A"), ("a.md", "A > B"), None, ("a.md", "A > Z")]

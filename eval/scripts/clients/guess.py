@@ -28,6 +28,7 @@ from clients.reply_form import (
     name_words,
     strings_of,
     texts_within,
+    varying_lists,
 )
 from clients.tool_paths import find_last_message, find_searches, find_tools
 from ragmetrics.matching import same_form
@@ -87,6 +88,14 @@ def propose(
             column = ReplyColumn(response["searches"], ("searches",), tuple(lists))
             proposal.tables["chunk"] = _chunk(column, gold_files)
     _rest(outer, proposal, seconds)
+    if not (answer and passages) and not response.keys() & {"searches"}:
+        taken = " ".join(response.values())
+        proposal.notes += [
+            f"? {path} has {least} to {most} items in these answers, so no single one is taken. "
+            f"Name a list in it with --set, such as retrieved={path}[].NAME[]."
+            for path, least, most in varying_lists(payloads)
+            if path not in taken
+        ]
     return proposal
 
 

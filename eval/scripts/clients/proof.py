@@ -400,7 +400,10 @@ def _places_doubt(
         seen = f"{check.paths} of {check.gold} gold files were retrieved"
         return "?", f"{seen}; the texts are cut or missing, so no quote can be looked for."
     if not check.headings and not check.below:
-        return "?", f"{check.paths} of {check.gold} gold files were retrieved, none at its place."
+        seen = f"{check.paths} of {check.gold} gold files were retrieved, none at its place"
+        if not any(chunk.heading_path for each in answers for chunk in each.result.chunks()):
+            seen += ": the bot names no headings. Label quotes, or score with --match doc"
+        return "?", f"{seen}."
     parts = f", {check.below} only in parts of it without the quote" if check.below else ""
     return "✓", (
         f"{check.paths} of {check.gold} gold files were retrieved, {check.headings} of them at "

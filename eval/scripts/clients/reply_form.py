@@ -366,6 +366,18 @@ def _list_sizes(payloads: Sequence[Any]) -> Sizes:
     return {path: frozenset(lengths) for path, lengths in sizes.items()}
 
 
+def varying_lists(payloads: Sequence[Any]) -> list[tuple[str, int, int]]:
+    """The lists of objects whose length differs between answers, with the least and the most."""
+    columns = {column.path: column for column in columns_of(payloads, streamed=False)}
+    return [
+        (path, min(lengths), max(lengths))
+        for path, lengths in _list_sizes(payloads).items()
+        if len(lengths) > 1
+        and path in columns
+        and all(isinstance(item, dict) for value in columns[path].present for item in value)
+    ]
+
+
 def strings_of(values: Iterable[Any]) -> list[str]:
     return [value for value in values if isinstance(value, str) and value.strip()]
 

@@ -84,3 +84,9 @@ def test_a_title_is_a_heading_only_where_a_file_has_several() -> None:
     one, several = [answer("A")], [answer("A", "B")]
     assert "heading_path" not in propose(one, ["a?"]).tables["chunk"]
     assert propose(several, ["a?"]).tables["chunk"]["heading_path"] == "title"
+
+
+def test_a_list_that_is_left_out_because_it_varies_is_named() -> None:
+    blocks = [{"blocks": [{"words": words} for words in WORDS[:size]]} for size in (1, 2)]
+    notes = propose(blocks, ["a?", "b?"]).notes
+    assert any(note.startswith("? blocks has 1 to 2 items in these answers") for note in notes)
