@@ -9,8 +9,8 @@ request is yours (--curl, --body, or a URL with {question} in it, for GET). With
 tries the bot's /openapi.json, then known requests (ours, OpenAI's) at the path of the URL. It tries
 at most 8 requests and prints each before it sends it. Then it asks three questions, one of them
 twice. It proposes a path in the answers for each field, by names, types and shapes; you accept or
-change them. Last it compares the places that the bot names with the labels: what would make them
-match, and what can be measured.
+change them. Last it compares the places that the bot names with the labels, and says what would
+make them match.
 
 No secret is written: --header names a variable, and secrets in --curl become ${VARIABLE}. GraphQL
 needs --curl. A bot that needs a request to begin a conversation needs --begin, or an OpenAPI
@@ -103,7 +103,6 @@ def tell_outcome(outcome: Outcome) -> None:
 
     lines = [*outcome.notes, *(outcome.verdict.sentences() if outcome.verdict else [])]
     lines += ["The mapping, proved by two answers:", *outcome.proof.lines()]
-    lines += [f"{each.name}: {each.reason}." for each in outcome.measurable]
     spent = ", ".join(f"{count:,} {name}" for name, count in sorted(outcome.usage.items()))
     if outcome.requests:
         cost = "" if outcome.cost_usd is None else f"; {outcome.cost_usd:.4f} USD"

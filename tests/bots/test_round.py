@@ -132,5 +132,4 @@ def test_what_connect_says_of_the_labels(stage: Stage) -> None:
     places = ("heading_separator", "heading_root", "path_root")
     assert check["settings"] == {name: settings[name] for name in places if name in settings}
     assert (check["gold"], check["paths"], check["headings"]) == (3, 3, 3)
-    assert check["ids_stable"] in (True, None)
     assert re.search(r"3 of 3 gold files were retrieved", " ".join(check["sentences"]))

@@ -24,12 +24,10 @@ from clients.guess import fitting_units
 from clients.http import CallError
 from clients.place_check import (
     AskedQuestion,
-    Measurable,
     PlaceVerdict,
     asked_of,
     check_places,
     first_and_last_right,
-    measurable,
     path_verdict,
     suggest,
 )
@@ -78,7 +76,6 @@ class Outcome:
     rows: list[FieldRow]
     tries: list[Try]
     verdict: PlaceVerdict | None
-    measurable: list[Measurable]
     proof: Proof
     notes: list[str]
     variables: list[str] = field(default_factory=list)
@@ -129,13 +126,8 @@ class Outcome:
                 "paths": places.paths,
                 "headings": places.headings,
                 "settings": self.verdict.settings,
-                "ids_stable": self.verdict.stable,
                 "sentences": self.verdict.sentences(),
             },
-            "measurable": [
-                {"name": each.name, "possible": each.possible, "why": each.reason}
-                for each in self.measurable
-            ],
             "proof": self.proof.to_dict(),
             "notes": self.notes,
             "variables": self.variables,
@@ -186,9 +178,7 @@ class ConnectJob:
         tables = self._proposal.tables
         has_lists = bool(tables["response"].keys() & {"retrieved", "searches"})
         has_paths = has_lists and "rel_path" in tables["chunk"]
-        self._verdict = PlaceVerdict(
-            check_places(settled), before, found, self._stable(), has_paths
-        )
+        self._verdict = PlaceVerdict(check_places(settled), before, found, has_paths)
         self._paths = path_verdict(settled, known)
 
     def hear(self, case: TestCase, heard: Heard) -> None:
@@ -319,7 +309,6 @@ class ConnectJob:
             rows=self._rows(),
             tries=tries,
             verdict=self._verdict,
-            measurable=measurable(self._proposal.tables, self._results),
             proof=self._proof(),
             notes=self._proposal.about + self._proposal.notes + self._left_out + self._faults,
             variables=variables,
@@ -400,11 +389,3 @@ class ConnectJob:
             for result in results
             if result.status == "ok" and self._gold.get(result.test_case_id)
         ]
-
-    def _stable(self) -> bool | None:
-        """Do two equal questions bring equal ids? None where nothing came or nothing was asked."""
-        if not self._repeat or "chunk_id" not in self._proposal.tables["chunk"]:
-            return None
-        first, again = self._results[0], self._results[-1]
-        ids = [{chunk.chunk_id for chunk in result.chunks()} for result in (first, again)]
-        return ids[0] == ids[1] if ids[0] and ids[1] else None

@@ -7,7 +7,7 @@ the bot. ``suggest`` finds the settings of a profile that make them match.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -213,47 +213,6 @@ def _segments(text: str, separator: str, root: str) -> tuple[str, ...]:
     return heading_segments(read["heading_path"])
 
 
-@dataclass(frozen=True)
-class Measurable:
-    """One perspective: can it be measured with this bot, and why (not)."""
-
-    name: str
-    possible: bool
-    reason: str
-
-
-def measurable(
-    fields: Mapping[str, Mapping[str, str]], results: Sequence[TestResult]
-) -> list[Measurable]:
-    """The further measurements that the mapped fields allow, in words: the proof tells the rest."""
-    chunks = [chunk for result in results for chunk in result.chunks()]
-    texts = sum(bool(chunk.text) for chunk in chunks)
-    return [
-        _texts(texts, len(chunks)),
-        Measurable(
-            "abstention",
-            True,
-            "the bot says so itself"
-            if "abstained" in fields["response"]
-            else "the bot does not say so: recognised by the answer's words",
-        ),
-        Measurable(
-            "tokens and cost",
-            any(result.usage or result.cost_usd is not None for result in results),
-            "the bot counts them"
-            if any(result.usage or result.cost_usd is not None for result in results)
-            else "the bot reports neither",
-        ),
-    ]
-
-
-def _texts(texts: int, chunks: int) -> Measurable:
-    name = "context, groundedness, embeddings"
-    if texts:
-        return Measurable(name, True, f"{texts} of {counted(chunks, 'passage')} came with a text")
-    return Measurable(name, False, "the passages have no text")
-
-
 @dataclass
 class PlaceVerdict:
     """All that the check says: counts, settings, and sentences."""
@@ -261,15 +220,11 @@ class PlaceVerdict:
     places: PlaceCheck
     before: PlaceCheck
     settings: dict[str, str] = field(default_factory=dict)
-    stable: bool | None = None
     has_paths: bool = True
     """Whether paths of passages are mapped at all."""
 
     def sentences(self) -> list[str]:
         """In words, the most important first."""
-        return [*self._place_sentences(), *self._id_sentences()]
-
-    def _place_sentences(self) -> list[str]:
         after, before = self.places, self.before
         if not after.gold:
             return [NO_LABELS]
@@ -307,13 +262,3 @@ class PlaceVerdict:
                 "only if its text contains the label's snippet."
             )
         return lines
-
-    def _id_sentences(self) -> list[str]:
-        if self.stable is None:
-            return []
-        if self.stable:
-            return ["Passage ids were the same when a question was asked twice."]
-        return [
-            "Passage ids changed when a question was asked twice: label by file and heading, not "
-            "by chunk id."
-        ]
