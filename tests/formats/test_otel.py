@@ -357,6 +357,7 @@ def test_a_trace_was_asked_of_the_run_that_it_stands_in(desk: Any) -> None:
     for run in ("one", "two"):
         config = json.loads((desk.folder / "out/results" / run / "config.json").read_text())
         assert (config["run"]["selected"], config["dataset"]["cases"]) == (1, 2)
+        assert config["run"]["store_full_text"] is True
 
 
 def searched(name: str, parent: str, at: int, query: str, *ids: str, **more: Any) -> dict[str, Any]:
