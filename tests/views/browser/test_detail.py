@@ -126,6 +126,19 @@ def test_the_trace_tells_how_the_answer_came_about() -> None:
     assert "uncertain, expected success" in page(detail_of(), failing=True).split("── Answer")[0]
 
 
+def test_scores_stand_by_section_and_why_there_is_none() -> None:
+    unscored = {"case_id": "q", "scores": {}, "status": "failed", "reasons": {"*": "no answer"}}
+    text = page(detail_of(scores=SCORES | {"pipeline": unscored}))
+    scores = text.partition("── Scores ──\n")[2].partition("\n\n")[0]
+    assert [line.split(maxsplit=1) for line in scores.splitlines()] == [
+        ["retrieval", "recall@5 0.50"],
+        ["groundedness", "claim_support_rate 0.50"],
+        ["-", "citation_joint: no claim has a citation"],
+        ["pipeline", "failed"],
+        ["-", "nothing scored: no answer"],
+    ]
+
+
 def test_an_error_is_shown_in_place_of_the_answer() -> None:
     error = {"kind": "timeout", "message": "no answer in 60 s", "attempts": 3}
     detail = detail_of({"test_case_id": "q", "status": "error", "error": error}, scores={})
