@@ -189,6 +189,13 @@ def test_a_setting_that_cannot_be_used_is_one_sentence(words: list[str], message
     assert message in done.stderr
 
 
+def test_an_unknown_key_beside_other_keys_names_the_settings_too() -> None:
+    run_eval = importlib.import_module("run_eval").main
+    done = CliRunner().invoke(run_eval, ["--api-url", "demo", "--set", "histor=replay"])
+    assert done.exit_code == 2
+    assert "--set: histor: is unknown; write history" in done.stderr
+
+
 def test_help_names_the_settings() -> None:
     page = " ".join(CliRunner().invoke(rare, ["--help"]).output.split())
     assert "--set KEY=VALUE Change a setting (repeatable): low, mode, names, folder, tidy." in page

@@ -41,7 +41,7 @@ def main(asked: LabelOptions) -> int:
     from labeller import jobs
     from options.tables import screen_settings
 
-    asked = replace(asked, screen=screen_settings(asked.pairs))
+    asked = replace(asked, screen=screen_settings(asked.pairs, options.settings_of(LabelOptions)))
     talk = _silence if asked.quiet else _talk
     outcome = options.run_extras(asked, asked=asked, talk=talk, show=_print)
     if isinstance(outcome, int):

@@ -65,11 +65,12 @@ def set_values(pairs: Sequence[str], api_url: str | None) -> tuple[dict[str, Any
     from clients.limits import BOT_LIMITS
     from records.settings import from_pairs
 
+    own = options.settings_of(AskOptions)
     if api_url != "demo":
-        return from_pairs(pairs, BOT_LIMITS), ()
+        return from_pairs(pairs, BOT_LIMITS | own), ()
     from demo.settings import SETTINGS
 
-    values = from_pairs(pairs, BOT_LIMITS | SETTINGS)
+    values = from_pairs(pairs, BOT_LIMITS | SETTINGS | own)
     demo_args = tuple(
         pair for pair in pairs if pair.partition("=")[0].strip() in SETTINGS.keys() - BOT_LIMITS
     )

@@ -12,8 +12,8 @@ MOST = 1_000_000
 """More passages, cases or repeats than any run has; every number fits into JSON."""
 
 LIMITS = (
-    "Change a limit of the profile, such as timeout=90 (repeatable). Limits: concurrency, rpm, "
-    "tpm, timeout, retries, backoff, max_mb; with --api-url demo also a setting of demo_api.py."
+    "Change a limit of the profile, such as timeout=90 (repeatable): concurrency, rpm, tpm, "
+    "timeout, retries, backoff, max_mb; with --api-url demo also a setting of demo_api.py."
 )
 """The help of an option that changes how fast a bot is asked."""
 
@@ -33,7 +33,7 @@ class AskOptions(opt.Output):
     api_url: str | None = opt.api_url()
     profile: str = opt.profile()
     header: tuple[str, ...] = opt.header(opt.SENT_HEADER)
-    pairs: tuple[str, ...] = opt.pairs(f"{LIMITS} Settings:")
+    pairs: tuple[str, ...] = opt.pairs(LIMITS)
     from_jsonl: Path | None = opt.value(
         "Take answers from this file. A line: {id or question, answer, contexts}.", path="file"
     )

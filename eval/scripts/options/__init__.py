@@ -12,6 +12,7 @@ from options.commands import Exit as Exit
 from options.commands import command as command
 from options.commands import say as say
 from options.declared import script as script
+from options.declared import settings_of as settings_of
 from options.sets import set_of_run as set_of_run
 from options.values import FiniteRange as FiniteRange
 from records import opt

@@ -93,6 +93,11 @@ def read_options(options_class: type[T], values: Mapping[str, Any]) -> T:
     return options_class(**own)
 
 
+def settings_of(options_class: type[Any]) -> dict[str, KeyRule]:
+    """The keys of ``--set`` that a class declares, for a message about one that is unknown."""
+    return {each.name: _key_rule(each) for each in _declared(options_class) if _rule(each).setting}
+
+
 def _changed(declared: Sequence[Field[Any]], pairs: Sequence[str]) -> dict[str, Any]:
     """The settings that pairs of ``--set`` change, by field; the pairs of other keys, where a field
     takes them, are left in it."""

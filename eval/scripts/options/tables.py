@@ -52,14 +52,17 @@ def trace_settings(compiled: Callable[[str], Any]) -> dict[str, Any]:
     return {"keep_ids": False} | own | {"tools": forms, "documents": names}
 
 
-def screen_settings(pairs: Iterable[str]) -> dict[str, Any]:
+def screen_settings(
+    pairs: Iterable[str], others: Mapping[str, KeyRule] | None = None
+) -> dict[str, Any]:
     """The values of ``SCREEN`` that config.toml or ``pairs``, which count more, give.
 
-    Raises StorageError with every problem.
+    ``others``: keys that a message about an unknown one names, too. Raises StorageError with every
+    problem.
     """
     own, reader = _own_table("screen", SCREEN)
     reader.end()
-    chosen = own | from_pairs(pairs, SCREEN)
+    chosen = own | from_pairs(pairs, {**SCREEN, **(others or {})})
     return chosen | ({"keymap": Path(chosen["keymap"])} if "keymap" in chosen else {})
 
 
