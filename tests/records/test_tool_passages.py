@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -155,3 +156,29 @@ def test_the_query_is_the_argument_of_that_name_or_the_only_text() -> None:
     assert query_of({"about": "dogs", "folder": "a"}) is None
     assert query_of('{"q": "dogs"}') == "dogs"
     assert query_of("dogs") == "dogs"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "[" * 100_000,
+        "f(" * 50_000 + "a=1" + ")" * 50_000,
+        '{"a": ' * 50_000 + "1" + "}" * 50_000,
+        "<a>" * 50_000 + "</a>" * 50_000,
+        '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>',
+        "a." * 200_000,
+        "[" + "a.md" * 50_000 + "]\ntext",
+        "x\x00='a')",
+        ["\ud800", "a.md\nb"],
+        [{"path": "a.md", "text": None}, {"path": None, "text": "Some words of it."}],
+        [[[[[[[[["a.md"]]]]]]]]],
+        {"result": {"result": {"result": {"result": {"result": {"result": [WATER]}}}}}},
+        float("nan"),
+    ],
+)
+def test_no_result_breaks_the_reading(result: Any) -> None:
+    begun = time.process_time()
+    assert not passages_in(result)
+    assert not judge_tool("t", [result]).is_search
+    assert passages_in(result, ToolForm(place=re.compile(r"(?P<path>\w+\.md)"))) is not False
+    assert time.process_time() - begun < 3

@@ -135,7 +135,7 @@ def _words(text: str) -> set[str]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and math.isfinite(value) and not isinstance(value, bool)
 
 
 def shared_words(results: Sequence[tuple[str, TestResult]]) -> tuple[float, float]:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -237,7 +239,9 @@ def _opened(value: Any) -> Any:
 def _printed(text: str) -> Any:
     """The value of printed Python objects, each with its named arguments; None for other texts."""
     try:
-        return _value(ast.parse(text, mode="eval").body)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in foreign texts
+            return _value(ast.parse(text, mode="eval").body)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
 
@@ -336,7 +340,7 @@ def _rows(items: Sequence[Row]) -> list[Row] | None:
     for row in rows:
         if isinstance(row.get("heading_path"), list):
             row["heading_path"] = " > ".join(row["heading_path"])
-    return rows
+    return rows if all("text" in row and "rel_path" in row for row in rows) else None
 
 
 def _flat(item: Mapping[str, Any], depth: int = 0) -> Row:
@@ -388,7 +392,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and math.isfinite(value) and not isinstance(value, bool)
 
 
 def _words(rows: Sequence[Row], name: str) -> float:
