@@ -180,5 +180,6 @@ def test_no_result_breaks_the_reading(result: Any) -> None:
     begun = time.process_time()
     assert not passages_in(result)
     assert not judge_tool("t", [result]).is_search
-    assert passages_in(result, ToolForm(place=re.compile(r"(?P<path>\w+\.md)"))) is not False
+    formed = passages_in(result, ToolForm(place=re.compile(r"(?P<path>\w+\.md)")))
+    assert all(row["text"] for row in formed or ())
     assert time.process_time() - begun < 3
