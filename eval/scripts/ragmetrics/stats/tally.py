@@ -123,63 +123,77 @@ def _numbers(rows: Sequence[Values]) -> Floats:
 
 
 class _Members(NamedTuple):
-    """The members of each slice, sorted by slice and then by cluster.
+    """The members of each slice, by its place among ``names``.
 
-    Of each: the place of its slice among ``names``, its row, its cluster, which is ``ALONE`` where
-    no other case of the run has it, and ``times``: how many cases by themselves it stands for.
+    Cases by themselves are counted: ``times`` of them have the row. Of others, which share a
+    cluster with another case of the run, each is listed, sorted by slice and then by cluster.
     """
 
     names: Sequence[Slice]
     groups: Ints
     rows: Ints
-    clusters: Ints
     times: Ints
+    shared_groups: Ints
+    shared_rows: Ints
+    clusters: Ints
 
     @classmethod
     def of(cls, slices_of_case: Sequence[Slices], row_of: Ints, clusters: Ints) -> _Members:
         known: dict[Slices, int] = {}
         combination = np.array([known.setdefault(each, len(known)) for each in slices_of_case], int)
-        _, of_case, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-        shared = (sizes[of_case] > 1) & (clusters != ALONE)
-        pairs = combination * (row_of.max(initial=0) + 1) + row_of
-        _, first, times = np.unique(pairs[~shared], return_index=True, return_counts=True)
-        cases = np.concatenate([np.flatnonzero(~shared)[first], np.flatnonzero(shared)])
-        times = np.concatenate([times, np.ones(len(cases) - len(times), int)])
-        own = np.where(shared, clusters, ALONE)[cases]
         combinations_of: dict[Slice, list[int]] = {_WHOLE: []}
         for slices, number in known.items():
             for part in dict.fromkeys((_WHOLE, *slices)):
                 combinations_of.setdefault(part, []).append(number)
         names = sorted(combinations_of)
-        combination = combination[cases]
-        lists = [np.flatnonzero(np.isin(combination, combinations_of[name])) for name in names]
-        groups = np.repeat(np.arange(len(names)), list(map(len, lists)))
-        members = np.concatenate(lists)
-        members = members[np.lexsort((own[members], groups))]
-        return cls(names, groups, row_of[cases][members], own[members], times[members])
+
+        def members(cases: Ints) -> tuple[Ints, Ints]:
+            """The slices and the places of some cases, once for each slice of a case."""
+            own = combination[cases]
+            lists = [np.flatnonzero(np.isin(own, combinations_of[name])) for name in names]
+            groups = np.repeat(np.arange(len(names)), list(map(len, lists)))
+            return groups, np.concatenate(lists)
+
+        _, of_case, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+        is_shared = (sizes[of_case] > 1) & (clusters != ALONE)
+        alone, shared = np.flatnonzero(~is_shared), np.flatnonzero(is_shared)
+        pairs = combination[alone] * (row_of.max(initial=0) + 1) + row_of[alone]
+        _, first, times = np.unique(pairs, return_index=True, return_counts=True)
+        groups, at = members(alone[first])
+        shared_groups, shared_at = members(shared)
+        own = clusters[shared][shared_at]
+        order = np.lexsort((own, shared_groups))
+        return cls(
+            names,
+            groups,
+            row_of[alone[first]][at],
+            times[at],
+            shared_groups[order],
+            row_of[shared][shared_at][order],
+            own[order],
+        )
 
 
 def _means(metric: Metric, column: Floats, members: _Members) -> list[MeanOfGroup]:
-    """The mean of a metric in each slice. Cases by themselves that score alike are counted, the
-    others are entered one by one."""
+    """The mean of a metric in each slice."""
     levels, level_of_row = np.unique(column, return_inverse=True)
-    level = level_of_row[members.rows]
-    scored = np.isfinite(levels)[level]
-    level, groups, clusters = level[scored], members.groups[scored], members.clusters[scored]
-    alone = clusters == ALONE
-    keys, times = _counted(groups[alone] * len(levels) + level[alone], members.times[scored][alone])
-    groups = np.concatenate([keys // len(levels), groups[~alone]])
-    level = np.concatenate([keys % len(levels), level[~alone]])
-    times = np.concatenate([times, np.ones(len(groups) - len(times), int)])
-    clusters = np.concatenate([np.full(len(keys), ALONE), clusters[~alone]])
+    keys, counts = _counted(
+        members.groups * len(levels) + level_of_row[members.rows], members.times
+    )
+    groups = np.concatenate([keys // len(levels), members.shared_groups])
+    level = np.concatenate([keys % len(levels), level_of_row[members.shared_rows]])
+    times = np.concatenate([counts, np.ones(len(members.clusters), int)])
+    clusters = np.concatenate([np.full(len(keys), ALONE), members.clusters])
     order = np.argsort(groups, kind="stable")
-    values, times, groups, clusters = (
-        levels[level][order],
+    order = order[np.isfinite(levels)[level[order]]]
+    return means_of_groups(
+        levels[level[order]],
         times[order],
         groups[order],
         clusters[order],
+        metric.low,
+        metric.high,
     )
-    return means_of_groups(values, times, groups, clusters, metric.low, metric.high)
 
 
 def _counted(keys: Ints, times: Ints) -> tuple[Ints, Ints]:
