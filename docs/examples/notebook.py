@@ -27,7 +27,7 @@ for run in (base, new):
     section = score_run(run, EVAL_SET, scorer, labels_dir=LABELS_DIR)
     answers = sum(1 for _ in iter_results(run / "results.jsonl"))
     print(run.name, answers, "answers, evidence_recall@5", section["mean"]["evidence_recall@5"])
-clusters, _ = clusters_of([base, new], EVAL_SET, "auto")
+clusters, _ = clusters_of([new, base], EVAL_SET, "auto")
 comparison = compare(base, new, CompareOptions(eval_set=EVAL_SET), clusters=clusters)
 for row in (row for row in comparison.rows if row.primary):
     print(row.name, row.base, row.new, row.interval, row.p_joint, row.verdict)

@@ -257,6 +257,7 @@ class CompareRunsOptions(opt.Output):
 def main(asked: CompareRunsOptions) -> int:
     from clients.embedder import question_vectors
     from decisions import compare
+    from decisions.alerts import since_pinned
     from decisions.committed import compare_committed, is_committed_alone
     from decisions.compare import CompareOptions, compare_many
     from decisions.headline import failures
@@ -297,6 +298,7 @@ def main(asked: CompareRunsOptions) -> int:
         eval_set=eval_set,
         labels_dir=labels_dir,
         rescored=scored.cases,
+        since=since_pinned(asked.results_dir, folders[-1]) if len(folders) == 2 else "",
         labels_of=asked.labels_of,
         override="--ignore-invariants",
         every=asked.every,

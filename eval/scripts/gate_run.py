@@ -85,6 +85,7 @@ class GateOptions(opt.Output):
 
 @options.script(GateOptions, help=__doc__)
 def main(asked: GateOptions) -> int:
+    from decisions.alerts import since_pinned
     from decisions.conditions import baseline_of, measured_run
     from decisions.gate import check_names, evaluate
     from decisions.gate_checks import GateEvidence
@@ -120,7 +121,9 @@ def main(asked: GateOptions) -> int:
         scored = click.get_current_context().with_resource(again)
         base, rescored = measured_run(scored.folder), scored.cases
     plugins = read_plugins(asked.plugins)
-    evidence = GateEvidence(new, base, *places, plugins, asked.seed, rescored=rescored)
+    since = since_pinned(asked.results_dir, new.folder) if base is not None else ""
+    evidence = GateEvidence(new, base, *places, plugins, asked.seed)
+    evidence = replace(evidence, rescored=rescored, since=since)
     verdict = evaluate(rules, evidence, accepts)
     written = _write(verdict, new.folder, asked.junit_file, asked.markdown_file)
     _show(verdict, asked)

@@ -40,7 +40,7 @@ import click
 import options
 from records import opt
 from records.errors import StorageError
-from terminal.tables import plain
+from terminal.tables import counted, plain
 
 if TYPE_CHECKING:
     from decisions.alerts import AlertRule, HistoryBreak, MetricCourse
@@ -86,7 +86,7 @@ class TrackOptions(opt.Output):
 @options.script(TrackOptions, help=__doc__)
 def main(asked: TrackOptions) -> int:
     from decisions.alerts import AlertRule, changes, chosen_keys, make_lines
-    from decisions.history import read_history
+    from decisions.history import of_present_set, read_history
     from decisions.primary import primary_names
 
     if asked.as_json and _is_dash(asked.csv_file):
@@ -96,6 +96,14 @@ def main(asked: TrackOptions) -> int:
     pinned = _pinned(history)
     if asked.since is not None:
         history.points = history.points[history.place_of(asked.since) :]
+    elif not asked.paths:
+        every = len(history.points)
+        history.points = of_present_set(history.points)
+        if left := every - len(history.points):
+            history.notes.append(
+                f"{counted(left, 'point')} of another set {'is' if left == 1 else 'are'} left out; "
+                "name the folder of runs to see all."
+            )
     if asked.last is not None:
         history.points = history.points[-asked.last :]
     primary = primary_names()

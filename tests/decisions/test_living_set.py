@@ -30,6 +30,7 @@ from records.files import sha256_file
 from records.fingerprints import asked_digests, labelled_digests
 from records.labels import read_cases
 from records.results import ErrorInfo, Reference, RetrievedChunk, RunConfig, TestResult
+from records.targets import read_decide
 from storage import ResultsWriter
 
 CASES = 140
@@ -483,3 +484,24 @@ def test_what_these_cases_cannot_see_of_what_matters(base: Path, tmp_path: Path)
     make_run(tmp_path, "new", write_set(tmp_path / "set.jsonl", first_set()), (1, 7, 13))
     says = compared(tmp_path, "--margin", "0.02")["says"]
     assert re.fullmatch(r"120 cases cannot see 2 points; about [\d,]+ can\.", says[2])
+
+
+def test_the_pinned_baseline_is_said_beside_the_last_run(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten questions were lost since the first run, none since the last; the set grew between."""
+    targets = tmp_path / "targets.toml"
+    targets.write_text('[decide]\npinned = "base"\n')
+    read = read_decide
+    monkeypatch.setattr("decisions.alerts.read_decide", lambda path=targets: read(targets))
+    shutil.copytree(base / "results/base", tmp_path / "results/base")
+    lost = tuple(BROKEN[:10])
+    path = write_set(tmp_path / "set.jsonl", first_set())
+    make_run(tmp_path, "last", path, lost)
+    make_run(tmp_path, "new", write_set(path, grown(first_set())), lost)
+    done = call(compare_runs, tmp_path, "last", "new")
+    since = "Since the pinned baseline base: evidence_recall@5 −8 points (worse), decision_right ±0"
+    assert done.stdout.index("NO CLEAR DIFFERENCE") < done.stdout.index(since)
+    gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "last")
+    assert since in gate.stdout
+    assert "Since the pinned" not in call(compare_runs, tmp_path, "new", "base").stdout

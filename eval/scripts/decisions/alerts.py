@@ -17,8 +17,17 @@ from statistics import median
 
 from decisions.committed import compare_scores
 from decisions.comparison import Comparison
-from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
-from decisions.primary import PrimaryScores
+from decisions.history import (
+    HistoryPoint,
+    Key,
+    MetricHistory,
+    MetricValue,
+    point_of,
+    read_history,
+)
+from decisions.metric_words import moved_words
+from decisions.primary import PrimaryScores, lead_of, primary_names
+from decisions.same_cases import align_committed
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import np
 from ragmetrics.stats.control import (
@@ -41,6 +50,7 @@ from records.results import UNREADABLE
 from records.run import Run
 from records.runs import EVAL_SET
 from records.targets import TARGETS, read_decide
+from terminal.tables import plain
 
 ALERTS = ("shift", "drop", "gone")
 
@@ -314,16 +324,54 @@ def compare_points(
 
     ``clusters``: by the SHA-256 of an eval set, the label of each case's cluster; cases of another
     set count one by one. ``lead``: the metric that is tested first; ``margin``: the share of a
-    metric's range that does not matter. None if the two are of different eval sets, or share no
-    scores of cases by the same definitions.
+    metric's range that does not matter. Of two versions of the set the cases that did not change
+    are compared. None where these are not known, or where the two share no scores of cases by the
+    same definitions.
     """
     labels = clusters.get(now.eval_set or "")
     a, b = _scores(before, names), _scores(now, names)
     other_set = None not in (before.eval_set, now.eval_set) and before.eval_set != now.eval_set
-    comparison = None if other_set else compare_scores(a, b, labels, lead=lead, margin=margin)
-    if comparison is None or not any(row.base_cases for row in comparison.rows):
+    alignment = None
+    if other_set or before.labels != now.labels:
+        sections = [{name.partition(".")[0] for name in p.scored} for p in (before, now)]
+        if before.fingerprints and now.fingerprints and sections[0] == sections[1]:
+            alignment = align_committed(before.fingerprints, now.fingerprints, sections[0])
+    if other_set and alignment is None:
+        return None
+    comparison = compare_scores(a, b, labels, lead=lead, margin=margin, changes=alignment)
+    if not any(row.base_cases for row in comparison.rows):
         return None
     return comparison if comparison.cases else None
+
+
+def since_pinned(results_dir: Path, folder: Path, targets: Path = TARGETS) -> str:
+    """The difference of a run to the pinned baseline in a sentence: ``Since the pinned baseline
+    v1.2 (2026-05-01): pass −6 points.``
+
+    "" where none is pinned, git and disk do not have it, or it is the run itself.
+    """
+    if not (name := read_decide(targets).pinned) or (now := point_of(folder)) is None:
+        return ""
+    with suppress(StorageError):
+        history = read_history([results_dir])
+        pinned = history.points[history.place_of(name)]
+        if pinned.run_id == now.run_id:
+            return ""
+        names = primary_names(targets)
+        history.points = [pinned, now]
+        clusters = clusters_of_points(history, None, targets)
+        found = compare_points(pinned, now, names, clusters, lead_of(names, targets))
+        start = f"Since the pinned baseline {pinned.label}"
+        start += f" ({pinned.date[:10]})" if pinned.date else ""
+        if found is None:
+            return f"{start}: not compared, since no one knows which cases are the same."
+        parts = [
+            f"{plain(row.metric, 80)} {moved_words(row)}"
+            for row in found.rows
+            if row.delta is not None and row.n
+        ]
+        return f"{start}: {', '.join(parts)}."
+    return ""
 
 
 def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:

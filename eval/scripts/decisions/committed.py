@@ -90,6 +90,7 @@ def compare_committed(
         changes=changes,
         changed=changed_words(settings) if known_settings else "",
         fell=fallen_words(base, new, options, tables),
+        since=options.since,
     )
     few = [
         f"{row.name}: too few to tell ({row.units})."
@@ -161,12 +162,14 @@ def compare_scores(
     changes: Alignment | None = None,
     changed: str = "",
     fell: tuple[str, ...] = (),
+    since: str = "",
 ) -> Comparison:
     """The primary metrics of two runs, by the scores of their cases alone.
 
     ``labels``: the cluster of each case. ``aims``: targets that may be lost. ``changes``: the cases
     that changed between them; ``changed``: the settings that did, in words; ``fell``: the slices
-    that did. A metric that one run alone has is there, too.
+    that did; ``since``: the difference to the pinned baseline. A metric that one run alone has is
+    there, too.
     """
     changes = changes or Alignment()
     table = paired_table(base, new, labels, changes)
@@ -197,6 +200,7 @@ def compare_scores(
         set_changes=changes.counts({row.section for row in rows}),
         changed=changed,
         fell=fell,
+        since=since,
         margin=margin,
     )
     return with_headline(comparison, aims or {})

@@ -110,6 +110,8 @@ class CompareOptions:
     labels_dir: Path | None = None
     rescored: int = 0
     labels_of: str = ""
+    since: str = ""
+    """The difference to the pinned baseline, in a sentence; see ``alerts.since_pinned``."""
     override: str = ""
     every: bool = False
 
@@ -508,6 +510,7 @@ def _comparison(
             {name.partition(".")[0] for name in scored & {*primary}}, options.rescored
         ),
         labels_of=options.labels_of,
+        since=options.since,
         changed=changed_words(changes),
         fell=fallen_words(base.source, new.source, options, tables),
         margin=options.margin,

@@ -77,6 +77,8 @@ class Comparison:
     not have its settings."""
     fell: tuple[str, ...] = ()
     """A sentence on each slice that fell by more than chance."""
+    since: str = ""
+    """The difference to the pinned baseline, in a sentence."""
     labels_of: str = ""
     """The git reference of base's labels, where both runs are the same answers."""
     margin: float | None = None

@@ -94,7 +94,8 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     if evidence.alignment is None:
         return []  # of unlike sets there is no verdict
     changed = result.comparison.changed if result.comparison else ""
-    first = [*result.says[:1], *([changed] if changed else [])]
+    fell = result.comparison.fell if result.comparison else ()
+    first = [*result.says[:1], *filter(None, (changed, *fell, evidence.since))]
     if base is None or not tested:
         return first
     most = max(tested, key=lambda row: row.n)

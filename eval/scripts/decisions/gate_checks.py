@@ -73,6 +73,8 @@ class GateEvidence:
     """The tables read from the runs."""
     rescored: int = 0
     """Re-labelled cases for which the baseline was scored again."""
+    since: str = ""
+    """The difference to the pinned baseline, in a sentence."""
 
     @cached_property
     def alignment(self) -> Alignment | None:

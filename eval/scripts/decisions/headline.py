@@ -103,6 +103,8 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     if comparison.changed:
         yield comparison.changed
     yield from comparison.fell
+    if comparison.since:
+        yield comparison.since
     if comparison.set_changes is not None and comparison.set_changes.rescored:
         yield rescored_words(comparison.set_changes.rescored, comparison.base_id)
     yield from _not_shown(comparison)

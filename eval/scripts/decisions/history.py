@@ -21,7 +21,7 @@ from records.asked import stopped
 from records.errors import StorageError
 from records.file_access import read_whole
 from records.metric_lines import PRIMARY
-from records.metrics import PRIMARY_METRICS, SCHEMA, parse_metrics
+from records.metrics import CASE_FINGERPRINTS, PRIMARY_METRICS, SCHEMA, parse_metrics
 from records.results import UNREADABLE, RunConfig
 from records.runs import METRICS, read_config, results_file
 
@@ -56,6 +56,28 @@ class MetricHistory:
             f"{name!r}: no point of this history; the newest are: {newest}. Give a commit that "
             "changed a metrics.json, or the id of a run."
         )
+
+
+def of_present_set(points: Sequence[HistoryPoint]) -> list[HistoryPoint]:
+    """The points whose set is that of the newest one, or shares half of its cases with it."""
+    newest = points[-1]
+
+    def belongs(point: HistoryPoint) -> bool:
+        if None in (point.eval_set, newest.eval_set) or point.eval_set == newest.eval_set:
+            return True
+        ids = point.case_scores.keys(), newest.case_scores.keys()
+        return 2 * len(ids[0] & ids[1]) >= max(1, min(map(len, ids)))
+
+    return [point for point in points if belongs(point)]
+
+
+def point_of(folder: Path) -> HistoryPoint | None:
+    """The point that a run on disk makes; None for one that makes none."""
+    path = folder / METRICS
+    try:
+        return _read_point(read_whole(path), sha=None, date="", subject="", path=str(path))
+    except (NotMetrics, OSError):
+        return None
 
 
 def read_history(paths: Sequence[Path], source: Source = "both") -> MetricHistory:
@@ -296,6 +318,8 @@ class HistoryPoint:
     labels: str | None = None
     scored: tuple[str, ...] = ()
     case_scores: CaseScores = field(default_factory=dict)
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """By case id, see ``fingerprints.short``; empty in files of older versions."""
     missing: int = 0
     asked: int = 0
     unreadable: int = 0
@@ -355,6 +379,7 @@ def _read_point(
         labels=_text(raw["labels_sha256"]) or "" if "labels_sha256" in raw else None,
         scored=scored,
         case_scores=case_scores,
+        fingerprints=_table(raw.get(CASE_FINGERPRINTS)),
         missing=_count(raw.get("missing")) or 0,
         asked=_count(raw.get("asked")) or 0,
         unreadable=_count(raw.get(UNREADABLE)) or 0,

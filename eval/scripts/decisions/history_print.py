@@ -32,6 +32,9 @@ from terminal.page import (
 )
 from terminal.tables import counted
 
+MOST_ROWS = 30
+"""Metrics of the table: those that alert and the primary ones first."""
+
 ALIKE = "neighbouring runs are similar: expect a false alert in a quarter of quiet months"
 """The mark of a line whose neighbouring values are correlated."""
 
@@ -44,21 +47,30 @@ def history_page(
     max_drop: float | None,
     primary: Collection[str],
 ) -> Page:
-    """The metrics with their trends, the changes in between, alerts, and their number.
+    """The number of alerts and the alerts; then the metrics with their trends, and the changes.
 
     ``primary``: the metrics that alert, in the order in which they are named.
     """
     points = history.points
+    alarmed = sum(bool(line.alerts) for line in lines)
     blocks: list[Block] = [
+        Conclusion(f"{alarmed} of {len(lines)} metrics need attention.", "bad")
+        if alarmed
+        else Conclusion("No alert.", "good"),
+        *_alerts(history, lines),
         Prose(
             f"{counted(len(points), 'point')}: {points[0].title}"
             + (f" to {points[-1].title}" if len(points) > 1 else "")
-        )
+        ),
     ]
     if not lines:
         return Page("", [*blocks, Prose("No metric of the history fits --metrics.")])
     today = [line for line in lines if line.of_today]
-    blocks.append(_table(today or lines, len(points)))
+    ranked = sorted(today or lines, key=lambda line: (not line.alerts, not line.primary))
+    shown = {id(line) for line in ranked[:MOST_ROWS]}
+    blocks.append(_table([own for own in today or lines if id(own) in shown], len(points)))
+    if len(ranked) > MOST_ROWS:
+        blocks.append(Prose(f"{len(ranked) - MOST_ROWS} more metrics: --csv has all.", "quiet"))
     if today and len(today) < len(lines):
         earlier = counted(len(lines) - len(today), "metric")
         blocks.append(Prose(f"Measured on an earlier eval set only: {earlier} (--json).", "quiet"))
@@ -73,14 +85,7 @@ def history_page(
     if notes:
         blocks.append(Prose(""))
     blocks += map(Prose, notes)
-    blocks += _alerts(history, lines)
     blocks += [Prose(""), Prose(_watched(lines, primary, max_drop), "quiet")]
-    alarmed = sum(bool(line.alerts) for line in lines)
-    blocks.append(
-        Conclusion(f"{alarmed} of {len(lines)} metrics need attention.", "bad")
-        if alarmed
-        else Conclusion("No alert.", "good")
-    )
     return Page("", blocks)
 
 

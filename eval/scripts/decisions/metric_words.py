@@ -12,7 +12,7 @@ from decisions.effects import ALPHA
 from ragmetrics.catalogue import find
 from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.results import passages_are_unknown
-from terminal.page import apart, number, times
+from terminal.page import apart, number, signed, times
 from terminal.tables import counted, plain
 
 MANY_CHANGED = 0.2
@@ -111,6 +111,16 @@ def outcome_of(row: Change) -> str:
     verdicts = {"no evidence": "may be worse" if row.look else "no clear difference"}
     verdicts |= {"equal": "the same within the margin", "too few": f"too few to tell ({row.units})"}
     return f"{text[0].upper()}{text[1:]}: {verdicts.get(row.verdict, row.verdict)}."
+
+
+def moved_words(row: Change) -> str:
+    """A difference with its sign and verdict, for a list: ``−6 points (worse)``."""
+    delta = row.delta or 0.0
+    text = f"{signed(delta)}"
+    if range_of(row.name) == 1:
+        size = round(100 * delta)
+        text = f"{'+' if size > 0 else '−' if size < 0 else '±'}{counted(abs(size), 'point')}"
+    return f"{text} ({row.verdict})" if row.verdict in ("better", "worse") else text
 
 
 def points(size: float) -> str:

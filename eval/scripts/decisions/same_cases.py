@@ -184,6 +184,17 @@ def align(
     )
 
 
+def align_committed(
+    old: Mapping[str, str], now: Mapping[str, str], sections: Collection[str]
+) -> Alignment:
+    """How the cases of two runs differ by the fingerprints of their metrics.json files alone."""
+    marks = _Marks({}, {}, old), _Marks({}, {}, now)
+    reworded, relabelled = _compared(*marks, sections)
+    ids = frozenset(old), frozenset(now)
+    shared, new, gone = ids[0] & ids[1], ids[1] - ids[0], ids[0] - ids[1]
+    return Alignment(new, gone, reworded, relabelled, shared, differs=True)
+
+
 def align_folders(base: Path, new: Path, sections: Collection[str]) -> Alignment:
     """How the cases of two run folders differ, where that is known. ``base``: also a file."""
     runs = []
