@@ -17,7 +17,6 @@ from ragmetrics.stats.control import LevelShift
 from records.results import SCHEMA, UNREADABLE
 from terminal.page import (
     Block,
-    Conclusion,
     DataColumn,
     DataTable,
     Heading,
@@ -54,9 +53,9 @@ def history_page(
     points = history.points
     alarmed = sum(bool(line.alerts) for line in lines)
     blocks: list[Block] = [
-        Conclusion(f"{alarmed} of {len(lines)} metrics need attention.", "bad")
+        Prose(f"{alarmed} of {len(lines)} metrics need attention.", "bad")
         if alarmed
-        else Conclusion("No alert.", "good"),
+        else Prose("No alert.", "good"),
         *_alerts(history, lines),
         Prose(
             f"{counted(len(points), 'point')}: {points[0].title}"
