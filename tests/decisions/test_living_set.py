@@ -482,7 +482,7 @@ def test_what_these_cases_cannot_see_of_what_matters(base: Path, tmp_path: Path)
     """Three of 120 broke, which may be chance, and may be more than two points."""
     shutil.copytree(base / "results/base", tmp_path / "results/base")
     make_run(tmp_path, "new", write_set(tmp_path / "set.jsonl", first_set()), (1, 7, 13))
-    says = compared(tmp_path, "--margin", "0.02")["says"]
+    says = compared(tmp_path, "--set", "margin=0.02")["says"]
     assert re.fullmatch(r"120 cases cannot see 2 points; about [\d,]+ can\.", says[2])
 
 
