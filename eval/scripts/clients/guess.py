@@ -23,6 +23,7 @@ from clients.reply_form import (
     ReplyColumn,
     bare,
     columns_of,
+    columns_of_items,
     mean_words,
     name_rank,
     name_words,
@@ -75,6 +76,10 @@ def propose(
         response["answer"] = path
     if passages:
         response["retrieved"] = passages.path
+        if passages.path.startswith("unique("):
+            proposal.notes.append(
+                f"The passages are joined from several lists ({passages.path}), in their order."
+            )
         proposal.tables["chunk"] = _chunk(passages, gold_files)
     elif answer:
         _sources_in_text(answer, proposal)
@@ -222,7 +227,7 @@ def _items(column: ReplyColumn) -> list[Any]:
 
 
 def _item_columns(items: Sequence[Any]) -> list[ReplyColumn]:
-    return columns_of([item for item in items if isinstance(item, dict)], streamed=False)
+    return columns_of_items([item for item in items if isinstance(item, dict)])
 
 
 def _last_part(path: str) -> str:

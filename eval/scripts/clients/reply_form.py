@@ -162,6 +162,10 @@ def walk(
         is_sole = max(lengths) == 1 and not _has_several(names)
         if not is_sole:
             yield from _joined_lists(value, path, names)
+            if _are_messages(value) and isinstance(value[-1], dict):
+                for key in value[-1].keys() - {"tool_calls", *field_names.PARTS}:
+                    if isinstance(value[-1][key], list):
+                        yield Node(f"{path}[-1].{child('', key)}", (*names, key), value[-1][key])
         if len(lengths) == 1:
             for node in walk(value[0], f"{path}[0]", names, sizes):
                 if is_sole or not isinstance(node.value, list):
@@ -334,6 +338,16 @@ def _selector(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> 
         if isinstance(value, (list, dict)) and sum(key in other for other in events) == 1:
             return f"events[?{child('', key)}]"
     return None
+
+
+def columns_of_items(items: Sequence[Any]) -> list[ReplyColumn]:
+    """The paths inside the items of a list, without those into one of several items again."""
+    several = [path for path, lengths in _list_sizes(items).items() if max(lengths) > 1]
+    return [
+        column
+        for column in columns_of(items, streamed=False)
+        if not column.path.startswith(tuple(f"{path}[0]" for path in several))
+    ]
 
 
 def columns_of(payloads: Sequence[Any], *, streamed: bool) -> list[ReplyColumn]:

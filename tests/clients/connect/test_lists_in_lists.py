@@ -90,3 +90,20 @@ def test_a_list_that_is_left_out_because_it_varies_is_named() -> None:
     blocks = [{"blocks": [{"words": words} for words in WORDS[:size]]} for size in (1, 2)]
     notes = propose(blocks, ["a?", "b?"]).notes
     assert any(note.startswith("? blocks has 1 to 2 items in these answers") for note in notes)
+
+
+def test_the_sources_of_the_last_message_are_the_passages() -> None:
+    """Not the messages themselves, each with the first of its sources."""
+
+    def answer(number: int) -> dict[str, Any]:
+        thoughts = [{"role": "assistant", "content": "Let me see."}] * number
+        last = {
+            "role": "assistant",
+            "content": f"So it is {number}.",
+            "sources": [source(1), source(2)],
+        }
+        return {"messages": [{"role": "user", "content": "Why?"}, *thoughts, last]}
+
+    tables = propose([answer(0), answer(1), answer(2)], ["a?", "b?", "c?"]).tables
+    assert tables["response"]["retrieved"] == "messages[-1].sources"
+    assert tables["chunk"] == {"chunk_id": "id", "rel_path": "path", "text": "text"}
