@@ -10,7 +10,7 @@ from tests.contrasts import unreadable_on
 
 from views.browser.app import BrowseApp
 
-SIZES = ((80, 24), (200, 60))
+SIZES = ((80, 24), pytest.param((200, 60), marks=pytest.mark.thorough))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -58,7 +58,9 @@ async def test_huge_lines_are_cut_and_do_not_stop_the_screen(fakes: Any) -> None
         assert "question" in fakes.shown(app).splitlines()[2]
 
 
-@pytest.mark.parametrize("size", [(20, 5), (1, 1), (300, 80)])
+@pytest.mark.parametrize(
+    "size", [(1, 1), *(pytest.param(s, marks=pytest.mark.thorough) for s in [(20, 5), (300, 80)])]
+)
 async def test_any_size_of_window(fakes: Any, size: tuple[int, int]) -> None:
     app = BrowseApp(fakes.library())
     async with app.run_test(size=size) as pilot:

@@ -122,6 +122,7 @@ def test_twenty_killed_workers_lose_nothing(folder: Path, running: Cluster) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_lost_scheduler_ends_with_3_and_changes_nothing(folder: Path) -> None:
     assert score(folder)[0] == 0
     before = files(folder)
