@@ -79,7 +79,7 @@ def test_tables_slices_and_the_worst_texts(finished: Any) -> None:
     assert done.exit_code == 0, done.output
     assert "input guardrail: the bot's own" in done.stdout
     assert "not estimable: 1 benign prompts" in done.stdout
-    assert "3 of 6 texts were judged wrongly." in done.stdout
+    assert "The guardrails were wrong about 3 of 6 texts." in done.stdout
     # the clearest mistakes: 0.95 is 0.45 from the threshold 0.5, 0.1 is 0.40 from it
     flagged, missed = done.stdout.index("flagged at 0.95: ben"), done.stdout.index("missed at 0.10")
     assert flagged < missed

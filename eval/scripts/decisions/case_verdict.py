@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
-from decisions.verdict_counts import VerdictCounts
+from decisions.verdict_counts import NOT_JUDGED, VerdictCounts
 from ragmetrics.catalogue.cases import HARM, OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule, harm_of
 from records.id_numbers import id_number
 from records.run import Run
@@ -123,7 +123,7 @@ class Ruling:
         scored |= {"judged", *OF_SOME_RUNS}
         words = [f"no {name} scores" for name in sections if name not in scored]
         if any(rule.judged for rule in self.rules) and not self.basis.trusted:
-            words.append("not judged by a model")
+            words.append(NOT_JUDGED)
         return tuple(words)
 
     @property
@@ -302,7 +302,7 @@ def _details(rule: CaseRule, evidence: Mapping[str, Any]) -> str:
     """The facts behind a broken rule, as the score line names them; "" without any."""
     if rule.evidence == "outcome" and evidence.get("expected"):
         actual = evidence.get("outcome") or "no outcome"
-        return f"ended as {actual}, expected {evidence['expected']}"
+        return f"ended as {actual}, though {evidence['expected']} was expected"
     found = evidence.get(rule.evidence) if rule.evidence else None
     if isinstance(found, Mapping):
         found = found.get("fabricated")

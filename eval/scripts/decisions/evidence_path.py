@@ -34,8 +34,8 @@ LATER = ("cited", "claimed", "correct")
 EXPLAINED = (
     "An answer counts at a rank when all the evidence that it needs is in the passages down to it, "
     "in the prompt when it is in all that the answer saw. Then: the answer cites a passage of it, "
-    "states every expected claim, is called right by people or a model. Each step goes on from the "
-    "answers that are still there; a step that was not measured is a gap (–)."
+    "states every expected claim, is called right by people or a model. Each step counts only "
+    "answers that passed the one before; a step that was not measured is a gap (–)."
 )
 
 
@@ -218,6 +218,6 @@ def path_blocks(paths: Sequence[RunPath]) -> Iterator[Block]:
         shown = [column for at, path in enumerate(paths) for column in columns(at, path)]
         yield Heading("Where the evidence is lost", 3)
         yield Chart("path", paths)
-        caption = "Share of answers whose needed evidence is still there, of how many"
+        caption = "Answers that still have all their evidence"
         yield DataTable([step, *shown], range(len(first)), caption=caption)
         yield Prose(EXPLAINED, "quiet")

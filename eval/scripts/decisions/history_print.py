@@ -112,7 +112,7 @@ def _shift_notes(line: MetricCourse, points: Sequence[HistoryPoint]) -> Iterator
         if shift.better:
             yield f"{line.name} is better since {title}: {level}."
         elif not last or shift.began not in open_ones:
-            yield f"{line.name} fell with {title} and has recovered since: {level}."
+            yield f"{line.name} dropped in run {title}, back to normal since: {level}."
 
 
 def _level(line: MetricCourse, shift: LevelShift) -> str:
@@ -132,8 +132,8 @@ def _level(line: MetricCourse, shift: LevelShift) -> str:
     if not before or not since:  # the line restarted there: an alert of its first point
         return f"now {number(line.values[-1].mean)}"
     means = [sum(part) / len(part) for part in (before, since)]
-    runs = "1 run" if len(since) == 1 else f"{len(since)} runs"
-    return f"on average {number(means[0])} before, {number(means[1])} in the {runs} since"
+    runs = "that run" if len(since) == 1 else f"the {len(since)} runs since"
+    return f"{number(means[0])} on average before, {number(means[1])} in {runs}"
 
 
 def _alerts(history: MetricHistory, lines: Sequence[MetricCourse]) -> Iterator[Block]:

@@ -8,6 +8,9 @@ from typing import Any
 
 from terminal.tables import counted
 
+NOT_JUDGED = "not judged by a model"
+"""Why the rules that read a judge's scores decide nothing."""
+
 
 @dataclass(frozen=True)
 class VerdictCounts:
@@ -28,7 +31,7 @@ class VerdictCounts:
     unreadable: int = 0
 
     def says(self) -> str:
-        """All of it in words: ``78 of 146 cases fail: 33 with another outcome, …``."""
+        """All of it in words: ``78 of 146 cases fail: 33 ended differently than expected, …``."""
         verb = "fails" if 1 in (self.failing, self.cases) else "fail"
         text = f"{self.failing:,} of {counted(self.cases, 'case')} {verb}"
         parts = [f"{n:,} {self.words.get(name, name)}" for name, n in self.reasons.items()]
@@ -41,8 +44,11 @@ class VerdictCounts:
         if self.unstable:
             text += f" The answers to {counted(self.unstable, 'case')} differ."
         if self.unmeasured:
-            missing = ", ".join(self.unmeasured)
-            text += f" {missing[0].upper()}{missing[1:]}: those checks are left out."
+            missing = ", ".join(word for word in self.unmeasured if word != NOT_JUDGED)
+            if missing:
+                text += f" {missing[0].upper()}{missing[1:]}: those checks were skipped."
+            if NOT_JUDGED in self.unmeasured:
+                text += " Checks that need a judge model were skipped."
         return text
 
     def to_dict(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ ACTIONS: tuple[Action, ...] = (
         (
             "!group:1234567890",
             "only in need",
-            "Then 1-9: counts for that need only; 0: not required.",
+            "Then 1-9: assign to that need only; 0: optional.",
         ),
         ("next-in-group:1234567890", "next of need", "Next passage of a need."),
         ("!turn-needs", "needs or ways", "Show needs as ways, (1 and 2) or (3 and 4), and back."),

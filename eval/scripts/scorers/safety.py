@@ -531,7 +531,7 @@ def _show_wrong(
 
     wrong = [item for item in judged if scorer.is_wrong(item)]
     wrong.sort(key=lambda item: -abs(item.score - scorer.block))
-    console.print(f"\n{len(wrong)} of {len(judged)} texts were judged wrongly.")
+    console.print(f"\nThe guardrails were wrong about {len(wrong)} of {len(judged)} texts.")
     for item in wrong[:count]:
         verdict = "missed" if item.label.kind in ("attack", "leak") else "flagged"
         fired = ", ".join(hit["pattern"] for hit in item.evidence.get("patterns", ())) or "nothing"

@@ -193,7 +193,7 @@ def because(case: Case) -> Iterator[str]:
         yield case.passages_unknown
     pipeline = case.evidence(PipelineEvidence)
     if pipeline.expected and pipeline.expected != pipeline.outcome:
-        yield f"ended as {pipeline.outcome}{pipeline.reason}, expected {pipeline.expected}"
+        yield f"ended as {pipeline.outcome}{pipeline.reason}, though {pipeline.expected} was expected"
     for text, flags in (
         ("expected flags that the answer lacks", pipeline.missing_flags),
         ("forbidden flags of the answer", pipeline.forbidden_flags),
@@ -248,7 +248,7 @@ def _answer(case: Case, view: ShownWith) -> Iterator[Block]:
     yield Sides([(replies[0], replies[1])], view.runs)
     if both:
         same = case.answer == view.before.answer
-        words = "Words that the other answer does not have there are underlined."
+        words = "Changed words are underlined."
         yield Prose("Both answers are the same." if same else words, "quiet")
 
 

@@ -57,7 +57,7 @@ def test_the_trend_is_shown_and_the_commit_named(thirty: tuple[Path, list[str]])
     shown = " ".join(done.stdout.split())
     assert f'Worse since {shas[FELL][:9]} (2026-01-22, run n21) "Smaller chunks [bold]"' in shown
     # before: (11 * .79 + 10 * .81) / 21 = .7995; since: (4 * .59 + 5 * .61) / 9 = .6011
-    assert "claim_support_rate 0.610: on average 0.800 before, 0.601 in the 9 runs since" in shown
+    assert "claim_support_rate 0.610: 0.800 on average before, 0.601 in the 9 runs since" in shown
     assert "Primary metrics alert: claim_support_rate, pass." in shown
     assert "ALERT" not in run(results, "--metrics", "claim*", "--set", "last=8").stdout
 
@@ -160,7 +160,7 @@ def test_another_definition_begins_a_new_line(repo: Any, make_metrics: Any) -> N
     done = run(repo.results, "--fail-on", "any")
     assert done.returncode == 0, done.stdout
     shown = " ".join(done.stdout.split())
-    assert "retrieval.mrr has another definition (retrieval/mrr@1 → retrieval/mrr@2)" in shown
+    assert "definition of retrieval.mrr changed (retrieval/mrr@1 → retrieval/mrr@2)" in shown
     assert "┊" in done.stdout
 
 

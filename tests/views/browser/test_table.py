@@ -81,7 +81,7 @@ def test_rules_on_metrics_that_do_not_count_say_nothing(table: AnswerTable) -> N
     basis = Basis(4, definitions={"retrieval.mrr": ""})
     failing = Failing(Ruling(CaseRules(), basis))
     assert words(failing, table) == ["", "", "no gold", "error", ""]
-    assert failing.describe() == "a case fails by: error, no gold (first 4 passages)"
+    assert failing.describe() == "Fails on: error, no gold (first 4 passages)"
 
 
 def test_a_condition_takes_the_place_of_the_rules(table: AnswerTable) -> None:

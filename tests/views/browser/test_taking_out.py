@@ -28,9 +28,9 @@ def test_failing_cases_are_counted_by_reason(table: AnswerTable) -> None:
     """b: outcome_match=0; c: mrr=0; d: the call failed; a and e break no rule."""
     codes = Failing().codes(table)
     assert reasons_text(codes, range(5), Failing()) == (
-        "3 failing: 1 without a response, 1 without a gold passage, 1 with another outcome"
+        "3 failing: 1 without a response, 1 without a gold passage, 1 ended differently than expected"
     )
-    assert reasons_text(codes, [0, 1], Failing()) == "1 failing: 1 with another outcome"
+    assert reasons_text(codes, [0, 1], Failing()) == "1 failing: 1 ended differently than expected"
     assert reasons_text(codes, [0, 4], Failing()) == ""
 
 
@@ -57,7 +57,7 @@ def test_cases_are_grouped_by_any_field_those_that_fail_most_first(table: Answer
     assert by_tag == {"logs": [0, 2], "time": [0], "tenants": [1], "": [3, 4]}
     reasons = {g.value: g.share for g in group_rows(table, "reason", range(5), codes, Failing())}
     assert reasons == {"outcome": 1.0, "no gold": 1.0, "error": 1.0, "": 0.0}
-    assert groups[0].reasons == {"outcome": 1}, "of a and b one fails, with another outcome"
+    assert groups[0].reasons == {"outcome": 1}, "of a and b one fails, ended differently than expected"
     with pytest.raises(KeyError):
         group_rows(table, "colour", range(5), codes, Failing())
 

@@ -106,13 +106,13 @@ async def test_what_is_shown_is_counted_averaged_and_exported(fakes: Any) -> Non
         await pilot.press("C", *"recall@5 outcome_match", "enter")
         await pilot.pause()
         lines = fakes.shown(app).splitlines()
-        assert lines[1].startswith(" 1 failing: 1 with another outcome")
+        assert lines[1].startswith(" 1 failing: 1 ended differently than expected")
         assert lines[3].split() == ["mean", "of", "4", "0.88", "0.75"]
         await pilot.press("semicolon", "2", "enter", "slash", *"recall@5<1 or", "enter")
         await pilot.press("F", "slash", "ctrl+u", "enter", "F")
         await pilot.pause()
         lines = fakes.shown(app).splitlines()
-        parts = [" filter: failing", "1 failing: 1 with another outcome"]
+        parts = [" filter: failing", "1 failing: 1 ended differently than expected"]
         assert lines[1].rstrip().split("  ") == parts
         assert lines[3].split() == ["mean", "of", "1", "1", "0"]
         await pilot.press("X", "j")

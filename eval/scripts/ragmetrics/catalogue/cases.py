@@ -113,7 +113,7 @@ RULES: tuple[CaseRule, ...] = (
     CaseRule(
         "refused",
         "refused",
-        "declined though answerable",
+        "declined an answerable question",
         "declined, though the documents contain the answer",
         "abstention.over_refusal",
         "<=",
@@ -256,7 +256,7 @@ RULES: tuple[CaseRule, ...] = (
     CaseRule(
         "outcome",
         "outcome",
-        "with another outcome",
+        "ended differently than expected",
         "another outcome than expected",
         "pipeline.outcome_match",
         ">=",

@@ -161,7 +161,7 @@ class Failing:
             if self.ruling.rules[place].level == "fail"
         ]
         depth = "" if self.ruling.depth is None else f" (first {self.ruling.depth} passages)"
-        return f"a case fails by: {', '.join(words)}{depth}"
+        return f"Fails on: {', '.join(words)}{depth}"
 
 
 def _with_status(status: str, table: AnswerTable) -> list[int]:
@@ -183,7 +183,7 @@ def _reason_counts(codes: Sequence[int], rows: Iterable[int]) -> list[tuple[int,
 def reasons_text(
     codes: Sequence[int], rows: Iterable[int], failing: Failing, room: int = 1000
 ) -> str:
-    """``31 failing: 14 without a gold passage, 9 declined though answerable``; empty for none.
+    """``31 failing: 14 without a gold passage, 9 declined an answerable question``; empty for none.
 
     In the short words of the list where the whole takes more than ``room`` letters.
     """

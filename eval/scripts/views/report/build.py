@@ -318,7 +318,7 @@ class _Report:
         related = correlations(self.answers)
         yield Section("Correlations of metrics", [*related], "correlations", screen=True)
         if wrong := [*prompts(self.answers)]:
-            title = "Texts that the guardrails judged wrongly"
+            title = "Guardrail mistakes"
             yield Section(title, wrong, "prompts", screen=True)
         yield Section("Errors", [*self._errors()], "errors")
         missing = [*not_applicable(self.cases)]
