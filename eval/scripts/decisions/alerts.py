@@ -301,7 +301,9 @@ def changes(points: Sequence[HistoryPoint], lines: Sequence[MetricCourse]) -> li
             at = line.positions.index(position)
             then, now = line.values[at - 1].definition, line.values[at].definition
             if then != now:
-                text = f"definition of {line.name} changed ({then} → {now}); a new series starts here"
+                text = (
+                    f"definition of {line.name} changed ({then} → {now}); a new series starts here"
+                )
                 history_changes.append(HistoryBreak(position, text))
     return sorted(history_changes, key=lambda change: change.position)
 

@@ -57,7 +57,9 @@ def test_cases_are_grouped_by_any_field_those_that_fail_most_first(table: Answer
     assert by_tag == {"logs": [0, 2], "time": [0], "tenants": [1], "": [3, 4]}
     reasons = {g.value: g.share for g in group_rows(table, "reason", range(5), codes, Failing())}
     assert reasons == {"outcome": 1.0, "no gold": 1.0, "error": 1.0, "": 0.0}
-    assert groups[0].reasons == {"outcome": 1}, "of a and b one fails, ended differently than expected"
+    assert groups[0].reasons == {"outcome": 1}, (
+        "of a and b one fails, ended differently than expected"
+    )
     with pytest.raises(KeyError):
         group_rows(table, "colour", range(5), codes, Failing())
 
