@@ -1,5 +1,6 @@
-"""Which cases of a list fail, by the rules of ``decisions/case_verdict.py`` or by a condition that
-the user types instead; how many by which rule, means, and groups by a field."""
+"""Which cases of a list fail, by the rules or by a condition that the user types instead.
+
+With it: how many fail by which rule, means, and groups by a field."""
 
 from __future__ import annotations
 
