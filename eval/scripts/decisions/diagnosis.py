@@ -300,8 +300,8 @@ def _faithful_relevant(measures: Measures) -> Iterator[DiagnosisFinding]:
         if relevant.metric == "answer_relevance" and quoted and (quoted.mean or 0) >= VERBATIM:
             yield DiagnosisFinding(
                 "quotes_unlike_reference",
-                "The answers quote their passages. answer_relevance compares wording, so it may be low "
-                "only because the references are phrased differently.",
+                "The answers quote their passages. answer_relevance compares wording, so it may be "
+                "low only because the references are phrased differently.",
                 "some answers beside their references; a judge (judge_answers.py) tells whether "
                 "they answer the question.",
                 _because([quoted, relevant]),

@@ -193,7 +193,8 @@ def because(case: Case) -> Iterator[str]:
         yield case.passages_unknown
     pipeline = case.evidence(PipelineEvidence)
     if pipeline.expected and pipeline.expected != pipeline.outcome:
-        yield f"ended as {pipeline.outcome}{pipeline.reason}, though {pipeline.expected} was expected"
+        ended = f"ended as {pipeline.outcome}{pipeline.reason}"
+        yield f"{ended}, though {pipeline.expected} was expected"
     for text, flags in (
         ("expected flags that the answer lacks", pipeline.missing_flags),
         ("forbidden flags of the answer", pipeline.forbidden_flags),

@@ -28,7 +28,8 @@ def test_failing_cases_are_counted_by_reason(table: AnswerTable) -> None:
     """b: outcome_match=0; c: mrr=0; d: the call failed; a and e break no rule."""
     codes = Failing().codes(table)
     assert reasons_text(codes, range(5), Failing()) == (
-        "3 failing: 1 without a response, 1 without a gold passage, 1 ended differently than expected"
+        "3 failing: 1 without a response, 1 without a gold passage, "
+        "1 ended differently than expected"
     )
     assert reasons_text(codes, [0, 1], Failing()) == "1 failing: 1 ended differently than expected"
     assert reasons_text(codes, [0, 4], Failing()) == ""
