@@ -188,7 +188,7 @@ class ColumnScorer(Protocol):
     """A scorer that scores many answers at once where few things decide, so that many are equal."""
 
     def key(self, case: TestCase, result: TestResult) -> Hashable | None:
-        """The part of an answer that decides its outcome; None when ``score`` needs the whole answer."""
+        """The part of an answer that decides its outcome; None when ``score`` needs all of it."""
 
     def score_columns(self, keys: Sequence[Any]) -> list[ScoreOutcome]:
         """The outcome for each key, equal to that of ``score``."""
