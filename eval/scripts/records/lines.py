@@ -138,15 +138,17 @@ def parse_json(data: bytes | str) -> Any:
 
 def nests_deeper(value: Any, limit: int = MAX_DEPTH) -> bool:
     """True when lists and objects of a value nest deeper than ``limit`` levels."""
-    level = [value]
+    boxes = [value] if isinstance(value, (dict, list)) else []
     for _ in range(limit):
-        level = [
+        if not boxes:
+            return False
+        boxes = [
             item
-            for box in level
-            if isinstance(box, (dict, list))
+            for box in boxes
             for item in (box.values() if isinstance(box, dict) else box)
+            if isinstance(item, (dict, list))
         ]
-    return any(isinstance(box, (dict, list)) for box in level)
+    return bool(boxes)
 
 
 def repeated_key(line: bytes, value: Any) -> str | None:

@@ -175,7 +175,9 @@ class _Members(NamedTuple):
 
 
 def _means(metric: Metric, column: Floats, members: _Members) -> list[MeanOfGroup]:
-    """The mean of a metric in each slice."""
+    """The mean of a metric in each slice where a case has a score."""
+    if not np.isfinite(column).any():
+        return []  # as many metrics of most runs
     levels, level_of_row = np.unique(column, return_inverse=True)
     keys, counts = _counted(
         members.groups * len(levels) + level_of_row[members.rows], members.times
