@@ -93,6 +93,8 @@ def try_all(folder: Path, sound: Path, trials: Mapping[str, tuple[Change, Sequen
 
 SCORING = ("score_retrieval", "eval_suite", "judge_answers, again", "label_eval")
 SHOWING = ("compare_runs", "report_run, as baseline", "gate_run, as baseline")
+AS_NEW = "compare_runs, as the new one"
+"""The set that two runs are compared by is that of the new one."""
 
 
 def test_a_hostile_run_can_do_nothing(tmp_path: Path, sound: Path) -> None:
@@ -101,18 +103,18 @@ def test_a_hostile_run_can_do_nothing(tmp_path: Path, sound: Path) -> None:
     trials: dict[str, tuple[Change, Sequence[str]]] = {
         **{name: (change, (next(turns),)) for name, change in REFUSED.items()},
         **{name: (change, SHOWING[:1]) for name, change in READ.items()},
-        **{name: (change, SHOWING[:1]) for name, change in SETS.items()},
-        "the set is a device": (SETS["the set is a device"], (*SHOWING, *WALKS)),
+        **{name: (change, (AS_NEW,)) for name, change in SETS.items()},
+        "the set is a device": (SETS["the set is a device"], (*SHOWING, AS_NEW, *WALKS)),
         "names": (name_commands, (*SHOWING, *SCORING)),
-        "none": (lambda run, outside: None, SHOWING),
+        "none": (lambda run, outside: None, (*SHOWING, AS_NEW)),
     }
     assert len(REFUSED) > len(ALL)
     ends = try_all(tmp_path, sound, trials)
     for name in SETS:
-        for call in SHOWING:
+        for call in (*SHOWING, AS_NEW):
             if call in ends[name]:
                 assert ends[name][call].code == ends["none"][call].code, (name, call)
-    note = " ".join(ends["the set is a device"]["compare_runs"].err.split())
+    note = " ".join(ends["the set is a device"][AS_NEW].err.split())
     assert "base/config.json names its set as /dev/zero. A run may not name a path" in note
     assert "name the set with --eval-set" in note
     for name in ("config.json", "results.jsonl", "scores/pipeline.jsonl"):
