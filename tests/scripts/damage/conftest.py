@@ -96,6 +96,10 @@ class Desk:
     def compare(self) -> Result:
         return self.invoke(compare_runs.main, "a", "b", *self.where)
 
+    def compare_answers(self) -> Result:
+        """With the answers to the cases that changed most."""
+        return self.invoke(compare_runs.main, "a", "b", "-v", *self.where)
+
     def track(self) -> Result:
         places = [str(self.folder / "results" / name) for name in "ab"]
         return self.invoke(track_metrics.main, *places, "--set", "source=runs")

@@ -349,7 +349,7 @@ def test_damaged_names_of_mapped_fields_are_a_sentence(desk: Any, mapped: Any) -
     [
         ("report", "scores/pipeline.jsonl"),
         ("compare", "scores/pipeline.jsonl"),
-        ("compare", "results.jsonl"),
+        ("compare_answers", "results.jsonl"),
         ("export", "scores/pipeline.jsonl"),
     ],
 )
