@@ -464,10 +464,13 @@ def test_a_lost_language_is_named_although_the_sum_is_zero(tmp_path: Path) -> No
     )
     rules = tmp_path / "gates.toml"
     words = ("--run", "new", "--baseline", "base", "--gates", rules)
+    sections = ("--sections", "retrieval,abstention,pipeline", "--eval-set", path)
     for tag, code in (("de", 1), ("en", 0)):
         rules.write_text(f'[gates.slices]\n"tag.{tag}" = "no fall"\n')
         done = call(gate_run, tmp_path, *words)
         assert done.exit_code == code, done.stdout
+        suite = call(eval_suite, tmp_path, *words, *sections)
+        assert (suite.exit_code, "gate missed: slice tag.de" in suite.stdout) == (code, code == 1)
         assert ("30 of 30 cases broke, 0 fixed (p < .001)" in done.stdout) == (tag == "de")
     rules.write_text('[gates.slices]\n"tag.fr" = "no fall"\n')
     done = call(gate_run, tmp_path, *words)

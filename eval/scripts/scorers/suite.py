@@ -57,7 +57,7 @@ from records.runs import (
     read_config,
 )
 from records.scores import ScoreLine, read_whole_scores
-from records.targets import TARGETS, read_advisory, read_targets
+from records.targets import GATES, TARGETS, read_advisory, read_targets
 from scorers.contract import ScoringJob
 from scorers.copies import copy_of_part, scored_alike
 from scorers.custom import read_plugins
@@ -233,6 +233,11 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             plan.seed,
             plan.targets_file or TARGETS,
         )
+        if base is not None and base.folder is not None:
+            again = scored_alike(base.folder, folder, plan.eval_set, plan.labels_dir)
+            scored_base = stack.enter_context(again)
+            base = measured_run(scored_base.folder)
+            evidence = replace(evidence, base=base, rescored=scored_base.cases)
         if rules is not None:
             asked = {*sections} if plan.sections else None
             report.gates = _gates(rules, evidence, asked)
@@ -243,11 +248,6 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         where = (plan.eval_set, plan.labels_dir, plan.embed)
         report.in_common.append(common_slices(run, *where))
         if base is not None:
-            if base.folder is not None:
-                again = scored_alike(base.folder, folder, plan.eval_set, plan.labels_dir)
-                scored_base = stack.enter_context(again)
-                base = measured_run(scored_base.folder)
-                evidence = replace(evidence, base=base, rescored=scored_base.cases)
             pair = read_pair(base.source, folder, case_rules, tables)
             report.cases = changes_of(pair, MOST_CHANGED)
             report.in_common.append(common_slices(pair, *where))
@@ -377,7 +377,8 @@ def _check_gates(rules: GateRules | None, scored: Iterable[str]) -> None:
 
 def _gates(rules: GateRules, evidence: GateEvidence, asked: set[str] | None) -> list[Check]:
     """The gates that fail. A gated section that has no numbers misses all of its gates."""
-    if not (rules.on("baseline") or rules.require_baseline):
+    least = (GATES, "min_compared") in rules.lines
+    if not (rules.on("baseline") or rules.require_baseline or rules.slices or least):
         evidence = replace(evidence, base=None)
     failed = evaluate(rules, evidence, sections=asked).of("failed")
     return [check for check in failed if check.rule != WORSE]  # told as regressions
