@@ -362,6 +362,8 @@ def _facts(config: RunConfig, part: str) -> dict[str, Any]:
 _HISTORY = "retriever.requested.history"
 """What turns of conversations were asked with; runs over other sets do not have it."""
 
+_ADDRESS = "api.url"
+
 
 MOST_CHANGED = 4
 """Settings that changed and are named."""
@@ -391,7 +393,8 @@ def _changed_things(changes: Sequence[Difference]) -> list[str]:
     One setting often shows at several places: as it was asked for and as the bot tells it, and in
     hashes that follow from it. So a name counts once a part, hashes only where nothing else of
     their part changed, and what was asked for only where the bot tells of no change; but for the
-    history, of which no bot tells. How fast a run asked is no setting of the bot.
+    history, of which no bot tells. The bot's address is named where nothing else is. How fast a
+    run asked is no setting of the bot.
     """
     by_setting: dict[str, str] = {}
     for part in (*PARTS, "seed"):
@@ -401,6 +404,8 @@ def _changed_things(changes: Sequence[Difference]) -> list[str]:
             _setting(name): name for name in reversed(plain) if ".requested." not in name
         }
     asked = [change.name for change in changes if ".requested." in change.name]
+    if len(by_setting) > 1 or any(name != _HISTORY for name in asked):
+        by_setting.pop(_setting(_ADDRESS), None)
     by_setting |= {_setting(name): name for name in asked if not by_setting or name == _HISTORY}
     return sorted(by_setting.values())
 
