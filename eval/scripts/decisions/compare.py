@@ -188,6 +188,10 @@ def _metric_rows(
         )
         if name in in_lines:
             row = replace(row, base_cases=cases[0], new_cases=cases[1])
+            if draft.changes.other_cases and catalogue.depends_on_run(section, name):
+                why = "depends on all passages of a run, and its cases are not the same"
+                yield replace(row, verdict="not comparable", reason=why)
+                continue
             chosen_rest = chosen_of(pairs.left_out(name), codes, options.seed)
             a, b = pairs.pair(name)
             if row.primary:

@@ -106,6 +106,11 @@ class Alignment:
         return CaseCounts(same, len(self.new), *changed, len(self.gone), rescored)
 
     @property
+    def other_cases(self) -> bool:
+        """Whether a run was asked a question that the other was not asked."""
+        return bool(self.new or self.gone or self.reworded)
+
+    @property
     def of_any(self) -> frozenset[str]:
         """The cases that changed in any section."""
         return self.reworded.union(*self.relabelled.values())
@@ -126,7 +131,10 @@ class Alignment:
 
 
 class _Marks(NamedTuple):
-    """The fingerprints of a run: in full, else ``committed``, the short ones of metrics.json."""
+    """The fingerprints of a run: of its lines, else ``committed``, the short ones of metrics.json.
+
+    Questions are compared by the first ``SHORT`` digits, which both have.
+    """
 
     asked: Mapping[str, str]
     labelled: Mapping[str, Mapping[str, str]]
@@ -228,7 +236,8 @@ def _marks(run: Conditions, sections: Collection[str], places: Places) -> _Marks
     own = {*scored_sections(run.folder)} if run.folder else set()
     scored = {*sections} & own
     if run.folder is not None and scored:
-        asked = read_asked(run.folder)
+        # where the results are gone, metrics.json has the first digits
+        asked = read_asked(run.folder) or {i: mark[:SHORT] for i, mark in committed.items()}
         labelled = {name: read_labelled(run.folder, name) for name in scored}
         if asked and all(labelled.values()):
             return _Marks(asked, labelled, committed)
@@ -248,7 +257,8 @@ def _marks(run: Conditions, sections: Collection[str], places: Places) -> _Marks
     ids = _ids(run)
     asked = {case_id: own for case_id, own in asked_digests(first).items() if case_id in ids}
     labelled = {
-        name: {case_id: own for case_id, own in digests.items() if case_id in ids}
+        name: (run.folder and name in own and read_labelled(run.folder, name))
+        or {case_id: mark for case_id, mark in digests.items() if case_id in ids}
         for name in sections
         if name != OWN_TEXTS
         for digests in [labelled_digests(cases, catalogue.labels_of(name))]
@@ -291,7 +301,8 @@ def _compared(
 ) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
     """The cases that were asked otherwise, and by section those labelled otherwise."""
     if old.asked:
-        return _unlike(old.asked, now.asked), {
+        asked = [{i: mark[:SHORT] for i, mark in side.asked.items()} for side in (old, now)]
+        return _unlike(*asked), {
             name: _unlike(old.labelled[name], now.labelled[name])
             for name in sections
             if name in old.labelled and name in now.labelled

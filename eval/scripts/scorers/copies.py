@@ -123,10 +123,12 @@ def with_labels(
         if (run / name).exists():
             shutil.copyfile(run / name, folder / name)
     part = copy_of_part(run, case_ids, parent / "part")
-    header = {
-        "eval_set_sha256": sha256_file(version[0]),
-        "labels_sha256": labels_sha256(version[1], version[0]),
-    }
+    header = {}
+    if read_asked(run):  # else the hashes say how the sections were labelled that stay as they are
+        header = {
+            "eval_set_sha256": sha256_file(version[0]),
+            "labels_sha256": labels_sha256(version[1], version[0]),
+        }
     before, again = load_metrics(run / METRICS)["sections"], []
     for name in sections:
         job = ScoringJob(part, *version, case_lines=False)

@@ -114,6 +114,12 @@ def labels_of(section: str) -> tuple[str, ...]:
     return SECTIONS[section].labels if section in SECTIONS else ()
 
 
+def depends_on_run(section: str, name: str) -> bool:
+    """Whether a case's score depends on the other cases of its run, see ``Metric.of_run``."""
+    known = SECTIONS[section].metrics if section in SECTIONS else ()
+    return any(row.of_run and row.name == stem_of(name) for row in known)
+
+
 def main_names(section: str, names: Sequence[str]) -> list[str]:
     """Return those of ``names`` that represent their family when two runs are compared. Each is the
     name at the cut-off nearest to 5; metrics without a row are included."""

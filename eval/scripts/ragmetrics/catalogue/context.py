@@ -33,6 +33,7 @@ ROWS: tuple[Metric, ...] = (
         "mean over pairs of chunks with words: TF-IDF cosine, weighted by the run's "
         "distinct chunks",
         TFIDF,
+        of_run=True,
         higher_is_better=False,
         headline=2,
         target="redundancy_tfidf",
@@ -50,6 +51,7 @@ ROWS: tuple[Metric, ...] = (
         "redundant_chunks_tfidf",
         "chunks whose TF-IDF cosine with a higher-ranked one is at least 0.8 / chunks with words",
         TFIDF,
+        of_run=True,
         higher_is_better=False,
         words="Passages that repeat a higher one, by words",
     ),
@@ -92,6 +94,7 @@ ROWS: tuple[Metric, ...] = (
         "diversity_ok",
         "1 when redundancy_tfidf is within the band of the case's query_type",
         binary=True,
+        of_run=True,
         needs="query_type with a band in targets.toml; full chunk texts",
         words="Variety that fits the kind of question",
     ),

@@ -39,7 +39,8 @@ class Metric:
 
     ``low``, ``high``: the ends of its range (None: unbounded). ``binary``: a case scores 0 or 1,
     so the mean is a proportion, and it is ``counted`` by cases; what has another unit than a share
-    is a number. ``at_k``: computed at each cut-off, named ``name@k``. ``needs``:
+    is a number. ``of_run``: what a case scores depends on the other cases of the run.
+    ``at_k``: computed at each cut-off, named ``name@k``. ``needs``:
     what a case must bring, else it is not applicable. ``function``: for metrics of one Ranking,
     and those of a plugin.
 
@@ -67,6 +68,7 @@ class Metric:
     higher_is_better: bool = True
     binary: bool = False
     counted: Counted = "share"
+    of_run: bool = False
     at_k: bool = False
     version: int | str = 1
     function: Callable[..., float | None] | None = None

@@ -1,0 +1,146 @@
+"""What is left of an older run, of a set that changed since, and what no one may compare then.
+
+The expected numbers are counted from the lists of cases, by no code of the project.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.decisions.test_living_set import (
+    BASE_FAILS,
+    CASES,
+    RECALL,
+    Rows,
+    both,
+    call,
+    case,
+    compared,
+    edited,
+    first_set,
+    git,
+    grown,
+    make_run,
+    relabelled,
+    row_of,
+    without_fingerprints,
+    write_set,
+)
+
+import eval_suite
+import gate_run
+import judge_answers
+import score_context
+from decisions.comparison import Difference
+from decisions.invariants import changed_words
+from records.results import RetrievedChunk
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("older")
+    make_run(folder, "base", write_set(folder / "set.jsonl", first_set()))
+    return folder
+
+
+def test_a_base_without_its_results_is_aligned_by_what_is_left_of_it(
+    base: Path, tmp_path: Path
+) -> None:
+    """Its score lines and metrics.json say what was asked and labelled, but it cannot be scored
+    again: 28 new cases, and the twelve re-labelled ones are left out where they are."""
+    edited(tmp_path, base, both)
+    (tmp_path / "results/base/results.jsonl").unlink()
+    found = compared(tmp_path)
+    assert found["set_changes"] == {
+        "same": 128, "new": 28, "reworded": 0, "relabelled": 12, "gone": 0, "rescored": 0,
+    }  # fmt: skip
+    assert row_of(found, RECALL)["verdict"] == "no verdict"
+    decided = row_of(found, "abstention.decision_right")
+    assert (decided["n"], decided["verdict"]) == (140, "no evidence")
+
+
+def test_an_older_run_keeps_its_judge_s_verdicts_on_the_old_labels(tmp_path: Path) -> None:
+    """Evidence and reference answers of twelve questions are corrected. The older run is scored
+    again for the evidence; the judge's verdicts are on the old answers, so those are left out."""
+
+    def corrected(rows: Rows) -> Rows:
+        for number, row in enumerate(relabelled(rows)[:120]):
+            row["reference_answer"] = f"It is {number}."
+        return rows
+
+    def judged(run: str) -> None:
+        words = ("--judge", "local", "--metrics", "correctness", "--cache-dir", tmp_path / "cache")
+        done = call(
+            judge_answers, tmp_path, "--run", run, "--eval-set", path, *words
+        )  # fmt: skip
+        assert done.exit_code == 0, done.output
+
+    rows = corrected(first_set())
+    for number in BASE_FAILS[:12]:
+        rows[number] = case(number) | {"reference_answer": "No one has any idea of apples."}
+    path = write_set(tmp_path / "set.jsonl", rows)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "set.jsonl")
+    git(tmp_path, "commit", "-qm", "the first set")
+    make_run(tmp_path, "base", path)
+    judged("base")
+    without_fingerprints(tmp_path / "results/base")
+    make_run(tmp_path, "new", write_set(path, corrected(first_set())))
+    judged("new")
+    found = compared(tmp_path)
+    row = row_of(found, "judged.correctness")
+    assert (row["n"], row["base"], row["new"]) == (108, 5.0, 5.0)
+    assert row_of(found, RECALL)["n"] == 120
+    assert found["set_changes"]["rescored"] == 12
+
+
+def test_what_depends_on_all_passages_of_a_run_is_not_compared(tmp_path: Path) -> None:
+    """The same answers: TF-IDF weighs the words by all passages, and new cases bring others."""
+
+    def texts(number: int) -> dict[str, Any]:
+        words = (
+            f"word{number} is alpha beta",
+            f"word{number} is alpha {'gamma ' * (number > 199)}",
+        )
+        chunks = [
+            RetrievedChunk(f"c{n}", rel_path=f"d{number}.md", heading_path="H", text=text, rank=n)
+            for n, text in enumerate(words, 1)
+        ]
+        return {"retrieved": list(chunks)}
+
+    answers = {number: texts(number) for number in (*range(CASES), *range(200, 228))}
+    path = tmp_path / "set.jsonl"
+    for run, rows in (("base", first_set()), ("new", grown(first_set()))):
+        make_run(tmp_path, run, write_set(path, rows), answers=answers)
+        done = call(score_context, tmp_path, "--run", run, "--eval-set", path)
+        assert done.exit_code == 0, done.output
+    found = compared(tmp_path)
+    assert row_of(found, "context.redundancy_ngram")["n"] == 140
+    row = row_of(found, "context.redundancy_tfidf")
+    assert (row["verdict"], row["n"]) == ("not comparable", 0)
+
+
+def test_gates_of_a_suite_see_the_base_scored_again(base: Path, tmp_path: Path) -> None:
+    """Twelve of 140 are re-labelled: scored again they count as unchanged, for suite and gate."""
+    edited(tmp_path, base, relabelled)
+    rules = tmp_path / "gates.toml"
+    fall = '[gates.baseline]\n"retrieval.mrr" = "drop 1 %"\n'
+    rules.write_text('[gates]\nunlabelled = "skip"\nmin_compared = 0.95\n' + fall)
+    words = ("--run", "new", "--baseline", "base", "--gates", rules)
+    sections = ("--sections", "retrieval,abstention,pipeline", "--eval-set", tmp_path / "set.jsonl")
+    for script, more in ((gate_run, ()), (eval_suite, sections)):
+        done = call(script, tmp_path, *words, *more)
+        assert done.exit_code == 0, done.stdout
+    alone = call(gate_run, tmp_path, *words, "--no-rescore")
+    assert (alone.exit_code, "cases_compared" in alone.stdout) == (1, True)
+
+
+def test_the_address_of_a_bot_hides_no_setting() -> None:
+    address = Difference("api.url", "http://a:1", "http://a:2")
+    asked = Difference("retriever.requested.k", 10, 3)
+    history = Difference("retriever.requested.history", None, "live")
+    assert changed_words([asked, address]) == "Changed: k 10 → 3."
+    assert changed_words([address]) == "Changed: url http://a:1 → http://a:2."
+    assert "url http://a:1" in changed_words([history, address])
