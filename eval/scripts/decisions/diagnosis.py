@@ -111,7 +111,8 @@ def place_mismatch(section: Mapping[str, Any]) -> DiagnosisFinding | None:
         "headings_never_match",
         f"The right file was retrieved for {noted['path_found']} of {noted['cases']} cases, and "
         f"its heading matched in none of them: in {path} the labels name `{wanted}`, the bot "
-        + (f"`{got}`." if got.strip() else "no heading."),
+        + (f"`{got}`." if got.strip() else "no heading.")
+        + " So labels without a quote are compared by file alone.",
         _heading_remedy(wanted, got),
         (),
     )

@@ -130,8 +130,10 @@ KEYS: dict[Mode, _ModeKey] = {
     "text": _ModeKey(lambda chunk: chunk.text, "no chunk texts in the result"),
 }
 
-Match = Literal["auto", "chunk", "anchor", "doc", "page", "text", "document"]
-"""The ways to match gold. ``document`` is no choice: cases that name whole files are scored so."""
+Match = Literal["auto", "chunk", "anchor", "doc", "page", "text", "document", "file"]
+"""The ways to match gold. Two are no choice: ``document`` (cases that name whole files are scored
+so) and ``file`` (as ``auto``, of a bot that never names a heading as the labels do: a place without
+a quote is its whole file)."""
 
 
 class CaseGold(NamedTuple):
@@ -154,13 +156,15 @@ def gold_of(case: GoldCase, match: Match) -> CaseGold | None:
     gold_supports, so they count in the modes that match those (anchor, text), and in ``doc`` when
     the files of all supports in a group are gold documents.
     """
+    whole_files = match == "file"
+    match = "auto" if whole_files else match
     if match in ("auto", "chunk"):
         gold = _id_gold("chunk", case.relevant_chunks, case.chunk_relevance_grades)
         if gold is not None or match == "chunk":
             return gold
     supports = case.gold_supports
     if match in ("auto", "anchor", "document") and supports:
-        return _place_gold(case)
+        return _place_gold(case, whole_files)
     if match in ("auto", "doc"):
         gold = _id_gold("doc", case.relevant_docs, case.relevance_grades)
         if gold is not None and case.required_support_groups:
@@ -184,11 +188,14 @@ def gold_of(case: GoldCase, match: Match) -> CaseGold | None:
     return None
 
 
-def _place_gold(case: GoldCase) -> CaseGold:
-    """The case's places; in mode ``document`` when one of them is a whole file."""
+def _place_gold(case: GoldCase, whole_files: bool) -> CaseGold:
+    """The case's places; in mode ``document`` when one of them is a whole file. ``whole_files``:
+    no heading counts."""
     supports = case.gold_supports
     anchors = [place_of_gold(gold) for gold in supports]
     quotes = [quotes_of(gold) for gold in supports]
+    if whole_files:
+        anchors = [anchor._replace(heading=()) for anchor in anchors]
     kinds = map(matching.kind_of, anchors, quotes)
     mode: Mode = "document" if "document" in kinds else "anchor"
     return CaseGold(mode, _grades(case), anchors, case.required_support_groups, quotes)

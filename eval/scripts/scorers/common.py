@@ -46,7 +46,7 @@ def with_known_passages(
     return CaseScores(values, reasons, scores.evidence)
 
 
-BY_DOCUMENT = "the gold is a whole file: by document"
+BY_DOCUMENT = "only files can be compared: by document"
 
 NOT_BY_DOCUMENT = "no gold is a whole file"
 
@@ -54,7 +54,7 @@ NOT_BY_DOCUMENT = "no gold is a whole file"
 def has_whole_files(eval_set: Path, match: Match) -> bool:
     """Whether a case has a whole file as gold and no one asked to match by files. A set by ids
     alone is not read at all."""
-    if match not in ("auto", "anchor") or not tells_places(eval_set):
+    if match not in ("auto", "anchor", "file") or not tells_places(eval_set):
         return False
     asked = (case for case in iter_cases(eval_set, ignore) if case.answerable is not False)
     return any(gold.mode == "document" for case in asked if (gold := gold_of(case, match)))

@@ -35,6 +35,7 @@ from scorers.contract import (
 )
 from scorers.groundedness import GroundednessScorer
 from scorers.pipeline import CLARIFY, asks_back, check_response, may_ask_back
+from scorers.retrieval_remarks import match_of_run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -345,8 +346,9 @@ def _make(job: ScoringJob, options: ConversationsScorer) -> ConversationsScorer:
             f"{job.eval_set} has no conversation: no case has conversation and turn, or history."
         )
     groundedness = GroundednessScorer(usual_language=usual_language(job.folder))
-    documents = has_whole_files(job.eval_set, options.match)
-    return replace(options, groundedness=groundedness, documents=documents)
+    match = match_of_run(job, options.match)
+    documents = has_whole_files(job.eval_set, match)
+    return replace(options, groundedness=groundedness, match=match, documents=documents)
 
 
 SECTION = SectionScorer(options=ConversationsScorer, scorer=_make, show_more=_show_more)

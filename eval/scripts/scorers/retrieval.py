@@ -54,6 +54,7 @@ from scorers.retrieval_remarks import (
     FEW_FOUND,
     MisplacedGold,
     MissingTexts,
+    match_of_run,
     places_found,
     show_more,
     unseen_files,
@@ -123,7 +124,7 @@ class RetrievalScorer:
             return self._nothing("unanswerable"), {}
         gold = gold_of(case, self.match)
         if gold is None:
-            kind = "" if self.match == "auto" else f"{self.match} "
+            kind = "" if self.match in ("auto", "file") else f"{self.match} "
             return self._nothing(f"no {kind}gold"), {}
         value, why = without_passages(result)
         if why:
@@ -151,7 +152,9 @@ class RetrievalScorer:
         if 0 < undecided <= self.ks[-1]:
             evidence["undecided"] = len(matches.undecided)
         if gold.mode in ("anchor", "document"):
-            evidence |= places_found(gold.keys, matches, chunks)
+            named = gold_of(case, "auto") if self.match == "file" else gold
+            ranks = matches.first if named is gold else (None,) * len(gold.grades)
+            evidence |= places_found(named.keys if named else (), ranks, chunks)
         if isinstance(pool, JudgedPool):
             evidence["unjudged"] = pool.unjudged
             evidence["ranges"] = [ends_of(ranking, k, pool.unjudged_to(k)) for k in self.ks]
@@ -159,7 +162,7 @@ class RetrievalScorer:
 
     def key(self, case: TestCase, result: TestResult) -> IdRanks | None:
         """Ranks and grades of the gold in a plain list of ids, which depends on nothing else."""
-        return _id_ranks(case, result) if self.match in ("auto", "chunk") else None
+        return _id_ranks(case, result) if self.match in ("auto", "chunk", "file") else None
 
     def score_columns(self, keys: Sequence[IdRanks]) -> list[ScoreOutcome]:
         """The outcome of each list of ids."""
@@ -228,7 +231,7 @@ class RetrievalScorer:
         searches, where any did; ``by_heading_only``, ``text_cut``: how many lack a text."""
         modes = section["by"].get("match", {}).keys()
         places = modes & {"anchor", "document"}
-        misplaced = MisplacedGold() if "anchor" in modes else None
+        misplaced = MisplacedGold() if "anchor" in modes or self.match == "file" else None
         texts = MissingTexts() if places or not modes else None
         judged = any(section["n"][f"unjudged@{k}"] for k in self.ks)
         ranges = UnjudgedRanges(self.ks) if judged else None
@@ -502,11 +505,13 @@ def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tu
 
 def _make(job: ScoringJob, options: RetrievalScorer) -> RetrievalScorer:
     judged, sha256 = read_judged(job.eval_set, job.labels_dir)
+    match = match_of_run(job, options.match)
     return replace(
         options,
+        match=match,
         judged=judged,
         judgements=sha256,
-        documents=has_whole_files(job.eval_set, options.match),
+        documents=has_whole_files(job.eval_set, match),
         run_files=(job.eval_set, job.folder),
     )
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics import matching
 from ragmetrics.catalogue import metric as catalogue_metric
-from ragmetrics.gold import CUT, place_of
-from ragmetrics.matching import Anchor, Matches
+from ragmetrics.gold import CUT, Match, gold_of, match_chunks, place_of
+from ragmetrics.matching import Anchor
 from ragmetrics.paths import MOST_PASSAGES, examine_paths
-from records.cases import ignore, iter_cases
+from records.cases import ignore, iter_cases, tells_places
 from records.results import RetrievedChunk
 from records.run import Run
 from records.runs import results_file
 from records.scores import ScoreLine
+from scorers.contract import ScoringJob
 from scorers.judged_pool import RANGED
 from terminal.tables import counted
 
@@ -32,7 +33,7 @@ LEAST_MISPLACED, MISPLACED_SHARE = 5, 0.2
 
 
 def places_found(
-    gold: Sequence[Anchor], matches: Matches, chunks: Sequence[RetrievedChunk]
+    gold: Sequence[Anchor], ranks: Sequence[int | None], chunks: Sequence[RetrievedChunk]
 ) -> dict[str, Any]:
     """Return whether a gold heading was found where its file was; if not, the headings found there.
 
@@ -40,7 +41,7 @@ def places_found(
     file of a support that has a heading was retrieved.
     """
     headed = [index for index, support in enumerate(gold) if support.heading]
-    if any(matches.first[index] is not None for index in headed):
+    if any(ranks[index] is not None for index in headed):
         return {"heading_found": True}
     wanted = {gold[index].path: gold[index] for index in reversed(headed)}
     places = [place_of(chunk) for chunk in chunks]
@@ -75,11 +76,14 @@ class MisplacedGold:
 
     def take(self, line: ScoreLine) -> None:
         """Count a score line; where a heading matched, no remark is due."""
-        evidence = line.evidence or {}
-        if evidence.get("match") == "anchor":
-            self._cases.add(line.case_id)
+        self.count(line.case_id, line.evidence or {})
+
+    def count(self, case_id: str, evidence: Mapping[str, Any]) -> None:
+        """Count what the line of a case says of its places."""
+        if evidence.get("match") in ("anchor", "document"):
+            self._cases.add(case_id)
             if "instead" in evidence:
-                self._instead.setdefault(line.case_id, evidence["instead"])
+                self._instead.setdefault(case_id, evidence["instead"])
         if evidence.get("heading_found"):
             self._is_due = False
 
@@ -91,6 +95,26 @@ class MisplacedGold:
         path, wanted, got = next(iter(self._instead.values()))
         counts = {"cases": len(self._cases), "path_found": len(self._instead)}
         return counts | {"path": path, "wanted": wanted, "got": got}
+
+
+def match_of_run(job: ScoringJob, match: Match) -> Match:
+    """How gold is matched in a run: where the bot finds its files and names no heading as any label
+    does, ``auto`` means ``file``, for a recall of 0 would be no finding about the bot."""
+    if match != "auto" or not (results_file(job.folder).exists() and tells_places(job.eval_set)):
+        return match
+    cases = {case.id: case for case in iter_cases(job.eval_set, ignore)}
+    misplaced = MisplacedGold()
+    for result in Run(job.folder).iter_results():
+        case = cases.get(result.test_case_id)
+        gold = None if case is None or case.answerable is False else gold_of(case, "auto")
+        if gold is None or gold.mode != "anchor" or result.status != "ok":
+            continue
+        chunks = result.chunks()
+        evidence = places_found(gold.keys, match_chunks(gold, chunks).first, chunks)
+        if evidence.get("heading_found"):
+            return match
+        misplaced.count(result.test_case_id, {"match": gold.mode, **evidence})
+    return "file" if misplaced.noted() else match
 
 
 class MissingTexts:

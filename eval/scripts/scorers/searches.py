@@ -23,6 +23,7 @@ from records.runs import RESULTS
 from records.scores import ScoreLine
 from scorers.common import has_whole_files, row_of, set_apart
 from scorers.contract import Evidence, NothingToScore, ScoreRow, ScoringJob, SectionScorer
+from scorers.retrieval_remarks import match_of_run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,7 +70,7 @@ class SearchesScorer:
         if case.answerable is False:
             scores.nothing(_OF_GOLD, "unanswerable")
         elif gold is None:
-            kind = "" if self.match == "auto" else f"{self.match} "
+            kind = "" if self.match in ("auto", "file") else f"{self.match} "
             scores.nothing(_OF_GOLD, f"no {kind}gold")
         elif why := _unusable(gold, searched):
             scores.nothing(_OF_GOLD, why)
@@ -285,7 +286,8 @@ def _make(job: ScoringJob, options: SearchesScorer) -> SearchesScorer:
             f"No result of {job.folder.name} reports its searches; map `searches` in the profile "
             "of a bot that does (eval/profiles/default.toml explains it) and ask again."
         )
-    return replace(options, documents=has_whole_files(job.eval_set, options.match))
+    match = match_of_run(job, options.match)
+    return replace(options, match=match, documents=has_whole_files(job.eval_set, match))
 
 
 SECTION = SectionScorer(

@@ -43,6 +43,30 @@ def test_headings_of_another_form_are_told_first(asked: Any) -> None:
     assert load_metrics(run.path / "metrics.json")["sections"]["retrieval"]["place_mismatch"]
 
 
+def test_where_no_heading_can_match_files_are_compared_and_nothing_is_zero(asked: Any) -> None:
+    """The file of 5 of 20 cases is found, each alone in its list: recall by document 5 / 20."""
+    run = asked("/A/B/")
+    section = run.section()
+    assert section["mean"]["evidence_recall@5"] is None
+    assert section["mean"]["mrr"] is None
+    assert section["mean"]["evidence_recall@5 (by document)"] == 0.25
+    assert section["n"]["evidence_recall@5 (by document)"] == 20
+    assert run.section("--match", "anchor")["mean"]["mrr"] == 0, "as it was asked for"
+
+
+def test_a_quote_tells_where_headings_do_not(evaluated: Any, chunk: Any, gold: Any) -> None:
+    """Six labels with a quote, whose passages hold other words: nothing is found, which is true.
+    The seventh has no quote: it is compared by file."""
+    quoted = [{**gold("a.md > A")[0], "snippets": ["The fee is five euros a month."]}]
+    cases = [{"id": f"q{n}", "gold_supports": quoted} for n in range(6)]
+    cases.append({"id": "q6", "gold_supports": gold("a.md > A")})
+    passage = chunk("a.md > Title of the page", text="Opening hours are on the door, as ever.")
+    results = [TestResult(case["id"], retrieved=[passage]) for case in cases]
+    section = evaluated(cases, results).section()
+    assert (section["mean"]["mrr"], section["n"]["mrr"]) == (0, 6)
+    assert section["mean"]["mrr (by document)"] == 1
+
+
 @pytest.mark.parametrize(
     "few",
     [
