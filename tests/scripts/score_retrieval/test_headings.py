@@ -58,10 +58,10 @@ def test_a_quote_tells_where_headings_do_not(evaluated: Any, chunk: Any, gold: A
     """Six labels with a quote, whose passages hold other words: nothing is found, which is true.
     The seventh has no quote: it is compared by file."""
     quoted = [{**gold("a.md > A")[0], "snippets": ["The fee is five euros a month."]}]
-    cases = [{"id": f"q{n}", "gold_supports": quoted} for n in range(6)]
-    cases.append({"id": "q6", "gold_supports": gold("a.md > A")})
+    labels = [*[quoted] * 6, gold("a.md > A")]
+    cases = [{"id": f"q{n}", "gold_supports": supports} for n, supports in enumerate(labels)]
     passage = chunk("a.md > Title of the page", text="Opening hours are on the door, as ever.")
-    results = [TestResult(case["id"], retrieved=[passage]) for case in cases]
+    results = [TestResult(f"q{n}", retrieved=[passage]) for n in range(7)]
     section = evaluated(cases, results).section()
     assert (section["mean"]["mrr"], section["n"]["mrr"]) == (0, 6)
     assert section["mean"]["mrr (by document)"] == 1
