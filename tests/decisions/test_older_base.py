@@ -29,6 +29,7 @@ from tests.decisions.test_living_set import (
     write_set,
 )
 
+import compare_runs
 import eval_suite
 import gate_run
 import judge_answers
@@ -144,3 +145,28 @@ def test_the_address_of_a_bot_hides_no_setting() -> None:
     assert changed_words([asked, address]) == "Changed: k 10 → 3."
     assert changed_words([address]) == "Changed: url http://a:1 → http://a:2."
     assert "url http://a:1" in changed_words([history, address])
+
+
+def test_new_labels_beside_the_set_are_said(tmp_path: Path) -> None:
+    """The set is the same, and a file of labels gives twelve questions other gold."""
+    rows = relabelled(first_set())
+    labels = [
+        {"case_id": f"q{number}", "gold_supports": rows[number]["gold_supports"]}
+        for number in BASE_FAILS[:12]
+    ]
+    bare = first_set()
+    for number in BASE_FAILS[:12]:
+        del bare[number]["gold_supports"]
+    path = write_set(tmp_path / "set.jsonl", bare)
+    before = [
+        {"case_id": f"q{number}", "gold_supports": case(number)["gold_supports"]}
+        for number in BASE_FAILS[:12]
+    ]
+    write_set(tmp_path / "retrieval_labels.jsonl", before)
+    make_run(tmp_path, "first", path)
+    write_set(tmp_path / "retrieval_labels.jsonl", labels)
+    make_run(tmp_path, "new", path)
+    done = call(compare_runs, tmp_path, "first", "new")
+    text = " ".join(done.stdout.split())
+    assert "first was scored again with the labels of the new run, which changed in 12" in text
+    assert "on the 140 cases that did not change" in text

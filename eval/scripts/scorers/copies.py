@@ -101,7 +101,11 @@ def with_labels_of(
         if name in catalogue.SECTIONS and not _NOT_AT_HAND & {*catalogue.SECTIONS[name].needs}
     ]
     parent = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-")))
-    return with_labels(run, version, sections, shared, parent)[0]
+    header = {
+        "eval_set_sha256": sha256_file(version[0]),
+        "labels_sha256": labels_sha256(version[1], version[0]),
+    }
+    return with_labels(run, version, sections, shared, parent, header)[0]
 
 
 def with_labels(
@@ -110,9 +114,14 @@ def with_labels(
     sections: Iterable[str],
     case_ids: Collection[str],
     parent: Path,
+    header: dict[str, Any] | None = None,
 ) -> tuple[Path, list[str]]:
     """A copy of a run in ``parent``, where some sections are scored with another version of the set
-    and its labels; and which these are. ``case_ids``: the cases that the set and the run have."""
+    and its labels; and which these are.
+
+    ``case_ids``: the cases that the set and the run have. ``header``: hashes of that version;
+    without them the copy keeps those that tell how its other sections were labelled.
+    """
     folder = parent / run.resolve().name
     (folder / SCORES).mkdir(parents=True)
     for path in (*run.iterdir(), *(run / SCORES).iterdir()):
@@ -123,12 +132,6 @@ def with_labels(
         if (run / name).exists():
             shutil.copyfile(run / name, folder / name)
     part = copy_of_part(run, case_ids, parent / "part")
-    header = {}
-    if read_asked(run):  # else the hashes say how the sections were labelled that stay as they are
-        header = {
-            "eval_set_sha256": sha256_file(version[0]),
-            "labels_sha256": labels_sha256(version[1], version[0]),
-        }
     before, again = load_metrics(run / METRICS)["sections"], []
     for name in sections:
         job = ScoringJob(part, *version, case_lines=False)
@@ -137,7 +140,7 @@ def with_labels(
             continue
         scores_file(folder, name).unlink()
         shutil.move(scores_file(part, name), scores_file(folder, name))
-        update_metrics(folder, name, own, header)
+        update_metrics(folder, name, own, header or {})
         again.append(name)
     return folder, again
 
