@@ -116,6 +116,21 @@ def find_flips(
     return flips.find_flips(folders[0], folders[1], row, count, eval_set, tables)
 
 
+def check_one_set(folders: Sequence[Path]) -> None:
+    """One base cannot be scored again for several sets: raises StorageError where these runs were
+    scored with different questions or labels."""
+    from records.errors import StorageError
+    from records.metrics import read_metrics
+
+    scored = [read_metrics(folder) for folder in folders]
+    sets = {(head.get("eval_set_sha256"), head.get("labels_sha256")) for head in scored}
+    if len(sets) > 1:
+        raise StorageError(
+            "the new runs were scored with different sets or labels: compare each with the base by "
+            "itself, or add --no-rescore."
+        )
+
+
 def pages_of(report: Report, *, every: bool, slices: bool) -> list[Page]:
     """A page for each comparison; of a single one with its cases. ``every``: all of it; ``slices``:
     all slices of the cases that broke."""
@@ -229,6 +244,7 @@ class CompareRunsOptions(opt.Output):
     margin: float | None = opt.setting(
         "the share of a metric's range that does not matter: an interval within it is SAME",
         low=0,
+        high=1,
         above=True,
     )
     fail_on: tuple[str, ...] = opt.value(
@@ -284,6 +300,8 @@ def main(asked: CompareRunsOptions) -> int:
         scored = ScoredBase(older)
     else:
         rescore = not asked.no_rescore
+        if rescore and len(asked.new) > 1:
+            check_one_set(folders[1:])
         again = scored_alike(folders[0], folders[1], eval_set, labels_dir, rescore=rescore)
         scored = stack.enter_context(again)
     folders[0] = scored.folder

@@ -170,3 +170,13 @@ def test_new_labels_beside_the_set_are_said(tmp_path: Path) -> None:
     text = " ".join(done.stdout.split())
     assert "first was scored again with the labels of the new run, which changed in 12" in text
     assert "on the 140 cases that did not change" in text
+
+
+def test_one_base_is_not_scored_again_for_two_sets(base: Path, tmp_path: Path) -> None:
+    """It can hold the labels of one of them only; which, the order of the words would decide."""
+    edited(tmp_path, base, relabelled)
+    make_run(tmp_path, "other", write_set(tmp_path / "set.jsonl", first_set()))
+    refused = call(compare_runs, tmp_path, "base", "new", "other")
+    assert refused.exit_code == 2
+    assert "compare each with the base by itself, or add --no-rescore" in refused.stderr
+    assert call(compare_runs, tmp_path, "base", "new", "other", "--no-rescore").exit_code == 0

@@ -49,14 +49,17 @@ def replace_bytes(path: Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def written_beside(path: Path, parts: Iterable[bytes]) -> Iterator[str]:
+def written_beside(
+    path: Path, parts: Iterable[bytes], *, make_folder: bool = False
+) -> Iterator[str]:
     """A temporary file beside ``path`` for the block to move there; one that stays is removed.
 
     Raises StorageError when it cannot be written, or the block raises OSError.
     """
     temporary = ""
     try:
-        path.parent.mkdir(exist_ok=True)
+        if make_folder:
+            path.parent.mkdir(exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with open(descriptor, "wb") as file:
             file.writelines(parts)

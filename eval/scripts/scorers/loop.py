@@ -118,7 +118,7 @@ def score_run(
     header = _header(run, set_sha256, labels_hash, scored.results)
     target = scores_file(folder, scorer.section)
     with (
-        written_beside(target, scored.text()) as temporary,
+        written_beside(target, scored.text(), make_folder=True) as temporary,
         replacing_section(folder, scorer.section),
     ):
         move_into_place(temporary, target)

@@ -79,7 +79,13 @@ SECTION = MetricSection(
     "Conversations",
     ROWS + RUN_ROWS,
     "score_conversations.py",
-    labels=("expected_outcome", *GOLD_LABELS),
+    labels=(
+        "expected_outcome",
+        "required_flags",
+        "forbidden_flags",
+        "min_citations",
+        *GOLD_LABELS,
+    ),
     needs=("conversations",),
     worst_by="evidence_in_history",
 )
