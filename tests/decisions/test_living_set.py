@@ -508,3 +508,62 @@ def test_the_pinned_baseline_is_said_beside_the_last_run(
     gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "last")
     assert since in gate.stdout
     assert "Since the pinned" not in call(compare_runs, tmp_path, "new", "base").stdout
+
+
+def test_figures_of_a_whole_run_are_of_the_cases_that_did_not_change(tmp_path: Path) -> None:
+    """q130 is gone and 28 questions are new: 139 are compared, 19 of them unanswerable. The new bot
+    answers q120 and declines q7: F1 is 2 · 18 / (2 · 18 + 1 + 1), and 1 before. Each of the 139
+    answers took 100 ms, 10 tokens and $ .01, and now 120 ms, 12 tokens and $ .02; within the budget
+    of 110 ms, and no longer. What is not compared is slow and dear, and declines, in both runs."""
+    dear = {"latency_ms": {"total": 9000.0}, "usage": {"total_tokens": 9000}, "cost_usd": 9.0}
+    refused = {"answer": "I do not know.", "abstained": True}
+
+    def measured(time: float, tokens: int, cost: float) -> dict[str, Any]:
+        own = {"total_tokens": tokens}
+        return {"latency_ms": {"total": time}, "usage": own, "cost_usd": cost}
+
+    def budgeted(rows: Rows) -> Rows:
+        return [row | {"latency_budget_ms": {"max": 110}} for row in rows]
+
+    answers = {number: measured(100.0, 10, 0.01) for number in range(CASES)}
+    answers[130] = dear | {"answer": "It is 130.", "abstained": False}
+    path = write_set(tmp_path / "set.jsonl", budgeted(first_set()))
+    make_run(tmp_path, "base", path, answers=answers)
+    answers = {number: measured(120.0, 12, 0.02) for number in range(CASES)}
+    answers |= dict.fromkeys(range(200, 228), dear | refused)
+    answers[120] |= {"answer": "It is 120.", "abstained": False}
+    answers[7] |= refused
+    rows = [row for row in grown(first_set()) if row["id"] != "q130"]
+    make_run(tmp_path, "new", write_set(path, budgeted(rows)), answers=answers)
+
+    found = compared(tmp_path, "--all")
+    f1 = row_of(found, "abstention.abstention_f1")
+    assert (f1["base"], f1["n"]) == (1.0, 139)
+    assert f1["new"] == pytest.approx(36 / 38)
+    kept = row_of(found, "pipeline.latency_percentiles_ok")
+    assert (kept["base"], kept["new"], kept["n"]) == (1.0, 0.0, 139)
+
+    rules = tmp_path / "gates.toml"
+    words = ("--run", "new", "--baseline", "base", "--gates", rules, "--json")
+    names = {
+        "run.latency_p95_ms": (100.0, 120.0),
+        "run.tokens": (1390.0, 1668.0),
+        "run.cost_usd": (1.39, 2.78),
+        "abstention.abstention_f1": (1.0, 36 / 38),
+    }
+    for drop, status in (("1 %", "failed"), ("150 %", "passed")):
+        lines = "".join(f'"{name}" = "drop {drop}"\n' for name in names)
+        rules.write_text(f"[gates.baseline]\n{lines}")
+        checks = json.loads(call(gate_run, tmp_path, *words).stdout)["checks"]
+        for name, values in names.items():
+            (check,) = (row for row in checks if f"{row['section']}.{row['metric']}" == name)
+            assert (check["baseline"], check["value"]) == pytest.approx(values), name
+            assert check["status"] == status, check
+
+    for file in (tmp_path / "results/base").iterdir():
+        if file.name != "metrics.json":
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
+    checks = json.loads(call(gate_run, tmp_path, *words).stdout)["checks"]
+    own = [row for row in checks if f"{row['section']}.{row['metric']}" in names]
+    assert {row["status"] for row in own} == {"skipped"}
+    assert all("a figure of all cases" in row["reason"] for row in own)

@@ -58,6 +58,7 @@ from decisions.primary import (
 from decisions.same_cases import Alignment, align
 from decisions.slices import fallen_slices
 from decisions.stopping import Decided, decided_of, stopped_note, with_looks
+from decisions.whole_run import shared_figure
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Ints, np
 from ragmetrics.stats.tally import Slices
@@ -211,7 +212,11 @@ def _metric_rows(
                 missing = pairs.missing_base | pairs.missing_new
                 column = PrimaryColumn(full, pairs.ids, a, b, missing, chosen_rest)
                 draft.columns.append(column)
-        elif draft.changes.differs:
+        elif pairs.changed is not None and pairs.changed.any():
+            if figure := shared_figure(pairs, name):
+                before, after, n = figure
+                yield replace(row, base=before, new=after, delta=after - before, n=n)
+                continue
             why = "is a figure of all cases, and these are not the same"
             yield replace(row, verdict="not comparable", reason=why)
         elif row.base_mean is None or row.new_mean is None:

@@ -11,6 +11,7 @@ from typing import Any
 from decisions.case_changes import read_pair
 from decisions.case_rules import read_case_rules
 from decisions.change import FEWEST_CLUSTERS, Change, range_of
+from decisions.compare import read_pairs
 from decisions.conditions import Conditions
 from decisions.effects import ALPHA
 from decisions.gate_checks import (
@@ -27,10 +28,12 @@ from decisions.metric_words import points
 from decisions.primary import primary_names
 from decisions.regressions import EPSILON, Regressions, is_worse, regressions
 from decisions.slices import slice_columns
+from decisions.whole_run import FIGURES, is_total, on_shared_cases
 from ragmetrics import catalogue
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import mcnemar
 from records.gate_verdict import WORSE, Check, Status
+from records.runs import scored_sections
 from records.targets import GATES
 from terminal.page import fine_percent, from_to, number, p_words
 from terminal.tables import counted, plain
@@ -387,7 +390,7 @@ def _metric(
     fall, must = rule.fall, str(rule.must)
     if evidence.sets_differ and now is not None:
         paired = result.paired(f"{section}.{metric}")
-        if paired is None:
+        if paired is None or (paired.name in FIGURES and fall.kind != "drop"):
             return Check(fall.kind, section, metric, "skipped", must, reason=OTHER_CASES)
         old, now = paired.base, paired.new
     check = Check(fall.kind, section, metric, "failed", must, now, old, line=rule.line)
@@ -440,13 +443,14 @@ def _of_means(base: Conditions, new: Conditions, change: Change) -> tuple[float,
 
 def _run_numbers(rules: GateRules, evidence: GateEvidence, base: Conditions) -> Iterator[Check]:
     """Cost, tokens and times against those of the baseline; all are better when low."""
-    for rule in rules.on("baseline"):
-        if rule.section != "run" or rule.fall.kind == "none":
-            continue
+    own = [r for r in rules.on("baseline") if r.section == "run" and r.fall.kind != "none"]
+    shared = _on_shared(evidence, base) if any(is_total(r.name) for r in own) else None
+    for rule in own:
         name, must = rule.name.removeprefix("run."), str(rule.must)
-        old, now = run_number(base, name), run_number(evidence.new, name)
+        runs = shared if shared and is_total(rule.name) else (base, evidence.new)
+        old, now = (run_number(run, name) for run in runs)
         numbers: dict[str, Any] = {"value": now, "baseline": old, "line": rule.line}
-        if evidence.sets_differ:
+        if evidence.sets_differ and runs is not shared:
             yield Check(rule.fall.kind, "run", name, "skipped", must, reason=OTHER_CASES, **numbers)
             continue
         if old is None or now is None:
@@ -456,6 +460,18 @@ def _run_numbers(rules: GateRules, evidence: GateEvidence, base: Conditions) -> 
         change = Change("run", name, False, base_mean=old, new_mean=now, delta=now - old)
         reason = _explain(rule.fall, change)
         yield Check.of(rule.fall.kind, "run", name, must, reason, delta=now - old, **numbers)
+
+
+def _on_shared(evidence: GateEvidence, base: Conditions) -> tuple[Conditions, Conditions] | None:
+    """Both runs with the totals of the cases that did not change; None where the sets are one, or
+    score lines are missing."""
+    new = evidence.new
+    if not evidence.sets_differ or base.folder is None or new.folder is None:
+        return None
+    if not all("pipeline" in scored_sections(folder) for folder in (base.folder, new.folder)):
+        return None
+    pairs = read_pairs(base.folder, new.folder, "pipeline", evidence.eval_set, evidence.tables)
+    return on_shared_cases(base, new, pairs)
 
 
 def _unused(rules: GateRules, evidence: GateEvidence, base: Conditions) -> Iterator[Check]:

@@ -100,8 +100,13 @@ class SideBySide:
     @property
     def both(self) -> int:
         """Cases that both runs have lines of, and that did not change."""
-        both = self._in_base & self._in_new
-        return int(both.sum() if self.changed is None else (both & ~self.changed).sum())
+        return int(self.in_both.sum())
+
+    @property
+    def in_both(self) -> Mask:
+        """Which cases these are."""
+        both: Mask = self._in_base & self._in_new
+        return both if self.changed is None else both & ~self.changed
 
     @property
     def only_base(self) -> int:

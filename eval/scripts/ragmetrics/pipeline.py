@@ -293,3 +293,9 @@ class ResponseTotals:
             row = {"percentile": name, "budget_ms": bound, "ms": value, "n": len(times)}
             rows.append(row | {"kept": value <= bound})
         return rows
+
+    @property
+    def budgets_kept(self) -> float | None:
+        """The share of the run's budgets that are kept; None without any."""
+        kept = [row["kept"] for row in self.budgets()]
+        return sum(kept) / len(kept) if kept else None

@@ -129,6 +129,7 @@ class PipelineEvidence(msgspec.Struct):
     latency_ms: dict[str, float] = {}
     usage: dict[str, Any] = {}
     cost_usd: float | None = None
+    run_budgets_ms: dict[str, float] = {}
 
     @property
     def reason(self) -> str:

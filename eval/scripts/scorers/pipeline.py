@@ -84,13 +84,10 @@ class PipelineScorer:
                 evidence.get("cost_usd"),
                 evidence.get("run_budgets_ms", {}),
             )
-        budgets = totals.budgets()
-        met = [row["kept"] for row in budgets]
-        share = sum(met) / len(met) if met else None
         add_metric(
             section,
             RUN_ROWS[0],
-            share,
+            totals.budgets_kept,
             n=timed,
             not_applicable=answered - timed + unreadable,
             failed=totals.errors.total() + missing,
@@ -102,7 +99,7 @@ class PipelineScorer:
             "pass_rate": section["mean"]["pass"],
             "outcomes": table,
             "latency_ms": totals.latency(),
-            "run_budgets": budgets,
+            "run_budgets": totals.budgets(),
             "errors": dict(sorted(totals.errors.items())),
             "usage": dict(sorted(totals.tokens.items())),
             "cost_usd": totals.cost,
