@@ -223,6 +223,9 @@ def test_a_verdict_on_what_did_not_change(
     told = json.loads(suite.stdout)
     assert (told["headline"], told["says"][0]) == (found["headline"], first)
     assert suite.exit_code == (1 if lost else 0), suite.stdout
+    call(report_run, tmp_path, "--run", "new", "--baseline", "base", "--format", "md")
+    report = (tmp_path / "results/new/report.md").read_text()
+    assert first in " ".join(report.split())
 
 
 def without_fingerprints(run: Path) -> None:

@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+import compare_runs
+import score_pipeline
 
 Line = dict[str, Any]
 
@@ -439,3 +443,45 @@ def test_answers_of_elsewhere_are_known_by_conversation_and_turn(
         done = invoke("--run-id", "s", "--from-jsonl", path)
         assert done.returncode == 2
         assert words in done.stderr
+
+
+@pytest.mark.parametrize("uses", [("history",), ("session",), ()])
+def test_every_unchanged_turn_is_compared_whatever_the_bot_was_sent(
+    tmp_path: Path, fake_bot: Any, invoke: Any, read: Any, uses: tuple[str, ...]
+) -> None:
+    """Base is asked with its own live answers, none of which the bot gives again; the new run with
+    the same profile, or another one. Of ten questions b2 is reworded, so that b3 follows on another
+    one; the other eight are the same. Conversation d is new."""
+    count: Counter[str] = Counter()
+
+    def never_the_same(exchange: Any) -> None:
+        count["calls"] += 1
+        exchange.reply({"answer": f"answer {count['calls']}"})
+
+    fake_bot.default = never_the_same
+    runs = (("base", "abc", ("history",)), ("new", "abcd", uses))
+    for run_id, names, placeholders in runs:
+        path = write_talks(tmp_path, names, expected_outcome="success")
+        if run_id == "new":
+            path.write_text(path.read_text().replace("b: and 2?", "b: or 2?"))
+        done = invoke("--run-id", run_id, "--profile", write_profile(tmp_path, *placeholders))
+        assert done.returncode == 0, done.stderr
+        words = ["--run", run_id, "--eval-set", str(path)]
+        words += ["--results-dir", str(tmp_path / "results")]
+        scored = CliRunner().invoke(score_pipeline.main, words)
+        assert scored.exit_code == 0, scored.output
+    base, new = (stored(read, tmp_path / "results" / name) for name in ("base", "new"))
+    alike = {case for case, _ in base if base[case, 0]["asked"] == new[case, 0]["asked"]}
+    assert alike == {"a1", "a2", "a3", "b1", "c1", "c2", "c3", "single"}
+    if uses == ("history",):
+        assert base["a3", 0]["history_sha256"] != new["a3", 0]["history_sha256"]
+
+    words = ["base", "new", "--json", "--results-dir", str(tmp_path / "results")]
+    done = CliRunner().invoke(compare_runs.main, words)
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads(done.stdout)["comparisons"]
+    assert found["set_changes"] == {
+        "same": 8, "new": 3, "reworded": 2, "relabelled": 0, "gone": 0, "rescored": 0,
+    }  # fmt: skip
+    (answered,) = (row for row in found["rows"] if row["metric"] == "answered")
+    assert answered["n"] == 8
