@@ -563,10 +563,16 @@ def test_figures_of_a_whole_run_are_of_the_cases_that_did_not_change(tmp_path: P
             assert (check["baseline"], check["value"]) == pytest.approx(values), name
             assert check["status"] == status, check
 
+    rules.write_text('[gates.baseline]\n"abstention.abstention_f1" = "margin 0.5"\n')
+    checks = json.loads(call(gate_run, tmp_path, *words).stdout)["checks"]
+    (check,) = (row for row in checks if row["metric"] == "abstention_f1")
+    assert (check["status"], "write a drop rule" in check["reason"]) == ("skipped", True)
+
     for file in (tmp_path / "results/base").iterdir():
         if file.name != "metrics.json":
             shutil.rmtree(file) if file.is_dir() else file.unlink()
+    rules.write_text(f"[gates.baseline]\n{lines}")
     checks = json.loads(call(gate_run, tmp_path, *words).stdout)["checks"]
     own = [row for row in checks if f"{row['section']}.{row['metric']}" in names]
-    assert {row["status"] for row in own} == {"skipped"}
+    assert [row["status"] for row in own] == ["skipped"] * 4
     assert all("a figure of all cases" in row["reason"] for row in own)

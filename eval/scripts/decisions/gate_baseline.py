@@ -44,6 +44,8 @@ _ALLOW = 'write untested = "allow" under [gates] of the rules file'
 
 OTHER_CASES = "not compared: a figure of all cases, and these are not those of the baseline"
 
+NO_INTERVAL = "has no interval over the cases that did not change; write a drop rule for it"
+
 UNTESTED_REMEDY = f"add cases, or {_ALLOW}"
 
 
@@ -390,8 +392,10 @@ def _metric(
     fall, must = rule.fall, str(rule.must)
     if evidence.sets_differ and now is not None:
         paired = result.paired(f"{section}.{metric}")
-        if paired is None or (paired.name in FIGURES and fall.kind != "drop"):
-            return Check(fall.kind, section, metric, "skipped", must, reason=OTHER_CASES)
+        no_interval = paired is not None and paired.name in FIGURES and fall.kind != "drop"
+        if paired is None or no_interval:
+            reason = NO_INTERVAL if no_interval else OTHER_CASES
+            return Check(fall.kind, section, metric, "skipped", must, reason=reason)
         old, now = paired.base, paired.new
     check = Check(fall.kind, section, metric, "failed", must, now, old, line=rule.line)
     if now is None:
