@@ -1,6 +1,6 @@
 """Is it found what failing cases have in common, and how often is a slice named by chance alone?
 
-    RAG_EVAL_DATA=FOLDER python bench/decisions_slices.py   # about 25 minutes
+    RAG_EVAL_DATA=FOLDER python bench/decisions_slices.py   # about 30 minutes
     python bench/decisions_slices.py                        # without the row of topics
     python bench/decisions_slices.py --part sizes           # only one of the tables
     python bench/decisions_slices.py --tiny                 # only to see that it runs
