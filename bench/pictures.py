@@ -117,7 +117,7 @@ def screen(step: Step) -> str:
     """Start a full-screen script in this process, press the keys, and draw what it shows."""
     import browse_runs
     import label_eval
-    from labeller import jobs
+    from labeller import label_options
     from terminal.app import TerminalApp
 
     drawings: list[str] = []
@@ -136,7 +136,7 @@ def screen(step: Step) -> str:
     main = {"label_eval.py": label_eval.main, "browse_runs.py": browse_runs.main}[script]
     with (
         mock.patch.object(TerminalApp, "run", run),
-        mock.patch.object(jobs, "_check_terminal"),
+        mock.patch.object(label_options, "_check_terminal"),
         mock.patch.object(browse_runs, "check_terminal"),
     ):
         main(words, standalone_mode=False)

@@ -79,7 +79,7 @@ class MisplacedGold:
         self.count(line.case_id, line.evidence or {})
 
     def count(self, case_id: str, evidence: Mapping[str, Any]) -> None:
-        """Count what the line of a case says of its places."""
+        """Add a case by the evidence of its score line."""
         if evidence.get("match") in ("anchor", "document"):
             self._cases.add(case_id)
             if "instead" in evidence:
