@@ -180,3 +180,8 @@ def test_one_base_is_not_scored_again_for_two_sets(base: Path, tmp_path: Path) -
     assert refused.exit_code == 2
     assert "compare each with the base by itself, or add --no-rescore" in refused.stderr
     assert call(compare_runs, tmp_path, "base", "new", "other", "--no-rescore").exit_code == 0
+
+
+def test_of_a_hash_its_beginning_is_enough() -> None:
+    corpus = Difference("index.corpus_hash", "0123456789abcdef" * 2, "fedcba9876543210" * 2)
+    assert changed_words([corpus]) == "Changed: corpus_hash 01234567… → fedcba98…."

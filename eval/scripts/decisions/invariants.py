@@ -7,6 +7,7 @@ the comparison is about.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -378,13 +379,21 @@ def changed_words(changes: Sequence[Difference]) -> str:
     for name in names[:MOST_CHANGED]:
         label = _setting(name) if leaves[_setting(name)] == 1 else name
         old, now = differences[name].base, differences[name].new
-        words.append(f"{plain(label)} {plain(shown(old))} → {plain(shown(now))}")
+        words.append(f"{plain(label)} {_short(shown(old))} → {_short(shown(now))}")
     if not words:
         return "Nothing in the settings changed."
     if len(names) > MOST_CHANGED:
         words.append(f"{len(names) - MOST_CHANGED} more")
     several = " None can be credited alone." if len(names) > 1 else ""
     return f"Changed: {'; '.join(words)}.{several}"
+
+
+def _short(value: str) -> str:
+    """A value to be read; of a hash its beginning."""
+    return f"{value[:8]}…" if _HASH.fullmatch(value) else plain(value)
+
+
+_HASH = re.compile("[0-9a-f]{20,}")
 
 
 def _changed_things(changes: Sequence[Difference]) -> list[str]:

@@ -30,8 +30,10 @@ class SharedFigure(NamedTuple):
 
 
 def shared_figure(pairs: SideBySide, metric: str) -> SharedFigure | None:
-    """A figure of both runs over the compared cases; None where the score lines do not hold what it
-    needs, or no case has it."""
+    """A figure of both runs over the compared cases.
+
+    None where the score lines lack what it needs, or no case has it.
+    """
     figure = FIGURES.get(f"{pairs.base.section}.{metric}")
     return figure(pairs) if figure else None
 
@@ -77,8 +79,7 @@ FIGURES: Mapping[str, Callable[[SideBySide], SharedFigure | None]] = MappingProx
 
 
 def is_total(name: str) -> bool:
-    """Whether a number such as ``run.cost_usd`` is of times, cost or tokens, which score lines
-    hold."""
+    """Whether a number is about times, cost or tokens, such as ``run.cost_usd``."""
     return name.startswith(("run.latency_", "run.cost_", "run.tokens"))
 
 
