@@ -107,12 +107,13 @@ def place_mismatch(section: Mapping[str, Any]) -> DiagnosisFinding | None:
     if not noted:
         return None
     path, wanted, got = noted["path"], noted["wanted"], noted["got"]
+    by_file = section.get("options", {}).get("match") == "file"
     return DiagnosisFinding(
         "headings_never_match",
         f"The right file was retrieved for {noted['path_found']} of {noted['cases']} cases, and "
         f"its heading matched in none of them: in {path} the labels name `{wanted}`, the bot "
         + (f"`{got}`." if got.strip() else "no heading.")
-        + " So labels without a quote are compared by file alone.",
+        + " So labels without a quote are compared by file alone." * by_file,
         _heading_remedy(wanted, got),
         (),
     )

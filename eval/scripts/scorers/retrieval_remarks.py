@@ -4,12 +4,13 @@ missing, and what unjudged passages leave open."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics import matching
 from ragmetrics.catalogue import metric as catalogue_metric
-from ragmetrics.gold import CUT, Match, gold_of, match_chunks, place_of
+from ragmetrics.gold import CUT, Match, gold_of, match_chunks, place_of, place_of_gold
 from ragmetrics.matching import Anchor
 from ragmetrics.paths import MOST_PASSAGES, examine_paths
 from records.cases import ignore, iter_cases, tells_places
@@ -99,10 +100,15 @@ class MisplacedGold:
 
 def match_of_run(job: ScoringJob, match: Match) -> Match:
     """How gold is matched in a run: where the bot finds its files and names no heading as any label
-    does, ``auto`` means ``file``, for a recall of 0 would be no finding about the bot."""
+    does, ``auto`` means ``file``, for a recall of 0 would be no finding about the bot. One that
+    finds sections of other questions alone does name them."""
     if match != "auto" or not (results_file(job.folder).exists() and tells_places(job.eval_set)):
         return match
     cases = {case.id: case for case in iter_cases(job.eval_set, ignore)}
+    labelled: dict[str, set[tuple[str, ...]]] = {}
+    for support in chain.from_iterable(case.gold_supports for case in cases.values()):
+        if (anchor := place_of_gold(support)).heading:
+            labelled.setdefault(anchor.path, set()).add(anchor.heading)
     misplaced = MisplacedGold()
     for result in Run(job.folder).iter_results():
         case = cases.get(result.test_case_id)
@@ -110,6 +116,12 @@ def match_of_run(job: ScoringJob, match: Match) -> Match:
         if gold is None or gold.mode != "anchor" or result.status != "ok":
             continue
         chunks = result.chunks()
+        if any(
+            matching.is_within(place.heading, heading)
+            for place in filter(None, map(place_of, chunks))
+            for heading in labelled.get(place.path, ())
+        ):
+            return match
         evidence = places_found(gold.keys, match_chunks(gold, chunks).first, chunks)
         if evidence.get("heading_found"):
             return match

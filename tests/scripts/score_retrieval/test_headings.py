@@ -36,6 +36,7 @@ def test_headings_of_another_form_are_told_first(asked: Any) -> None:
     }  # fmt: skip
     shown = run.score().stdout
     text = " ".join(shown.split())
+    assert "So labels without a quote are compared by file alone." in text
     assert "retrieved for 5 of 20 cases, and its heading matched in none" in text
     assert 'set heading_separator = "/".' in text
     assert text.index("heading_separator") < text.index("evidence_recall@5")
@@ -65,6 +66,17 @@ def test_a_quote_tells_where_headings_do_not(evaluated: Any, chunk: Any, gold: A
     section = evaluated(cases, results).section()
     assert (section["mean"]["mrr"], section["n"]["mrr"]) == (0, 6)
     assert section["mean"]["mrr (by document)"] == 1
+
+
+def test_a_bot_that_finds_only_sections_of_other_questions_has_found_nothing(
+    evaluated: Any, chunk: Any, gold: Any
+) -> None:
+    """Its headings are those of the labels, so a recall of 0 is a finding about the bot."""
+    labelled = [{"id": f"q{n}", "gold_supports": gold(f"a.md > S{n}")} for n in range(6)]
+    results = [TestResult(f"q{n}", retrieved=[chunk(f"a.md > S{(n + 1) % 6}")]) for n in range(6)]
+    run = evaluated(labelled, results)
+    assert run.section()["mean"]["evidence_recall@5"] == 0
+    assert "compared by file" not in run.score().stdout
 
 
 @pytest.mark.parametrize(
