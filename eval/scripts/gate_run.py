@@ -65,7 +65,9 @@ class GateOptions(opt.Output):
     accepts: tuple[str, ...] = opt.repeated(
         "Accept this failure, and record why.", names="--accept", metavar="METRIC=REASON"
     )
-    allow_missing: int = opt.allow_missing("Allow up to N cases without a result.")
+    allow_missing: int = opt.value(
+        "Allow up to N cases without a result.", default=0, low=0, metavar="N"
+    )
     allow_stopped: bool = opt.setting("true allows a run that was stopped", default=False)
     no_rescore: bool = opt.flag("Do not score the baseline again with the labels of the run.")
     junit_file: Path | None = opt.value(

@@ -36,7 +36,10 @@ import judge_answers
 import score_context
 from decisions.comparison import Difference
 from decisions.invariants import changed_words
+from records.files import sha256_file
+from records.labels import labels_sha256
 from records.results import RetrievedChunk
+from records.set_versions import set_with
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +188,28 @@ def test_one_base_is_not_scored_again_for_two_sets(base: Path, tmp_path: Path) -
 def test_of_a_hash_its_beginning_is_enough() -> None:
     corpus = Difference("index.corpus_hash", "0123456789abcdef" * 2, "fedcba9876543210" * 2)
     assert changed_words([corpus]) == "Changed: corpus_hash 01234567… → fedcba98…."
+
+
+def test_a_set_named_as_a_label_file_is_found_in_git_with_its_labels(tmp_path: Path) -> None:
+    """A file labels/cases.jsonl is one of labels, also when the set beside it has that name."""
+    eval_set = write_set(tmp_path / "cases.jsonl", first_set()[:3])
+    (tmp_path / "labels").mkdir()
+    labels = write_set(tmp_path / "labels/cases.jsonl", [{"case_id": "q0", "tags": ["de"]}])
+    hashes = sha256_file(eval_set), labels_sha256(labels.parent, eval_set)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "both")
+    place = eval_set, labels.parent
+    write_set(labels, [{"case_id": "q0", "tags": ["en"]}])
+    with set_with(*hashes, [place]) as version:
+        assert version is not None
+        assert (version[1] / "cases.jsonl").read_text().count('"de"') == 1
+
+
+def test_labels_of_another_set_have_no_answer_of_the_run(base: Path, tmp_path: Path) -> None:
+    edited(tmp_path, base, lambda rows: rows, commit=True)
+    asked_others = write_set(tmp_path / "set.jsonl", [case(number) for number in range(300, 306)])
+    make_run(tmp_path, "others", asked_others)
+    refused = call(compare_runs, tmp_path, "others", "others", "--labels-of", "HEAD")
+    assert refused.exit_code == 2
+    assert "has no result of these cases." in refused.stderr

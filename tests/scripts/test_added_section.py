@@ -99,7 +99,7 @@ def test_every_reader_of_runs_has_it(toolkit: Path) -> None:
     calls = (
         ("score_brevity", "--run", "old"),
         ("score_brevity", "--run", "new", "--worst", "1"),
-        ("eval_suite", "--run", "new", "--sections", "brevity,pipeline", "--json"),
+        ("eval_suite", "--run", "new", "--json"),
         ("compare_runs", "old", "new", "--json"),
         ("report_run", "--run", "new"),
     )

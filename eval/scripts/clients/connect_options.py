@@ -39,7 +39,7 @@ class ConnectOptions:
     )
     from_response: Path | None = opt.value("Read this saved answer instead of asking.", path="file")
     from_traces: Path | None = opt.value(
-        "Instead of asking, look which tools in these traces are searches.", path="path"
+        "Instead of asking, look which tools in these traces are searches."
     )
     begin: str | None = opt.value(
         "A curl command that begins a conversation; write {session} where its id goes.",

@@ -14,7 +14,7 @@ def set_of_run(
     folder: Path, eval_set: Path | None, labels_dir: Path | None = None
 ) -> tuple[Path, Path]:
     """The set and the folder of labels: those that the user named, else those that belong to the
-    run; for ``run_set_option`` and ``labels_option``."""
+    run; for ``opt.run_set`` and ``opt.labels_dir``."""
     from records.asked import asked_set, set_elsewhere
 
     chosen = eval_set or asked_set(folder)

@@ -11,7 +11,6 @@ import click
 MOST_K = 100_000
 
 PATH = click.Path(path_type=Path)
-FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 

@@ -45,15 +45,18 @@ def label_files(folder: Path | None, eval_set: Path | None = None) -> dict[str, 
     """
     if folder is None:
         return {}
-    own = eval_set is not None and folder.resolve() == own_labels(eval_set).resolve()
     found: dict[str, Path] = {}
     for name in LABEL_FILES:
-        places = [folder / f"{name}.jsonl", *(_beside(eval_set, name) if own and eval_set else ())]
-        there = (path for path in places if path.exists())
-        path = next(there, None)
+        path = next((path for path in label_places(name, folder, eval_set) if path.exists()), None)
         if path is not None and not (eval_set and path.resolve() == eval_set.resolve()):
             found[name] = path
     return found
+
+
+def label_places(name: str, folder: Path, eval_set: Path | None) -> list[Path]:
+    """Where a label file of a set may be, the one that counts first."""
+    own = eval_set is not None and folder.resolve() == own_labels(eval_set).resolve()
+    return [folder / f"{name}.jsonl", *(_beside(eval_set, name) if own and eval_set else ())]
 
 
 def _beside(eval_set: Path, name: str) -> list[Path]:

@@ -99,7 +99,6 @@ targets = partial(
     value, "Pass marks.  [default: eval/targets.toml]", names="--targets", path="file", exists=True
 )
 plugin = partial(repeated, names="--plugin", path="file")
-allow_missing = partial(value, default=0, low=0, metavar="N")
 
 
 @dataclass(frozen=True, kw_only=True)

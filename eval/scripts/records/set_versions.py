@@ -12,7 +12,7 @@ from pathlib import Path
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import replace_bytes, sha256_file
-from records.labels import LABEL_FILES, labels_sha256, own_labels, read_cases
+from records.labels import LABEL_FILES, label_places, labels_sha256, read_cases
 
 MOST_VERSIONS = 200
 """Commits that are looked at, the newest first."""
@@ -37,15 +37,13 @@ def set_at(commit: str, eval_set: Path, labels_dir: Path, into: Path) -> Path | 
         return None
     target = into / "set.jsonl"
     replace_bytes(target, text)
-    own = labels_dir.resolve() == own_labels(eval_set).resolve()
     (into / "labels").mkdir(exist_ok=True)
     for name in LABEL_FILES:
-        beside = own and name.endswith("_labels")
-        for folder in (labels_dir, *((eval_set.parent,) if beside else ())):
-            if folder.is_dir() and f"{name}.jsonl" != eval_set.name:
-                labels = _git(folder.resolve(), "show", f"{commit}:./{name}.jsonl")
+        for path in label_places(name, labels_dir, eval_set):
+            if path.parent.is_dir() and path.resolve() != eval_set.resolve():
+                labels = _git(path.parent.resolve(), "show", f"{commit}:./{path.name}")
                 if labels is not None:
-                    replace_bytes(into / "labels" / f"{name}.jsonl", labels)
+                    replace_bytes(into / "labels" / path.name, labels)
                     break
     return target
 

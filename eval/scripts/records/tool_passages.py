@@ -188,7 +188,10 @@ def judge_tool(
     return ToolVerdict(True, about, uses_titles)
 
 
-_REMEDY = "If it is a search, write how it is read under [tools] (docs/metrics.md)."
+_REMEDY = (
+    "If it is a search, write how it is read: [traces.tools.NAME] in eval/config.toml, or for a "
+    "live bot [tools.NAME] in its profile (docs/metrics.md)."
+)
 
 
 def _counted(number: int, noun: str) -> str:

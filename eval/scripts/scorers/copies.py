@@ -149,11 +149,11 @@ def _options(section: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in section.get("options", {}).items() if name != "seed"}
 
 
-def copy_of_part(folder: Path, ids: Iterable[str], parent: Path) -> Path:
+def copy_of_part(folder: Path, ids: Iterable[str], parent: Path, remedy: str = "") -> Path:
     """Copies to ``parent`` a run with the results of these cases alone.
 
     The real run's scores and metrics.json are of the whole run: a part of it must not write there.
-    Raises StorageError when the run has none of the cases.
+    Raises StorageError when the run has none of the cases; ``remedy``: what to do then.
     """
     part_ids = list(ids)
     case_ids = set(part_ids)
@@ -171,7 +171,7 @@ def copy_of_part(folder: Path, ids: Iterable[str], parent: Path) -> Path:
                 file.write(msgspec.json.encode(result) + b"\n")
                 copied += 1
     if not copied:
-        raise StorageError(f"{folder}: has no result of the smoke suite's cases; use --suite full.")
+        raise StorageError(f"{folder}: has no result of these cases{remedy}.")
     return target
 
 

@@ -195,7 +195,9 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         folder = real
         if plan.smoke and not plan.api_url:
             temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
-            folder = copy_of_part(real, ids, Path(temporary))
+            folder = copy_of_part(
+                real, ids, Path(temporary), " (the smoke suite's); use --suite full"
+            )
         if plan.sections is None:
             rows = catalogue.SECTIONS
             sections = [name for name in sections if has_part(folder, plan.eval_set, rows[name])]

@@ -9,12 +9,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from records.toml_files import TomlReader
+from records.toml_files import TomlReader, toml_value
 from records.tool_passages import Row, ToolForm, judge_tool, own_result, passages_in, tool_forms
 
 Results = Mapping[str, Sequence[tuple[str, Any]]]
@@ -148,7 +147,5 @@ def _opened(value: Any) -> Any:
 
 
 def toml_pattern(value: str) -> str:
-    """A value of TOML that keeps backslashes."""
-    return (
-        f"'{value}'" if "'" not in value and not re.search(r"[\n\r]", value) else f"'''{value}'''"
-    )
+    """A regular expression as TOML, with single backslashes where that can be."""
+    return f"'{value}'" if value.isprintable() and "'" not in value else toml_value(value)
