@@ -82,11 +82,26 @@ def test_results_of_other_tools_are_none(kind: str) -> None:
 
 def test_a_search_of_the_web_is_known_by_the_documents() -> None:
     pages = [{"title": "Bern", "url": "https://a.example/bern", "snippet": "Bern is a capital."}]
-    assert judge_tool("web", [pages]).is_search  # its places are places
+    verdict = judge_tool("web", [pages])
+    assert not verdict.is_search
+    assert "1 URL, perhaps of the web; seen, not retrieved" in verdict.about
+    assert judge_tool("web", [pages, []], ToolForm()).is_search  # the user names it
+    assert judge_tool("web", [pages], files=["bern.md"]).is_search
+    parts = [pages[0] | {"url": f"https://a.example/bern#{part}"} for part in "ab"]
+    assert judge_tool("find", [pages, parts]).is_search  # passages of one page
+    assert judge_tool("find", [pages, [WATER]]).is_search
     verdict = judge_tool("web", [pages], files=["rooms.md"])
     assert not verdict.is_search
     assert verdict.about == "Tool web: 1 place, none in the documents; seen, not retrieved."
     assert judge_tool("find", [pages, [WATER]], files=["docs/rooms.md"]).is_search
+
+
+@pytest.mark.parametrize("address", ["url", "link", "permalink", "htmlLink"])
+def test_objects_with_addresses_of_their_own_are_no_documents(address: str) -> None:
+    """The web, tickets, messages, events: each with a URL."""
+    rows = [{"id": n, "text": "The lift stops here.", address: f"https://a.b/{n}"} for n in (1, 2)]
+    for result in (rows, json.dumps({"results": rows}), str(rows)):
+        assert not judge_tool("t", [result, result]).is_search
 
 
 def test_a_tool_is_decided_over_all_of_its_results() -> None:

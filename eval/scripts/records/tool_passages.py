@@ -156,11 +156,13 @@ def judge_tool(
 ) -> ToolVerdict:
     """Whether a tool is a search, by the results of all of its calls that did not fail.
 
-    ``files``: the documents, where they are known: one place must be among them.
+    ``files``: the documents, where they are known: one place must be among them. Where they are
+    not, URLs may be anyone's, unless one call brought several passages of a page. Who names a tool,
+    by an empty ``form`` too, knows it.
     """
     lists = [passages_in(result, form) for result in results]
     rows = [row for listed in lists for row in listed or ()]
-    if form is not None:
+    if form is not None and form != ToolForm():
         unread = sum(listed is None for listed in lists)
         if rows and not unread:
             return ToolVerdict(True)
@@ -179,9 +181,14 @@ def judge_tool(
         return ToolVerdict(False, f"Tool {name}: {about}; seen, not retrieved. {_REMEDY}")
     names = {_file_name(file) for file in files}
     places = [row["rel_path"] for row in rows]
-    if names and not any(_file_name(place) in names for place in places):
-        about = f"{_counted(len(set(places)), 'place')}, none in the documents"
-        return ToolVerdict(False, f"Tool {name}: {about}; seen, not retrieved.")
+    about, distinct = "", len(set(places))
+    if form is None and names and not any(_file_name(place) in names for place in places):
+        about = f"{_counted(distinct, 'place')}, none in the documents; seen, not retrieved."
+    elif form is None and not names and not any(may_be_own(listed or ()) for listed in lists):
+        about = f"{_counted(distinct, 'URL')}, perhaps of the web; seen, not retrieved. "
+        about += _ITS_OWN.format(name=json.dumps(name))
+    if about:
+        return ToolVerdict(False, f"Tool {name}: {about}")
     uses_titles = _titles_are_headings(rows)
     about = f"Tool {name} is read as a search: {_counted(len(rows), 'passage')} in "
     about += f"{_counted(len(results), 'result')}."
@@ -192,6 +199,21 @@ _REMEDY = (
     "If it is a search, write how it is read: [traces.tools.NAME] in eval/config.toml, or for a "
     "live bot [tools.NAME] in its profile (docs/metrics.md)."
 )
+
+_ITS_OWN = (
+    "If it searches your documents, write [traces.tools.{name}], or documents under [traces] "
+    "(docs/metrics.md)."
+)
+
+
+def may_be_own(rows: Iterable[Row]) -> bool:
+    """Whether a result has a file as place, or several passages of one page of a site.
+
+    A search of the web, of tickets, messages or commits brings each of its pages once.
+    """
+    pages = [row["rel_path"].partition("#")[0] for row in rows]
+    urls = [page for page in pages if re.match(r"https?://", page, re.IGNORECASE)]
+    return len(urls) < len(pages) or len(set(urls)) < len(urls)
 
 
 def _counted(number: int, noun: str) -> str:
