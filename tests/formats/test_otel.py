@@ -373,7 +373,7 @@ CALLED = {
     "gen_ai.operation.name": "execute_tool",
     "gen_ai.tool.name": "files",
     "gen_ai.tool.call.arguments": '{"query": "f"}',
-    "gen_ai.tool.call.result": '[{"id": "k", "content": "Four."}]',
+    "gen_ai.tool.call.result": '[{"id": "k", "path": "k.md", "content": "Four."}]',
 }
 """A tool by the names of OpenTelemetry's GenAI conventions."""
 

@@ -144,6 +144,24 @@ def test_connect_bot_proves_the_tools_of_traces(tmp_path: Path) -> None:
     assert read == [{"rel_path": "a.md", "text": "Water."}, {"rel_path": "b.md", "text": "Fire."}]
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        [{"id": 4, "title": "Order 4", "text": "Leave it at the door.", "score": 5}],
+        [{"id": "m-1", "content": "Lives in Bern.", "source": "conversation", "score": 0.8}],
+        [{"title": "Bern", "url": "https://a.example/b", "content": "A capital.", "score": 0.9}],
+    ],
+    ids=["SQL rows", "memory", "web"],
+)
+def test_a_row_with_an_id_a_score_or_a_web_page_is_not_retrieved(desk: Any, result: Any) -> None:
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "t", "output.value": json.dumps(result)}
+    asked = {"openinference.span.kind": "AGENT", "input.value": "Why?", "output.value": "So."}
+    spans = [span("t", "r", asked, ms=9), span("t", "c", tool, parent="r", at=1, ms=2)]
+    report = desk.take("otel", desk.file("s.json", json.dumps(otlp(*spans))), "--run-id", "r")
+    (read,) = desk.results("r")
+    assert (read["retrieved"], len(read["seen_tools"])) == (None, 1), report
+
+
 def test_traces_without_tools_are_refused(tmp_path: Path) -> None:
     source = tmp_path / "d.json"
     source.write_bytes(gzip.decompress((FOLDER / "schema_dspy_prompt.json.gz").read_bytes()))

@@ -26,6 +26,7 @@ from formats.traces.spans import (
     documents_of,
     given_out,
     has_content,
+    has_documents,
     kind_of,
     messages_of,
     session_of,
@@ -526,7 +527,14 @@ def _searches(spans: Sequence[Span], tree: _Tree) -> Iterator[TracedSearch]:
     the inner retrieval has the same documents or none."""
     # A tool that gives back no passages is no search: see the calls of tools.
     searching = [span for span in spans if tree.kind(span) in (RETRIEVAL, TOOL)]
-    documents = {id(span): documents_of(span) for span in searching}
+    retrieving = {id(span) for span in searching if tree.kind(span) == RETRIEVAL}
+    around_one = {id(o) for s in searching if id(s) in retrieving for o in tree.around[id(s)]}
+    telling = retrieving | around_one
+    # The passages in the value of any other tool are read by their places, over all of its calls.
+    documents = {
+        id(span): documents_of(span) if id(span) in telling or has_documents(span) else []
+        for span in searching
+    }
     ids = {id(span) for span in searching}
     holders = {id(outer) for span in searching for outer in tree.around[id(span)]}
     for span in searching:

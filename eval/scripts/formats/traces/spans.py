@@ -555,6 +555,12 @@ def document_rows(span: Span) -> list[dict[str, Any]]:
     return rows or _given_as_value(span)
 
 
+def has_documents(span: Span) -> bool:
+    """Whether attributes or events say that something was retrieved, not a value alone."""
+    named = span.shape.documents or DOCUMENTS in span.attributes
+    return bool(named) or any(name in _RESULT_EVENTS for name, _ in span.events)
+
+
 def count_documents(span: Span) -> int:
     """The number of a span's documents, by their names alone where these suffice."""
     if documents := span.shape.documents:
