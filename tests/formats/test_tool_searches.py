@@ -162,6 +162,31 @@ def test_a_row_with_an_id_a_score_or_a_web_page_is_not_retrieved(desk: Any, resu
     assert (read["retrieved"], len(read["seen_tools"])) == (None, 1), report
 
 
+def test_connect_bot_proves_no_search_of_the_web_and_no_passages_in_one(tmp_path: Path) -> None:
+    def shown(results: list[str]) -> str:
+        spans = []
+        for number, result in enumerate(results):
+            tool = {"openinference.span.kind": "TOOL", "tool.name": "t", "output.value": result}
+            asked = {"openinference.span.kind": "AGENT", "input.value": "Why?"}
+            name = f"t{number}"
+            spans += [
+                span(name, name, asked, ms=9),
+                span(name, "c" + name, tool, parent=name, at=1),
+            ]
+        source = tmp_path / "s.json"
+        source.write_text(json.dumps(otlp(*spans)), encoding="utf-8")
+        done = CliRunner().invoke(connect_bot.main, ["--from-traces", str(source)])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    web = [{"title": "B", "url": "https://a.example/b", "snippet": "Bern is a capital city."}]
+    said = shown([json.dumps(web), json.dumps([web[0] | {"url": "https://b.example/c"}])])
+    assert "? t" in said
+    assert "perhaps of the web" in said
+    lines = ["1. Water is allowed. (source: a.md)\n2. Fire is not. (source: b.md)"]
+    assert "– t" in shown([*lines, lines[0].replace("a.md", "c.md")])
+
+
 def test_traces_without_tools_are_refused(tmp_path: Path) -> None:
     source = tmp_path / "d.json"
     source.write_bytes(gzip.decompress((FOLDER / "schema_dspy_prompt.json.gz").read_bytes()))

@@ -10,11 +10,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from records.toml_files import TomlReader, toml_value
-from records.tool_passages import Row, ToolForm, judge_tool, own_result, passages_in, tool_forms
+from records.tool_passages import (
+    Row,
+    ToolForm,
+    judge_tool,
+    may_be_own,
+    own_result,
+    passages_in,
+    tool_forms,
+)
 
 Results = Mapping[str, Sequence[tuple[str, Any]]]
 Guess = Callable[[Sequence[Any], Iterable[str]], Mapping[str, str]]
@@ -85,8 +93,14 @@ def _formed(
         passages = [(trace, passages_in(value, form)) for trace, value in calls]
         whole = [(trace, rows) for trace, rows in passages if rows is not None]
         rows = [row for _, listed in whole for row in listed]
-        if len(whole) == len(calls) and rows and all("rel_path" in row for row in rows):
-            return _proof(name, whole, "These keys read its results.", table)
+        if len(whole) < len(calls) or not rows or not all("rel_path" in row for row in rows):
+            continue
+        if form.place and any(form.place.search(row["text"]) for row in rows):
+            continue  # several passages are read as one
+        proof = _proof(name, whole, "These keys read its results.", table)
+        if documents or any(map(may_be_own, (listed for _, listed in whole))):
+            return proof
+        return replace(proof, mark="?", says=about)
     return ToolProof(name, "–", about or f"Tool {name}: its results are no passages.")
 
 
