@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from records import opt
 
@@ -17,7 +17,9 @@ LIMITS = (
 )
 """The help of an option that changes how fast a bot is asked."""
 
-HISTORIES = ("live", "replay", "alone", "none")
+History = Literal["live", "replay", "alone", "none"]
+
+HISTORIES: tuple[History, ...] = get_args(History)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,12 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Literal, get_args
 
 import orjson
 
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.profile import Profile
+from clients.run_options import HISTORIES, History
 from clients.run_plan import Job
 from records.cases import ChatMessage, TestCase
 from records.conversations import conversations_of, has_conversations
@@ -24,10 +24,6 @@ from records.errors import StorageError
 from records.histories import earlier_by_id, messages_before
 from records.results import EARLIER_TURN_FAILED, ErrorInfo, TestResult
 from terminal.tables import counted
-
-History = Literal["live", "replay", "alone", "none"]
-
-HISTORIES: tuple[History, ...] = get_args(History)
 
 FIXED = "fixed"
 """How a case with a history of its own is asked."""
