@@ -242,7 +242,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             evidence = replace(evidence, base=base, rescored=scored_base.cases)
         if rules is not None:
             asked = {*sections} if plan.sections else None
-            report.gates = _gates(rules, evidence, asked)
+            report.gates, report.gates_unused = _gates(rules, evidence, asked)
         case_rules = read_case_rules(plan.targets_file or TARGETS)
         tables = Runs()
         run = read_verdicts(folder, case_rules, table=tables[folder])
@@ -377,13 +377,18 @@ def _check_gates(rules: GateRules | None, scored: Iterable[str]) -> None:
         check_names(rules, [*catalogue.SECTIONS, *scored])
 
 
-def _gates(rules: GateRules, evidence: GateEvidence, asked: set[str] | None) -> list[Check]:
-    """The gates that fail. A gated section that has no numbers misses all of its gates."""
+def _gates(
+    rules: GateRules, evidence: GateEvidence, asked: set[str] | None
+) -> tuple[list[Check], str]:
+    """The gates that fail, and why none of the file counts. A gated section that has no numbers
+    misses all of its gates."""
     least = (GATES, "min_compared") in rules.lines
     if not (rules.on("baseline") or rules.require_baseline or rules.slices or least):
         evidence = replace(evidence, base=None)
-    failed = evaluate(rules, evidence, sections=asked).of("failed")
-    return [check for check in failed if check.rule != WORSE]  # told as regressions
+    verdict = evaluate(rules, evidence, sections=asked)
+    unused = next((check.reason for check in verdict.of("skipped") if check.name == "gates"), "")
+    failed = [check for check in verdict.of("failed") if check.rule != WORSE]  # told as regressions
+    return failed, unused
 
 
 def _traces(

@@ -67,6 +67,8 @@ class SuiteReport:
     """The first lines of the comparison with the baseline, as compare_runs.py prints them."""
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
+    gates_unused: str = ""
+    """Why no rule of the file of gates counts: it was made for another set. "" when they do."""
     verdicts: VerdictCounts | None = None
     cases: CaseFlips | None = None
     """Changes of the cases since the baseline, where that is a run."""
@@ -148,7 +150,7 @@ class SuiteReport:
                 for check in self.gates
             ],
             "passed": self.passed,
-        }
+        } | ({"gates_unused": self.gates_unused} if self.gates_unused else {})
 
 
 def _rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
@@ -217,6 +219,8 @@ def _verdict_text(report: SuiteReport) -> str:
         text += "; the baseline is not comparable"
     if report.gates:
         text += f"; {len(report.gates)} gate{'s' * (len(report.gates) != 1)} missed"
+    if report.gates_unused:
+        text += "; the gates are of another set and do not count"
     return text + "."
 
 
@@ -276,6 +280,8 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
     for gate in report.gates:
         text = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
         blocks.append(Prose(text, "bad"))
+    if report.gates_unused:
+        blocks.append(Prose(f"gates: {report.gates_unused}.", "doubt"))
     blocks.append(Conclusion(_verdict_text(report), more=_first_lines(report)))
     return Page("", blocks)
 

@@ -125,13 +125,13 @@ class Ask(Window[str]):
         self._answers = answers
         for key, label in answers.items():
             self._bindings.bind(key, f"answer('{key}')", label)
-        self._bindings.bind("escape", "answer('')", "leave")
+        self._bindings.bind("escape", "answer('')", "back")
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ask"):
             yield shown(self._text)
             keys = "   ".join(f"{key} {label}" for key, label in self._answers.items())
-            yield shown(display(f"\n{keys}   Esc leave"), classes="keys")
+            yield shown(display(f"\n{keys}   Esc back"), classes="keys")
 
     def action_answer(self, key: str) -> None:
         self.dismiss(key)

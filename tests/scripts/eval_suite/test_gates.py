@@ -27,6 +27,24 @@ def test_gates_fail_and_targets_do_not(finished: Any, suite: Any, write: Any, ta
     assert "gate missed: pipeline pass: not measured (not applicable to 4 answers" in shown
 
 
+def test_gates_of_another_set_are_said_not_to_count(
+    finished: Any, suite: Any, write: Any, targets: Any
+) -> None:
+    write(good=1, bad=3)
+    config = finished.folder / "results/run/config.json"
+    whole = json.loads(config.read_text())
+    whole["dataset"]["path"] = "set.jsonl"
+    config.write_text(json.dumps(whole))
+    rules = '[gates]\nmade_for = "other.jsonl"\n[retrieval]\n"recall@5" = "> 0.7"\n'
+    found = suite("--gates", targets("other.toml", rules))
+    assert found["gates_unused"].startswith("other.toml was made for other.jsonl, and this run was")
+    for words in ((), ("--brief",)):
+        done = finished.score(main, "--gates", targets("other.toml", rules), *words)
+        shown = " ".join(done.stdout.split())
+        assert done.exit_code == 0
+        assert "; the gates are of another set and do not count." in shown
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
