@@ -240,10 +240,6 @@ def test_outputs_are_compared(shown: list[str], printed: list[str], fault: str) 
 BY_HAND = [path for path in DOCUMENTS if not path.read_text("utf-8").startswith("<!-- Made by")]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-SAID_OTHERWISE = re.compile(
-    r"\b(?:(?:is|are) told|laid to|held against|looks alike|as it is|(no|some)body|for want of)\b",
-    re.IGNORECASE,
-)
 GENERATED = re.compile(r"^<!-- generated.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 
 
