@@ -28,6 +28,7 @@ import re
 import sys
 import textwrap
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -43,7 +44,7 @@ import storage
 from clients.known import Recipe, recipes
 from labeller.actions import ACTIONS
 from options.added import option_list
-from options.commands import USUAL_EXITS, exit_codes, option_words
+from options.commands import USUAL_EXITS, option_words
 from ragmetrics import catalogue
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue.metric import Metric
@@ -83,18 +84,15 @@ GUIDES = (
     ("architecture.md", "Architecture", "the code on one page"),
 )
 """The documents written by hand: file, name, what is in it."""
-SHARED_LINE = "[Options of many scripts](README.md#options-of-many-scripts)\n"
+SHARED_LINK = "[options of many scripts](README.md#options-of-many-scripts)"
 ABOUT_SCREENS = """\
 Screens: *runs* lists runs, *cases* the cases of a run, *flips* the cases that two runs answer
 differently, *groups* their counts; *case* and *pair* show one case, of one run or of both."""
 GUARD = 'if __name__ == "__main__":'
 MARK = "<!-- Made by make_docs.py from the script's docstring and options: run `make docs`. -->"
 END = "<!-- end -->"
-SHARED = (
-    *("--results-dir FOLDER", "--labels-dir FOLDER", "--seed N"),
-    *("--json", "-q, --quiet", "-v, --verbose", "-h, --help"),
-)
-"""Options that many scripts share: docs/README.md explains them once."""
+SHARED_BY = 4
+"""Scripts of the core that an option must have with the same words: docs/README.md explains it."""
 TERM = re.compile(r"  (\S{1,9}) {2,}(\S.*)")
 """A line of a list: a word, and what it means."""
 COLUMNS = ("metric", "what it says", "range", "unit", "better", "needs", "source", "definition")
@@ -307,26 +305,34 @@ def command_of(script: Path) -> options.Command:
 
 
 def option_tables(script: Path, title: str = "## Options") -> str:
-    """The usage line of a script and a table of options for each heading of its --help."""
+    """The options of a script: a table of its own, and the names of those that many share."""
     command = command_of(script)
     ctx = click.Context(command, info_name=script.name, **command.context_settings)
-    parts = [f"{title}\n\n`{' '.join(command.get_usage(ctx).split())}`\n"]
-    for heading, members in command.grouped_options(ctx).items():
-        rows = [row for param in members if (row := option_words(param, ctx)) not in shared_rows()]
-        if rows:
-            parts.append(_option_table(heading.lower(), rows))
-    return "\n".join([*parts, SHARED_LINE])
+    usage = " ".join(command.get_usage(ctx).split())
+    rows = option_rows(script)
+    own = [row for row in rows if row not in shared_rows()]
+    shared = [f"`{row[0].split(', ')[0].split()[0]}`" for row in rows if row in shared_rows()]
+    parts = [title] if usage.endswith("[OPTIONS]") else [title, f"`{usage}`"]
+    parts += [_option_table("option", own).strip()] if own else []
+    return "\n\n".join([*parts, f"Also {SHARED_LINK}: {', '.join(shared)}.\n"])
+
+
+@cache
+def option_rows(script: Path) -> tuple[tuple[str, str, str], ...]:
+    """Names, help and values of each option of a script, in the order of its --help."""
+    command = command_of(script)
+    ctx = click.Context(command, **command.context_settings)
+    groups = command.grouped_options(ctx).values()
+    return tuple(option_words(option, ctx) for group in groups for option in group)
 
 
 @cache
 def shared_rows() -> tuple[tuple[str, str, str], ...]:
-    """Names, help and values of the options that many scripts share, as run_eval.py has them."""
-    command = command_of(SCRIPTS / "run_eval.py")
-    ctx = click.Context(command, **command.context_settings)
-    rows = [
-        option_words(param, ctx) for part in command.grouped_options(ctx).values() for param in part
-    ]
-    return tuple(row for row in rows if row[0] in SHARED)
+    """The options that many scripts of the core have with the same words, most frequent first. Of
+    two options of the same name it is the more frequent one."""
+    counts = Counter(row for script in scripts() for row in option_rows(script))
+    frequent = [row for row, count in reversed(counts.most_common()) if count >= SHARED_BY]
+    return tuple(reversed({row[0]: row for row in frequent}.values()))
 
 
 def _option_table(heading: str, rows: Iterable[tuple[str, str, str]]) -> str:
@@ -337,11 +343,7 @@ def _option_table(heading: str, rows: Iterable[tuple[str, str, str]]) -> str:
 
 def page(script: Path, tables: str) -> str:
     """The page of one script: what its docstring says, and its options."""
-    about = _docstring(script)
-    parts = [MARK, f"# {script.name}", *_as_markdown(about)]
-    if exit_codes(about) is None:
-        parts.append(USUAL_EXITS)
-    return "\n\n".join([*parts, tables])
+    return "\n\n".join([MARK, f"# {script.name}", *_as_markdown(_docstring(script)), tables])
 
 
 def _as_markdown(about: str) -> list[str]:
@@ -370,7 +372,8 @@ def index(pages: Sequence[Path]) -> str:
         [
             f"{MARK}\n\n# Documents\n\n{guides}",
             "## The scripts",
-            "Run each as `python eval/scripts/NAME.py`, from any folder.",
+            "Run each as `python eval/scripts/NAME.py`, from any folder. Unless its page says "
+            f"otherwise, its exit codes are {USUAL_EXITS.removeprefix('Exit codes: ')}",
             script_table(pages).rstrip(),
             "## Extras",
             "What fewer teams need is in `eval/extras`, a folder each. Delete the folders that you "
