@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ import options
 import storage
 from options.values import CutOffs
 from records import extras, opt
+from scorers import SECTIONS
 
 SCRIPTS = sorted(
     path
@@ -202,6 +205,38 @@ def test_help_names_the_settings() -> None:
     assert "--low" not in page
 
 
+def test_help_has_the_default_of_a_setting() -> None:
+    (change,) = (each for each in rare.params if each.name == "set")
+    assert isinstance(change, click.Option)
+    # A number or a word is a default; None, an empty tuple and True are not.
+    assert change.help is not None
+    assert change.help.partition("tidy. ")[2] == (
+        "low: share; mode: how (default a); names: which; folder: where; "
+        "tidy: false leaves the rest."
+    )
+
+
+@each_row("name", [path.stem for path in SCRIPTS if path.stem.startswith("score_")])
+def test_help_of_a_scorer_states_the_defaults_of_its_section(name: str) -> None:
+    """Its settings are None where the section's own default counts."""
+    section = SECTIONS[name.removeprefix("score_")].options
+    own = {each.name: each.default for each in dataclasses.fields(section)}
+    help_of_set = [each.help or "" for each in names_of_set(name)]
+    stated = re.findall(r"(\w+): [^:;]*\(default ([\d.]+)\)", " ".join(help_of_set))
+    assert [(key, float(value)) for key, value in stated] == [(key, own[key]) for key, _ in stated]
+
+
+def names_of_set(name: str) -> list[click.Option]:
+    params = importlib.import_module(name).main.params
+    return [each for each in params if isinstance(each, click.Option) and each.name == "set"]
+
+
+def test_help_of_the_suite_names_every_section() -> None:
+    params = importlib.import_module("eval_suite").main.params
+    (sections,) = (each for each in params if each.name == "sections")
+    assert sections.help == f"Only these: {', '.join(SECTIONS)}."
+
+
 def test_labels_are_found_whatever_the_order_of_the_options(tmp_path: Path) -> None:
     """The folder beside the set is taken where it is named, though it is not there yet."""
     words = ("--labels-dir", str(tmp_path / "labels"), "--eval-set", str(tmp_path / "mine.jsonl"))
@@ -303,6 +338,30 @@ def test_a_script_has_as_many_options_as_a_person_can_hold(path: Path) -> None:
     for command in commands_of(path):
         own = [names for names in names_of(command) if names.isdisjoint(EVERYWHERE)]
         assert len(own) <= most, f"{len(own)} options; write settings into a file, or merge some"
+
+
+MOST_SETTINGS = 8
+"""Settings of a script, which ``--set`` changes; those of a bot and a judge are in their files."""
+MOST_SETTINGS_IN_ALL = 40
+
+
+@each_row("path", SCRIPTS)
+def test_a_script_has_few_settings(path: Path) -> None:
+    assert len(settings_of(path)) <= MOST_SETTINGS
+
+
+def test_all_scripts_have_few_settings_together() -> None:
+    every = set[str]().union(*map(settings_of, SCRIPTS))
+    assert len(every) <= MOST_SETTINGS_IN_ALL, len(every)
+
+
+def settings_of(path: Path) -> set[str]:
+    return {
+        each.name or ""
+        for command in commands_of(path)
+        for each in command.params
+        if isinstance(each, click.Option) and each.hidden
+    }
 
 
 def test_all_scripts_have_few_options_together() -> None:

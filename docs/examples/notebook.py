@@ -11,6 +11,9 @@ and compare_runs.py.
 import sys
 from pathlib import Path
 
+if len(sys.argv) != 3:
+    print("Name two runs: python docs/examples/notebook.py BASE NEW", file=sys.stderr)
+    sys.exit(2)
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "eval" / "scripts"))
 
 from decisions.compare import CompareOptions, clusters_of, compare

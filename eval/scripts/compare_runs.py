@@ -234,7 +234,7 @@ class CompareRunsOptions(opt.Output):
         metavar="REF",
     )
     flips: int = opt.setting(
-        "how many cases to show that broke, were fixed, or changed most (-v), each way (3)",
+        "how many cases to show that broke, were fixed, or changed most (-v), each way",
         default=3,
         low=0,
     )

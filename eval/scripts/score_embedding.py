@@ -41,15 +41,15 @@ class EmbeddingScoring(ScoreRequest):
     )
     cache_dir: Path = opt.cache_dir("Where vectors are kept.")
     sufficiency_threshold: float | None = opt.setting(
-        "cosine with the question from which a context is sufficient (0.5)", low=-1, high=1
+        "cosine with the question from which a context is sufficient (default 0.5)", low=-1, high=1
     )
     hallucination_threshold: float | None = opt.setting(
-        "cosine with a whole context under which a sentence is unsupported, @1 (0.4)",
+        "cosine with a whole context under which a sentence is unsupported, @1 (default 0.4)",
         low=-1,
         high=1,
     )
     window_threshold: float | None = opt.setting(
-        "the same for 1-3 sentences of a context, @2 (0.65)", low=-1, high=1
+        "the same for 1-3 sentences of a context, @2 (default 0.65)", low=-1, high=1
     )
 
 

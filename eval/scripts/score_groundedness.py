@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 class GroundednessScoring(ScoreRequest):
     """The options of score_groundedness.py. ``support_model``: of an extra."""
 
-    first_index: int | None = opt.setting("number of the first chunk in citation marks (1)", low=0)
-    min_score: float | None = opt.setting("what the best retrieval score must exceed (0)")
+    first_index: int | None = opt.setting(
+        "number of the first chunk in citation marks (default 1)", low=0
+    )
+    min_score: float | None = opt.setting("what the best retrieval score must exceed (default 0)")
     support_model: Callable[[], SupportModel] | None = None
 
 

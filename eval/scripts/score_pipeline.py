@@ -27,7 +27,7 @@ class PipelineScoring(ScoreRequest):
     """The options of score_pipeline.py."""
 
     uncertain_below: float | None = opt.setting(
-        "confidence under which a response is uncertain (0.5)", low=0, high=1
+        "confidence under which a response is uncertain (default 0.5)", low=0, high=1
     )
 
 

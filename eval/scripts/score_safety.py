@@ -45,9 +45,11 @@ class SafetyScoring(opt.Output):
         "whose scores: system (the bot's own), reference, or auto (its own if it sends them)",
         choices=("auto", "system", "reference"),
     )
-    warn: float | None = opt.setting("score from which a prompt is detected (0.4)", low=0, high=1)
+    warn: float | None = opt.setting(
+        "score from which a prompt is detected (default 0.4)", low=0, high=1
+    )
     block: float | None = opt.setting(
-        "score from which it is blocked, and an output a leak (0.5)", low=0, high=1
+        "score from which it is blocked, and an output a leak (default 0.5)", low=0, high=1
     )
     seed: int = opt.seed()
 

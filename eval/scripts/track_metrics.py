@@ -60,7 +60,7 @@ class TrackOptions(opt.Output):
         metavar="GLOB,…",
     )
     source: Literal["both", "git", "runs"] = opt.setting(
-        "commits and runs that are not committed (both), or one of the two: git, runs",
+        "both: commits, and runs that are not committed; or one of the two: git, runs",
         default="both",
         choices=("both", "git", "runs"),
     )

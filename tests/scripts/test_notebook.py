@@ -79,6 +79,13 @@ def test_the_notebook_scores_and_compares(home: Path) -> None:
     assert (lines[-1], rows[0]["verdict"]) == ("WORSE", "worse")
 
 
+@pytest.mark.parametrize("words", [(), ("base",), ("base", "new", "other")])
+def test_it_asks_for_two_runs(words: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, NOTEBOOK, *words], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "Name two runs: python docs/examples/notebook.py BASE NEW\n"
+
+
 def test_it_is_as_short_as_it_says() -> None:
     text = NOTEBOOK.read_text("utf-8")
     last = text[text.rindex("# %%") :].splitlines()[1:]

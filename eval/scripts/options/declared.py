@@ -59,7 +59,7 @@ def params_of(
     )
     params = [_param(each, (types or {}).get(each.name)) for each in own]
     if keys := [each.name for each in own if _rule(each).setting]:
-        about = "; ".join(f"{each.name}: {_rule(each).about}" for each in own if each.name in keys)
+        about = "; ".join(_setting_help(each) for each in own if each.name in keys)
         change = next((param for param in params if param.name == _SET), None)
         if change is None:
             help_text = f"Change a setting (repeatable): {', '.join(keys)}."
@@ -69,6 +69,14 @@ def params_of(
         assert isinstance(change, click.Option)
         change.help = f"{change.help} {about}."
     return params
+
+
+def _setting_help(declared: Field[Any]) -> str:
+    """A setting's name and help, with a default that is a number or a word."""
+    about, default = f"{declared.name}: {_rule(declared).about}", declared.default
+    if isinstance(default, bool) or not isinstance(default, (int, float, str)) or default == "":
+        return about
+    return f"{about} (default {default if isinstance(default, str) else f'{default:g}'})"
 
 
 def read_options(options_class: type[T], values: Mapping[str, Any]) -> T:

@@ -43,5 +43,5 @@ class MatchScoring(ScoreRequest):
         choices=("auto", "chunk", "anchor", "doc", "page", "text"),
     )
     min_similarity: float | None = opt.setting(
-        "Levenshtein similarity from which texts match (0.8)", low=0, high=1
+        "Levenshtein similarity from which texts match (default 0.8)", low=0, high=1
     )

@@ -29,7 +29,7 @@ class SuiteOptions(opt.Output):
     results_dir: Path = opt.results_dir()
     sections: tuple[str, ...] | None = opt.value(
         "Only these: retrieval, searches, tools, context, groundedness, embedding, abstention, "
-        "safety, pipeline, judged, conversations.",
+        "safety, pipeline, judged, rubrics, conversations, custom.",
         names="--sections --perspective",
         metavar="NAME,…",
     )
@@ -51,7 +51,7 @@ class SuiteOptions(opt.Output):
         exists=True,
     )
     allow_missing: int = opt.setting(
-        "with --gates: this many cases without a result pass (0)", default=0, low=0
+        "with --gates: this many cases without a result pass", default=0, low=0
     )
     baseline: Path | None = opt.value(
         "Run or metrics.json to compare with; exit 1 on a regression. Exit 1 also if it was "

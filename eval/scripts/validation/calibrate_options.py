@@ -58,14 +58,14 @@ class CalibrateOptions(JudgeChoice, opt.Output):
         "Whose labels they are.  [default: your user]", metavar="NAME"
     )
     sample: int = opt.setting(
-        "how many claims or facts to label (100), half of them doubted by the judge; a larger "
+        "how many claims or facts to label, half of them doubted by the judge; a larger "
         "number adds more",
         default=100,
         low=1,
         high=100_000,
     )
     within: float = opt.setting(
-        "with --label: print how many more labels bring the run's mean to ± so many points (5)",
+        "with --label: print how many more labels bring the run's mean to ± so many points",
         default=5.0,
         low=0.1,
         high=50,
@@ -79,7 +79,7 @@ class CalibrateOptions(JudgeChoice, opt.Output):
     output: Path | None = opt.value(
         "Also store the calibration here, without texts, so that you can commit it.", path="file"
     )
-    worst: int = opt.setting("disagreements to show (5)", default=5, low=0, high=1000)
+    worst: int = opt.setting("disagreements to show", default=5, low=0, high=1000)
     attack: bool = opt.flag(
         "Append attacks on the judge to labelled answers, and see whether scores move."
     )
