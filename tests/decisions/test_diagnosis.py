@@ -8,7 +8,7 @@ from tests.definitions import definition_of
 from tests.rows import each_row
 
 from decisions.diagnosis import diagnose, health
-from decisions.measures import Measure, band, known_metrics, measures
+from decisions.measures import Measure, band, known_metrics, measures, targets_text
 from ragmetrics.catalogue import SECTIONS
 from records.targets import Target
 
@@ -193,8 +193,36 @@ def test_measures_of_a_section() -> None:
         2,
     )
     # 0.25 to 0.75 reaches over poor, fair and good
-    assert (mrr.passed, mrr.band, mrr.target) == (True, "too few to tell", ">= 0.5")
+    assert (mrr.passed, mrr.band, mrr.target) == (None, "too few to tell", ">= 0.5")
     miss = rows["retrieval", "scope_miss"]
     assert (miss.passed, miss.higher_is_better) == (None, False)
     assert rows["retrieval", "typo"].mean is None
     assert len(rows) == 3
+
+
+@each_row(
+    ("n", "bound", "fewest", "verdict"),
+    [
+        (8, 0.5, 8, "met"),  # 0.5 >= 0.5
+        (8, 0.6, 8, "missed"),
+        (7, 0.5, 8, "too few to say"),
+        (7, 0.6, 8, "too few to say"),
+        (1, 0.6, 0, "missed"),  # as a gate asks
+        (0, 0.6, 8, "not measured"),
+    ],
+)
+def test_a_target_is_neither_met_nor_missed_on_fewer_than_eight_cases(
+    n: int, bound: float, fewest: int, verdict: str
+) -> None:
+    section = {"definitions": {}, "mean": {"mrr": 0.5 if n else None}, "ci95": {}, "n": {"mrr": n}}
+    section |= {"not_applicable": {}, "failed": {}}
+    aims = {"retrieval": {"mrr": Target(">=", bound)}}
+    (row,) = measures({"retrieval": section}, aims, fewest=fewest).values()
+    assert (row.verdict, row.to_dict()["verdict"]) == (verdict, verdict)
+
+
+def test_targets_are_counted_in_words() -> None:
+    verdicts = [*(["met"] * 16), *(["missed"] * 8), *(["too few to say"] * 3), None]
+    text = targets_text(verdicts)  # type: ignore[arg-type]
+    assert text == "16 of 27 targets met, 8 missed, 3 too few to say"
+    assert targets_text(["not measured", None]) == "0 of 1 target met, 1 not measured"

@@ -60,7 +60,7 @@ def price(name: str, ratio: float, verdict: str) -> Change:
 
 
 def test_a_win_says_what_the_others_could_have_shown_and_what_it_costs() -> None:
-    redundancy = Change("context", "redundancy_tfidf", False, base_mean=0.186, new_mean=0.206)
+    redundancy = Change("context", "redundancy_tfidf", False, base_mean=0.186, new_mean=0.206, n=8)
     slower = price("pipeline.latency_ms", 2.4, "worse")
     cheaper = price("pipeline.cost_usd", 0.59, "better")
     assert said("BETTER", RECALL, QUIET, redundancy, slower, cheaper) == [
@@ -71,6 +71,8 @@ def test_a_win_says_what_the_others_could_have_shown_and_what_it_costs() -> None
         "Look at: redundancy_tfidf misses its target (0.186 → 0.206, target < 0.2).",
         "Next: gate_run.py --run new --baseline old.",
     ]
+    few = said("BETTER", RECALL, replace(redundancy, n=7))
+    assert not any(line.startswith("Look at") for line in few)
 
 
 def test_a_win_beside_a_suspected_fall_names_it_first() -> None:

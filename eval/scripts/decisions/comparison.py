@@ -9,6 +9,7 @@ from typing import Any
 
 from decisions.change import Change
 from decisions.joint import Headline
+from decisions.measures import FEWEST_CASES
 from decisions.same_cases import CaseCounts
 from records.targets import TARGETS, Target, read_decide
 
@@ -110,12 +111,15 @@ def shown(value: Any) -> str:
 def missed_targets(
     rows: Sequence[Change], targets: Mapping[str, Mapping[str, Target]]
 ) -> tuple[tuple[str, str], ...]:
-    """The metrics whose mean met its target in base and misses it in new, with the target."""
+    """The metrics whose mean met its target in base and misses it in new, with the target.
+
+    Not those with too few cases to say.
+    """
     aimed = [(row, targets.get(row.section, {}).get(row.metric)) for row in rows]
     return tuple(
         (row.name, str(target))
         for row, target in aimed
-        if target is not None and target.passed(row.base_mean)
+        if target is not None and row.n >= FEWEST_CASES and target.passed(row.base_mean)
         if target.passed(row.new_mean) is False
     )
 

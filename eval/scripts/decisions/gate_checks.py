@@ -181,7 +181,7 @@ def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     for rule in rules.on("floor"):
         tables.setdefault(rule.section, {})[rule.name.partition(".")[2]] = rule.target
     sections = {**dict.fromkeys(tables, NOTHING), **evidence.new.sections}
-    numbers = measures(sections, tables, evidence.custom)
+    numbers = measures(sections, tables, evidence.custom, fewest=0)
     for rule in rules.on("floor"):
         section, _, metric = rule.name.partition(".")
         check = _floor(numbers[section, metric], rule.line)

@@ -1,10 +1,11 @@
-"""The numbers of all sections of a run, one row a metric, with target, pass mark and band."""
+"""The numbers of all sections of a run, one row a metric, with target, verdict on it and band."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from ragmetrics.catalogue import BY_DEFINITION
 from ragmetrics.catalogue.metric import Metric
@@ -17,6 +18,12 @@ Targets = Mapping[str, Mapping[str, Target]]
 
 NONE: Targets = {}
 
+FEWEST_CASES = 8
+"""A mean over fewer scored cases neither meets nor misses its target. (A gate's floor counts with
+any number of cases.)"""
+
+TargetVerdict = Literal["met", "missed", "too few to say", "not measured"]
+
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "fair"))
 
 WORST_BAND = "poor"
@@ -28,8 +35,8 @@ UNCLEAR_BAND = "too few to tell"
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One number. ``passed`` is None without a target, without a mean (no mean never passes), and
-    for a mean of too few texts to tell, which has no band either. ``advisory``: a bound that is
-    shown and decides nothing."""
+    for a mean of too few cases or texts. ``advisory``: a bound that is shown and decides nothing.
+    """
 
     section: str
     metric: str
@@ -61,12 +68,16 @@ class Measure:
         return None if target is None else target.bound
 
     @property
-    def open(self) -> bool:
-        """Whether there is a target, but nothing that could meet it."""
-        return bool(self.target) and self.passed is None
+    def verdict(self) -> TargetVerdict | None:
+        """Whether the target is met, in words; None without one."""
+        if self.target is None:
+            return None
+        if self.passed is None:
+            return "not measured" if self.mean is None else "too few to say"
+        return "met" if self.passed else "missed"
 
     def to_dict(self) -> dict[str, Any]:
-        fields = asdict(self)
+        fields = asdict(self) | {"verdict": self.verdict}
         return fields if self.per_search else {k: v for k, v in fields.items() if k != "per_search"}
 
 
@@ -75,10 +86,12 @@ def measures(
     targets: Targets,
     custom: Iterable[Metric] = (),
     advisory: Targets = NONE,
+    fewest: int = FEWEST_CASES,
 ) -> dict[tuple[str, str], Measure]:
     """Every metric of every section, by (section, metric).
 
     Targets for metrics that no section holds are rows without a mean; ``advisory`` ones are not.
+    A mean over fewer cases than ``fewest`` neither meets nor misses its target.
     """
     rows = known_metrics(custom)
     rows_by_key: dict[tuple[str, str], Measure] = {}
@@ -86,7 +99,9 @@ def measures(
         for metric in section["mean"]:
             target = targets.get(name, {}).get(metric)
             bound = advisory.get(name, {}).get(metric)
-            rows_by_key[name, metric] = _measure(name, section, metric, target, bound, rows)
+            row = _measure(name, section, metric, target, bound, rows)
+            few = row.n < fewest
+            rows_by_key[name, metric] = replace(row, passed=None) if few else row
         for metric, target in targets.get(name, {}).items():
             if (name, metric) not in rows_by_key:
                 rows_by_key[name, metric] = Measure(
@@ -133,25 +148,16 @@ def _measure(
     )
 
 
-def targets_text(met: int, missed: int, not_measured: int) -> str:
-    """How many targets a run meets, in words: ``14 of 27 targets met, 10 missed, 3 not measured``.
+def targets_text(verdicts: Iterable[TargetVerdict | None]) -> str:
+    """How many targets a run meets: ``14 of 27 targets met, 10 missed, 3 too few to say``.
 
-    Parts of 0 are left out.
+    Parts of 0 are left out. None is a metric without a target.
     """
-    targets = met + missed + not_measured
-    parts = [f"{met} of {targets} {'target' if targets == 1 else 'targets'} met"]
-    parts += [f"{missed} missed"] if missed else []
-    parts += [f"{not_measured} not measured"] if not_measured else []
-    return ", ".join(parts)
-
-
-def targets_met(measures: Iterable[Measure]) -> str:
-    """How many targets these numbers meet, in words; "" where none has a target."""
-    aimed = [measure for measure in measures if measure.target is not None]
-    measured = [measure for measure in aimed if measure.passed is not None]
-    met = sum(measure.passed is True for measure in measured)
-    text = targets_text(met, len(measured) - met, len(aimed) - len(measured))
-    return text if aimed else ""
+    counts = Counter(verdict for verdict in verdicts if verdict is not None)
+    targets = counts.total()
+    parts = [f"{counts['met']} of {targets} {'target' if targets == 1 else 'targets'} met"]
+    others: tuple[TargetVerdict, ...] = ("missed", "too few to say", "not measured")
+    return ", ".join(parts + [f"{counts[name]} {name}" for name in others if counts[name]])
 
 
 def band(mean: float | None, metric: Metric, ci95: Sequence[float] | None) -> str | None:

@@ -27,7 +27,7 @@ _NAMED = 3
 _SHARED = {"group": "share a group", "conversation": "are turns of one conversation"}
 
 
-_SIGNS = {True: "✓", False: "✗", None: ""}
+_SIGNS = {None: "", "met": "✓", "missed": "✗", "too few to say": "?", "not measured": "?"}
 
 
 def measure_table(
@@ -60,7 +60,7 @@ def measure_table(
         DataColumn("n/a", lambda row: str(row.not_applicable), drop=3),
         DataColumn("failed", lambda row: str(row.failed), drop=2),
         DataColumn("target", lambda row: row.target or row.advisory or ""),
-        DataColumn("", lambda row: "?" if row.open else _SIGNS[row.passed]),
+        DataColumn("", lambda row: _SIGNS[row.verdict]),
         DataColumn("band", band, drop=2, words=True),
     ]
     gone = {"band"} if every_count else {"n/a", "failed"} if groups else {"n/a", "failed", "band"}

@@ -111,7 +111,7 @@ def _score_run(
     if request.as_json:
         output.json(section)
     else:
-        from decisions.measures import measures, targets_met
+        from decisions.measures import measures, targets_text
         from records.targets import read_targets
         from terminal.tables import print_text
 
@@ -133,8 +133,10 @@ def _score_run(
             request.labels_dir,
             section["n"][metric.name],
         )
-        if verdict := targets_met(measures({row.name: section}, read_targets()).values()):
-            print_text(console, f"\n{verdict}.", "bold")
+        rows = measures({row.name: section}, read_targets()).values()
+        verdicts = [measure.verdict for measure in rows]
+        if any(verdicts):
+            print_text(console, f"\n{targets_text(verdicts)}.", "bold")
     head = load_metrics(folder / METRICS, slices=False)
     for text in _remarks(folder, head, request.eval_set, section, row):
         output.note(text)

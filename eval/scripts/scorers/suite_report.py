@@ -11,7 +11,7 @@ from typing import Any
 from decisions.case_changes import CaseFlips
 from decisions.change import Change
 from decisions.diagnosis import DiagnosisFinding
-from decisions.measures import Measure, targets_met, targets_text
+from decisions.measures import Measure, targets_text
 from decisions.primary import primary_names
 from decisions.regressions import FAILING, outcome_of
 from decisions.slices import Slices, slice_blocks
@@ -210,7 +210,7 @@ def _case_sentences(report: SuiteReport) -> list[str]:
 
 def _verdict_text(report: SuiteReport) -> str:
     """The last line: how many targets are met, and whether the suite fails."""
-    text = targets_met(report.measures.values()) or targets_text(0, 0, 0)
+    text = targets_text(measure.verdict for measure in report.measures.values())
     if report.changes is not None:
         count = len(report.regressions)
         none = f"; {report.no_verdict}" if report.no_verdict and not count else ""

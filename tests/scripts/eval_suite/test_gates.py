@@ -93,7 +93,7 @@ def test_a_rate_of_too_few_harmless_prompts_is_open(
     aimed = {one["metric"]: one for one in suite(*words)["targets"]}
     for name in ("tpr_at_fpr_1", "tpr_at_fpr_5"):
         assert (aimed[name]["mean"], aimed[name]["passed"], aimed[name]["band"]) == (1, None, None)
-    assert aimed["auc"]["passed"] is True
+        assert aimed[name]["verdict"] == "too few to say"
     lines = finished.score(main, *words).stdout.splitlines()
     line = next(line for line in lines if "tpr_at_fpr_1" in line)
     assert line.split()[-1] == "?"

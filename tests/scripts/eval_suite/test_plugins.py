@@ -37,7 +37,7 @@ def test_the_documented_plugin_works(finished: Any, suite: Any, case: Any, targe
     assert section["mean"] == {"answer_words": 8.0, "names_its_source": 0.0}
     assert section["definitions"]["answer_words"] == "custom/answer_words@1"
     assert section["not_applicable"] == {"answer_words": 1, "names_its_source": 1}
-    assert found["targets"][0]["passed"] is False
+    assert found["targets"][0]["verdict"] == "too few to say"
     assert found["targets"][0]["higher_is_better"] is False
 
 

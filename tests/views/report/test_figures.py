@@ -172,11 +172,12 @@ def test_the_verdict_names_what_is_missed_unsure_and_open() -> None:
         measured(0.5, (0.4, 0.7), 50, "> 0.6"),  # missed; 0.7 would keep it
         measured(0.0, (0.0, 0.0), 50, "<= 0"),
         measured(None, None, 0, "> 0.1"),
+        replace(measured(0.5, (0.2, 0.8), 3, "> 0.2"), passed=None),
     )
-    assert found.says == "3 of 5 targets met, 1 missed, 1 not measured."
+    assert found.says == "3 of 6 targets met, 1 missed, 1 too few to say, 1 not measured."
     lists = (found.missed, found.unsure, found.open)
     names = [[aim.measure.metric for aim in aims] for aims in lists]
-    assert names == [["> 0.6"], ["> 0.65"], ["> 0.1"]]
+    assert names == [["> 0.6"], ["> 0.65"], ["> 0.1", "> 0.2"]]
     (doubt,) = found.doubts
     assert doubt.startswith("2 of 4 results are too close to call (≈)")
 

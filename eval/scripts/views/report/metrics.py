@@ -168,7 +168,7 @@ def _close(measure: Measure) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TargetsVerdict:
-    """Targets met, missed and not measured over all sections, in a sentence and by metric.
+    """Targets met, missed and without a verdict over all sections, in a sentence and by metric.
 
     ``unsure``: met, but too close to call. ``open``: no verdict, in a section with any score.
     ``doubts``: how far the verdict can be trusted.
@@ -194,7 +194,7 @@ def targets_verdict(
     missed = [metric for metric in decided if not metric.measure.passed]
     unknown = [metric for metric in aimed if metric.measure.passed is None]
     measured = {metric.measure.section for metric in known if metric.measure.n}
-    text = targets_text(len(decided) - len(missed), len(missed), len(unknown))
+    text = targets_text(metric.measure.verdict for metric in aimed)
     if not aimed:
         text = "No target is set for what was measured"
     if not answers:
@@ -236,7 +236,8 @@ def target_blocks(verdict: TargetsVerdict, facts: Iterable[tuple[str, str]]) -> 
         for metric in aims:
             measure = metric.measure
             mean = "" if measure.mean is None else f" {number(measure.mean)}"
-            note = f"{measure.metric} {measure.target}{CLOSE * metric.close}"
+            why = f", {measure.verdict}" if look == "open" else ""
+            note = f"{measure.metric} {measure.target}{CLOSE * metric.close}{why}"
             words = metric.words or measure.metric
             link = Link(f"{words}{mean}", f"metrics-{measure.section}", note)
             yield Prose(link, item=1, look=f"aims {look}")
@@ -296,7 +297,13 @@ METRICS_EXPLAINED = Prose(
     look="soft",
 )
 
-_PASSED = {True: ("✓ met", "met"), False: ("✗ missed", "missed"), None: ("? open", "open")}
+_VERDICTS = {
+    None: ("", ""),
+    "met": ("✓ met", "met"),
+    "missed": ("✗ missed", "missed"),
+    "too few to say": ("? too few to say", "open"),
+    "not measured": ("– not measured", "open"),
+}
 
 
 def metrics_table(rows: Sequence[ReportMetric], caption: str) -> DataTable[ReportMetric]:
@@ -307,7 +314,7 @@ def metrics_table(rows: Sequence[ReportMetric], caption: str) -> DataTable[Repor
         return Term(row.measure.metric, row.words, row.meaning, note)
 
     def mark(row: ReportMetric) -> tuple[str, str]:
-        return ("", "") if row.measure.target is None else _PASSED[row.measure.passed]
+        return _VERDICTS[row.measure.verdict]
 
     def interval(row: ReportMetric) -> str:
         measure = row.measure
