@@ -1,4 +1,4 @@
-"""Where the evidence is lost: each share by hand, and the files of a run as they are read."""
+"""Where the evidence is lost: each count by hand, and the files of a run as they are read."""
 
 from __future__ import annotations
 
@@ -13,74 +13,67 @@ from tests.score_lines import write_lines
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling
-from decisions.evidence_path import RANKS, PathAnswer, evidence_path, path_blocks, read_paths
+from decisions.evidence_path import (
+    PathAnswer,
+    RunPath,
+    evidence_path,
+    path_blocks,
+    read_paths,
+)
 from records.run import Run
-from terminal.page import DataColumn, DataTable
+from terminal.page import BarColumn, DataColumn, DataTable, Prose
 from terminal.plot import bar
 
 RULING = Ruling(CaseRules(), Basis())
 
 
-def shares(answers: list[PathAnswer]) -> dict[str, tuple[float | None, int]]:
-    return {step.name: (step.share, step.n) for step in evidence_path(answers)}
-
-
 def test_each_step_by_hand() -> None:
-    """Four answers: complete at ranks 1, 3, 12 and never. Within 2: 1 of 4, within 10: 2, within
-    20: 3. In the prompt: 3 of 4. Of these 3 two are measured for citations and one of them cites:
-    3/4 x 1/2 = .375. The one that does not is gone; of the other two one is measured for claims and
-    has them: .375 x 1. Nobody said what is right: a gap."""
-    found = shares(
-        [
-            PathAnswer(1, cited=True, claimed=True),
-            PathAnswer(3, cited=False, claimed=True),
-            PathAnswer(12),
-            PathAnswer(0, cited=True, claimed=True, correct=True),
-        ]
-    )
-    ranks = [found[f"rank {rank}"] for rank in RANKS]
-    assert ranks == [(0.25, 4), (0.25, 4), (0.5, 4), (0.5, 4), (0.5, 4), (0.75, 4)]
-    assert found["in the prompt"] == (0.75, 4)
-    assert found["cited"] == (0.375, 2)
-    assert found["claimed"] == (0.375, 1)
-    assert found["correct"] == (None, 0)
+    """Six answers need evidence; five have all of it at some rank. Four of these cite it: the last
+    but one does not. All four were measured for support, one has a claim without it. Three are
+    left; two of them were called right or not, which is 67 % of them: left out."""
+    answers = [
+        PathAnswer(1, cited=True, supported=True, right=True),
+        PathAnswer(3, cited=True, supported=True, right=False),
+        PathAnswer(12, cited=True, supported=True),
+        PathAnswer(2, cited=True, supported=False, right=True),
+        PathAnswer(2, cited=False, supported=True, right=True),
+        PathAnswer(0, cited=True, supported=True, right=True),
+    ]
+    steps = {"need evidence": 6, "find all of it": 5, "cite a passage of it": 4}
+    assert evidence_path(answers) == steps | {"support every claim": 3}
 
 
-def test_a_gap_takes_nothing_away() -> None:
-    """Both are seen, citations were not measured; one of two claims it: .5; that one is right."""
-    found = shares([PathAnswer(1, None, True, True), PathAnswer(2, None, False, True)])
-    assert found["cited"] == (None, 0)
-    assert found["claimed"] == (0.5, 2)
-    assert found["correct"] == (0.5, 1)
+def test_a_step_that_was_not_measured_takes_nothing_away() -> None:
+    """Citations were not measured. Of ten answers nine were measured for support, 90 %: the tenth
+    does not pass. One of the nine has an unsupported claim. Of the eight that are left all but one
+    were called right, 7 of 8 or 88 %: too few."""
+    answers = [PathAnswer(1, None, True, True)] * 7 + [PathAnswer(1, None, True)]
+    answers += [PathAnswer(2, None, False, True), PathAnswer(2)]
+    steps = {"need evidence": 10, "find all of it": 10, "support every claim": 8}
+    assert evidence_path(answers) == steps
 
 
 def test_nothing_to_measure() -> None:
-    assert evidence_path([]) == ()
-    found = shares([PathAnswer(0, cited=False)])
-    assert found["in the prompt"] == (0.0, 1)
-    assert found["cited"] == (None, 0)
+    assert evidence_path([]) == {}
+    assert evidence_path([PathAnswer(0, cited=False)]) == {"need evidence": 1, "find all of it": 0}
 
 
-told = st.sampled_from([None, False, True])
+measured = st.sampled_from([None, False, True])
 
 
-@given(st.lists(st.builds(PathAnswer, st.integers(0, 30), told, told, told), min_size=1))
-def test_shares_lie_in_0_to_1_and_fall_once_the_prompt_is_full(answers: list[PathAnswer]) -> None:
-    steps = evidence_path(answers)
-    known = [step.share for step in steps if step.share is not None]
-    assert all(0 <= share <= 1 for share in known)
-    ranks, later = known[: len(RANKS) + 1], known[len(RANKS) :]
-    assert ranks == sorted(ranks)
-    assert later == sorted(later, reverse=True)
+@given(st.lists(st.builds(PathAnswer, st.integers(0, 30), *[measured] * 3), min_size=1))
+def test_a_funnel_never_widens(answers: list[PathAnswer]) -> None:
+    counts = list(evidence_path(answers).values())
+    assert counts[0] == len(answers)
+    assert counts == sorted(counts, reverse=True)
 
 
-@given(st.lists(st.builds(PathAnswer, st.integers(0, 3), *[st.booleans()] * 3), min_size=1))
-def test_where_all_is_measured_it_is_the_share_that_passes_every_step(
+@given(st.lists(st.builds(PathAnswer, st.integers(1, 3), *[st.booleans()] * 3), min_size=1))
+def test_where_all_is_measured_the_last_step_counts_those_that_pass_all(
     answers: list[PathAnswer],
 ) -> None:
-    last = evidence_path(answers)[-1].share
-    passed = sum(one.complete > 0 and all(one[1:]) for one in answers) / len(answers)
-    assert (last or 0.0) == pytest.approx(passed)
+    last = list(evidence_path(answers).values())[-1]
+    assert last == sum(all(answer[1:]) for answer in answers)
 
 
 def gold(*paths: str) -> list[dict[str, Any]]:
@@ -125,36 +118,39 @@ def run(tmp_path: Path) -> tuple[Path, Path]:
     return folder, tmp_path / "set.jsonl"
 
 
-def path_of(folder: Path, eval_set: Path) -> dict[str, Any]:
+def steps_of(folder: Path, eval_set: Path) -> dict[str, int]:
     (path,) = read_paths([Run(folder)], eval_set, None, RULING)
-    return {step.name: (step.share, step.n) for step in path.steps}
+    return dict(path.steps)
 
 
 def test_the_path_of_a_run_is_read_from_its_score_lines(run: tuple[Path, Path]) -> None:
     """Three answers count: any at 2, both at 4, lost never. Of the two that saw it ``any`` cites;
-    ``both`` has no reference, so it cites nothing: 2/3 x 1/2."""
-    found = path_of(*run)
-    assert found["rank 1"] == (0.0, 3)
-    assert found["rank 2"] == (pytest.approx(1 / 3), 3)
-    assert found["rank 5"] == (pytest.approx(2 / 3), 3)
-    assert found["cited"] == (pytest.approx(1 / 3), 2)
-    assert found["claimed"] == found["correct"] == (None, 0)
+    ``both`` has no reference, so it cites nothing."""
+    assert steps_of(*run) == {"need evidence": 3, "find all of it": 2, "cite a passage of it": 1}
 
 
-def test_other_sections_are_joined_by_answer_and_who_declines_says_nothing(
+def test_other_sections_are_joined_by_answer_and_who_declines_passes_nothing(
     run: tuple[Path, Path],
 ) -> None:
-    """Groundedness has the lines in another order: ``any`` states half of its claims, ``both`` has
-    no score. It declines, so it states nothing either: 0 of 1 that is left after citing (any)."""
+    """Groundedness has the lines in another order. ``any`` supports its claims and states half of
+    those that are expected, so it is not right."""
     folder, eval_set = run
-    rows = [("lost", 1.0), ("any", 0.5)]
+    rows = [("lost", 1.0, 1.0), ("any", 1.0, 0.5)]
+    names = "claim_support_rate", "expected_claim_recall"
     write_lines(
         folder,
         "groundedness",
-        [{"case_id": case, "scores": {"expected_claim_recall": score}} for case, score in rows],
+        [{"case_id": case, "scores": dict(zip(names, own, strict=True))} for case, *own in rows],
     )
-    write_lines(folder, "abstention", [{"case_id": "both", "scores": {"over_refusal": 1.0}}])
-    assert path_of(folder, eval_set)["claimed"] == (0.0, 1)
+    later = {"support every claim": 1, "are right": 0}
+    assert steps_of(folder, eval_set) == {
+        "need evidence": 3,
+        "find all of it": 2,
+        "cite a passage of it": 1,
+        **later,
+    }
+    write_lines(folder, "abstention", [{"case_id": "any", "scores": {"over_refusal": 1.0}}])
+    assert steps_of(folder, eval_set)["cite a passage of it"] == 0
 
 
 def test_a_run_without_retrieval_or_a_set_has_no_path(run: tuple[Path, Path]) -> None:
@@ -164,16 +160,44 @@ def test_a_run_without_retrieval_or_a_set_has_no_path(run: tuple[Path, Path]) ->
     assert [*path_blocks([])] == []
 
 
-def test_the_table_of_two_runs(run: tuple[Path, Path]) -> None:
-    paths = read_paths([Run(run[0])] * 2, run[1], None, RULING)
-    (table,) = (block for block in path_blocks(paths) if isinstance(block, DataTable))
-    columns = [column for column in table.columns if isinstance(column, DataColumn)]
-    assert [column.name for column in columns] == ["step", "run", " ", "of", "run", "  ", "of "]
-    cells = [[column.cell(row) for column in columns] for row in (1, 9)]
-    assert cells[0] == ["rank 2", "33 %", "█████▍", "3", "33 %", "█████▍", "3"]  # 43/8 of 16
-    assert cells[1] == ["correct", "–", "", "0", "–", "", "0"]
+def test_one_funnel_says_what_each_step_loses(run: tuple[Path, Path]) -> None:
+    """Of 3 answers 1 never finds it all; of the other 2 one cites nothing."""
+    path = RunPath("run", {"need evidence": 3, "find all of it": 2, "cite a passage of it": 1}, 2)
+    _, table, note = path_blocks([path])
+    assert isinstance(table, DataTable)
+    assert isinstance(note, Prose)
+    assert cells(table) == [
+        ["need evidence", "3", 1.0, ""],
+        ["find all of it", "2", 2 / 3, "−1"],
+        ["cite a passage of it", "1", 1 / 3, "−1"],
+    ]
+    assert str(note.words).startswith("Found in the first 5 passages already: 2 of 2 (run).")
+
+
+def test_two_funnels_have_a_row_for_each_step_of_either() -> None:
+    old = RunPath("old", {"need evidence": 4, "find all of it": 2, "are right": 1}, 1)
+    new = RunPath("new", {"need evidence": 4, "find all of it": 3, "cite a passage of it": 3}, 3)
+    _, table, _ = path_blocks([old, new])
+    assert isinstance(table, DataTable)
+    assert cells(table) == [
+        ["need evidence", "4", 1.0, "4", 1.0],
+        ["find all of it", "2", 0.5, "3", 0.75],
+        ["cite a passage of it", "–", 0.0, "3", 0.75],
+        ["are right", "1", 0.25, "–", 0.0],
+    ]
+
+
+def cells(table: DataTable[Any]) -> list[list[Any]]:
+    return [
+        [
+            column.share(row) if isinstance(column, BarColumn) else column.cell(row)
+            for column in table.columns
+            if isinstance(column, BarColumn | DataColumn)
+        ]
+        for row in table.rows
+    ]
 
 
 def test_a_bar_has_eighths() -> None:
-    assert (bar(None, 4), bar(0.0, 4), bar(1.0, 4), bar(0.5, 4)) == ("", "", "████", "██")
+    assert (bar(0.0, 4), bar(1.0, 4), bar(0.5, 4)) == ("", "████", "██")
     assert bar(0.28125, 4) == "█▏"  # 1.125 characters

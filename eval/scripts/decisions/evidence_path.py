@@ -1,10 +1,9 @@
-"""Where the needed evidence is lost: from the first passages of the list to a correct answer."""
+"""Where the needed evidence is lost, from the passages that are found to a right answer."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,24 +17,29 @@ from records.id_numbers import id_number
 from records.labels import read_labels
 from records.run import Run
 from records.runs import scored_sections
-from terminal.page import Block, Chart, DataColumn, DataTable, Heading, Prose, percent
-from terminal.plot import bar
+from terminal.page import AnyColumn, BarColumn, Block, DataColumn, DataTable, Heading, Prose
 from terminal.tables import plain
 
 if TYPE_CHECKING:
     from records.section_table import Floats, SectionTable
 
-RANKS = (1, 2, 3, 5, 10, 20)
+TITLE = "Where the evidence is lost"
 
-SEEN = "in the prompt"
+FIRST = 5
+"""The passages from the top that are counted apart: what is further down is easily overlooked."""
 
-LATER = ("cited", "claimed", "correct")
+MEASURED = 0.9
+"""The share of the answers still there that a step must be measured for; others have no step."""
+
+NEED, FOUND = "need evidence", "find all of it"
+
+LATER = {"cited": "cite a passage of it", "supported": "support every claim", "right": "are right"}
+"""The steps after the search, by the field that tells: who passes, in words."""
 
 EXPLAINED = (
-    "An answer counts at a rank when all the evidence that it needs is in the passages down to it, "
-    "in the prompt when it is in all that the answer saw. Then: the answer cites a passage of it, "
-    "states every expected claim, is called right by people or a model. Each step counts only "
-    "answers that passed the one before; a step that was not measured is a gap (–)."
+    "All rows count the same answers; each counts only those that passed the rows before. Right "
+    "means right to people or a model, else that every expected claim is stated. Steps that were "
+    "measured for too few of these answers are left out."
 )
 
 
@@ -45,60 +49,42 @@ class PathAnswer(NamedTuple):
 
     complete: int
     cited: bool | None = None
-    claimed: bool | None = None
-    correct: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PathStep:
-    """A step of the way: the share of answers that come so far, and the answers it rests on."""
-
-    name: str
-    share: float | None
-    n: int
+    supported: bool | None = None
+    right: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunPath:
-    """The way of the needed evidence in a run, step by step."""
+    """The way of the needed evidence in a run. ``steps``: by step, in order, the answers that come
+    so far; ``first``: those that find all of it in the first 5 passages."""
 
     run_id: str
-    steps: tuple[PathStep, ...]
+    steps: Mapping[str, int]
+    first: int
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
         return asdict(self)
 
 
-def evidence_path(answers: Iterable[PathAnswer]) -> tuple[PathStep, ...]:
-    """The share of answers whose needed evidence is still there at each step, in [0, 1].
+def evidence_path(answers: Iterable[PathAnswer]) -> dict[str, int]:
+    """How many of the answers that need evidence pass each step and all steps before it.
 
-    Ranks 1, 2, 3, 5, 10 and 20: complete within so many passages / answers with needed evidence;
-    in the prompt: complete at any rank / the same. Each later step multiplies the share before it
-    by: answers that pass it / answers that passed all measured steps before and were measured here
-    (the product-limit estimate of Kaplan and Meier 1958; where every answer is measured it is the
-    share that passes all steps so far). So it never rises. ``n``: what a step divides by. None
-    where n is 0: a gap, from which the next step goes on as if it were not there. () without
-    answers.
+    They find all of it at any rank, cite a passage of it, support every claim, are right. A later
+    step is left out when fewer than 90 % of the answers still there were measured; the others do
+    not pass. Empty without answers.
     """
-    counts = Counter(answers)
-    if not (n := counts.total()):
-        return ()
-
-    def within(rank: float) -> float:
-        return sum(times for one, times in counts.items() if 0 < one.complete <= rank) / n
-
-    steps = [PathStep(f"rank {rank}", within(rank), n) for rank in RANKS]
-    share = within(float("inf"))
-    steps.append(PathStep(SEEN, share, n))
-    left = {one: times for one, times in counts.items() if one.complete}
-    for name in LATER:
-        measured = sum(times for one, times in left.items() if getattr(one, name) is not None)
-        passed = sum(times for one, times in left.items() if getattr(one, name))
-        share = share * passed / measured if measured else share
-        steps.append(PathStep(name, share if measured else None, measured))
-        left = {one: times for one, times in left.items() if getattr(one, name) is not False}
-    return tuple(steps)
+    left = list(answers)
+    steps = {NEED: len(left)} if left else {}
+    if left:
+        left = [answer for answer in left if answer.complete]
+        steps[FOUND] = len(left)
+    for name, words in LATER.items():
+        measured = sum(getattr(answer, name) is not None for answer in left)
+        if measured and measured >= MEASURED * len(left):
+            left = [answer for answer in left if getattr(answer, name)]
+            steps[words] = len(left)
+    return steps
 
 
 def read_paths(
@@ -107,15 +93,16 @@ def read_paths(
     """The paths of the runs that have one: retrieval was scored, and the set is there.
 
     Answers without needed evidence do not count, nor do failed calls. Where a run has references
-    at all, an answer without one cites nothing; an answer that declines cites, claims and gets
-    right nothing. Raises StorageError for damaged files.
+    at all, an answer without one cites nothing; an answer that declines passes no later step.
+    Raises StorageError for damaged files.
     """
     groups = _groups(eval_set, labels_dir) if eval_set.exists() else None
     paths = []
     for table in tables if groups is not None else ():
         if table.folder.is_dir() and "retrieval" in scored_sections(table.folder):
-            steps = evidence_path(_answers(table, groups or {}, ruling))
-            paths.append(RunPath(table.folder.resolve().name, steps))
+            answers = list(_answers(table, groups or {}, ruling))
+            first = sum(0 < answer.complete <= FIRST for answer in answers)
+            paths.append(RunPath(table.folder.resolve().name, evidence_path(answers), first))
     return [path for path in paths if path.steps]
 
 
@@ -136,10 +123,13 @@ def _answers(
 
     trusted = basis_of(table.folder).trusted
     right = [".".join(name) for name in right_metrics() if name[0] == "judged"]
+    stated = "groundedness.expected_claim_recall", "groundedness.nugget_recall_vital"
     steps = (
         first_measured("retrieval.attribution_hit"),
-        first_measured("groundedness.expected_claim_recall", "groundedness.nugget_recall_vital"),
-        first_measured(*(name for name in right if trusted or name.endswith("_by_people"))),
+        first_measured("groundedness.claim_support_rate"),
+        first_measured(
+            *(name for name in right if trusted or name.endswith("_by_people")), *stated
+        ),
     )
     declined = first_measured("abstention.over_refusal")
 
@@ -202,22 +192,36 @@ def _aligned(table: SectionTable, metric: str, like: SectionTable) -> Floats:
 
 
 def path_blocks(paths: Sequence[RunPath]) -> Iterator[Block]:
-    """The paths of one or two runs, a row a step; a page has a picture, else bars are drawn."""
+    """The paths of one or two runs as a funnel, a row a step."""
 
-    def columns(at: int, path: RunPath) -> Iterator[DataColumn[int]]:
-        steps = path.steps
-        name = plain(path.run_id, 40)
-        yield DataColumn(name, lambda row: percent(steps[row].share), foreign=True)
-        bars = DataColumn[int](" " * (at + 1), lambda row: bar(steps[row].share, 16), words=True)
-        yield replace(bars, drop=2, off_page=True)
-        yield DataColumn("of" + " " * at, lambda row: f"{steps[row].n:,}", 1)
+    def columns(at: int, path: RunPath) -> Iterator[AnyColumn[str]]:
+        steps, blanks = path.steps, " " * at
+        yield DataColumn(plain(path.run_id, 40), lambda row: _count(steps, row))
+        yield BarColumn(lambda row: steps.get(row, 0) / steps[NEED], drop=2 + at)
+        if len(paths) == 1:
+            yield DataColumn(f"lost{blanks}", lambda row: _lost(steps, row), 1)
 
     if paths:
-        first = paths[0].steps
-        step = DataColumn[int]("step", lambda row: first[row].name, words=True)
+        step = DataColumn[str]("answers that", lambda row: row, words=True)
+        rows = [row for row in (NEED, FOUND, *LATER.values()) if any(row in p.steps for p in paths)]
         shown = [column for at, path in enumerate(paths) for column in columns(at, path)]
-        yield Heading("Where the evidence is lost", 3)
-        yield Chart("path", paths)
-        caption = "Answers that still have all their evidence"
-        yield DataTable([step, *shown], range(len(first)), caption=caption)
-        yield Prose(EXPLAINED, "quiet")
+        yield Heading(TITLE, 3)
+        caption = "Of the answers that need evidence: how many come so far"
+        yield DataTable([step, *shown], rows, caption=caption, look="funnel")
+        first = [
+            f"{path.first:,} of {path.steps[FOUND]:,} ({plain(path.run_id, 40)})" for path in paths
+        ]
+        yield Prose(
+            f"Found in the first {FIRST} passages already: {', '.join(first)}. {EXPLAINED}", "quiet"
+        )
+
+
+def _count(steps: Mapping[str, int], step: str) -> str:
+    return f"{steps[step]:,}" if step in steps else "–"
+
+
+def _lost(steps: Mapping[str, int], step: str) -> str:
+    """The answers that came to the step before and not to this one."""
+    before = [count for name, count in steps.items() if name != step]
+    at = list(steps).index(step)
+    return f"−{before[at - 1] - steps[step]:,}" if at and before[at - 1] > steps[step] else ""

@@ -234,7 +234,7 @@ class DataColumn(Generic[Row]):
     the cell is text, to the left. ``foreign``: that no one here wrote. ``mark``: a sign, for which
     a document shows the row's tone. ``small``: what a document adds to the cell. ``shade``: how a
     page colours it, a class of its style. ``term``: the metric that a page explains. ``short``: its
-    head where columns are narrow, but not on a page; ``off_page``: a page has a picture instead.
+    head where columns are narrow, but not on a page.
     """
 
     name: str
@@ -247,7 +247,6 @@ class DataColumn(Generic[Row]):
     shade: Callable[[Row], str] | None = None
     term: Callable[[Row], Term] | None = None
     short: str = ""
-    off_page: bool = False
 
 
 @dataclass(frozen=True)
@@ -272,6 +271,14 @@ class WhiskerColumn(Generic[Row]):
 
 
 @dataclass(frozen=True)
+class BarColumn(Generic[Row]):
+    """A column of bars: of each row a share in [0, 1]. ``drop``: as that of a DataColumn."""
+
+    share: Callable[[Row], float]
+    drop: int = 0
+
+
+@dataclass(frozen=True)
 class TrendColumn(Generic[Row]):
     """A column of sparklines, as wide as the others leave: the values, and the places of breaks."""
 
@@ -287,7 +294,9 @@ class CasesColumn(Generic[Row]):
     cases: Callable[[Row], CaseLinks | None]
 
 
-AnyColumn = DataColumn[Row] | WhiskerColumn[Row] | TrendColumn[Row] | CasesColumn[Row]
+AnyColumn = (
+    DataColumn[Row] | WhiskerColumn[Row] | BarColumn[Row] | TrendColumn[Row] | CasesColumn[Row]
+)
 
 
 @dataclass(frozen=True)
@@ -413,6 +422,8 @@ def _cell_data(column: AnyColumn[Any], row: Any) -> Any:
         return f"{column.cell(row)} {small}".rstrip() if small else column.cell(row)
     if isinstance(column, WhiskerColumn):
         return _plain(column.whisker(row))
+    if isinstance(column, BarColumn):
+        return column.share(row)
     if isinstance(column, CasesColumn):
         return _plain(column.cases(row))
     return _plain(column.values(row))

@@ -49,10 +49,8 @@ def loudness(share: float) -> int:
     return sum(share > bound for bound in _LOUDER)
 
 
-def bar(share: float | None, columns: int) -> str:
-    """A share in [0, 1] as a bar of at most so many characters, in eighths of one; "" for None."""
-    if share is None:
-        return ""
+def bar(share: float, columns: int) -> str:
+    """A share in [0, 1] as a bar of at most so many characters, in eighths of one."""
     whole, eighths = divmod(round(share * columns * 8), 8)
     return "█" * whole + ("▏▎▍▌▋▊▉"[eighths - 1] if eighths else "")
 

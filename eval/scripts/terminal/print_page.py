@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from terminal.page import (
+    BarColumn,
     Block,
     Conclusion,
     DataColumn,
@@ -25,7 +26,7 @@ from terminal.page import (
     WhiskerColumn,
     plain_words,
 )
-from terminal.plot import change_line, shrunk, sparkline
+from terminal.plot import bar, change_line, shrunk, sparkline
 from terminal.tables import (
     PICTURE,
     draws_unicode,
@@ -58,6 +59,9 @@ _ASCII = str.maketrans(
 
 _MOST = 2000
 """Characters of one text on a terminal."""
+
+_BAR = 16
+"""Columns of the longest bar."""
 
 _NARROWEST = 8
 """Columns that a picture keeps on the narrowest terminal."""
@@ -182,6 +186,9 @@ def _drawn_columns(console: Console, table: DataTable[Row]) -> list[_Drawn]:
     for index, column in enumerate(table.columns):
         if isinstance(column, TrendColumn):
             drawn.append(column)
+        elif isinstance(column, BarColumn):
+            bars = [_safe(console, bar(column.share(row), _BAR)) for row in table.rows]
+            drawn.append(_Drawn(" " * index, bars, True, column.drop))
         elif isinstance(column, DataColumn):
             cells = [_safe(console, column.cell(row)) for row in table.rows]
             drop = pictured.get(column.name, column.drop)

@@ -137,8 +137,7 @@ def print_columns(
             console.print(table)
         finally:
             console.width = before
-    if left_out:
-        names = ", ".join(name.replace("\n", "").strip() for name in left_out)
+    if names := ", ".join(name for left in left_out if (name := left.strip())):
         print_text(console, f"Left out on this narrow terminal: {names}.", "dim")
     return {columns[at] for at in shown}
 

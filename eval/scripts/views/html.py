@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from terminal.page import (
     AnyColumn,
+    BarColumn,
     Block,
     CaseLinks,
     CaseRef,
@@ -155,12 +156,7 @@ class HtmlWriter:
             note = _html(' <span class="name">{}</span>', _broken(part.note)) * bool(part.note)
             return _html('<a href="#{}">{}{}</a>', part.anchor, visible(part.text), note)
         if isinstance(part, TimeBar):
-            bar = (
-                '<svg class="inline" viewBox="0 0 100 16" aria-hidden="true" focusable="false">'
-                '<title>time</title><line class="axis" x1="0" x2="100" y1="8" y2="8"/>'
-                '<rect class="bar" x="{:.1f}" width="{:.1f}" y="3" height="10"/></svg> '
-            )
-            return _html(bar, 100 * part.start, 100 * part.size)
+            return _bar("time", part.start, part.size) + " "
         if isinstance(part, Quoted):
             return _html("<code>{}</code>", visible(part.text))
         return _html("{}", visible(part))
@@ -247,9 +243,12 @@ class HtmlWriter:
     def _table(self, table: DataTable[Any]) -> Markup:
         """A table that scrolls by itself; on a phone a row can be a card."""
         self._tables += 1
-        columns = [column for column in table.columns if not _off_page(column)]
+        columns = [column for column in table.columns if not isinstance(column, TrendColumn)]
         names = [
-            "picture" if isinstance(c, WhiskerColumn) else visible(c.name.strip()) for c in columns
+            visible(c.name)
+            if isinstance(c, DataColumn | CasesColumn)
+            else ("share" if isinstance(c, BarColumn) else "picture")
+            for c in columns
         ]
         kinds = [_FIRST, *map(_html_class, columns[1:])]
         head = '<th scope="col" class="{}">{}</th>'
@@ -291,6 +290,8 @@ class HtmlWriter:
             if column.words and shade:
                 text = text and _html('<span class="{}">{}</span>', shade, text)
                 shade = ""
+        elif isinstance(column, BarColumn):
+            text = _bar("share", 0.0, column.share(row))
         elif isinstance(column, CasesColumn):
             cases = column.cases(row)
             text = self._case_links(cases) if cases else text
@@ -305,6 +306,16 @@ class HtmlWriter:
         own = (_html(' {}="{}"', *pair) for pair in attributes.items() if pair[1])
         cell = '<th scope="row"{}>{}</th>' if kind == _FIRST else "<td{}>{}</td>"
         return _html(cell, _html("").join(own), text)
+
+
+def _bar(title: str, start: float, size: float) -> Markup:
+    """A part of a whole on its axis, each in [0, 1]."""
+    shape = (
+        '<svg class="inline" viewBox="0 0 100 16" preserveAspectRatio="none" aria-hidden="true" '
+        'focusable="false"><title>{}</title><line class="axis" x1="0" x2="100" y1="8" y2="8"/>'
+        '<rect class="bar" x="{:.1f}" width="{:.1f}" y="3" height="10"/></svg>'
+    )
+    return _html(shape, title, 100 * start, 100 * size)
 
 
 def _tone(block: Labelled | Prose, look: str = "") -> Markup:
@@ -323,10 +334,6 @@ def _list_of(block: Block) -> tuple[str, str] | None:
 
 def _is_open_table(block: Block | None) -> bool:
     return isinstance(block, DataTable) and not block.folded
-
-
-def _off_page(column: AnyColumn[Any]) -> bool:
-    return isinstance(column, TrendColumn) or (isinstance(column, DataColumn) and column.off_page)
 
 
 def _text(

@@ -10,7 +10,7 @@ from typing import Any
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Key, Ruling
 from decisions.diagnosis import diagnose
-from decisions.evidence_path import path_blocks, read_paths
+from decisions.evidence_path import TITLE, path_blocks, read_paths
 from decisions.measures import measures
 from decisions.metric_words import catalogue_row, sentence, value_in_words
 from decisions.primary import primary_names, usable_names
@@ -276,7 +276,8 @@ class _Report:
         options, pipeline = self.options, self.sections.get("pipeline")
         paths = read_paths(runs, options.eval_set, options.labels_dir, self.ruling)
         if paths:
-            yield Section("Where it fails", [*path_blocks(paths)], "where", open=True)
+            _, *funnel = path_blocks(paths)
+            yield Section(TITLE, funnel, "where", open=True)
         full = self._in_full()
         shown = tuple(key for key, _ in full)
         listed = [_split(name) for name in self.primary if self.answers.shows(_split(name))]

@@ -13,7 +13,6 @@ from typing import Any
 
 from decisions.change import SIGNS, Change
 from decisions.compare_words import change_of
-from decisions.evidence_path import RunPath
 from decisions.metric_words import catalogue_row
 from terminal.page import Whisker, from_to, signed
 from views.report.figures import ConfidenceBin
@@ -125,50 +124,6 @@ def reliability(rows: Sequence[ConfidenceBin], height: float = 330.0) -> Chart:
         "across": [(across(step), f"{step:g}") for step in steps],
         "up": [(up(step), f"{step:g}") for step in steps],
         "points": points,
-    }
-
-
-def path(runs: Sequence[RunPath], height: float = 236.0) -> Chart:
-    """The share of answers at each step, a line a run, the reported one last. A line has a gap at a
-    step that was not measured."""
-    left, right, top, bottom = 46.0, WIDTH - 24, 12.0, height - 62
-    names = [step.name for step in runs[0].steps]
-
-    def up(share: float) -> float:
-        return _round(bottom - share * (bottom - top))
-
-    places = [
-        _round(left + 8 + at * (right - left - 8) / (len(names) - 1)) for at in range(len(names))
-    ]
-    lines = []
-    for run in runs:
-        parts: list[list[tuple[float, float]]] = [[]]
-        for x, step in zip(places, run.steps, strict=True):
-            if step.share is None:
-                parts.append([])
-            else:
-                parts[-1].append((x, up(step.share)))
-        lines.append({"name": run.run_id, "parts": [part for part in parts if part]})
-    labels = [
-        (x, bottom + (34 if name == "claimed" else 18), name.split()[-1])
-        for x, name in zip(places, names, strict=True)
-    ]
-    gaps = [
-        x
-        for x, *own in zip(places, *(run.steps for run in runs), strict=True)
-        if any(step.share is None for step in own)
-    ]
-    return {
-        "width": WIDTH,
-        "height": height,
-        "box": (left, top, right, bottom),
-        "up": [
-            (up(level), f"{level:.0%}".replace("%", " %")) for level in (0.0, 0.25, 0.5, 0.75, 1.0)
-        ],
-        "labels": labels,
-        "gaps": gaps,
-        "ranks": (places[0] + places[5]) / 2,
-        "lines": lines,
     }
 
 
