@@ -222,6 +222,6 @@ def _count(steps: Mapping[str, int], step: str) -> str:
 
 def _lost(steps: Mapping[str, int], step: str) -> str:
     """The answers that came to the step before and not to this one."""
-    before = [count for name, count in steps.items() if name != step]
-    at = list(steps).index(step)
-    return f"−{before[at - 1] - steps[step]:,}" if at and before[at - 1] > steps[step] else ""
+    counts, at = list(steps.values()), list(steps).index(step)
+    lost = counts[at - 1] - counts[at] if at else 0
+    return f"−{lost:,}" if lost else ""

@@ -97,8 +97,8 @@ def test_every_chart_has_a_title_and_is_described_or_decoration(read: Reader) ->
     titles = [path for path, _, _ in read.named("title") if "svg" in path]
     assert len(titles) == len(charts)
     described = [attrs for _, attrs, _ in charts if attrs.get("role") == "img"]
-    assert len(described) == 3  # path, latency, reliability
-    assert len(read.named("desc")) == 3
+    assert len(described) == 2  # latency, reliability
+    assert len(read.named("desc")) == 2
     assert all(attrs.get("aria-hidden") for _, attrs, _ in charts if attrs not in described)
 
 
