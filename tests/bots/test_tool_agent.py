@@ -159,10 +159,10 @@ def test_searches_are_proposed_where_tools_give_back_passages(
     desk.call("connect_bot", *words)
     profile = (tmp_path / "agent.toml").read_text("utf-8")
     assert 'tools = "tool_calls(messages)"' in profile
-    assert 'searches = "search_calls(messages)"' in profile
+    assert "searches = \"search_calls(messages, 'search')\"" in profile
     assert 'rel_path = "path"' in profile
     assert 'text = "text"' in profile
-    assert "✓ Are these the passages?  search_calls(messages)" in desk.said
+    assert "✓ Are these the passages?  search_calls(messages, 'search')" in desk.said
     assert "✓ Did it call these tools?  tool_calls(messages)" in desk.said
     asked = ("--api-url", server.url, "--profile", "agent.toml", "--limit", "4")
     desk.call("run_eval", *asked, "--run-id", "run", "--store-full-text")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.clients.test_mapping import JSON
+from tests.records.test_tool_passages import OTHER_TOOLS
 from tests.rows import each_row
 
 from clients.expressions import compile_path
@@ -20,7 +21,7 @@ from clients.mapping import AnswerMap, build_result
 from clients.profile import check_profile
 from clients.reply_form import columns_of
 from clients.tool_calls import search_calls, tool_calls
-from clients.tool_paths import find_tools
+from clients.tool_paths import find_searches, find_tools
 from records.tool_calls import MOST_CALLS, MOST_TOOL_TEXT, ToolCall
 
 SEARCH = {"name": "search", "arguments": {"query": "hat"}}
@@ -302,9 +303,9 @@ def called(number: int, name: str, arguments: Any, result: dict[str, Any]) -> li
     return [asked, {"role": "tool", "tool_call_id": f"c{number}", **result}]
 
 
-def test_calls_that_gave_back_passages_are_searches() -> None:
-    """As JSON, in an object around the list, as LangChain's artifact; an empty one of the same
-    tool is a search that found nothing, and what another tool said in JSON is none."""
+def test_the_calls_of_named_tools_are_searches() -> None:
+    """Their passages as JSON, in an object around the list, as LangChain's artifact; an empty list
+    is a search that found nothing, and what another tool said in JSON is none."""
     messages = [
         {"role": "user", "content": "?"},
         *called(1, "search", '{"query": "hat"}', {"content": json.dumps(DOCUMENTS)}),
@@ -315,12 +316,15 @@ def test_calls_that_gave_back_passages_are_searches() -> None:
         *called(6, "price", '{"query": "hat"}', {"content": "[broken"}),
         {"role": "assistant", "content": "So."},
     ]
-    assert search_calls(messages) == [
+    assert search_calls(messages, "search", "lookup", "find") == [
         {"tool": "search", "query": "hat", "retrieved": DOCUMENTS},
         {"tool": "search", "query": "cap", "retrieved": []},
         {"tool": "lookup", "query": "Porto", "retrieved": DOCUMENTS},
         {"tool": "find", "query": "hats", "retrieved": DOCUMENTS[:1]},
     ]
+    path, lists, about = find_searches([{"m": messages}], "tool_calls(m)", set())
+    assert path == "search_calls(m, 'search', 'lookup', 'find')"
+    assert ([len(found) for found in lists], about) == ([5], [])
     told = tool_calls(messages)
     assert told is not None
     assert [call["name"] for call in told] == ["search", "search", "lookup", "find", *["price"] * 2]
@@ -329,9 +333,29 @@ def test_calls_that_gave_back_passages_are_searches() -> None:
     assert search_calls([]) == []
 
 
+@pytest.mark.parametrize("kind", OTHER_TOOLS)
+def test_other_tools_of_a_live_bot_are_no_searches(kind: str) -> None:
+    """They stay calls of tools; a profile reads no passages from them."""
+    replies = [
+        {"messages": [
+            {"role": "user", "content": question},
+            *called(1, "t", arguments, {"content": json.dumps(OTHER_TOOLS[kind])}),
+            {"role": "assistant", "content": f"The answer to this is {question}"},
+        ]}
+        for question, arguments in (
+            ("May I bring my dog?", '{"query": "dogs in rooms"}'),
+            ("When is it open?", '{"query": "opening hours"}'),
+        )
+    ]  # fmt: skip
+    questions = [reply["messages"][0]["content"] for reply in replies]
+    response = propose(replies, questions, gold_paths=["rooms.md"]).tables["response"]
+    assert response["tools"] == "tool_calls(messages)"
+    assert not response.keys() & {"retrieved", "searches"}
+
+
 @given(st.lists(JSON, max_size=4))
 def test_searches_of_any_json_have_lists(items: list[Any]) -> None:
-    for search in search_calls(items) or ():
+    for search in search_calls(items, "search") or ():
         assert isinstance(search["retrieved"], list)
 
 

@@ -167,6 +167,7 @@ def test_connect_bot_proves_no_search_of_the_web_and_no_passages_in_one(tmp_path
         spans = []
         for number, result in enumerate(results):
             tool = {"openinference.span.kind": "TOOL", "tool.name": "t", "output.value": result}
+            tool["input.value"] = json.dumps({"query": "Bern"})
             asked = {"openinference.span.kind": "AGENT", "input.value": "Why?"}
             name = f"t{number}"
             spans += [
@@ -183,7 +184,7 @@ def test_connect_bot_proves_no_search_of_the_web_and_no_passages_in_one(tmp_path
     said = shown([json.dumps(web), json.dumps([web[0] | {"url": "https://b.example/c"}])])
     assert "? t" in said
     assert "perhaps of the web" in said
-    lines = ["1. Water is allowed. (source: a.md)\n2. Fire is not. (source: b.md)"]
+    lines = ["- Water is allowed. (source: a.md)\n- Fire is not. (source: b.md)"]
     assert "– t" in shown([*lines, lines[0].replace("a.md", "c.md")])
 
 

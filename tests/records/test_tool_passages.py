@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from records.tool_passages import ToolForm, judge_tool, passages_in, query_of
+from records.tool_passages import ToolForm, passages_in, query_of
+from records.tool_searches import ToolVerdict, judge_tool
 
 WATER = {"path": "rooms.md", "heading": "Food", "text": "Water in closed bottles is allowed."}
 FLOOR = {"path": "a/floors.md", "heading": "Lift", "text": "The reading room is on floor three."}
@@ -59,12 +60,43 @@ WRAPPED = [
     "\n".join(
         f"Source: {hit['path']}\nSection: {hit['heading']}\n{hit['text']}" for hit in (WATER, FLOOR)
     ),
+    "Two notes may help:\n\n```json\n" + json.dumps([WATER, FLOOR], indent=1) + "\n```",
+    "\n".join(
+        f"{n}. {hit['text']} (source: {hit['path']}, section: {hit['heading']})"
+        for n, hit in enumerate((WATER, FLOOR), 1)
+    ),
+    {  # OpenAI's search of a vector store
+        "search_query": ["water"],
+        "data": [
+            {
+                "filename": hit["path"],
+                "attributes": {"heading": hit["heading"]},
+                "content": [{"type": "text", "text": hit["text"]}],
+            }
+            for hit in (WATER, FLOOR)
+        ],
+    },
+    {  # Chroma's columns
+        "ids": [["1", "2"]],
+        "documents": [[WATER["text"], FLOOR["text"]]],
+        "metadatas": [
+            [{"source": hit["path"], "heading": hit["heading"]} for hit in (WATER, FLOOR)]
+        ],
+        "distances": [[0.1, 0.4]],
+    },
     "\n".join(
         f'<document path="{hit["path"]}"><heading>{hit["heading"]}</heading>'
         f"<text>{hit['text']}</text></document>"
         for hit in (WATER, FLOOR)
     ),
 ]
+
+
+def judged(
+    name: str, results: list[Any], form: ToolForm | None = None, **known: Any
+) -> ToolVerdict:
+    """Of calls whose arguments were not captured."""
+    return judge_tool(name, [(None, result) for result in results], form, **known)
 
 
 @pytest.mark.parametrize("result", WRAPPED)
@@ -77,23 +109,23 @@ def test_results_of_other_tools_are_none(kind: str) -> None:
     result = OTHER_TOOLS[kind]
     for form in (result, json.dumps(result), str(result), {"result": result}, [result]):
         assert not passages_in(form)
-    assert not judge_tool("t", [result, result]).is_search
+    assert not judged("t", [result, result]).is_search
 
 
 def test_a_search_of_the_web_is_known_by_the_documents() -> None:
     pages = [{"title": "Bern", "url": "https://a.example/bern", "snippet": "Bern is a capital."}]
-    verdict = judge_tool("web", [pages])
+    verdict = judged("web", [pages])
     assert not verdict.is_search
     assert "1 URL, perhaps of the web; seen, not retrieved" in verdict.about
-    assert judge_tool("web", [pages, []], ToolForm()).is_search  # the user names it
-    assert judge_tool("web", [pages], files=["bern.md"]).is_search
+    assert judged("web", [pages, []], ToolForm()).is_search  # the user names it
+    assert judged("web", [pages], files=["bern.md"]).is_search
     parts = [pages[0] | {"url": f"https://a.example/bern#{part}"} for part in "ab"]
-    assert judge_tool("find", [pages, parts]).is_search  # passages of one page
-    assert judge_tool("find", [pages, [WATER]]).is_search
-    verdict = judge_tool("web", [pages], files=["rooms.md"])
+    assert judged("find", [pages, parts]).is_search  # passages of one page
+    assert judged("find", [pages, [WATER]]).is_search
+    verdict = judged("web", [pages], files=["rooms.md"])
     assert not verdict.is_search
-    assert verdict.about == "Tool web: 1 place, none in the documents; seen, not retrieved."
-    assert judge_tool("find", [pages, [WATER]], files=["docs/rooms.md"]).is_search
+    assert "Tool web: 1 place, none in the documents; seen, not retrieved. If" in verdict.about
+    assert judged("find", [pages, [WATER]], files=["docs/rooms.md"]).is_search
 
 
 @pytest.mark.parametrize("address", ["url", "link", "permalink", "htmlLink"])
@@ -101,23 +133,23 @@ def test_objects_with_addresses_of_their_own_are_no_documents(address: str) -> N
     """The web, tickets, messages, events: each with a URL."""
     rows = [{"id": n, "text": "The lift stops here.", address: f"https://a.b/{n}"} for n in (1, 2)]
     for result in (rows, json.dumps({"results": rows}), str(rows)):
-        assert not judge_tool("t", [result, result]).is_search
+        assert not judged("t", [result, result]).is_search
 
 
 def test_a_tool_is_decided_over_all_of_its_results() -> None:
-    assert judge_tool("find", [[WATER], "Nothing was found.", []]).is_search
-    other = judge_tool("find", [[WATER], "The rooms are described in words. " * 9])
+    assert judged("find", [[WATER], "Nothing was found.", []]).is_search
+    other = judged("find", [[WATER], "The rooms are described in words. " * 9])
     assert not other.is_search
     assert "1 of 2 results are no list of passages with places" in other.about
-    assert "without a file, page or URL" in judge_tool("find", ["Ten days. " * 9]).about
-    assert judge_tool("add", ["42"]).about == ""
+    assert "without a file, page or URL" in judged("find", ["Ten days. " * 9]).about
+    assert judged("add", ["42"]).about == ""
 
 
 def test_several_titles_of_one_file_are_headings() -> None:
     rows = [{"uri": "a.md", "title": title, "content": "Some words of it."} for title in "xy"]
-    verdict = judge_tool("find", [rows])
+    verdict = judged("find", [rows])
     assert [row["heading_path"] for row in verdict.passages(rows, None)] == ["x", "y"]
-    once = judge_tool("find", [rows[:1]])
+    once = judged("find", [rows[:1]])
     assert "heading_path" not in once.passages(rows[:1], None)[0]
 
 
@@ -155,9 +187,9 @@ def test_a_place_behind_its_text_is_not_given_to_the_next_text() -> None:
     place = re.compile(r"\(source: (?P<path>\S+)\)")
     assert passages_in(text, ToolForm(place=place)) == []  # short, and nothing is read
     assert passages_in(text * 9, ToolForm(place=place)) is None
-    verdict = judge_tool("find", [text * 9], ToolForm(place=place))
-    assert verdict == (False, "Tool find: its form does not read 1 of 1 result; seen, not "
-                       "retrieved.", False)  # fmt: skip
+    verdict = judged("find", [text * 9], ToolForm(place=place))
+    assert not verdict.is_search
+    assert verdict.about == "Tool find: its form does not read 1 of 1 result; seen, not retrieved."
     split = ToolForm(split=re.compile(r"\n\n"), place=place)
     assert passages_in(text, split) == [
         {"rel_path": "rooms.md", "text": "Water is allowed."},
@@ -194,7 +226,7 @@ def test_the_query_is_the_argument_of_that_name_or_the_only_text() -> None:
 def test_no_result_breaks_the_reading(result: Any) -> None:
     begun = time.process_time()
     assert not passages_in(result)
-    assert not judge_tool("t", [result]).is_search
+    assert not judged("t", [result]).is_search
     formed = passages_in(result, ToolForm(place=re.compile(r"(?P<path>\w+\.md)")))
     assert all(row["text"] for row in formed or ())
     assert time.process_time() - begun < 3

@@ -189,14 +189,14 @@ HELPERS: dict[str, tuple[Callable[..., Any], tuple[tuple[str, ...], ...], str]] 
     ),
     "search_calls": (
         search_calls,
-        (_LIST,),
-        "search_calls(messages): those of them that found passages, as searches",
+        (_LIST, ("string",)),
+        "search_calls(messages, 'NAME', …): the calls of these tools, as searches",
     ),
     "zip": (_zip, (_LIST, _LIST), "zip(a, b, …): parallel lists item by item; [0] is that of a"),
 }
 """Each helper with the types of its arguments and one line about it."""
 
-_VARIADIC = frozenset(("zip",))
+_VARIADIC = frozenset(("zip", "search_calls"))
 """Helpers that take further arguments of the last type."""
 
 

@@ -86,10 +86,11 @@ def propose(
     _references(outer, passages, proposal)
     if found := find_tools(payloads, outer, streamed="stream" in proposal.settings):
         response["tools"], proposal.tables["tool"] = found
-        searches = find_searches(payloads, found.tools)
-        if searches and (passages is None or _are_of_searches(passages, searches[1])):
+        path, lists, about = find_searches(payloads, found.tools, gold_files)
+        proposal.notes += about
+        if path and (passages is None or _are_of_searches(passages, lists)):
             response.pop("retrieved", None)
-            response["searches"], lists = searches
+            response["searches"] = path
             column = ReplyColumn(response["searches"], ("searches",), tuple(lists))
             proposal.tables["chunk"] = _chunk(column, gold_files)
     _rest(outer, proposal, seconds)

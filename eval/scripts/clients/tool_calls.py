@@ -42,44 +42,40 @@ def tool_calls(items: Sequence[Any] | None) -> list[dict[str, Any]] | None:
     """Each call with its result, in order; [] without any, None for null."""
     if items is None:
         return None
-    return [{k: v for k, v in call.items() if k != "artifact"} for call in _read_calls(items)]
+    return [{k: v for k, v in call.items() if k != "artifact"} for call in read_calls(items)]
 
 
-def search_calls(items: Sequence[Any] | None) -> list[dict[str, Any]] | None:
-    """The calls that searched: tool, query, and the passages that they found, as the bot has them.
+def search_calls(items: Sequence[Any] | None, *tools: str) -> list[dict[str, Any]] | None:
+    """The calls of these tools as searches: tool, query, and the passages, as the bot has them.
 
-    A call searched when it, or another call of its tool, gave back texts with their places, or an
-    empty list: see ``records.tool_passages``. LangChain's message has them as its ``artifact``,
-    too. None for null.
+    LangChain's message has passages as its ``artifact``, too. None for null.
     """
     if items is None:
         return None
-    calls = _read_calls(items)
-    found = [items_in(call.get("artifact")) or items_in(call.get("result")) or [] for call in calls]
-    searching = {
-        call["name"]
-        for call, passages in zip(calls, found, strict=True)
-        if passages or _found_nothing(call.get("result"))
-    }
     return [
-        {"tool": call["name"], "query": query_of(call.get("arguments")), "retrieved": passages}
+        {
+            "tool": call["name"],
+            "query": query_of(call.get("arguments")),
+            "retrieved": items_in(returned(call)) or [],
+        }
         | ({"error": call["error"]} if call.get("error") else {})
-        for call, passages in zip(calls, found, strict=True)
-        if call["name"] in searching
+        for call in read_calls(items)
+        if call["name"] in tools
     ]
 
 
-def _read_calls(items: Sequence[Any]) -> list[dict[str, Any]]:
+def returned(call: Raw) -> Any:
+    """What a call gave back; of two forms the one with passages."""
+    return call["artifact"] if items_in(call.get("artifact")) else call.get("result")
+
+
+def read_calls(items: Sequence[Any]) -> list[dict[str, Any]]:
+    """Each call with what came back, also as LangChain's ``artifact``."""
     reader = _CallReader()
     entries = [item for item in items if isinstance(item, Mapping)]
     for entry in entries[_behind_last_question(entries) :]:
         reader.read(entry)
     return [reader.finished(call) for call in reader.calls]
-
-
-def _found_nothing(result: Any) -> bool:
-    """Whether a call gave back an empty list."""
-    return isinstance(result, str) and items_in(result) == []
 
 
 def _behind_last_question(entries: Sequence[Raw]) -> int:

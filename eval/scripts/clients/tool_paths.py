@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from clients import field_names
 from clients.expressions import compile_path
 from clients.reply_form import ReplyColumn, name_words
-from clients.tool_calls import tool_calls
+from clients.tool_calls import read_calls, returned, tool_calls
+from records.tool_searches import ToolResult, judge_tool
 
 
 class ToolPaths(NamedTuple):
@@ -37,15 +39,31 @@ def find_tools(
     return ToolPaths("tool_calls([@])", {}) if whole else None
 
 
-def find_searches(payloads: Sequence[Any], tools: str) -> tuple[str, list[list[Any]]] | None:
-    """The path of the searches among the calls in messages, and the passages that they returned in
-    each answer. None if no call returned passages."""
+def find_searches(
+    payloads: Sequence[Any], tools: str, gold_files: AbstractSet[str]
+) -> tuple[str | None, list[list[Any]], list[str]]:
+    """The path of the searches among the calls in messages, the passages that they returned in
+    each answer, and a sentence about each tool that is none. Without any the path is None."""
     if not tools.startswith("tool_calls("):
-        return None
-    path = tools.replace("tool_calls(", "search_calls(", 1)
-    get = compile_path(path)
-    found = [[p for call in get(each) or () for p in call["retrieved"]] for each in payloads]
-    return (path, found) if any(found) else None
+        return None, [], []
+    inner = tools.removeprefix("tool_calls(").removesuffix(")")
+    get = compile_path(inner)
+    calls: dict[str, list[ToolResult]] = {}
+    for call in (call for payload in payloads for call in read_calls(get(payload) or ())):
+        if not call.get("error"):
+            calls.setdefault(call["name"], []).append((call.get("arguments"), returned(call)))
+    verdicts = {name: judge_tool(name, held, gold=gold_files) for name, held in calls.items()}
+    searching = [
+        name for name, verdict in verdicts.items() if verdict.is_search and "'" not in name
+    ]
+    about = [v.about for v in verdicts.values() if v.about and not v.is_search]
+    if not searching:
+        return None, [], about
+    names = "".join(f", '{name}'" for name in searching)
+    path = f"search_calls({inner}{names})"
+    found = compile_path(path)
+    lists = [[p for call in found(each) or () for p in call["retrieved"]] for each in payloads]
+    return path, lists, about
 
 
 def find_last_message(payloads: Sequence[Any], columns: Sequence[ReplyColumn]) -> str | None:

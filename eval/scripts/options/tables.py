@@ -48,7 +48,7 @@ def trace_settings(compiled: Callable[[str], Any]) -> dict[str, Any]:
     forms = tool_forms(tools, compiled, reader, ("traces", "tools"))
     reader.end()
     files = Path(folder).rglob("*") if folder else ()
-    names = frozenset(file.name for file in files if file.is_file())
+    names = frozenset(f.relative_to(str(folder)).as_posix() for f in files if f.is_file())
     return {"keep_ids": False} | own | {"tools": forms, "documents": names}
 
 

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
@@ -31,7 +31,7 @@ _MOST_DEPTH = 5
 _MOST_TEXT = 1_000_000
 _LEAST_WORDS = 3
 """Words of a field, on average, by which it may be a text."""
-_SHORT = 200
+SHORT = 200
 """Characters of a message such as "No note was found", which is no list and none was expected."""
 
 _PLACES = (
@@ -52,9 +52,14 @@ _PAGES = ("page", "page_number", "page_label")
 _IDS = ("chunk_id", "id")
 _EMPTY = ("results", "passages", "documents", "hits", "result", "data", "items", "matches")
 
+_FENCED = re.compile(r"[^`]{0,400}```(?:json)?\s*\n([^`]*)\n\s*```")
+"""A block of JSON below a sentence or two."""
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"]+", re.IGNORECASE)
 _FILE = re.compile(r"[^\s@|<>\"]*[\w)]\.[A-Za-z][A-Za-z0-9]{0,5}(?:#\S*)?")
-_QUERIES = ("query", "q", "question", "search", "search_query", "input")
+QUERIES = (
+    *("query", "q", "question", "search", "search_query", "queries", "input", "text"),
+    *("term", "terms", "keyword", "keywords", "topic"),
+)
 
 
 @dataclass(frozen=True)
@@ -123,133 +128,32 @@ def items_in(result: Any) -> list[Row] | None:
 
 def query_of(arguments: Any) -> str | None:
     """The query of a search: the argument of a usual name, else the only text."""
-    fields = _opened(arguments)
+    fields = opened(arguments)
     if not isinstance(fields, Mapping):
         return fields if isinstance(fields, str) and fields.strip() else None
-    named = next((fields[name] for name in _QUERIES if fields.get(name) is not None), None)
+    named = next((fields[name] for name in QUERIES if fields.get(name) is not None), None)
+    if isinstance(named, list) and named and all(isinstance(text, str) for text in named):
+        named = "; ".join(named)
     if isinstance(named, str):
         return named
     texts = [text for text in fields.values() if isinstance(text, str)]
     return texts[0] if len(texts) == 1 else None
 
 
-class ToolVerdict(NamedTuple):
-    """Whether a tool is a search, over all of its results, and a sentence why (not); "" for none.
-
-    ``uses_titles``: of one file it has several titles, which are headings then.
-    """
-
-    is_search: bool
-    about: str = ""
-    uses_titles: bool = False
-
-    def passages(self, result: Any, form: ToolForm | None) -> list[Row]:
-        """The passages of one of its results."""
-        rows = passages_in(result, form) or []
-        if not self.uses_titles:
-            return rows
-        return [row | {"heading_path": row["title"]} if "title" in row else row for row in rows]
-
-
-def judge_tool(
-    name: str, results: Sequence[Any], form: ToolForm | None = None, files: Iterable[str] = ()
-) -> ToolVerdict:
-    """Whether a tool is a search, by the results of all of its calls that did not fail.
-
-    ``files``: the documents, where they are known: one place must be among them. Where they are
-    not, URLs may be anyone's, unless one call brought several passages of a page. Who names a tool,
-    by an empty ``form`` too, knows it.
-    """
-    lists = [passages_in(result, form) for result in results]
-    rows = [row for listed in lists for row in listed or ()]
-    if form is not None and form != ToolForm():
-        unread = sum(listed is None for listed in lists)
-        if rows and not unread:
-            return ToolVerdict(True)
-        about = f"its form does not read {unread or 'any'} of {_counted(len(results), 'result')}"
-        return ToolVerdict(False, f"Tool {name}: {about}; seen, not retrieved.")
-    if not rows:
-        has_texts = any(len(_said(result)) > _SHORT // 4 for result in results)
-        return ToolVerdict(False, _no_place(name, len(results)) if has_texts else "")
-    others = [
-        result
-        for result, listed in zip(results, lists, strict=True)
-        if listed is None and len(_said(result)) > _SHORT
-    ]
-    if others:
-        about = f"{len(others)} of {len(results)} results are no list of passages with places"
-        return ToolVerdict(False, f"Tool {name}: {about}; seen, not retrieved. {_REMEDY}")
-    names = {_file_name(file) for file in files}
-    places = [row["rel_path"] for row in rows]
-    about, distinct = "", len(set(places))
-    if form is None and names and not any(_file_name(place) in names for place in places):
-        about = f"{_counted(distinct, 'place')}, none in the documents; seen, not retrieved."
-    elif form is None and not names and not any(may_be_own(listed or ()) for listed in lists):
-        about = f"{_counted(distinct, 'URL')}, perhaps of the web; seen, not retrieved. "
-        about += _ITS_OWN.format(name=json.dumps(name))
-    if about:
-        return ToolVerdict(False, f"Tool {name}: {about}")
-    uses_titles = _titles_are_headings(rows)
-    about = f"Tool {name} is read as a search: {_counted(len(rows), 'passage')} in "
-    about += f"{_counted(len(results), 'result')}."
-    return ToolVerdict(True, about, uses_titles)
-
-
-_REMEDY = (
-    "If it is a search, write how it is read: [traces.tools.NAME] in eval/config.toml, or for a "
-    "live bot [tools.NAME] in its profile (docs/metrics.md)."
-)
-
-_ITS_OWN = (
-    "If it searches your documents, write [traces.tools.{name}], or documents under [traces] "
-    "(docs/metrics.md)."
-)
-
-
-def may_be_own(rows: Iterable[Row]) -> bool:
-    """Whether a result has a file as place, or several passages of one page of a site.
-
-    A search of the web, of tickets, messages or commits brings each of its pages once.
-    """
-    pages = [row["rel_path"].partition("#")[0] for row in rows]
-    urls = [page for page in pages if re.match(r"https?://", page, re.IGNORECASE)]
-    return len(urls) < len(pages) or len(set(urls)) < len(urls)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _no_place(name: str, results: int) -> str:
-    about = f"{_counted(results, 'result')} without a file, page or URL as place"
-    return f"Tool {name}: {about}; seen, not retrieved. {_REMEDY}"
-
-
-def _titles_are_headings(rows: Sequence[Row]) -> bool:
-    titles: dict[str, set[str]] = {}
-    for row in rows:
-        if "heading_path" in row or "title" not in row:
-            return False
-        titles.setdefault(row["rel_path"], set()).add(row["title"])
-    return any(len(of_file) > 1 for of_file in titles.values())
-
-
-def _file_name(path: str) -> str:
-    name = re.split(r"[?#]", path.replace("\\", "/"))[0].rstrip("/").rpartition("/")[2]
-    return name.rpartition(".")[0].casefold() or name.casefold()
-
-
-def _said(result: Any) -> str:
+def shown_text(result: Any) -> str:
     if result is None or isinstance(result, str):
         return result or ""
     return json.dumps(result, default=str)
 
 
-def _opened(value: Any) -> Any:
-    """A JSON text or a printed Python list as its value; anything else unchanged."""
+def opened(value: Any) -> Any:
+    """A JSON text, also in a fence below prose, or a printed Python list, as its value; any other
+    value unchanged."""
     if not isinstance(value, str) or len(value) > _MOST_TEXT:
         return value
     text = value.strip()
+    if fenced := _FENCED.fullmatch(text):
+        text = fenced[1].strip()
     if text[:1] in ("[", "{"):
         try:
             return json.loads(text)
@@ -292,13 +196,13 @@ def _items(value: Any, depth: int) -> list[Row] | None:
     """The list of objects in a value, whatever is around it; None without one or with several."""
     if depth > _MOST_DEPTH:
         return None
-    value = _opened(value)
+    value = opened(value)
     if isinstance(value, str):
-        return _xml_items(value) or _blocks(value)
+        return _xml_items(value) or _blocks(value) or _numbered(value)
     if isinstance(value, list):
         texts = _content_texts(value)
         if texts is not None:
-            inner = [_opened(text) for text in texts]
+            inner = [opened(text) for text in texts]
             if len(inner) > 1 and all(isinstance(item, Mapping) for item in inner):
                 return inner
             return _items(texts[0] if len(texts) == 1 else "\n\n".join(texts), depth + 1)
@@ -308,6 +212,8 @@ def _items(value: Any, depth: int) -> list[Row] | None:
         return list(value) if are_objects else None
     if not isinstance(value, Mapping):
         return None
+    if columns := _columns(value):
+        return columns
     lists = {name: items for name, item in value.items() if (items := _items(item, depth + 1))}
     lists = {name: items for name, items in lists.items() if _rows(items) is not None}
     for name in ("artifact", "structuredContent", "structured_content"):  # says it again, whole
@@ -318,6 +224,19 @@ def _items(value: Any, depth: int) -> list[Row] | None:
         return first
     is_empty = not lists and any(value.get(name) == [] for name in _EMPTY)
     return [] if is_empty else None
+
+
+def _columns(value: Mapping[str, Any]) -> list[Row] | None:
+    """The objects of Chroma's columns, of one query: its documents with the metadata of each."""
+    texts, metadata = (
+        listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
+        for listed in (value.get("documents"), value.get("metadatas"))
+    )
+    if not (isinstance(texts, list) and isinstance(metadata, list)):
+        return None
+    if len(texts) != len(metadata) or not all(isinstance(each, Mapping) for each in metadata):
+        return None
+    return [{**each, "text": text} for text, each in zip(texts, metadata, strict=True)]
 
 
 def _content_texts(parts: Sequence[Any]) -> list[str] | None:
@@ -356,7 +275,7 @@ def _rows(items: Sequence[Row]) -> list[Row] | None:
             return None
     columns = {"text": text, "rel_path": place, "heading_path": heading, "title": title}
     columns["score"] = _named(_any(flat), _SCORES, flat, _is_number)
-    columns["page"] = _named(_any(flat), _PAGES, flat, lambda v: isinstance(v, int | str))
+    columns["page"] = _named(_any(flat), _PAGES, flat, _is_page)
     columns["chunk_id"] = _named(names, _IDS, flat, lambda v: isinstance(v, int | str))
     rows = [
         {ours: item[name] for ours, name in columns.items() if name and item.get(name) is not None}
@@ -374,6 +293,8 @@ def _flat(item: Mapping[str, Any], depth: int = 0) -> Row:
     for name, value in item.items():
         if isinstance(value, Mapping) and depth < 2:
             fields |= {f"{name}.{inner}": held for inner, held in _flat(value, depth + 1).items()}
+        elif isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
+            fields[str(name)] = "\n".join(_content_texts(value) or ()) or value
         else:
             fields[str(name)] = value
     return fields
@@ -409,7 +330,7 @@ def is_place(value: Any) -> bool:
 def _is_heading(value: Any) -> bool:
     if isinstance(value, list):
         return all(isinstance(part, str) for part in value)
-    return isinstance(value, str) and len(value) <= _SHORT
+    return isinstance(value, str) and len(value) <= SHORT
 
 
 def _is_text(value: Any) -> bool:
@@ -418,6 +339,10 @@ def _is_text(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value) and not isinstance(value, bool)
+
+
+def _is_page(value: Any) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool)
 
 
 def _words(rows: Sequence[Row], name: str) -> float:
@@ -457,6 +382,11 @@ _LEAD = re.compile(r"^(?:[-*•=#\s]*)(?:\[\d{1,3}\]|\(?\d{1,3}[.):])?\s*")
 _TAG = re.compile(r"<(\w+)>\s*(.+?)\s*</\1>")
 _SIGN = re.compile(r"\s+(?:#+|>|§|\||::|—|–|-|›|»|/)\s+")
 _TAIL = re.compile(r"\s*\((?:score|relevance|similarity|distance)\W*[\d.]+\)$", re.IGNORECASE)
+_BEHIND = re.compile(
+    r"(?P<text>.+?)\s*[(\[](?:source|from|file|path|url)\s*:\s*(?P<path>[^\s,;|>)\]]+)"
+    r"(?:\s*[,;|>#]\s*(?:(?:section|heading)\s*:\s*)?(?P<heading>[^()\[\]\n]+))?[)\]]\.?",
+    re.IGNORECASE | re.DOTALL,
+)
 _NEXT = re.compile(r"(?:section|heading)\s*:\s*(.+)", re.IGNORECASE)
 
 
@@ -475,6 +405,19 @@ def _blocks(text: str) -> list[Row] | None:
     for row in rows:
         row["text"] = re.sub(r"(?:\n\s*[-=*_]{3,}\s*)+\Z", "", row["text"]).strip()
     return rows if rows and all(row["text"] for row in rows) else None
+
+
+def _numbered(text: str) -> list[Row] | None:
+    """The passages of a text that is nothing but numbered ones, each with its place at its end."""
+    items = re.split(r"^\s*(?:\[\d{1,3}\]|\d{1,3}[.)])\s+", text.strip(), flags=re.MULTILINE)
+    rows: list[Row] = []
+    for item in items[1:]:
+        match = _BEHIND.fullmatch(item.strip())
+        if match is None or _BEHIND.search(match["text"]) or not is_place(match["path"]):
+            return None
+        heading = {"heading_path": match["heading"]} if match["heading"] else {}
+        rows.append({"rel_path": match["path"]} | heading | {"text": match["text"]})
+    return rows if rows and not items[0] else None
 
 
 def _place_line(line: str) -> Row | None:
@@ -500,27 +443,27 @@ def _place_line(line: str) -> Row | None:
 def _by_form(result: Any, form: ToolForm) -> list[Row] | None:
     value = own_result(result)
     if form.split is not None or (form.place is not None and form.passages is None):
-        whole = value if isinstance(value, str) else _said(value)
+        whole = value if isinstance(value, str) else shown_text(value)
         pieces: list[Any] = form.split.split(whole) if form.split else _cut_at(form.place, whole)
         items = [piece for piece in pieces if piece and piece.strip()]
     else:
-        value = _opened(value)
+        value = opened(value)
         listed = form.passages(value) if form.passages else items_in(value)
-        items = [_opened(item) for item in listed] if isinstance(listed, list) else []
+        items = [opened(item) for item in listed] if isinstance(listed, list) else []
     rows = [row for item in items if (row := _formed(item, form))]
-    return rows if rows or len(_said(value)) <= _SHORT else None
+    return rows if rows or len(shown_text(value)) <= SHORT else None
 
 
 def own_result(value: Any, depth: int = 0) -> Any:
     """A tool's own result, out of the message or the content blocks that a framework made of it."""
-    opened = _opened(value)
+    own = opened(value)
     inner: Any = None
-    if isinstance(opened, list) and (texts := _content_texts(opened)):
+    if isinstance(own, list) and (texts := _content_texts(own)):
         inner = texts[0] if len(texts) == 1 else "\n\n".join(texts)
-    elif isinstance(opened, Mapping):
-        held = next((opened[n] for n in ("data", "kwargs") if _is_message(opened.get(n))), opened)
+    elif isinstance(own, Mapping):
+        held = next((own[n] for n in ("data", "kwargs") if _is_message(own.get(n))), own)
         names = ("content",) if _is_message(held) else ("result", "output")
-        is_wrapper = held is not opened or _is_message(held) or len(opened) == 1
+        is_wrapper = held is not own or _is_message(held) or len(own) == 1
         inner = next((held[name] for name in names if name in held and is_wrapper), None)
     return value if inner is None or depth > _MOST_DEPTH else own_result(inner, depth + 1)
 

@@ -60,7 +60,8 @@ from records.results import (
     union_of,
 )
 from records.tool_calls import ToolCall, calls_beside_passages, is_of_passages
-from records.tool_passages import ToolVerdict, judge_tool, query_of
+from records.tool_passages import query_of
+from records.tool_searches import ToolResult, ToolVerdict, judge_tool
 
 UNREAD = "answers that could not be read (no span says for certain which text is the answer)"
 INCOMPLETE = "traces without their outermost span, or not ended yet (incomplete)"
@@ -195,24 +196,27 @@ def as_conversations(
             yield mask_case(turn.item, notes)
 
 
-def tool_results(traces: Iterable[Trace]) -> dict[str, list[tuple[str, Any]]]:
-    """The results of each tool that is no search by its spans, each with the id of its trace."""
+def tool_results(traces: Iterable[Trace]) -> dict[str, list[tuple[str, ToolResult]]]:
+    """The results of each tool that is no search by its spans, each with the id of its trace and
+    the arguments of the call."""
     traces = list(traces)
     spanned = {search.tool for trace in traces for search in trace.searches}
-    results: dict[str, list[tuple[str, Any]]] = {}
+    results: dict[str, list[tuple[str, ToolResult]]] = {}
     for trace in traces:
         for each in trace.calls:
-            if each.call.error is None and each.call.name not in spanned:
-                results.setdefault(each.call.name, []).append((trace.spans[0].trace, each.value))
+            call = each.call
+            if call.error is None and call.name not in spanned:
+                of_call = (call.arguments, each.value)
+                results.setdefault(call.name, []).append((trace.spans[0].trace, of_call))
     return results
 
 
 def take_tool_searches(cases: Sequence[TracedCase], options: ImportOptions, notes: Notes) -> None:
     """Add the searches that tools made: a tool is one by all of its results, or by its form."""
     verdicts: dict[str, ToolVerdict] = {}
-    for name, calls in tool_results(traced.trace for traced in cases).items():
-        values = [value for _, value in calls]
-        decided = judge_tool(name, values, options.tools.get(name), options.documents)
+    for name, results in tool_results(traced.trace for traced in cases).items():
+        calls = [call for _, call in results]
+        decided = judge_tool(name, calls, options.tools.get(name), options.documents)
         if decided.about:
             notes.remarks.append(decided.about)
         if decided.is_search:

@@ -3,7 +3,7 @@
     proofs = prove_tools(results, forms, documents, compiled, guess)
     proofs[0].mark      # "✓": at least two traces brought passages with places, and different ones
 
-``results``: by tool the id of a trace and what the tool returned, for each call.
+``results``: by tool the id of a trace, the arguments and what the tool returned, for each call.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from records.toml_files import TomlReader, toml_value
 from records.tool_passages import (
     Row,
     ToolForm,
-    judge_tool,
-    may_be_own,
     own_result,
     passages_in,
     tool_forms,
 )
+from records.tool_searches import ToolResult, judge_tool
 
-Results = Mapping[str, Sequence[tuple[str, Any]]]
+Results = Mapping[str, Sequence[tuple[str, ToolResult]]]
 Guess = Callable[[Sequence[Any], Iterable[str]], Mapping[str, str]]
 """The paths inside the items of lists: ``clients.guess.chunk_paths``."""
 
@@ -69,10 +68,9 @@ def prove_tools(
     documents = list(documents)
     proofs = []
     for name, calls in results.items():
-        values = [value for _, value in calls]
-        verdict = judge_tool(name, values, forms.get(name), documents)
+        verdict = judge_tool(name, [call for _, call in calls], forms.get(name), documents)
         if verdict.is_search:
-            passages = [(trace, verdict.passages(v, forms.get(name))) for trace, v in calls]
+            passages = [(t, verdict.passages(value, forms.get(name))) for t, (_, value) in calls]
             proofs.append(_proof(name, passages, verdict.about, {}))
             continue
         proofs.append(_formed(name, calls, documents, compiled, guess, verdict.about))
@@ -81,16 +79,16 @@ def prove_tools(
 
 def _formed(
     name: str,
-    calls: Sequence[tuple[str, Any]],
+    calls: Sequence[tuple[str, ToolResult]],
     documents: Sequence[str],
     compiled: Callable[[str], Callable[[Any], Any]],
     guess: Guess,
     about: str,
 ) -> ToolProof:
-    values = [own_result(value) for _, value in calls]
+    values = [own_result(value) for _, (_, value) in calls]
     for table in (*_of_lists(values, documents, guess), *_of_texts(values)):
         form = tool_forms({name: table}, compiled, TomlReader(name), ())[name]
-        passages = [(trace, passages_in(value, form)) for trace, value in calls]
+        passages = [(trace, passages_in(value, form)) for trace, (_, value) in calls]
         whole = [(trace, rows) for trace, rows in passages if rows is not None]
         rows = [row for _, listed in whole for row in listed]
         if len(whole) < len(calls) or not rows or not all("rel_path" in row for row in rows):
@@ -98,9 +96,8 @@ def _formed(
         if form.place and any(form.place.search(row["text"]) for row in rows):
             continue  # several passages are read as one
         proof = _proof(name, whole, "These keys read its results.", table)
-        if documents or any(map(may_be_own, (listed for _, listed in whole))):
-            return proof
-        return replace(proof, mark="?", says=about)
+        verdict = judge_tool(name, [call for _, call in calls], form, documents, is_named=False)
+        return proof if verdict.is_search else replace(proof, mark="?", says=verdict.about)
     return ToolProof(name, "–", about or f"Tool {name}: its results are no passages.")
 
 

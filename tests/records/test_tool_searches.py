@@ -1,0 +1,108 @@
+"""Which tools are searches, by all of their calls: others return texts with files, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.records.test_tool_passages import FLOOR, WATER
+
+from records.tool_searches import judge_tool
+
+FILES = ("rooms.md", "a/floors.md", "loans.md")
+ASKED = {"query": "water in rooms"}
+
+OTHERS: dict[str, tuple[Any, Any, str]] = {
+    "grep": (
+        {"query": "reading room"},
+        [{"file": "rooms.md", "line": 3, "text": "The reading room is on floor three."}],
+        "numbered lines of files",
+    ),
+    "grep, a pattern": (
+        {"pattern": "room"},
+        [{"file": "rooms.md", "text": "The reading room is on floor three."}],
+        "no call has a query",
+    ),
+    "grep, words": (
+        {"query": "reading room"},
+        [{"file": f, "text": f"{f} has the reading room in it."} for f in FILES],
+        "each text has the words of its query",
+    ),
+    "ripgrep": (
+        {"query": "room"},
+        "rooms.md\n3:The reading room is on floor three.\n9:A room for ten.\n\nloans.md\n2:Room.",
+        "numbered lines of files",
+    ),
+    "read many": (
+        {"paths": ["rooms.md", "a/floors.md"]},
+        [WATER, {"path": "/vault/a/floors.md", "text": "The reading room is on floor three."}],
+        "its arguments name the files",
+    ),
+    "read one": ({"query": "rooms.md"}, [WATER], "its arguments name the files"),
+    "logs": (
+        {"query": "errors of the printer"},
+        [{"file": "print.log", "text": "Paper jam in the printer of floor two."}],
+        "entries of logs",
+    ),
+    "structured logs": (
+        {"query": "errors of the printer"},
+        [{"source": "print.py", "level": "ERROR", "text": "Paper jam in the printer."}],
+        "entries of logs",
+    ),
+    "list of files": (
+        {"folder": "docs"},
+        [{"path": f, "description": "A page about the house"} for f in FILES],
+        "no call has a query",
+    ),
+    "list of all files": (
+        {},
+        [{"path": f, "description": "A page about the house"} for f in FILES],
+        "no call has a query",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("files", [(), FILES], ids=["alone", "documents"])
+def test_tools_that_return_files_without_a_search_are_none(kind: str, files: Any) -> None:
+    arguments, result, reason = OTHERS[kind]
+    verdict = judge_tool("t", [(arguments, result)], files=files)
+    assert not verdict.is_search
+    assert reason in verdict.about
+    assert '[traces.tools."t"]' in verdict.about
+
+
+def test_a_search_by_a_word_of_its_texts_is_one() -> None:
+    """One row may hold all words of a query; a single word is no sign of a pattern."""
+    assert judge_tool("find", [(ASKED, [WATER, FLOOR])]).is_search
+    assert judge_tool("find", [({"query": "floor three"}, [FLOOR])]).is_search
+    calls = [({"query": "room"}, [FLOOR]), ({"query": "water"}, [WATER, WATER])]
+    assert judge_tool("find", calls).is_search
+
+
+def test_half_of_the_places_are_documents_and_on_one_site() -> None:
+    def pages(*urls: str) -> list[Any]:
+        rows = [{"url": url, "text": "The rooms of a house are here."} for url in urls]
+        return [(ASKED, rows)]
+
+    own = "https://lib.example/"
+    web = ["https://a.example/rooms", "https://b.example/x", "https://c.example/y"]
+    half = judge_tool("t", pages(own + "rooms", own + "loans", own + "hours"), files=FILES)
+    assert half.is_search
+    verdict = judge_tool("t", pages(*web), files=FILES)
+    assert not verdict.is_search
+    assert "3 places, only 1 in the documents" in verdict.about
+    named = [f"https://{host}.example/rooms" for host in "abc"]  # a name that many sites have
+    assert not judge_tool("t", pages(*named), files=FILES).is_search
+    assert judge_tool("t", pages(own + "rooms"), gold=["rooms.md"]).is_search
+    assert not judge_tool("t", pages(*web, *named), gold=["rooms.md"]).is_search
+    repeated = [f"https://{host}.example/rooms#{part}" for host in "abc" for part in "12"]
+    assert not judge_tool("t", pages(*repeated)).is_search
+
+
+def test_an_absolute_path_is_the_document_with_which_it_ends() -> None:
+    for path in ("file:///notes/a/floors.md#lift", "/home/x/a/floors.md", r"C:\notes\a\floors.md"):
+        result = [FLOOR | {"path": path}]
+        verdict = judge_tool("t", [(ASKED, result)], files=FILES)
+        assert [row["rel_path"] for row in verdict.passages(result, None)] == ["a/floors.md"]
+    assert verdict.passages([FLOOR], None)[0]["rel_path"] == "a/floors.md"
