@@ -65,12 +65,12 @@ def search_calls(items: Sequence[Any] | None, *tools: str) -> list[dict[str, Any
 
 
 def returned(call: Raw) -> Any:
-    """What a call gave back; of two forms the one with passages."""
+    """The result of a call; of its two forms the one with passages."""
     return call["artifact"] if items_in(call.get("artifact")) else call.get("result")
 
 
 def read_calls(items: Sequence[Any]) -> list[dict[str, Any]]:
-    """Each call with what came back, also as LangChain's ``artifact``."""
+    """Each call of a tool with its result, also LangChain's ``artifact``."""
     reader = _CallReader()
     entries = [item for item in items if isinstance(item, Mapping)]
     for entry in entries[_behind_last_question(entries) :]:

@@ -42,8 +42,10 @@ def find_tools(
 def find_searches(
     payloads: Sequence[Any], tools: str, gold_files: AbstractSet[str]
 ) -> tuple[str | None, list[list[Any]], list[str]]:
-    """The path of the searches among the calls in messages, the passages that they returned in
-    each answer, and a sentence about each tool that is none. Without any the path is None."""
+    """The path of the searches among the calls in messages, None without any.
+
+    Also the passages that they returned in each answer, and a sentence about each other tool.
+    """
     if not tools.startswith("tool_calls("):
         return None, [], []
     inner = tools.removeprefix("tool_calls(").removesuffix(")")
