@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from labeller import edits, marks
+from labeller.passages import Chunk
+from labeller.rows import ChunkPool
 from labeller.session import Session
 from terminal.actions import ActionRefused
 
@@ -34,6 +36,29 @@ def test_what_was_judged_is_kept_apart_from_what_was_not_seen(session: Session) 
     assert judgement["blind"] is True
     assert judgement["decision"] == "answerable"
     assert judgement["at"].startswith("2023-11-14T")
+
+
+def test_what_an_earlier_session_searched_for_stays_judged(
+    session: Session, chunks: tuple[Chunk, ...]
+) -> None:
+    """A search is not repeated after a restart: what was read of its rows is not lost by Enter."""
+    for number, text in enumerate(("read", "marked", "not read"), 6):
+        session.pool.add("q-0001", [Chunk(f"{text}.md", "", text)], "other words")
+        if text != "not read":
+            session.see(number)
+    session.on_row(7, marks.toggle)
+    session.confirm()
+    session.pool = ChunkPool()
+    session.pool.put("q-0001", chunks)
+    session.queue.goto("q-0001")
+    assert "5 of 5 passages were never shown" in session.confirm().message
+    session.queue.goto("q-0001")
+    rows = session.judgement["rows"]
+    assert len(rows) == 5 + 2, "the mark is a support, and said there"
+    assert [(row["rel_path"], row["grade"]) for row in rows[5:]] == [
+        ("read.md", 0),
+        ("not read.md", None),
+    ]
 
 
 def test_enter_without_a_decision_says_what_is_missing(session: Session) -> None:

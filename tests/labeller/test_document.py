@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeller.merging import _merge, _own_base
+from labeller.case_state import CaseState
+from labeller.merging import reconciled
 from records.editing import Document, _encode, decode, written
 from records.judged import identify_judgement
 
@@ -92,33 +93,40 @@ def test_a_record_is_read_as_it_was_written(record: Record) -> None:
     assert written(decode(line)) == written(record)
 
 
+def merge(path: list[Record | None], theirs: Record | None) -> tuple[Any, tuple[str, ...]]:
+    """The merged record and the fields in conflict."""
+    states = [None if side is None else CaseState(side, {}) for side in (*path, theirs)]
+    state, conflict = reconciled("a", states[:-1], states[-1])
+    return state and state.case, conflict.fields if conflict else ()
+
+
 @given(FIELDS, FIELDS, FIELDS)
 def test_a_merge_takes_what_one_side_changed_and_reports_what_both_did(
     base: Record, mine: Record, theirs: Record
 ) -> None:
-    merged, conflicts = _merge(base, mine, theirs)
-    assert merged is not None
+    merged, conflicts = merge([base, mine], theirs)
     for group in (("answerable", "gold_supports"), ("question",), ("tags",), ("x",)):
         was, here, there, got = (
             [side.get(name) for name in group] for side in (base, mine, theirs, merged)
         )
-        in_conflict = any(name in conflicts for name in group)
-        if here == there or was == here:
-            assert got == there
-            assert not in_conflict
-        elif was == there:
-            assert got == here
-            assert not in_conflict
-        else:
-            assert got == here
-            assert in_conflict
+        both = here != there and was not in (here, there)
+        assert got == (there if was == here else here)
+        assert any(name in conflicts for name in group) == both
 
 
 @given(FIELDS, st.lists(FIELDS, max_size=3), FIELDS)
 def test_what_this_side_wrote_itself_is_no_conflict(
     base: Record, path: list[Record], mine: Record
 ) -> None:
-    steps = [base, *path, mine]
-    for written_by_us in steps:
-        _, conflicts = _merge(_own_base(base, written_by_us, list(steps)), mine, written_by_us)
-        assert conflicts == ()
+    steps: list[Record | None] = [base, *path, mine]
+    for step in steps:
+        assert merge(steps, step) == (mine, ())
+
+
+def test_a_case_deleted_on_one_side_and_changed_on_the_other_waits_for_a_choice() -> None:
+    base, other = {"id": "a", "tags": []}, {"id": "a", "tags": ["t"]}
+    assert merge([base, None], other) == (None, ("tags",))
+    assert merge([base, other], None) == (other, ("tags",))
+    assert merge([base, None], base) == (None, ())
+    assert merge([base, base], None) == (None, ())
+    assert merge([None, other], None) == (other, ())

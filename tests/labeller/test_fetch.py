@@ -232,7 +232,12 @@ def test_damaged_kept_chunks_are_asked_for_again(tmp_path: Path) -> None:
     ask("a", "?", None)
     (kept,) = tmp_path.glob("*.json")
     kept.write_bytes(kept.read_bytes().replace(b"fresh", b"fr\xffsh"))
-    assert ask.cached("a", "?", None)[0].text == "fresh"
+    away = result("a", status="error", error=storage.ErrorInfo("connection", "gone"))
+    ask_away = ApiChunks(lambda *args: away, tmp_path, "b")
+    with pytest.raises(FetchError, match="gone"):
+        ask_away("a", "?", None)
+    assert ask("a", "?", None)[0].text == "fresh"
+    assert ask_away("a", "?", None)[0].text == "fresh"
 
 
 def test_chunks_are_kept_for_when_the_bot_is_away(tmp_path: Path) -> None:

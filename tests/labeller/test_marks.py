@@ -75,9 +75,9 @@ def test_an_id_is_a_slug_of_the_question() -> None:
 
 
 def test_probed_rows_come_after_those_of_the_question(chunks: tuple[Chunk, ...]) -> None:
-    pool = ChunkPool({})
+    pool = ChunkPool()
     pool.put("a", chunks[:2])
-    assert pool.add("a", [chunks[0], chunks[3]], "upgrade", None) == 1, "one is there already"
+    assert pool.add("a", [chunks[0], chunks[3]], "upgrade") == 1, "one is there already"
     labels = [(label, chunk.chunk_id) for label, chunk in arranged(pool.chunks("a"), "rank", ())]
     assert labels == [("1", "c1"), ("2", "c2"), ("+1", "c4")]
     pool.forget("a")

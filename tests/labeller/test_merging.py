@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from labeller import edits, marks
-from labeller.merging import _merge
 from records.files import SetLock
 from terminal.actions import ActionRefused
 
@@ -110,32 +109,19 @@ def test_a_case_deleted_elsewhere_and_changed_here(files: Files) -> None:
     assert [json.loads(x)["id"] for x in files.lines() if x] == ["c"]
 
 
-def test_two_new_cases_with_one_id_are_both_kept(files: Files) -> None:
-    files.write('{"id": "q-1", "question": "First?"}')
+def test_two_new_cases_with_one_id_wait_for_a_choice(files: Files) -> None:
     store, session = files.open()
-    session.add_case("Mine?")
-    assert session.current == "mine"
-    theirs = '{"id": "mine", "question": "Theirs?"}'
-    files.write('{"id": "q-1", "question": "First?"}', theirs)
+    session.add_case("Mine?", id="new", tags=["m"])
+    theirs = '{"id": "new", "question": "Theirs?"}'
+    files.write(*files.LINES, theirs)
     store.save()
-    assert store.conflicts == []
+    (conflict,) = store.conflicts
+    assert (conflict.case_id, conflict.base) == ("new", None)
+    assert conflict.theirs == {"question": "Theirs?"}
     assert theirs in files.lines()
-    assert files.case("mine-2")["question"] == "Mine?"
-    assert any("yours is now mine-2" in notice for notice in store.notices)
-    assert session.ledger.case_of("mine")["question"] == "Theirs?"
-
-
-def test_labels_are_merged_as_one(files: Files) -> None:
-    base = {"id": "a", "answerable": True, "gold_supports": [{"rel_path": "x"}]}
-    mine = {**base, "gold_supports": []}
-    theirs = {**base, "answerable": False}
-    merged, fields = _merge(base, mine, theirs)
-    assert fields == ("answerable", "gold_supports")
-    assert merged == mine
-    assert _merge(base, base, theirs) == (theirs, ())
-    assert _merge(base, mine, mine) == (mine, ())
-    assert _merge(None, mine, None) == (mine, ())
-    assert _merge(base, None, base) == (None, ())
+    store.resolve(conflict, "theirs")
+    store.save()
+    assert files.case("new")["question"] == session.ledger.case_of("new")["question"] == "Theirs?"
 
 
 def test_a_replayed_journal_is_merged_with_what_came_meanwhile(files: Files) -> None:

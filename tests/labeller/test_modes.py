@@ -55,7 +55,7 @@ def test_rows_are_shuffled_by_seed_annotator_and_case(
 def test_labels_of_rows_and_probes(session: Session) -> None:
     many = [Chunk(f"f{n:02d}.md", "", f"text {n}") for n in range(23)]
     session.pool.put("q-0001", many)
-    assert session.add_chunks("q-0001", [many[0], Chunk("new.md", "", "new")], "other words") == 1
+    assert session.pool.add("q-0001", [many[0], Chunk("new.md", "", "new")], "other words") == 1
     labels = [row.label for row in session.rows()]
     assert labels[:11] == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"]
     assert labels[19:] == ["20", "21", "22", "23", "+1"]

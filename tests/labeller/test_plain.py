@@ -35,11 +35,6 @@ class FakeSource(Fetcher):
     def probe(self, case_id: str, query: str, k: int | None = None) -> None:
         self.waiting.append(Arrival(case_id, self.probes.get(query, ()), query))
 
-    def recall(self, case_id: str, query: str, k: int | None = None) -> None:
-        found = self.probes.get(query, ())
-        problem = "" if found else "nobody is there"
-        self.waiting.append(Arrival(case_id, found, query, problem, k, recalled=True))
-
     def arrivals(self) -> list[Arrival]:
         found, self.waiting = self.waiting, []
         return found
@@ -272,17 +267,3 @@ def test_a_line_is_one_step_to_undo_and_done_as_a_whole_or_not(lines: Lines) -> 
     assert not lines.session.ledger.history.done
     assert "This line was ignored (99)." in lines.do("1 99")
     assert lines.session.case.get("gold_supports") is None
-
-
-def test_rows_of_an_earlier_search_come_back_or_are_missed_in_words(
-    cases: dict[str, Any], clock: Callable[[], float], chunks: tuple[Chunk, ...]
-) -> None:
-    event = {"n": 1, "action": "probed", "case": "q-0001", "query": "other", "k": None}
-    for found, said in (
-        ((Chunk("new.md", "", "New text."),), "+1 new.md: New text."),
-        ((), 'The rows of the search "other" are not here: nobody is there'),
-    ):
-        session = Session(cases, {}, record=lambda e: None, now=clock, history=[event])
-        source = FakeSource(chunks)
-        source.probes["other"] = found
-        assert said in Lines(session, source).do("q")

@@ -208,17 +208,10 @@ class LabelApp(TerminalApp, inherit_bindings=False):
             self.main.cases.anchors.update(anchors)
             if arrival.case_id != self.session.current or arrival.query is None:
                 continue
-            if arrival.recalled:
-                if arrival.problem:
-                    self.main.say(
-                        f'rows of the search "{arrival.query}" are not here: {arrival.problem}',
-                        "warn",
-                    )
-            else:
-                new = len(self.session.rows()) - before
-                chunks = counted(new, "new chunk")
-                count = f"{chunks}, at the end of the list" if new else "nothing new found"
-                self.main.say(arrival.problem or count, "warn" if arrival.problem else "row")
+            new = len(self.session.rows()) - before
+            chunks = counted(new, "new chunk")
+            count = f"{chunks}, at the end of the list" if new else "nothing new found"
+            self.main.say(arrival.problem or count, "warn" if arrival.problem else "row")
         if not arrived or not self.main.is_mounted:
             return
         modes = [screen for screen in self.screen_stack if isinstance(screen, ModeScreen)]

@@ -3,7 +3,7 @@
 An event is a plain dict that the store writes as one journal line:
 ``n`` (count from 1), ``at`` (UTC), ``by``, ``action``, ``case``, ``before`` and ``after`` (a state
 or null), ``place`` (where an added or deleted case stands), and for an undo or redo ``of``, the
-event that it takes back or repeats. ``probed`` holds ``query`` and ``k``. A state is ``{"case",
+event that it takes back or repeats. A state is ``{"case",
 "judgement", "needs"}``. Nothing is ever taken out of the journal.
 """
 
@@ -20,8 +20,6 @@ from terminal.actions import UndoSteps
 
 Record = dict[str, Any]
 Event = dict[str, Any]
-Probe = tuple[str, int | None]
-"""A query and how many chunks were asked for; None for the usual number."""
 GOLD: Final = "gold"
 """The annotator whose labels are the set itself."""
 LABEL_FIELDS: Final = ("answerable", "gold_supports", "required_support_groups")
@@ -107,19 +105,6 @@ def state_from(data: Record | None) -> CaseState | None:
 def timestamp(seconds: float) -> str:
     """Epoch seconds as ISO 8601 in UTC, to the millisecond."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
-
-
-def probes_in(events: Iterable[Event]) -> dict[str, list[Probe]]:
-    """The probes that found rows, by case id, in their order. What is no probe is passed over."""
-    probes: dict[str, list[Probe]] = {}
-    for event in events:
-        query, k = event.get("query"), event.get("k")
-        if event.get("action") == "probed" and isinstance(query, str) and query:
-            earlier = probes.setdefault(str(event.get("case")), [])
-            probe = (query, k if isinstance(k, int) else None)
-            if probe not in earlier:
-                earlier.append(probe)
-    return probes
 
 
 @dataclass

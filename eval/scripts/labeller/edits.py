@@ -136,10 +136,17 @@ def confirm(
 ) -> EditResult:
     """The case in its present state, confirmed. A draft is accepted by it if it `accepts` drafts.
 
-    `rows` are the rows as judged.
+    `rows` are the rows as judged; those not marked that an earlier session searched for stay.
     `circumstances` (who, when, how) are noted with the judgement.
     """
     decision, missing, case = decision_of(state), bool(missing_of(state)), state.case
+    here = {row["key"] for row in rows}
+    searched = [
+        row
+        for row in state.judgement.get("rows") or ()
+        if isinstance(row, dict)
+        and (row.get("origin") and not row.get("grade") and row.get("key") not in here)
+    ]
     if decision == ANSWERABLE:
         _refuse_empty(state)
     fields = state.judged(
@@ -147,14 +154,14 @@ def confirm(
         confirmed=True,
         **circumstances,
         support_not_found=True if missing else None,
-        rows=rows or None,
+        rows=rows + searched or None,
     )
     accepted = is_draft(case) and accepts
     if accepted:
         case = {**case, "tags": [tag for tag in case["tags"] if tag != DRAFT]}
     if decision == ANSWERABLE and case.get("answerable") is not True:
         case = {**case, "answerable": True}
-    unread = sum(row["grade"] is None for row in fields.get("rows", ()))
+    unread = sum(row["grade"] is None for row in rows)
     text = f"Saved as {str(decision).replace('_', ' ')}"
     text += ", support not found." if missing else "."
     verb = "was" if unread == 1 else "were"

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 class Arrival:
     """Chunks that came for a case; `query` is the probe's, None for the case's own question.
 
-    `recalled` says that the probe was one of an earlier session. `calls`: of tools, where reported.
+    `calls`: of tools, where reported.
     """
 
     case_id: str
     chunks: tuple[Chunk, ...] = ()
     query: str | None = None
     problem: str = ""
-    k: int | None = None
-    recalled: bool = False
     calls: tuple[ToolCall, ...] = ()
 
 
@@ -54,7 +52,6 @@ class _Job(NamedTuple):
     text: str = ""
     query: str | None = None
     k: int | None = None
-    recalled: bool = False
 
 
 class FetchError(Exception):
@@ -65,15 +62,9 @@ class Fetcher:
     """Fetches chunks in the background, by any function that gets them; never waits or raises."""
 
     def __init__(
-        self,
-        ask: Ask,
-        described: str | Callable[[], str],
-        threads: int = THREADS,
-        *,
-        recall: Ask | None = None,
+        self, ask: Ask, described: str | Callable[[], str], threads: int = THREADS
     ) -> None:
-        """`recall` is asked for what an earlier session found; without it `ask` is."""
-        self._ask, self._recall, self._described = ask, recall or ask, described
+        self._ask, self._described = ask, described
         self._jobs: PriorityQueue[_Job] = PriorityQueue()
         self._count = itertools.count()
         self._asked: dict[str, int] = {}
@@ -102,10 +93,6 @@ class Fetcher:
     def probe(self, case_id: str, query: str, k: int | None = None) -> None:
         """Ask for another query's chunks, or for another number of them; before all others."""
         self._put(_NOW, case_id, query, query, k)
-
-    def recall(self, case_id: str, query: str, k: int | None = None) -> None:
-        """Restore a probe of an earlier session, from the stored copy if there is one."""
-        self._put(_SOON, case_id, query, query, k, recalled=True)
 
     def arrivals(self) -> list[Arrival]:
         """The passages that arrived since the last call. Never waits."""
@@ -137,8 +124,6 @@ class Fetcher:
         text: str,
         query: str | None = None,
         k: int | None = None,
-        *,
-        recalled: bool = False,
     ) -> None:
         if self._closed.is_set():
             return
@@ -146,24 +131,23 @@ class Fetcher:
         if query is None:
             with self._lock:
                 self._asked[case_id] = number
-        self._jobs.put(_Job(when, number, case_id, text, query, k, recalled))
+        self._jobs.put(_Job(when, number, case_id, text, query, k))
 
     def _work(self) -> None:
         while not self._closed.is_set():
-            when, number, case_id, text, query, k, recalled = self._jobs.get()
+            when, number, case_id, text, query, k = self._jobs.get()
             if when == _NEVER or self._closed.is_set():
                 return
-            ask = self._recall if recalled else self._ask
             chunks: list[Chunk] = []
             problem = ""
             try:
-                chunks = ask(case_id, text, k)
+                chunks = self._ask(case_id, text, k)
             except FetchError as error:
                 problem = str(error)
             except Exception as error:  # a thread that dies would leave the screen waiting
                 problem = f"{type(error).__name__}: {error}"
             calls = chunks.calls if isinstance(chunks, FetchedChunks) else ()
-            arrival = Arrival(case_id, tuple(chunks), query, problem, k, recalled, calls)
+            arrival = Arrival(case_id, tuple(chunks), query, problem, calls)
             with self._lock:
                 stale = query is None and self._asked.get(case_id) != number
                 if query is None and not stale and arrival.problem:
@@ -185,19 +169,13 @@ def deliver(session: Session, source: Fetcher) -> list[Arrival]:
         case_id, query, pool = arrival.case_id, arrival.query, session.pool
         if case_id not in session.queue:
             continue
-        if arrival.recalled and query is not None and arrival.problem:
-            pool.fail_probe(case_id, (query, arrival.k), arrival.problem)
-        elif arrival.problem:
+        if arrival.problem:
             pool.put_problem(case_id, arrival.problem)
         elif query is None:
             pool.calls[case_id] = arrival.calls
             pool.put(case_id, arrival.chunks)
         else:
-            session.add_chunks(case_id, arrival.chunks, query, arrival.k)
-        if arrival.recalled or (query is None and not arrival.problem):
-            probe = pool.next_recall(case_id, session.probes(case_id))
-            if probe is not None:
-                source.recall(case_id, *probe)
+            pool.add(case_id, arrival.chunks, query)
     return arrived
 
 

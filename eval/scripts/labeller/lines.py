@@ -277,8 +277,6 @@ def chunks_rule(
     seen = sum(row.seen for row in rows)
     probed = sum(bool(row.chunk.origin) for row in rows)
     more = f" + {probed} found" if probed else ""
-    lost = len(session.pool.lost_probes(session.current))
-    more += f", {lost} search{'es' if lost > 1 else ''} lost (w)" if lost else ""
     order = session.row_order
     if order == "shuffled":
         order += f" #{one_line(session.seed, 8)}"

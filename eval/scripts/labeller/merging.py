@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from labeller.case_state import LABEL_FIELDS, CaseState, Record, state_from
 from records.editing import written
@@ -27,57 +27,50 @@ class Conflict:
     theirs: dict[str, Any] | None
 
 
-@dataclass(frozen=True)
-class UnsavedEdit:
-    """A case as last saved and as edited here, and its position when it is new.
+class UnsavedEdit(NamedTuple):
+    """The states of a case since it was last saved, the present one last, and a new case's place.
 
-    `path` holds what it was in between: a session that was killed while saving may have written any
-    of that, and what was written here is no change by others."""
+    A session that was killed while saving may have written any of them, so none is another's
+    change.
+    """
 
-    base: CaseState | None
-    mine: CaseState | None
+    path: tuple[CaseState | None, ...]
     position: int | None = None
-    path: tuple[CaseState | None, ...] = ()
 
 
 def changes_of(events: Iterable[Record]) -> dict[str, UnsavedEdit]:
     """The unsaved events as one change for each case."""
     changes: dict[str, UnsavedEdit] = {}
     for event in events:
-        if "before" not in event:
-            continue
-        change = changes.get(event["case"])
-        before, after = state_from(event["before"]), state_from(event["after"])
-        if change is None:
-            change = UnsavedEdit(before, after)
-        position = event.get("place", change.position)
-        changes[event["case"]] = UnsavedEdit(
-            change.base, after, position, (*change.path, before, after)
-        )
+        if "before" in event:
+            earlier, position = changes.get(event["case"], UnsavedEdit(()))
+            path = (*earlier, state_from(event["before"]), state_from(event["after"]))
+            changes[event["case"]] = UnsavedEdit(path, event.get("place", position))
     return changes
 
 
 def reconciled(
-    case_id: str, change: UnsavedEdit, theirs: CaseState | None
+    case_id: str, path: Sequence[CaseState | None], theirs: CaseState | None
 ) -> tuple[CaseState | None, Conflict | None]:
-    """Both changes in one entry. Fields in conflict stay as they are here."""
-    on_disk = _flat(theirs)
-    base = _own_base(_flat(change.base), on_disk, [_flat(entry) for entry in change.path])
-    sides = (base, _flat(change.mine), on_disk)
-    result, fields = _merge(*sides)
-    conflict = None
-    if fields:
-        parts = [None if s is None else {k: s[k] for k in fields if k in s} for s in sides]
-        conflict = Conflict(case_id, fields, *parts)
-    return _entry_of(result, change.mine), conflict
+    """What was changed here, along `path`, and in the file, in one entry.
 
-
-def is_twin(change: UnsavedEdit, theirs: CaseState | None) -> bool:
-    """Was the case added here, and another one with the same id elsewhere?"""
-    if change.base is not None or change.mine is None or theirs is None:
-        return False
-    path = [_flat(entry) for entry in (*change.path, change.mine)]
-    return _own_base(None, _flat(theirs), path) is None
+    Fields in conflict stay as they are here. A case deleted on one side and changed on the other
+    conflicts in every field that was changed.
+    """
+    steps = [_flat(state) for state in path]
+    sides = (base, mine, there) = (steps[0], steps[-1], _flat(theirs))
+    if any(written(step) == written(there) for step in steps):
+        return path[-1], None
+    if written(base) == written(mine):
+        return theirs, None
+    if mine is None or there is None:
+        result, changed = mine, (there if mine is None else mine) or {}
+        fields = _differing(base or {}, changed)
+    else:
+        result, fields = _merged([step or {} for step in steps], there)
+    parts = [None if side is None else {k: side[k] for k in fields if k in side} for side in sides]
+    conflict = Conflict(case_id, fields, *parts) if fields else None
+    return _entry_of(result, path[-1]), conflict
 
 
 def taking_theirs(
@@ -107,51 +100,20 @@ def _entry_of(record: Record | None, mine: CaseState | None) -> CaseState | None
     return CaseState(case, record.get(JUDGED, {}), mine.needs if mine and labels_stay else None)
 
 
-def _merge(
-    base: Record | None, mine: Record | None, theirs: Record | None
-) -> tuple[Record | None, tuple[str, ...]]:
-    """The merged record and the fields in conflict; those hold `mine` in the result.
-
-    A case deleted on one side and changed on the other conflicts in every field that was changed.
-    """
-    if written(mine) == written(theirs) or written(base) == written(theirs):
-        return mine, ()
-    if written(base) == written(mine):
-        return theirs, ()
-    if mine is None or theirs is None:
-        changed = mine if theirs is None else theirs
-        return mine, _differing(base or {}, changed or {})
+def _merged(steps: Sequence[Record], theirs: Record) -> tuple[Record, tuple[str, ...]]:
+    """The merged record and the fields in conflict; those hold what is here in the result."""
+    base, mine = steps[0], steps[-1]
     merged: Record = {}
     conflicts: list[str] = []
     for group in _groups(theirs, mine):
-        was, here, there = (_part(side, group) for side in (base or {}, mine, theirs))
-        if written(here) == written(there) or written(was) == written(here):
-            chosen = there
-        else:
-            chosen = here
-            if written(was) != written(there):
-                conflicts += [k for k in group if written(here.get(k)) != written(there.get(k))]
-        merged |= chosen
+        here, there = _part(mine, group), _part(theirs, group)
+        ours = any(written(_part(step, group)) == written(there) for step in steps)
+        unchanged = written(_part(base, group)) == written(here)
+        merged |= there if unchanged and not ours else here
+        if not (ours or unchanged):
+            conflicts += [k for k in group if written(here.get(k)) != written(there.get(k))]
     order = [*theirs, *(k for k in mine if k not in theirs)]
     return {k: merged[k] for k in order if k in merged}, tuple(conflicts)
-
-
-def _own_base(
-    base: Record | None, theirs: Record | None, path: list[Record | None]
-) -> Record | None:
-    """`base`, brought forward to what this side itself had written: `path` is what it held since.
-
-    A field (or the labels, as one) whose value on disk stood on the path was not changed by others.
-    """
-    if theirs is None or base is None:
-        return theirs if any(written(theirs) == written(step) for step in path) else base
-    steps = [step for step in path if step is not None]
-    out: Record = {}
-    for group in _groups(base, theirs):
-        there = _part(theirs, group)
-        ours = any(written(_part(step, group)) == written(there) for step in steps)
-        out |= there if ours else _part(base, group)
-    return out
 
 
 def _part(record: Record, group: tuple[str, ...]) -> Record:

@@ -113,8 +113,6 @@ class PlainLabeller:
             self.say("The chunks are not here yet; ; looks again.")
         for row in session.rows():
             self.say(self._row_line(row))
-        for query, why in session.pool.lost_probes(session.current):
-            self.say(f'The rows of the search "{query}" are not here: {why}')
         if session.view.needs():
             self.say(f"needs: {session.view.needs()}")
 
@@ -139,8 +137,7 @@ class PlainLabeller:
 
         def ready() -> bool:
             deliver(session, self.source)
-            here = session.current in session.pool and not session.pool.recalling(session.current)
-            return here or bool(session.problem)
+            return session.current in session.pool or bool(session.problem)
 
         self._until(ready)
 

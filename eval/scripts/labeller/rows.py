@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from labeller.case_state import CaseState, Probe, Record
+from labeller.case_state import CaseState, Record
 from labeller.needs import Needs, formula, sentence
 from labeller.passages import Chunk, Sentence, locate, sentence_spans
 from labeller.supports import USUAL_GRADE, Support, read_supports, spans_in
@@ -20,7 +20,6 @@ from records.tool_calls import ToolCall
 from terminal.actions import ActionRefused
 
 ROW_ORDERS: Final = ("shuffled", "rank", "path")
-ASKED, SHOWN = "asked", "shown"
 GENERIC: Final = "probe"
 """The query of rows that were added without one."""
 
@@ -260,11 +259,10 @@ def _distinct(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> list[Chunk]:
 class ChunkPool:
     """The chunks that came for each case, from its own question and from probes (other queries).
 
-    A probe can be repeated, so that its rows are there after a restart: `probed` are those of the
-    journal, by case. `version` counts the changes that a screen shows.
+    `version` counts the changes that a screen shows.
     """
 
-    def __init__(self, probed: dict[str, list[Probe]]) -> None:
+    def __init__(self) -> None:
         self.version = 0
         self.problems: dict[str, str] = {}
         """Why a case has no chunks."""
@@ -273,9 +271,6 @@ class ChunkPool:
         self._chunks: dict[str, list[Chunk]] = {}
         self._waiting: dict[str, list[Chunk]] = {}
         self._seen: dict[str, set[str]] = {}
-        self.probed = probed
-        self._recalls: dict[str, dict[Probe, str]] = {}
-        """The state of each repeated probe: ``asked``, ``shown``, or why its rows are not there."""
 
     def __contains__(self, case_id: str) -> bool:
         return case_id in self._chunks
@@ -307,8 +302,6 @@ class ChunkPool:
         self._chunks[case_id] = fresh + _distinct(probed, fresh)
         self.problems.pop(case_id, None)
         self.version += 1
-        states = self._recalls.get(case_id, {})
-        self._recalls[case_id] = {p: s for p, s in states.items() if s in (ASKED, SHOWN)}
 
     def put_problem(self, case_id: str, text: str) -> None:
         """The chunks of a case could not be fetched; it stays open and can be edited."""
@@ -323,52 +316,14 @@ class ChunkPool:
             self._waiting[case_id] = probed
         self.version += 1
 
-    def add(self, case_id: str, chunks: Sequence[Chunk], query: str, k: int | None) -> int:
+    def add(self, case_id: str, chunks: Sequence[Chunk], query: str) -> int:
         """Append the new chunks of a probe. Returns how many rows are new."""
         present = self._chunks.setdefault(case_id, [])
         new = [replace(c, origin=query or GENERIC) for c in _distinct(chunks, present)]
         present.extend(new)
         self.problems.pop(case_id, None)
         self.version += 1
-        if query:
-            self._recalls.setdefault(case_id, {})[(query, k)] = SHOWN
         return len(new)
-
-    def probes(self, case_id: str, judged: Iterable[Any]) -> list[Probe]:
-        """The probes that found rows of a case: by the journal, else by its rows as `judged`."""
-        probes = list(self.probed.get(case_id, ()))
-        queries = {query for query, _ in probes} | {GENERIC}
-        for row in judged:
-            origin = row.get("origin") if isinstance(row, dict) else None
-            if isinstance(origin, str) and origin and origin not in queries:
-                queries.add(origin)
-                probes.append((origin, None))
-        return probes
-
-    def next_recall(self, case_id: str, probes: Iterable[Probe]) -> Probe | None:
-        """The first of `probes` that was not repeated yet, now asked for; one at a time."""
-        states = self._recalls.setdefault(case_id, {})
-        if ASKED in states.values():
-            return None
-        for probe in probes:
-            if probe not in states:
-                states[probe] = ASKED
-                return probe
-        return None
-
-    def fail_probe(self, case_id: str, probe: Probe, why: str) -> None:
-        """Record that the rows of a probe are no longer available, until F5 fetches again."""
-        self._recalls.setdefault(case_id, {})[probe] = why
-        self.version += 1
-
-    def recalling(self, case_id: str) -> bool:
-        """Are rows of earlier probes of a case still on their way?"""
-        return ASKED in self._recalls.get(case_id, {}).values()
-
-    def lost_probes(self, case_id: str) -> list[tuple[str, str]]:
-        """Probes of a case whose results could not be restored, and why."""
-        states = self._recalls.get(case_id, {})
-        return [(query, why) for (query, _), why in states.items() if why not in (ASKED, SHOWN)]
 
     def lacks_support(self, case: Record) -> bool:
         """Has a case whose chunks have come a support that none of them shows?"""

@@ -15,7 +15,7 @@ what comes out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec
 
@@ -25,14 +25,12 @@ from labeller.case_state import (
     CaseState,
     EditResult,
     Event,
-    Probe,
     Record,
-    probes_in,
     timestamp,
 )
 from labeller.ledger import CaseLedger
 from labeller.needs import Needs
-from labeller.passages import Chunk, content_words
+from labeller.passages import content_words
 from labeller.rows import (
     ROW_ORDERS,
     CaseView,
@@ -113,7 +111,7 @@ class Session:
         self._view: tuple[tuple[Any, ...], CaseState, CaseView] | None = None
         self._since: dict[str, float] = {}
         self._warned: CaseState | None = None
-        self.pool = ChunkPool(probes_in(events))
+        self.pool = ChunkPool()
         self.queue = WorkQueue(
             order, seed=seed, priority=priority or {}, lost=self._is_lost, opened=self._opened
         )
@@ -236,21 +234,6 @@ class Session:
             self.ledger.note("blind", self.current, blind=blind)
             self._unblinded.add(self.current)
         return "blind: rank and scores are hidden" if blind else "rank and scores are shown"
-
-    def add_chunks(
-        self, case_id: str, chunks: Sequence[Chunk], query: str, k: int | None = None
-    ) -> int:
-        """Append the new chunks of a probe, and note it. Returns how many rows are new."""
-        new = self.pool.add(case_id, chunks, query, k)
-        known = not (query and new) or (query, k) in self.probes(case_id)
-        if not known and not self.ledger.read_only:
-            self.ledger.note("probed", case_id, query=query, k=k)
-            self.pool.probed.setdefault(case_id, []).append((query, k))
-        return new
-
-    def probes(self, case_id: str) -> list[Probe]:
-        """The probes that found rows of a case."""
-        return self.pool.probes(case_id, self.ledger[case_id].judgement.get("rows") or ())
 
     # -- actions -------------------------------------------------------------------------------
 

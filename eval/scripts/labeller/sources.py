@@ -114,11 +114,6 @@ class ApiChunks:
         self.offline = f"{result.error.kind}: chunks kept from an earlier session"
         return _chunks_of(old)
 
-    def cached(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
-        """An `Ask` that asks the bot only for chunks that were not kept."""
-        old = self._read(case_id, query, k)
-        return self(case_id, query, k) if old is None else _chunks_of(old)
-
     def _read(self, case_id: str, query: str, k: int | None) -> TestResult | None:
         """What was kept of a query, if it can be read."""
         try:
@@ -273,6 +268,6 @@ def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
         scope = f"{shown}\0{profile.sha256}\0{api.k}"
         chunks = ApiChunks(bot.ask, api.cache, scope, bot.asked_as)
         described = lambda: chunks.offline or f"{shown}, k = {api.k}"  # noqa: E731
-        source = Fetcher(chunks, described, recall=chunks.cached)
+        source = Fetcher(chunks, described)
         stack.callback(source.close)
         yield source

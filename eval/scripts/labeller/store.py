@@ -12,7 +12,7 @@ No method but the constructor raises: what is wrong is in `problem`, and the ses
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,7 @@ from labeller.last_view import View, ViewFile
 from labeller.ledger import CaseLedger
 from labeller.merging import (
     Conflict,
-    UnsavedEdit,
     changes_of,
-    is_twin,
     reconciled,
     taking_theirs,
 )
@@ -200,7 +198,7 @@ class LabelStore:
         self._ledger = ledger
         back = 0
         for case_id, change in changes_of(self._unsaved).items():
-            back += ledger.restore(case_id, self._merged(case_id, change), change.position)
+            back += ledger.restore(case_id, self._merged(case_id, change.path), change.position)
         if back:
             noun = "case" if back == 1 else "cases"
             self.notices.append(
@@ -278,7 +276,7 @@ class LabelStore:
             self._judged.reload(judged_bytes)
             self._judged_bytes = judged_bytes
         for case_id, mine in pending.items():
-            ledger.adopt(case_id, self._merged(case_id, UnsavedEdit(bases[case_id], mine)))
+            ledger.adopt(case_id, self._merged(case_id, (bases[case_id], mine)))
         ledger.refresh()
         self._say_conflicts()
         return True
@@ -304,26 +302,13 @@ class LabelStore:
             return None
         return CaseState(self.records[case_id], self.judgements.get(case_id, {}))
 
-    def _merged(self, case_id: str, change: UnsavedEdit) -> CaseState | None:
+    def _merged(self, case_id: str, path: Sequence[CaseState | None]) -> CaseState | None:
         """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
-        theirs = self._on_disk(case_id)
-        if is_twin(change, theirs):
-            self._move_twin(case_id, change)
-            return theirs
-        entry, conflict = reconciled(case_id, change, theirs)
+        entry, conflict = reconciled(case_id, path, self._on_disk(case_id))
         self.conflicts = [other for other in self.conflicts if other.case_id != case_id]
         if conflict is not None:
             self.conflicts.append(conflict)
         return entry
-
-    def _move_twin(self, case_id: str, change: UnsavedEdit) -> None:
-        """Two people gave the same id to new cases: both stay, mine under another id."""
-        ledger, mine = self._ledger, change.mine
-        assert ledger is not None
-        assert mine is not None
-        new_id = ledger.new_id(str(mine.case.get("question") or ""))
-        ledger.adopt(new_id, CaseState({**mine.case, "id": new_id}, mine.judgement, mine.needs))
-        self.notices.append(f"{case_id} was also added elsewhere; yours is now {new_id}.")
 
     def _say_conflicts(self) -> None:
         for conflict in self.conflicts:

@@ -95,11 +95,8 @@ class SupportsScreen(_LabelList):
 
     def _read(self) -> None:
         session = self._session
-        words = [session.view.needs_words() or "No support is marked yet."]
-        for query, why in session.pool.lost_probes(session.current):
-            words.append(f'Not here (F5 tries again): rows of "{one_line(query, 30)}": {why}')
-        self._say("\n".join(words))
-        self._views = self._session.supports()
+        self._say(session.view.needs_words())
+        self._views = session.supports()
         self._list.set_count(len(self._views), self._list.cursor)
 
     def _line(self, index: int, width: int) -> Line:

@@ -53,7 +53,6 @@ class FakeSource(Fetcher):
     def __init__(self, known: dict[str, list[Chunk]], probed: list[Chunk]) -> None:
         self.known = known
         self.probed = probed
-        self.gone = ""  # why nothing can be recalled
         self.asked: list[tuple[str, ...]] = []
         self._ready: list[Arrival] = []
         self._callback: Callable[[], None] = lambda: None
@@ -65,12 +64,7 @@ class FakeSource(Fetcher):
 
     def probe(self, case_id: str, query: str, k: int | None = None) -> None:
         self.asked.append(("probe", case_id, query, str(k)))
-        self._answer(Arrival(case_id, tuple(self.probed), query=query, k=k))
-
-    def recall(self, case_id: str, query: str, k: int | None = None) -> None:
-        self.asked.append(("recall", case_id, query, str(k)))
-        found, problem = ((), self.gone) if self.gone else (tuple(self.probed), "")
-        self._answer(Arrival(case_id, found, query, problem, k, recalled=True))
+        self._answer(Arrival(case_id, tuple(self.probed), query=query))
 
     def refetch(self, case_id: str, question: str) -> None:
         self.asked.append(("refetch", case_id))

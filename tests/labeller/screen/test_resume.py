@@ -17,7 +17,6 @@ from labeller.last_view import resume
 from labeller.passages import Chunk
 
 SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "label_eval.py"
-PROBE = {"n": 1, "at": "", "by": "gold", "action": "probed", "case": "q-01"}
 
 
 @pytest.fixture
@@ -131,33 +130,6 @@ async def test_the_cursor_stands_on_the_chunk_of_last_time(bench: Any) -> None:
         assert again.main.chunks.row.chunk.key == view.row
         await pilot.press("j")
         assert again.main.chunks.cursor == 5
-
-
-async def test_rows_of_an_earlier_search_are_there_again(bench: Any) -> None:
-    b = bench(history=[{**PROBE, "query": "other words", "k": None}])
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        assert ("recall", "q-01", "other words", "None") in b.source.asked
-        assert b.main.chunks.rows[-1].label == "+1"
-        assert "+ 1 found" in b.shown()
-
-
-async def test_rows_that_cannot_be_had_again_are_told_in_place(bench: Any) -> None:
-    b = bench(history=[{**PROBE, "query": "[bold]words", "k": None}])
-    b.source.gone = "the bot is away"
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        assert 'rows of the search "[bold]words" are not here: the bot is away' in b.shown()
-        assert "1 search lost (w)" in b.shown()
-        await pilot.press("w")
-        assert "[bold]words" in b.shown()
-        assert "F5 tries again" in b.shown()
-        await pilot.press("escape")
-        b.source.gone = ""
-        await pilot.press("f5")
-        await pilot.pause()
-        assert b.main.chunks.rows[-1].label == "+1"
-        assert "search lost" not in b.shown()
 
 
 async def test_a_place_is_found_by_some_letters_and_a_new_one_is_taken_as_typed(
