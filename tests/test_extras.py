@@ -24,8 +24,7 @@ from tests.test_smoke import run as run_python
 import options
 from judging.connect import JudgeOptions
 from judging.judge_files import judge_settings
-from labeller.actions import actions_of, hints_of, keymap_problems
-from labeller.added import AddedAction
+from labeller.actions import AddedAction, actions_of, hints_of, keymap_problems
 from labeller.label_options import LabelOptions
 from labeller.plain import PlainLabeller
 from options.added import ScriptOptions
@@ -213,7 +212,7 @@ def test_a_format_of_an_extra_that_is_missing_names_it(
     assert "'yml' is not one of csv, deepeval," in convert("import", "yml", "a", "-o", "b")[1]
 
 
-SHOUT = """from labeller.added import AddedAction, LineCommand
+SHOUT = """from labeller.actions import AddedAction, LineCommand
 from terminal.actions import Action
 SHOUT = AddedAction(
     Action("shout", ("D",), "shout", "Shouts.", part="Program"),
@@ -463,7 +462,7 @@ def test_what_is_read_at_the_start_of_scripts_is_light() -> None:
     light = [(path, "") for path in EXTRA_CODE if path.name == "extra.py"]
     for kind, kind_of, may in (
         (extras.OPTIONS, ScriptOptions, "click options pathlib"),
-        (extras.LABEL_ACTIONS, AddedAction, "typing labeller.added terminal.actions"),
+        (extras.LABEL_ACTIONS, AddedAction, "typing labeller.actions terminal.actions"),
     ):
         for extra, _, reference in extras.added(kind):
             assert isinstance(extra.load(reference), kind_of)

@@ -122,13 +122,15 @@ def test_decisions(lines: Lines) -> None:
 
 def test_refusals_are_said_and_nothing_happens(lines: Lines) -> None:
     before = snapshot(lines.session)
-    said = lines.do("99", "bogus", "2 7b", "n", "r 2", "r 2 9", "go 77", "u", "delete q-9", "e x y")
+    said = lines.do(
+        "99", "bogus", "2 7b", "n", "pick 2", "2=9", "go 77", "u", "delete q-9", "e x y"
+    )
     assert "There is no row 99." in said
     assert "'bogus' is not a command; ? lists them." in said
     assert "Needs have numbers: 7'2 puts row 7 into need 2." in said
     assert "l is the next question here." in said
-    assert "Write r ROW 0-3." in said
-    assert "A grade is 0, 1, 2 or 3." in said
+    assert "Write pick ROW SENTENCE." in said
+    assert "'2=9' is not a command" in said
     assert "There is no question 77" in said
     assert "Nothing to undo." in said
     assert "Write delete q-0001 to delete it." in said
@@ -146,7 +148,7 @@ def test_editing(lines: Lines) -> None:
 
 
 def test_supports_and_sentences(lines: Lines) -> None:
-    said = lines.do("t 2", "pick 2 2", "M", "P other.md > Part", "w", "< 2", "head 2 New")
+    said = lines.do("t 2", "pick 2 2", "''", "P other.md > Part", "w", "< 2", "head 2 New")
     assert "* 1 Audit" not in said
     assert "1 Audit events are kept for 30 days on the free plan." in said
     assert "2 [2] other.md > Part (absent: no row)" in said

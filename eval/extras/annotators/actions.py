@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeller.added import AddedAction, LineCommand
+from labeller.actions import AddedAction, LineCommand
 from terminal.actions import Action
 
 

@@ -18,8 +18,7 @@ from textual.command import Hit, Hits
 from textual.content import Content
 from textual.message import Message
 
-from labeller.actions import actions_of, keymap_problems
-from labeller.added import added_actions
+from labeller.actions import actions_of, added_actions, keymap_problems
 from labeller.fetching import deliver, prefetch
 from labeller.modes import ModeScreen
 from labeller.screen import MainScreen

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, TextIO
 
 from labeller import edits, marks, tools
-from labeller.added import LineCommand, added_actions
+from labeller.actions import LineCommand, actions_of, added_actions
 from labeller.case_state import CaseState, EditResult
 from labeller.conversation import conversation_text
 from labeller.fetching import Fetcher, deliver, prefetch
@@ -254,25 +254,6 @@ def _on_row(change: Callable[[CaseState, ChunkRow], EditResult]) -> Do:
     return lambda plain, rest: plain.session.on_row(_row(plain, rest), change)
 
 
-def _on_row_by(
-    usage: str,
-    noun: str,
-    change: Callable[[CaseState, ChunkRow, int], EditResult],
-    *,
-    first: int = 0,
-) -> Do:
-    """A command on a row and a number: a need, a grade, or a sentence, counted from `first`."""
-
-    def do(plain: PlainLabeller, rest: str) -> str:
-        row, _, text = rest.partition(" ")
-        if not row or not text.strip():
-            raise ActionRefused(f"Write {usage}.")
-        number = number_in(text.strip(), noun) - first
-        return plain.session.on_row(_row(plain, row), change, number)
-
-    return do
-
-
 def _show(plain: PlainLabeller, rest: str) -> str:
     if not rest:
         plain.show_case()
@@ -325,6 +306,18 @@ def _tools(plain: PlainLabeller, rest: str) -> str:
     if not 1 <= place <= len(rows):
         raise ActionRefused(f"There is no call {place}.")
     return session.revise(tools.forbid if sign.strip() == "x" else tools.expect, rows[place - 1])
+
+
+def _pick(plain: PlainLabeller, rest: str) -> str:
+    row, _, number = rest.partition(" ")
+    if not number.strip():
+        raise ActionRefused("Write pick ROW SENTENCE.")
+    index = number_in(number.strip(), "sentence") - 1
+    return plain.session.on_row(_row(plain, row), marks.pick, index)
+
+
+def _drop(plain: PlainLabeller, rest: str) -> str:
+    return plain.session.do(marks.remove_support, number_in(rest, "support") - 1)
 
 
 def _add(plain: PlainLabeller, rest: str) -> str:
@@ -438,8 +431,9 @@ def _help(plain: PlainLabeller, rest: str) -> str:
     plain.say("'2 opens need 2, '' a new one, '0 what is not required; marks join the open need.")
     plain.say("7'2 puts row 7 into need 2 alone, 7&2 into need 2 as well, 7=3 grades it.")
     plain.say("An empty line confirms and goes on.")
-    for name, word in all_commands().items():
-        plain.say(f"{(name + ' ' + word.usage).strip():<28} {word.help}")
+    screen = {key: action.help for action in actions_of("main") for key in action.keys}
+    for name, command in all_commands().items():
+        plain.say(f"{f'{name} {command.usage}'.strip():<28} {command.help or screen[name]}")
     return ""
 
 
@@ -447,48 +441,28 @@ COMMANDS: Final[dict[str, LineCommand[PlainLabeller]]] = {
     "ok": LineCommand(
         "", "Confirm, as an empty line does.", lambda p, r: p.session.confirm().message
     ),
-    "x": LineCommand("", "Unanswerable, or not after all.", _on_case(edits.unanswerable)),
-    "a": LineCommand("", "Answerable, or open again.", _on_case(edits.answerable)),
-    "s": LineCommand("", "Judge later.", lambda p, r: p.session.skip()),
-    "f": LineCommand("", "Flag, or remove the flag.", _on_case(edits.flag)),
+    "x": LineCommand("", "", _on_case(edits.unanswerable)),
+    "a": LineCommand("", "", _on_case(edits.answerable)),
+    "s": LineCommand("", "", lambda p, r: p.session.skip()),
+    "f": LineCommand("", "", _on_case(edits.flag)),
     "c": LineCommand("REASON", "Cannot tell, and why.", _with_text(edits.cannot_tell)),
     "note": LineCommand("TEXT", "Write a note; without a text, remove it.", _with_text(edits.note)),
-    "u": LineCommand("", "Undo.", lambda p, r: p.session.undo()),
-    "U": LineCommand("", "Redo.", lambda p, r: p.session.redo()),
+    "u": LineCommand("", "", lambda p, r: p.session.undo()),
+    "U": LineCommand("", "", lambda p, r: p.session.redo()),
     ";": LineCommand("[ROW]", "Print the whole text of a row, or the question again.", _show),
     ".": LineCommand("", "Print the next unread row.", _read_on),
-    "r": LineCommand("ROW 0-3", "Grade a row.", _on_row_by("r ROW 0-3", "grade", marks.grade)),
-    "m": LineCommand(
-        "ROW NEED",
-        "Let a row meet only one need.",
-        _on_row_by("m ROW NEED", "need", marks.group),
-    ),
-    "&": LineCommand(
-        "ROW NEED",
-        "Let a row count for one more need, or no longer.",
-        _on_row_by("& ROW NEED", "need", marks.share),
-    ),
-    "M": LineCommand("", "Marks join a new need.", lambda p, r: p.session.open_need(None)),
-    "<": LineCommand("ROW", "Shorten its heading.", _on_row(marks.shorten)),
-    ">": LineCommand("ROW", "Lengthen its heading.", _on_row(marks.lengthen)),
-    "@": LineCommand("ROW", "Anchor its support here.", _on_row(marks.reanchor)),
-    "w": LineCommand("", "List the supports and the needs.", _supports),
+    "<": LineCommand("ROW", "", _on_row(marks.shorten)),
+    ">": LineCommand("ROW", "", _on_row(marks.lengthen)),
+    "@": LineCommand("ROW", "", _on_row(marks.reanchor)),
+    "w": LineCommand("", "", _supports),
     "T": LineCommand(
         "[CALL [x]]", "List tool calls; expect one, x: forbid it; 0: expect none.", _tools
     ),
-    "P": LineCommand("PATH > HEADING", "Add a support that no row shows.", _add),
+    "P": LineCommand("PATH > HEADING", "", _add),
     "head": LineCommand("SUPPORT HEADING", "Give a support another heading.", _head),
-    "drop": LineCommand(
-        "SUPPORT",
-        "Remove a support.",
-        lambda p, r: p.session.do(marks.remove_support, number_in(r, "support") - 1),
-    ),
+    "drop": LineCommand("SUPPORT", "Remove a support.", _drop),
     "t": LineCommand("ROW", "List the sentences of a row.", _sentences),
-    "pick": LineCommand(
-        "ROW SENTENCE",
-        "Pick a sentence as a snippet, or drop it.",
-        _on_row_by("pick ROW SENTENCE", "sentence", marks.pick, first=1),
-    ),
+    "pick": LineCommand("ROW SENTENCE", "Pick a sentence as a snippet, or drop it.", _pick),
     "fact": LineCommand(
         "TEXT", "Add an expected key fact.", lambda p, r: p.session.revise(edits.key_fact, r)
     ),
@@ -498,11 +472,11 @@ COMMANDS: Final[dict[str, LineCommand[PlainLabeller]]] = {
     "json": LineCommand(
         "", "Print the record.", lambda p, r: edits.as_text(p.session.ledger.open.case)
     ),
-    "o": LineCommand("QUESTION", "Add a case.", lambda p, r: p.session.add_case(r)),
-    "O": LineCommand("", "Add a copy of this case.", lambda p, r: p.session.duplicate_case()),
+    "o": LineCommand("QUESTION", "", lambda p, r: p.session.add_case(r)),
+    "O": LineCommand("", "", lambda p, r: p.session.duplicate_case()),
     "delete": LineCommand("ID", "Delete this case; u brings it back.", _delete),
-    "l": LineCommand("", "Next question.", _move(WorkQueue.next)),
-    "h": LineCommand("", "Previous question.", _move(WorkQueue.previous)),
+    "l": LineCommand("", "", _move(WorkQueue.next)),
+    "h": LineCommand("", "", _move(WorkQueue.previous)),
     "open": LineCommand("", "Next open question.", _move(WorkQueue.next_open)),
     "back": LineCommand("", "The question before.", _move(WorkQueue.back)),
     "go": LineCommand("ID or NUMBER", "Go to a question.", _go),

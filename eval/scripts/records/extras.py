@@ -36,7 +36,7 @@ KINDS = {
     OPTIONS: "script of the core: module with its OPTIONS and the function `run`",
     FORMATS: "format of convert_data.py: module with NAME, ABOUT, read or write",
     FILES: "file beside a set or in a run: module that reads it",
-    LABEL_ACTIONS: "action of the labelling screen: its labeller.added.AddedAction",
+    LABEL_ACTIONS: "action of the labelling screen: its labeller.actions.AddedAction",
     LABEL_ORDERS: "order of the questions to label: function of the cases and the folder of "
     "judgements, which gives each case a priority",
     BLOCKS: "section of a run's report: function of the runs (the reported one last, before it its "
