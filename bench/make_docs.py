@@ -279,10 +279,10 @@ NAMED_BY_KEY = (FILES, FORMATS, JUDGES, LABEL_ACTIONS, LABEL_ORDERS, RUN_KEYS)
 """Kinds whose keys a user's files or words hold."""
 
 
-def extra_table(folder: str) -> str:
-    """What each extra is for, with a link to its page from a document in a folder."""
+def extra_table() -> str:
+    """What each extra is for, with a link to its page from the root's README.md."""
     rows = [
-        f"| [{name}]({folder}eval/extras/{name}/README.md) | {_cell(str(table['about']))} |"
+        f"| [{name}](eval/extras/{name}/README.md) | {_cell(str(table['about']))} |"
         for name, table in tomllib.loads(known_list()).items()
     ]
     return "\n".join(["| extra | what it is for |", "| --- | --- |", *rows]) + "\n"
@@ -376,9 +376,8 @@ def index(pages: Sequence[Path]) -> str:
             f"otherwise, its exit codes are {USUAL_EXITS.removeprefix('Exit codes: ')}",
             script_table(pages).rstrip(),
             "## Extras",
-            "What fewer teams need is in `eval/extras`, a folder each. Delete the folders that you "
-            "do not need: everything else works without them.",
-            extra_table("../").rstrip(),
+            "What fewer teams need is in `eval/extras`, a folder each: "
+            "[the list](../README.md#all-commands).",
             "## Options of many scripts",
             _option_table("option", shared_rows()),
         ]
@@ -427,7 +426,7 @@ def wanted_files(root: Path) -> dict[Path, str | None]:
             path = EXTRAS / extra.name / "README.md"
             texts[path] = with_block(path, "options", extra_block(extra))
         readme = root / "README.md"
-        texts[readme] = with_block(readme, "extras", extra_table(""))
+        texts[readme] = with_block(readme, "extras", extra_table())
         texts[KNOWN_EXTRAS] = known_list()
     for path in sorted(docs.glob("*.md")):
         if path not in texts and (_read(path) or "").startswith(MARK):
