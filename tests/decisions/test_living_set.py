@@ -144,6 +144,13 @@ def make_run(
         assert done.exit_code == 0, done.output
 
 
+def leave_metrics_alone(run: Path) -> None:
+    """A run as git keeps it."""
+    for path in run.iterdir():
+        if path.name != "metrics.json":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 def call(script: object, folder: Path, *words: object) -> Result:
     words = (*words, "--results-dir", folder / "results")
     return CliRunner().invoke(script.main, [str(word) for word in words])  # type: ignore[attr-defined]
@@ -265,9 +272,7 @@ def test_a_committed_baseline_is_compared_by_its_lines(base: Path, tmp_path: Pat
     are left out, all of which base failed, so that recall has no verdict (0 of 12 against 100 of
     108) and the other metrics have one."""
     edited(tmp_path, base, both)
-    for path in (tmp_path / "results/base").iterdir():
-        if path.name != "metrics.json":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    leave_metrics_alone(tmp_path / "results/base")
     found = compared(tmp_path)
     assert found["set_changes"] == {
         "same": 128, "new": 28, "reworded": 0, "relabelled": 12, "gone": 0, "rescored": 0,
@@ -568,9 +573,7 @@ def test_figures_of_a_whole_run_are_of_the_cases_that_did_not_change(tmp_path: P
     (check,) = (row for row in checks if row["metric"] == "abstention_f1")
     assert (check["status"], "write a drop rule" in check["reason"]) == ("skipped", True)
 
-    for file in (tmp_path / "results/base").iterdir():
-        if file.name != "metrics.json":
-            shutil.rmtree(file) if file.is_dir() else file.unlink()
+    leave_metrics_alone(tmp_path / "results/base")
     rules.write_text(f"[gates.baseline]\n{lines}")
     checks = json.loads(call(gate_run, tmp_path, *words).stdout)["checks"]
     own = [row for row in checks if f"{row['section']}.{row['metric']}" in names]

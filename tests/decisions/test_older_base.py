@@ -5,6 +5,7 @@ The expected numbers are counted from the lists of cases, by no code of the proj
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.decisions.test_living_set import (
     first_set,
     git,
     grown,
+    leave_metrics_alone,
     make_run,
     relabelled,
     row_of,
@@ -40,6 +42,7 @@ from records.files import sha256_file
 from records.labels import labels_sha256
 from records.results import RetrievedChunk
 from records.set_versions import set_with
+from records.targets import read_decide
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +103,18 @@ def test_an_older_run_keeps_its_judge_s_verdicts_on_the_old_labels(tmp_path: Pat
     assert found["set_changes"]["rescored"] == 12
 
 
-def test_what_depends_on_all_passages_of_a_run_is_not_compared(tmp_path: Path) -> None:
-    """The same answers: TF-IDF weighs the words by all passages, and new cases bring others."""
+@pytest.mark.parametrize("committed", [False, True], ids=["with results", "metrics.json alone"])
+def test_what_depends_on_all_passages_of_a_run_is_not_compared(
+    committed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same answers: TF-IDF weighs the words by all passages, and new cases bring others. It is
+    declared primary, and no one gives a verdict on it; recall keeps its own."""
+    tfidf = "context.redundancy_tfidf"
+    targets = tmp_path / "targets.toml"
+    targets.write_text(f'[decide]\nprimary = ["{tfidf}", "{RECALL}"]\n')
+    read = read_decide
+    for room in ("primary", "comparison"):
+        monkeypatch.setattr(f"decisions.{room}.read_decide", lambda path=targets: read(targets))
 
     def texts(number: int) -> dict[str, Any]:
         words = (
@@ -120,10 +133,24 @@ def test_what_depends_on_all_passages_of_a_run_is_not_compared(tmp_path: Path) -
         make_run(tmp_path, run, write_set(path, rows), answers=answers)
         done = call(score_context, tmp_path, "--run", run, "--eval-set", path)
         assert done.exit_code == 0, done.output
+    if committed:
+        leave_metrics_alone(tmp_path / "results/base")
     found = compared(tmp_path)
-    assert row_of(found, "context.redundancy_ngram")["n"] == 140
-    row = row_of(found, "context.redundancy_tfidf")
-    assert (row["verdict"], row["n"]) == ("not comparable", 0)
+    row = row_of(found, tfidf)
+    assert (row["verdict"], row["n"], row["p_joint"]) == ("not comparable", 0, None)
+    assert (row_of(found, RECALL)["verdict"], row_of(found, RECALL)["n"]) == ("no evidence", 120)
+    why = f"{tfidf} depends on all passages of a run, and its cases are not the same"
+    assert found["says"][0].startswith(f"INCOMPLETE: {why}")
+    if not committed:
+        assert row_of(found, "context.redundancy_ngram")["n"] == 140
+    gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "base", "--json")
+    checks = {f"{c['section']}.{c['metric']}": c for c in json.loads(gate.stdout)["checks"]}
+    assert (checks[tfidf]["status"], checks[RECALL]["status"]) == ("failed", "passed")
+    assert "no verdict: depends on all passages of a run" in checks[tfidf]["reason"]
+    done = call(compare_runs, tmp_path, "base", "new")
+    assert "not comparable" in next(
+        line for line in done.stdout.splitlines() if "redundancy" in line
+    )
 
 
 def test_gates_of_a_suite_see_the_base_scored_again(base: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from decisions.joint import decide, decided
 from decisions.primary import (
     PrimaryScores,
     lead_of,
+    of_other_cases,
     paired_table,
     primary_names,
     read_primary,
@@ -175,6 +176,9 @@ def compare_scores(
     table = paired_table(base, new, labels, changes)
     decision = decide(table, margin=margin, seed=seed, lead=lead)
     rows = [_row(joint, base, new) for joint in decision.rows]
+    for name, reason in of_other_cases(base, new, changes).items():
+        row = _row(change_of(name, primary=True), base, new)
+        rows.append(replace(row, verdict="not comparable", reason=reason))
     for name in sorted({*base.names} ^ {*new.names}):
         verdict: ChangeVerdict = "only in base" if name in base.names else "only in new"
         rows.append(replace(change_of(name, primary=True), verdict=verdict))

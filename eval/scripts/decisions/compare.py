@@ -189,8 +189,8 @@ def _metric_rows(
         )
         if name in in_lines:
             row = replace(row, base_cases=cases[0], new_cases=cases[1])
-            if draft.changes.other_cases and catalogue.depends_on_run(section, name):
-                why = "depends on all passages of a run, and its cases are not the same"
+            alone = pairs.only_base + pairs.only_new
+            if why := draft.changes.depends_on_others(section, name, alone):
                 yield replace(row, verdict="not comparable", reason=why)
                 continue
             chosen_rest = chosen_of(pairs.left_out(name), codes, options.seed)
@@ -237,7 +237,7 @@ def _slice_rows(
     """The primary metrics within each slice. They are explored, so none decides."""
     asked = pairs.asked_in_both
     for row in rows:
-        if not row.primary:
+        if not row.primary or row.verdict == "not comparable":
             continue
         a, b = pairs.pair(row.metric)
         if a is None or b is None:

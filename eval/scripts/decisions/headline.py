@@ -82,7 +82,8 @@ def with_headline(
 
 def _unjudged(comparison: Comparison) -> list[Change]:
     """Primary metrics without a verdict, but for those that others judge."""
-    rows = [row for row in comparison.rows if row.primary and row.verdict == "no verdict"]
+    without = ("no verdict", "not comparable")
+    rows = [row for row in comparison.rows if row.primary and row.verdict in without]
     return [row for row in rows if not row.left_out]
 
 

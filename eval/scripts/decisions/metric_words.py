@@ -204,6 +204,9 @@ def lost_words(row: Change, ids: tuple[str, str]) -> tuple[str, str]:
     """Why there is no verdict on a metric, ``new sends no passages: 114 of 120 answers``, and
     before it what other metrics have the same of. ``ids``: of base and new."""
     coverage = row.coverage or NOTHING
+    if row.verdict == "not comparable":
+        text = f"{row.name} {row.reason}"
+        return text, text
     if coverage.chosen:
         text = chosen_rest_words(row, ids[0])
         return text, text
@@ -224,6 +227,8 @@ def lost_words(row: Change, ids: tuple[str, str]) -> tuple[str, str]:
 def no_verdict_words(row: Change) -> str:
     """Why there is no verdict on a metric, for a list of several."""
     coverage = row.coverage or NOTHING
+    if row.verdict == "not comparable":
+        return row.reason
     if coverage.chosen:
         return chosen_rest_words(row)
     if not coverage.both:

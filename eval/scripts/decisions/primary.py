@@ -234,10 +234,15 @@ def paired_table(
     ``labels``: the cluster of each case (records/clusters.py); None: each case by itself.
     ``changes``: cases that changed between the runs, which are left out.
     """
-    changed = changes.of_any if changes else frozenset[str]()
     from decisions.joint import PrimaryTable
 
-    names = [name for name in base.names if name in new.names and _same_definition(base, new, name)]
+    changed = changes.of_any if changes else frozenset[str]()
+    others = of_other_cases(base, new, changes)
+    names = [
+        name
+        for name in base.names
+        if name in new.names and name not in others and _same_definition(base, new, name)
+    ]
     row_by_id = {case_id: row for row, case_id in enumerate(new.case_ids)}
     both = [
         (at, row_by_id[case_id])
@@ -272,6 +277,19 @@ def paired_table(
                 chosen[name] = rest
     own = np.array(clusters, dtype=np.int64)
     return PrimaryTable(tuple(names), case_ids, own, a, b, chosen)
+
+
+def of_other_cases(
+    base: PrimaryScores, new: PrimaryScores, changes: Alignment | None
+) -> dict[str, str]:
+    """The metrics of both runs that cannot be compared since their cases are not the same, with the
+    reason; see ``Alignment.depends_on_others``."""
+    if changes is None:
+        return {}
+    alone = len({*base.case_ids} ^ {*new.case_ids})
+    both = [(name, *name.split(".", 1)) for name in base.names if name in new.names]
+    reasons = {n: changes.depends_on_others(section, own, alone) for n, section, own in both}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def _same_definition(base: PrimaryScores, new: PrimaryScores, name: str) -> bool:

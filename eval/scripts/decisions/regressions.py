@@ -176,7 +176,7 @@ _UNITS = {AUTO: "document", DOCUMENT: "document", SECTION: "section"}
 def _why_untested(change: Change, unit: str) -> str:
     """Why a metric has no verdict; "" where it has one. ``unit``: what the cases are counted
     together by, in a word."""
-    if change.verdict == "no verdict":
+    if change.verdict in ("no verdict", "not comparable"):
         return f"no verdict: {no_verdict_words(change)}"
     if not change.n:
         return "no verdict: no case has a score in both runs"

@@ -115,6 +115,13 @@ class Alignment:
         """The cases that changed in any section."""
         return self.reworded.union(*self.relabelled.values())
 
+    def depends_on_others(self, section: str, metric: str, alone: int) -> str:
+        """Why a metric cannot be compared, if its score of a case depends on the other cases of the
+        run and these are not the same; else "". ``alone``: cases that one run alone was asked."""
+        if not (alone or self.other_cases) or not catalogue.depends_on_run(section, metric):
+            return ""
+        return "depends on all passages of a run, and its cases are not the same"
+
     def mask(self, section: str, ids: Ints) -> NDArray[np.bool_]:
         """Which of the cases with these numbers changed, or are in one set alone, so that a section
         cannot compare them."""
