@@ -6,6 +6,7 @@ The expected numbers are counted from the lists of cases, by no code of the proj
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -147,10 +148,33 @@ def test_what_depends_on_all_passages_of_a_run_is_not_compared(
     checks = {f"{c['section']}.{c['metric']}": c for c in json.loads(gate.stdout)["checks"]}
     assert (checks[tfidf]["status"], checks[RECALL]["status"]) == ("failed", "passed")
     assert "no verdict: depends on all passages of a run" in checks[tfidf]["reason"]
+    suite = call(eval_suite, tmp_path, "--run", "new", "--baseline", "base", "--eval-set", path)
+    assert (gate.exit_code, suite.exit_code) == (1, 1)
     done = call(compare_runs, tmp_path, "base", "new")
     assert "not comparable" in next(
         line for line in done.stdout.splitlines() if "redundancy" in line
     )
+
+
+def test_an_incomplete_comparison_has_one_exit_code(base: Path, tmp_path: Path) -> None:
+    """The new bot sends no passages with 100 of 140 answers: there is no verdict on recall. Gate
+    and suite fail, and both pass where the gates allow it."""
+    shutil.copytree(base / "results/base", tmp_path / "results/base")
+    path = write_set(tmp_path / "set.jsonl", first_set())
+    make_run(tmp_path, "new", path, answers={number: {"retrieved": None} for number in range(100)})
+    first = compared(tmp_path)["says"][0]
+    assert first.startswith("INCOMPLETE: new sends no passages: 100 of 120 answers")
+    rules = tmp_path / "gates.toml"
+    rules.write_text('[gates]\nuntested = "allow"\n')
+    words = ("--run", "new", "--baseline", "base")
+    sections = ("--sections", "retrieval,abstention,pipeline", "--eval-set", path)
+    for script, more in ((gate_run, ()), (eval_suite, sections)):
+        done = call(script, tmp_path, *words, *more)
+        assert first in " ".join(done.stdout.split())
+        assert done.exit_code == 1, done.stdout
+        assert "no verdict: 20 of 120 cases have a score" in " ".join(done.stdout.split())
+        allowed = call(script, tmp_path, *words, *more, "--gates", rules)
+        assert allowed.exit_code == 0, allowed.stdout
 
 
 def test_gates_of_a_suite_see_the_base_scored_again(base: Path, tmp_path: Path) -> None:

@@ -156,6 +156,9 @@ def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[
 OF_EACH_CASE = (PRIMARY, PRIMARY_METRICS, CASE_FINGERPRINTS)
 """Members of metrics.json that make a report a baseline."""
 
+LACKING = ("missing", "measured", WORSE)
+"""Rules of the gate that fail for scores that are missing."""
+
 SMOKE = (
     "{cases} cases, some of every kind. Embeddings are scored only if their vectors are stored "
     "already: no model is loaded."
@@ -254,6 +257,11 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             report.cases = changes_of(pair, MOST_CHANGED)
             report.in_common.append(common_slices(pair, *where))
             _compare(plan, report, base, evidence)
+            if report.headline == "INCOMPLETE" and report.passed:
+                own = rules or GateRules(None, allow_missing=plan.allow_missing)
+                shared = {*_compared(plan, outcomes, base)}
+                failed = evaluate(own, evidence, sections=shared).of("failed")
+                report.gates = [check for check in failed if check.rule in LACKING]
         name = SUITE if plan.suite == "full" else f"{SUITE}-{plan.suite}"
         stem = plan.output or real / name
         path = stem.with_name(f"{stem.name}.json")

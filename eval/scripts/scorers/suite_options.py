@@ -51,11 +51,11 @@ class SuiteOptions(opt.Output):
         exists=True,
     )
     allow_missing: int = opt.setting(
-        "with --gates: this many cases without a result pass", default=0, low=0
+        "this many cases without a result pass, in gates and in a comparison", default=0, low=0
     )
     baseline: Path | None = opt.value(
-        "Run or metrics.json to compare with; exit 1 on a regression. Exit 1 also if it was "
-        "measured with another judge, other labels or another set."
+        "Run or metrics.json to compare with; exit 1 on a regression, if the comparison is "
+        "INCOMPLETE, or if it was measured with another judge, other labels or another set."
     )
     max_drop: float | None = opt.setting(
         "with --baseline: a larger fall is a regression, whatever its interval", low=0
