@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,11 @@ import eval_suite
 import gate_run
 import judge_answers
 import score_context
+from decisions.change import Change
 from decisions.comparison import Difference
+from decisions.coverage import ChosenRest, Coverage
 from decisions.invariants import changed_words
+from decisions.metric_words import chosen_rest_words
 from records.files import sha256_file
 from records.labels import labels_sha256
 from records.results import RetrievedChunk
@@ -154,6 +158,34 @@ def test_what_depends_on_all_passages_of_a_run_is_not_compared(
     assert "not comparable" in next(
         line for line in done.stdout.splitlines() if "redundancy" in line
     )
+
+
+def test_the_remedy_is_what_the_base_lacks(base: Path, tmp_path: Path) -> None:
+    """Labels alone changed: the answers are scored again, those of a judge by the judge. A base
+    without answers must be asked."""
+    edited(tmp_path, base, relabelled)
+    again = "so leaving them out decides; score it again with the labels of the new run "
+    assert (
+        again + "(score_retrieval.py --run base)" in compared(tmp_path, "--no-rescore")["says"][0]
+    )
+    row = Change("judged", "correctness", True, verdict="no verdict")
+    row = replace(row, coverage=Coverage(108, chosen=ChosenRest(12, 1.0, 5.0, labels_alone=True)))
+    assert again + "(judge_answers.py --run base)" in chosen_rest_words(row)
+    (tmp_path / "results/base/results.jsonl").unlink()
+    assert "; ask and score base again with the set of the new run" in compared(tmp_path)["says"][0]
+
+
+def test_a_base_without_its_settings_is_said(base: Path, tmp_path: Path) -> None:
+    """Its config.json is gone: nothing is said to have changed from nothing to k = 10."""
+    edited(tmp_path, base, grown)
+    (tmp_path / "results/base/config.json").unlink()
+    for alone in (False, True):
+        if alone:
+            leave_metrics_alone(tmp_path / "results/base")
+        done = call(compare_runs, tmp_path, "base", "new")
+        assert "on the 140 cases that did not change (28 new)" in done.stdout
+        assert "The settings of base are not known (no config.json)." in done.stdout.splitlines()
+        assert "Changed" not in done.stdout
 
 
 def test_an_incomplete_comparison_has_one_exit_code(base: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ SET, LABELS = ROOT / "eval_set.jsonl", ROOT / "eval/labels"
 def answer_to(case: TestCase, other: TestCase) -> TestResult:
     """The evidence of the case and of another one, twice, and its facts as the answer."""
     supports = [*(case.gold_supports or ()), *(other.gold_supports or ())]
-    chunks = []
+    chunks: list[RetrievedChunk] = []
     for rank, own in enumerate([*supports, *supports[:1]], 1):
         text = " ".join([*own.snippets, f"This is said of {case.question}"])
         place = {"rel_path": own.rel_path, "heading_path": own.heading_path}
@@ -34,7 +34,7 @@ def answer_to(case: TestCase, other: TestCase) -> TestResult:
         case.question,
         answer=" ".join([case.reference_answer or "I do not know.", *facts]),
         references=[Reference(1, rel_path=supports[0].rel_path)] if supports else [],
-        retrieved=chunks,
+        retrieved=list(chunks),
         asked_with="live" if case.conversation else None,
     )
 

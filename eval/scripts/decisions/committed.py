@@ -14,7 +14,14 @@ from decisions.compare import CompareOptions, clusters_of, compare, fallen_words
 from decisions.comparison import Comparison, half_measured
 from decisions.conditions import read_run
 from decisions.headline import bot_noise, with_headline
-from decisions.invariants import changed_words, comparable_sections, controls, remarks, varied
+from decisions.invariants import (
+    changed_words,
+    comparable_sections,
+    controls,
+    remarks,
+    varied,
+    without_settings,
+)
 from decisions.joint import decide, decided
 from decisions.primary import (
     PrimaryScores,
@@ -31,7 +38,7 @@ from records.clusters import AUTO, Clustering, ClusterLabels, LabelsById
 from records.errors import StorageError
 from records.id_numbers import id_of
 from records.run import Runs
-from records.runs import CONFIG, METRICS, scored_sections
+from records.runs import METRICS, scored_sections
 from records.targets import TARGETS, Targets, read_decide, read_targets
 
 
@@ -70,8 +77,7 @@ def compare_committed(
         problems = []
     names = tuple(name for name in names if name.partition(".")[0] not in left_out)
     tables = tables or Runs()
-    settings = varied(old.config, now.config)
-    known_settings = all((run / CONFIG).exists() for run in (base, new))
+    settings = varied(old, now)
     a, b = (read_primary(run, names, table=tables[run]) for run in (base, new))
     if a is None or b is None:
         bare = base if a is None else new
@@ -89,7 +95,7 @@ def compare_committed(
         targets=options.targets,
         aims=read_targets(options.targets),
         changes=changes,
-        changed=changed_words(settings) if known_settings else "",
+        changed=changed_words(settings, without_settings(old, now)),
         fell=fallen_words(base, new, options, tables),
         since=options.since,
     )

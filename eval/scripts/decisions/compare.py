@@ -34,6 +34,7 @@ from decisions.invariants import (
     remarks,
     shared_sections,
     varied,
+    without_settings,
 )
 from decisions.joint import (
     Decision,
@@ -70,7 +71,7 @@ from records.id_numbers import id_number
 from records.labels import own_labels
 from records.metrics import load_metrics
 from records.run import Runs
-from records.runs import METRICS, scored_sections
+from records.runs import METRICS, RESULTS, scored_sections
 from records.scores import OWN_TEXTS
 from records.section_table import MEASURED, SectionTable
 from records.targets import TARGETS, read_decide, read_targets
@@ -194,6 +195,9 @@ def _metric_rows(
                 yield replace(row, verdict="not comparable", reason=why)
                 continue
             chosen_rest = chosen_of(pairs.left_out(name), codes, options.seed)
+            if chosen_rest and not draft.changes.other_cases:
+                has_answers = (draft.base.source / RESULTS).exists()
+                chosen_rest = chosen_rest._replace(labels_alone=has_answers)
             a, b = pairs.pair(name)
             if row.primary:
                 row = replace(row, noise=bot_noise(old, now, name))
@@ -202,7 +206,7 @@ def _metric_rows(
                 yield one_sided(row)
                 continue
             row = tested(row, a, b, codes, options.seed, asked)
-            if chosen_rest and row.verdict not in _ONE_SIDED:
+            if chosen_rest and row.n:
                 coverage = replace(row.coverage or NOTHING, chosen=chosen_rest)
                 row = replace(row, verdict="no verdict", interval=None, p=None, coverage=coverage)
             yield row
@@ -480,7 +484,7 @@ def _comparison(
         notes.append("Compared although they were measured differently: see the differences above.")
     notes += [note for run in (base, new) if (note := stopped_note(run.config, base.id))]
     notes += _case_notes(draft)
-    changes = varied(base.config, new.config)
+    changes = varied(base, new)
     notes += remarks(base, new, changes, options.varied)
     looked_for = [
         name
@@ -520,7 +524,7 @@ def _comparison(
         ),
         labels_of=options.labels_of,
         since=options.since,
-        changed=changed_words(changes),
+        changed=changed_words(changes, without_settings(base, new)),
         fell=fallen_words(base.source, new.source, options, tables),
         margin=options.margin,
         untested=draft.untested,

@@ -54,11 +54,13 @@ def too_many(both: int, lost: int) -> bool:
 class ChosenRest(NamedTuple):
     """Cases that are not compared since they changed, and that base scores otherwise than those
     that are left. ``cases``: how many of them base scored; ``mean``, ``left``: its means in them
-    and in those that are left."""
+    and in those that are left. ``labels_alone``: whether no question changed, and its answers are
+    there."""
 
     cases: int
     mean: float
     left: float
+    labels_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.results import UNREADABLE, RunConfig
 from records.run import Run
-from records.runs import scored_sections, scores_file
+from records.runs import CONFIG, scored_sections, scores_file
 from terminal.tables import plain
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
@@ -225,19 +225,27 @@ def _payload_differences(base: RunConfig, new: RunConfig) -> Iterator[Difference
             )
 
 
-def varied(base: RunConfig, new: RunConfig) -> list[Difference]:
-    """Differences of the measured bots: index, retriever, answerer, API, seed, way of asking."""
+def varied(base: Conditions, new: Conditions) -> list[Difference]:
+    """Differences of the measured bots: index, retriever, answerer, API, seed, way of asking; none
+    where the settings of a run are not known."""
+    if without_settings(base, new):
+        return []
     changed: list[Difference] = []
     for part in PARTS:
-        old, now = dict(getattr(base, part)), dict(getattr(new, part))
+        old, now = dict(getattr(base.config, part)), dict(getattr(new.config, part))
         for part_of_run in (old, now):
             for name in ("fields_seen", "mapped"):
                 part_of_run.pop(name, None)
         changed += _differences(old, now, part)
-    changed += _differences({"seed": base.seed}, {"seed": new.seed}, "")
+    changed += _differences({"seed": base.config.seed}, {"seed": new.config.seed}, "")
     cases = (ASKED, "selected")  # how many there were is no setting
-    old, now = ({k: v for k, v in config.run.items() if k not in cases} for config in (base, new))
+    old, now = ({k: v for k, v in r.config.run.items() if k not in cases} for r in (base, new))
     return changed + _differences(old, now, "run")
+
+
+def without_settings(*runs: Conditions) -> list[str]:
+    """The ids of the runs whose config.json is missing."""
+    return [run.id for run in runs if not (run.folder and (run.folder / CONFIG).exists())]
 
 
 def _differences(base: Any, new: Any, name: str) -> list[Difference]:
@@ -370,8 +378,13 @@ MOST_CHANGED = 4
 """Settings that changed and are named."""
 
 
-def changed_words(changes: Sequence[Difference]) -> str:
-    """The settings of the bot that changed, in a sentence: ``Changed: k 10 → 3.``"""
+def changed_words(changes: Sequence[Difference], unknown: Sequence[str] = ()) -> str:
+    """The settings of the bot that changed, in a sentence: ``Changed: k 10 → 3.``
+
+    ``unknown``: runs whose settings are not known, see ``without_settings``.
+    """
+    if unknown:
+        return f"The settings of {plain(' and '.join(unknown))} are not known (no {CONFIG})."
     differences = {change.name: change for change in changes}
     names = _changed_things(changes)
     leaves = Counter(map(_setting, names))

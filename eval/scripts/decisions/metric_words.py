@@ -9,7 +9,7 @@ from math import ceil
 from decisions.change import Change, range_of
 from decisions.coverage import NOTHING
 from decisions.effects import ALPHA
-from ragmetrics.catalogue import find
+from ragmetrics.catalogue import SECTIONS, find
 from ragmetrics.catalogue.metric import Metric, at_cutoff
 from records.results import passages_are_unknown
 from terminal.page import apart, number, signed, times
@@ -246,10 +246,13 @@ def chosen_rest_words(row: Change, base: str = "base") -> str:
     if chosen is None:
         return ""
     means, cases = apart(chosen.mean, chosen.left), counted(chosen.cases, "case")
+    remedy = f"ask and score {plain(base)} again with the set of the new run"
+    if chosen.labels_alone:
+        script = SECTIONS[row.section].script
+        remedy = f"score it again with the labels of the new run ({script} --run {plain(base)})"
     return (
         f"{plain(base)} scores {means[0]} in {row.name} in the {cases} that changed and {means[1]} "
-        f"in the others, so leaving them out decides; ask and score {plain(base)} again with the "
-        "set of the new run"
+        f"in the others, so leaving them out decides; {remedy}"
     )
 
 
