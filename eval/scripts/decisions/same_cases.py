@@ -116,8 +116,11 @@ class Alignment:
         return self.reworded.union(*self.relabelled.values())
 
     def depends_on_others(self, section: str, metric: str, alone: int) -> str:
-        """Why a metric cannot be compared, if its score of a case depends on the other cases of the
-        run and these are not the same; else "". ``alone``: cases that one run alone was asked."""
+        """Return why a metric of all cases together cannot be compared; "" where it can.
+
+        That is one whose score of a case depends on the other cases of the run, where these are not
+        the same. ``alone``: how many cases only one of the runs was asked.
+        """
         if not (alone or self.other_cases) or not catalogue.depends_on_run(section, metric):
             return ""
         return "depends on all passages of a run, and its cases are not the same"
