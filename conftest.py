@@ -61,16 +61,20 @@ def pytest_configure() -> None:
             signal.signal(signal.SIGHUP, lambda *_: None)
 
 
-async def _until_idle(min_sleep: float = 0.02, max_sleep: float = 60.0) -> None:
+BEAT = 0.002
+"""Seconds between two drawings of a screen under test: a sixtieth, as for eyes, would be waited out after each key."""
+
+
+async def _until_idle(min_sleep: float = BEAT, max_sleep: float = 60.0) -> None:
     """Until an application under test has nothing left to do.
 
     Textual takes a process that gets no processor for one that is idle, and waits a second at most.
     """
     loop: Any = asyncio.get_running_loop()
     end = loop.time() + max_sleep
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(2 * BEAT)
     while loop._ready and loop.time() < end:
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(BEAT)
 
 
 def _until_open(wait_for_screen: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,10 +97,12 @@ def pytest_runtest_setup() -> None:
     if "textual.app" in sys.modules:
         import textual.app
         import textual.pilot
+        import textual.screen
 
         modules: tuple[Any, Any] = (textual.app, textual.pilot)
         if modules[0].wait_for_idle is _until_idle:
             return
+        vars(textual.screen)["UPDATE_PERIOD"] = BEAT
         for module in modules:
             module.wait_for_idle = _until_idle
         pilot: Any = textual.pilot.Pilot
