@@ -78,11 +78,11 @@ class RunLibrary:
         embed: Embed | None = None,
         score_base: ScoreBase | None = None,
     ) -> None:
-        self._embed = embed
-        self._score_base = score_base or _as_it_is
-        self._rules = read_case_rules() if rules is None else rules
+        self.embed = embed
+        self.score_base = score_base or _as_it_is
+        self.rules = read_case_rules() if rules is None else rules
         self._labeller = labeller
-        self._results_dir, self._eval_set, self._labels_dir = results_dir, eval_set, labels_dir
+        self._results_dir, self.eval_set, self.labels_dir = results_dir, eval_set, labels_dir
         self._paths = {path.name: path for path in extra if path.parent != results_dir}
         self._cached: dict[Path, tuple[Signature, RunInfo]] = {}
         self.notes = CaseNotes(eval_set, labels_dir)
@@ -120,12 +120,7 @@ class RunLibrary:
             check_folder(folder)
         except StorageError as error:
             raise ValueError(error.message.rstrip(".")) from None
-        where = folder, self._eval_set, self._labels_dir
-        return RunReader(*where, self.notes, self._rules, self._slices, self._score_base)
-
-    def _slices(self, marks: Mapping[int, bool]) -> Slices:
-        """What the marked cases have in common, see ``decisions.slices.marked_slices``."""
-        return marked_slices(marks, self._eval_set, self._labels_dir, self._embed)
+        return RunReader(folder, self)
 
     def judged_pair(self, base: str, new: str, key: Key) -> Sequence[tuple[str, str, str]]:
         """The verdicts of extras on one case of two runs, such as a judge's on both answers.
@@ -150,11 +145,11 @@ class RunLibrary:
         folder = self.path_of(run_id)
         if not results_file(folder).exists():
             return "this run is not complete yet: labelling takes its chunks from results.jsonl"
-        if not self._eval_set.exists():
-            return f"{self._eval_set} is not there; give the set with --eval-set"
-        command = [*self._labeller, "--eval-set", str(self._eval_set)]
-        if self._labels_dir is not None:
-            command += ["--labels-dir", str(self._labels_dir)]
+        if not self.eval_set.exists():
+            return f"{self.eval_set} is not there; give the set with --eval-set"
+        command = [*self._labeller, "--eval-set", str(self.eval_set)]
+        if self.labels_dir is not None:
+            command += ["--labels-dir", str(self.labels_dir)]
         return [*command, "--from-run", str(folder), "--set", "blind=false", f"--case={case_id}"]
 
 
@@ -239,27 +234,12 @@ class _Reading:
 
 
 class RunReader:
-    """A run that is read whole, and again, in a thread of its own, when its files change.
+    """A run that is read whole, and again, in a thread of its own, when its files change."""
 
-    ``rules``: when a case fails; ``slices``: the properties that the marked cases share, with marks
-    by the number of a case's id.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        eval_set: Path,
-        labels_dir: Path | None,
-        notes: CaseNotes,
-        rules: CaseRules,
-        slices: Callable[[Mapping[int, bool]], Slices],
-        score_base: ScoreBase,
-    ) -> None:
-        self._score_base = score_base
-        self.rules, self.slices = rules, slices
-        self.run_id = folder.name
-        self._notes = notes
-        self._folder, self._eval_set, self._labels_dir = folder, eval_set, labels_dir
+    def __init__(self, folder: Path, library: RunLibrary) -> None:
+        self._library, self._folder = library, folder
+        self.rules, self.run_id = library.rules, folder.name
+        self._notes = library.notes
         self._wake = threading.Event()
         self._closed = False
         self._failure = ""
@@ -314,7 +294,7 @@ class RunReader:
         """Read the run, and whole again after a change; the notes by themselves."""
         try:
             scores = [scores_file(self._folder, name) for name in scored_sections(self._folder)]
-            more = (self._eval_set, self._folder / VERDICTS, *scores)
+            more = (self._library.eval_set, self._folder / VERDICTS, *scores)
             files = signature(self._folder, more)
             if files != self._files or self._failure:
                 self._files, self._reading, self._failure = files, self._read(), ""
@@ -335,27 +315,32 @@ class RunReader:
             raise
 
     def _read(self) -> _Reading:
-        run = Run(self._folder, self._eval_set, self._labels_dir, tolerant=True)
+        eval_set = self._library.eval_set
+        run = Run(self._folder, eval_set, self._library.labels_dir, tolerant=True)
         table = read_answers(run, self._notes.by_case)
         info = run_info(self._folder, done=table.count)
-        own = (run.results_path, self._eval_set, *self._folder.glob("**/*.jsonl"))
+        own = (run.results_path, eval_set, *self._folder.glob("**/*.jsonl"))
         problems = [problem for problem in run.problems if Path(problem.path) in own]
         faults = [*([info.missing] if info.missing else []), *_faults(problems)]
         asked = dataset_hash(self._folder)
-        if asked and self._eval_set.exists() and sha256_file(self._eval_set) != asked:
-            name = self._eval_set.name
-            faults.append(f"{name} is not the set this run was asked with, or was changed")
+        if asked and eval_set.exists() and sha256_file(eval_set) != asked:
+            faults.append(f"{eval_set.name} is not the set this run was asked with, or was changed")
         return _Reading(run, table, info, _basis(self._folder), faults)
 
     def outcome(self, base: RunReader) -> ComparedPair:
         """The comparison with another run, or the reason why it is refused; takes a moment."""
-        labels = self._labels_dir or own_labels(self._eval_set)
-        places = base._folder, self._folder, self._eval_set, labels
+        source = self._library
+        labels = source.labels_dir or own_labels(source.eval_set)
         try:
-            with self._score_base(*places) as scored:
+            with source.score_base(base._folder, self._folder, source.eval_set, labels) as scored:
                 return outcome_of(scored.folder, self._folder, self.rules, scored.cases)
         except (StorageError, OSError) as error:
             return ComparedPair([f"not compared: {error}"])
+
+    def slices(self, marks: Mapping[int, bool]) -> Slices:
+        """The properties that the marked cases share, see ``decisions.slices.marked_slices``."""
+        source = self._library
+        return marked_slices(marks, source.eval_set, source.labels_dir, source.embed)
 
     def detail(self, key: Key) -> Case | None:
         """One case, read now; None when it is not known (any more)."""
@@ -381,28 +366,44 @@ class RunReader:
         from records.exports import csv_table, json_lines, set_lines, write_new
 
         if form == "set":
-            labels, _ = read_labels(self._labels_dir, ignore, self._eval_set)
+            eval_set = self._library.eval_set
+            labels, _ = read_labels(self._library.labels_dir, ignore, eval_set)
             case_ids = dict.fromkeys(case_id for case_id, _ in keys)
-            return write_new(path, set_lines(self._eval_set, labels, case_ids))
-        table = self.table
-        cases = zip(keys, reasons, strict=True)
+            return write_new(path, set_lines(eval_set, labels, case_ids))
+        cases = self._exported(keys, reasons)
         if form == "jsonl":
-            return write_new(path, json_lines(self._exported(table, cases, _record)))
-        columns = _columns(list(table.metrics))
-        rows = self._exported(table, cases, _flat_row)
-        return write_new(path, csv_table(columns, rows)) - 1
+            return write_new(path, json_lines(_record(row, case) for row, case in cases))
+        rows = (
+            {name: _shown(value) for name, value in (row | case.values()).items()}
+            for row, case in cases
+        )
+        return write_new(path, csv_table(_columns(list(self.table.metrics)), rows)) - 1
 
     def _exported(
-        self,
-        table: AnswerTable,
-        cases: Iterable[tuple[Key, str]],
-        form: Callable[..., dict[str, Any]],
-    ) -> Iterator[dict[str, Any]]:
-        for key, reason in cases:
-            row, detail = table.row_of(*key), self.detail(key)
-            if row is None or detail is None:
+        self, keys: Sequence[Key], reasons: Sequence[str]
+    ) -> Iterator[tuple[dict[str, Any], Case]]:
+        """Each case as a row of a table, and everything known of it."""
+        table = self.table
+        for key, reason in zip(keys, reasons, strict=True):
+            row, case = table.row_of(*key), self.detail(key)
+            if row is None or case is None:
                 raise StorageError(f"{key[0]}: not in the files any more; try again.")
-            yield form(self.run_id, table, row, detail, reason, self._notes.of(key[0]))
+            yield (
+                {
+                    **{name: table.words[name][row] for name in WORDS},
+                    **{name: table.number(name, row) for name in PLAIN},
+                    "run": self.run_id,
+                    "case_id": case.case_id,
+                    "repeat": case.repeat,
+                    "fails": reason,
+                    "question": case.question,
+                    "answer": case.answer,
+                    "error": case.error,
+                    **{plural: list(table.sets[name][row]) for name, plural in _PLURALS.items()},
+                    "notes": [note.line() for note in self._notes.of(key[0])],
+                },
+                case,
+            )
 
 
 def _faults(problems: Iterable[Problem]) -> Iterator[str]:
@@ -431,52 +432,21 @@ def _columns(metrics: Sequence[str]) -> list[str]:
     return [*_OF_CASE, *others, *_PLURALS.values(), "notes", *metrics]
 
 
-def _flat_row(
-    run_id: str, table: AnswerTable, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
-) -> dict[str, Any]:
-    """One case as a row with those columns, no text of which acts on a terminal."""
-    row_values = _values(run_id, table, row, detail, reason, notes)
-    return {name: _shown(value) for name, value in row_values.items()}
-
-
 def _shown(value: Any) -> Any:
+    """A value no text of which acts on a terminal."""
     if isinstance(value, list):
         return [_shown(item) for item in value]
     return visible(value) if isinstance(value, str) else value
 
 
-def _values(
-    run_id: str, table: AnswerTable, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
-) -> dict[str, Any]:
-    plain = {name: table.number(name, row) for name in PLAIN}
+def _record(row: Mapping[str, Any], case: Case) -> dict[str, Any]:
+    """A row with the case's scores by section, gold, passages and claims."""
     return {
-        **{name: table.words[name][row] for name in WORDS},
-        **plain,
-        "run": run_id,
-        "case_id": detail.case_id,
-        "repeat": detail.repeat,
-        "fails": reason,
-        "question": detail.question,
-        "answer": detail.answer,
-        "error": detail.error,
-        **{plural: list(table.sets[name][row]) for name, plural in _PLURALS.items()},
-        "notes": [note.line() for note in notes],
-        **detail.values(),
-    }
-
-
-def _record(
-    run_id: str, table: AnswerTable, row: int, detail: Case, reason: str, notes: Sequence[CaseNote]
-) -> dict[str, Any]:
-    """One case as a record: the row, its scores by section, gold, passages and claims."""
-    flat = _values(run_id, table, row, detail, reason, notes)
-    for name in detail.values():
-        del flat[name]
-    return flat | {
-        "labels": [{"label": label, "text": text} for label, text in detail.labels],
+        **row,
+        "labels": [{"label": label, "text": text} for label, text in case.labels],
         "gold": [
             {"location": gold.location, "snippets": list(gold.snippets), "rank": gold.rank}
-            for gold in detail.gold
+            for gold in case.gold
         ],
         "retrieved": [
             {
@@ -486,11 +456,11 @@ def _record(
                 "gold": passage.gold,
                 "text": passage.text,
             }
-            for passage in detail.passages
+            for passage in case.passages
         ],
         "claims": [
             {"text": claim.text, "verdict": claim.verdict, "note": claim.note}
-            for claim in detail.claims
+            for claim in case.claims
         ],
-        "metrics": {section: dict(line.scores) for section, line in detail.lines.items()},
+        "metrics": {section: dict(line.scores) for section, line in case.lines.items()},
     }

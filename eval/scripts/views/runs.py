@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -36,6 +37,9 @@ _LEFT_OUT = {"sha256", "labels_sha256", "fields_seen", "mapped", "profile_sha256
 """Of the configuration, what tells a reader little."""
 
 T = TypeVar("T")
+
+_Name = tuple[str, str]
+"""A section and a metric of it."""
 
 Signature = tuple[tuple[int, int] | None, ...]
 
@@ -212,73 +216,59 @@ def _config_pairs(config: RunConfig) -> list[tuple[str, str]]:
     return pairs
 
 
-@dataclass
-class _TrendPoint:
-    """What one run says of the case: values and definitions by section and metric."""
-
-    run_id: str
-    started: str
-    values: dict[tuple[str, str], float | None] = field(default_factory=dict)
-    definitions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-
 def case_trend(runs: Sequence[tuple[Path, RunInfo]], key: Key) -> Trend:
     """The scores of a case in all runs that scored it. ``runs``: from the newest to the oldest.
 
     What cannot be read is left out, and named in ``problems``.
     """
     problems: list[str] = []
-    points = [
-        point
-        for folder, info in reversed(runs)
-        if (point := _trend_point(folder, info, key, problems))
-    ]
-    names = dict.fromkeys(name for point in points for name in point.values)
+    points: list[tuple[RunInfo, Mapping[_Name, float | None], Mapping[_Name, str]]] = []
+    for folder, info in reversed(runs):
+        try:
+            lines = Run(folder).find_scores(*key)
+        except StorageError as error:
+            problems.append(f"{info.run_id}: {error.message}")
+            continue
+        values = {
+            (section, name): lines[section].scores[name]
+            for section in lines
+            for name in lines[section].scores
+        }
+        if lines:
+            points.append((info, values, _definitions(folder, values)))
+    names = dict.fromkeys(name for _, values, _ in points for name in values)
     return Trend(
-        tuple((point.run_id, point.started) for point in points),
-        tuple(_metric_trend(name, points) for name in sorted(names, key=lambda name: name[0])),
+        tuple((info.run_id, info.started) for info, _, _ in points),
+        tuple(
+            MetricTrend(
+                *name,
+                tuple(values.get(name) for _, values, _ in points),
+                tuple(_breaks([definitions.get(name, "") for _, _, definitions in points])),
+            )
+            for name in sorted(names, key=itemgetter(0))
+        ),
         tuple(problems),
     )
 
 
-def _trend_point(folder: Path, info: RunInfo, key: Key, problems: list[str]) -> _TrendPoint | None:
-    point = _TrendPoint(info.run_id, info.started)
-    try:
-        lines = Run(folder).find_scores(*key)
-    except StorageError as error:
-        problems.append(f"{info.run_id}: {error.message}")
-        return None
-    if not lines:
-        return None
-    for section, line in lines.items():
-        point.values |= {(section, name): value for name, value in line.scores.items()}
-    point.definitions = _definitions(folder)
-    return point
+def _definitions(folder: Path, names: Iterable[_Name]) -> Mapping[_Name, str]:
+    """What each metric of a run was; those are left out of which metrics.json does not say it."""
+    metrics, _ = _read(folder / METRICS, read_summary)
+    of = (
+        {name: section.definitions for name, section in metrics.sections.items()} if metrics else {}
+    )
+    return {
+        (section, metric): definition
+        for section, metric in names
+        if (known := of.get(section))
+        and (definition := known.get(metric) or known.get(metric.partition("@")[0]))
+    }
 
 
-def _definitions(folder: Path) -> Mapping[str, Mapping[str, str]]:
-    """What each metric of a run was, by section; empty where metrics.json does not say it."""
-    try:
-        metrics = read_summary(folder / METRICS)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}
-    return {name: section.definitions for name, section in metrics.sections.items()}
-
-
-def _metric_trend(name: tuple[str, str], points: Sequence[_TrendPoint]) -> MetricTrend:
-    section, metric = name
-    values = tuple(point.values.get(name) for point in points)
-    breaks = list(_breaks(section, metric, points))
-    return MetricTrend(section, metric, values, tuple(breaks))
-
-
-def _breaks(section: str, metric: str, points: Sequence[_TrendPoint]) -> Iterable[int]:
-    """Before which points the metric's definition became another one."""
-    stem = metric.partition("@")[0]
+def _breaks(definitions: Sequence[str]) -> Iterable[int]:
+    """Before which runs the definition became another one."""
     last = ""
-    for index, point in enumerate(points):
-        of_section = point.definitions.get(section, {})
-        definition = of_section.get(metric) or of_section.get(stem) or ""
+    for index, definition in enumerate(definitions):
         if definition and last and definition != last:
             yield index
         last = definition or last

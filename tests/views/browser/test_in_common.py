@@ -54,7 +54,9 @@ def test_what_broke_is_told_from_run_files(pair: Any) -> None:
 def test_the_browser_says_the_same_of_the_same_files(pair: Any) -> None:
     library = RunLibrary(pair.results_dir, pair.eval_set, None)
     opened = [library.open(name) for name in ("base", "new")]
-    sentences, groups = PairList(*opened).slices()
+    pairs = PairList(*opened)
+    pairs.update(0)
+    sentences, groups = pairs.slices()
     assert sentences[0] == (
         "Of the questions that were ok before, those with tag late broke: 18 of 19, others 2 of 39 "
         "(p < .001)"

@@ -23,7 +23,7 @@ from records.results import TestResult
 from records.scores import ScoreLine
 from views.browser.answers import AnswerTable
 from views.browser.app import BrowseApp
-from views.browser.lists import CasesScreen
+from views.browser.cases import CasesScreen
 from views.case import (
     Case,
     Claim,

@@ -17,8 +17,9 @@ from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import Action, ActionRefused, UndoSteps, shown_key
 from terminal.help import HelpPage, HelpScreen, HelpText, keys_page
 from terminal.keys import keys_on
+from terminal.palette import ActionCommands
 from terminal.safe_text import one_line
-from terminal.windows import Ask, LinePrompt
+from terminal.windows import Ask, LinePrompt, Palette
 from views.browser.query import KEYWORDS
 from views.library import RunLibrary
 
@@ -156,6 +157,7 @@ class Browser(Protocol):
 
     library: RunLibrary
     note_steps: UndoSteps[NoteStep]
+    ascii_only: bool
 
     def is_first(self, screen: ActionScreen[Any]) -> bool:
         """Did the program begin with this screen? Leaving it leaves the program."""
@@ -163,17 +165,8 @@ class Browser(Protocol):
     def read_again(self) -> str:
         """Look at once for changes in the files of the open runs; return a report."""
 
-    def turn_theme(self) -> None:
-        """Dark to light and back."""
-
-    def open_palette(self) -> None:
-        """Show the actions by name."""
-
-    def suspend_to_shell(self) -> None:
-        """Stop the program until the shell goes on with it."""
-
-    def copy_out(self, text: str, noun: str) -> str:
-        """Copy a text to the clipboard, or to a file; return a report."""
+    def open_runs(self, *run_ids: str) -> None:
+        """Show the cases of a run, or those that changed between two. Refuses when it cannot."""
 
     def show_outside(self, text: str) -> str:
         """Show a text in the user's pager or editor. Returns what went wrong, or nothing."""
@@ -183,20 +176,24 @@ class Browser(Protocol):
 
 
 def common_acts(
-    screen: ActionScreen[Any], browser: Browser, where: str, close: Callable[[], object]
+    screen: ActionScreen[Any],
+    browser: Browser,
+    where: str,
+    close: Callable[[], object],
+    commands: type[ActionCommands] = ActionCommands,
 ) -> Acts:
     """The functions of the actions on all screens; `close` closes this screen."""
     is_first = browser.is_first(screen)
     return {
         "back": screen.ask_to_leave if is_first else close,
         "leave": screen.app.exit if is_first else close,
-        "suspend": browser.suspend_to_shell,
+        "suspend": screen.suspend,
         "quit": screen.app.exit,
         "read-again": lambda: screen.say(browser.read_again()),
         "redraw": screen.redraw_all,
-        "theme": browser.turn_theme,
+        "theme": screen.turn_theme,
         "help": lambda: screen.app.push_screen(_help_screen(where)),
-        "palette": browser.open_palette,
+        "palette": lambda: screen.app.push_screen(Palette(providers=[commands])),
     }
 
 
@@ -225,24 +222,21 @@ def note_acts(
             raise ActionRefused(error.message) from None
         changed()
 
-    def change(case_id: str, note: CaseNote, done: str) -> None:
+    def change(case_id: str, note: CaseNote, done: str) -> str:
         before = notes.own(case_id)
         put(case_id, note)
         steps.add(NoteStep(case_id, before, note))
-        screen.say(f"{done} {case_id}")
+        return f"{done} {case_id}"
 
     def ask_note() -> None:
         case_id, run_id = case_in_view()
         before = notes.own(case_id)
 
         def answered(text: str | None) -> None:
-            if text is None or text.strip() == before.text:
-                return
-            note = CaseNote(text.strip(), before.flag, run=run_id)
-            try:
-                change(case_id, note, "note kept on" if note.text else "note taken from")
-            except ActionRefused as refusal:
-                screen.say(str(refusal), "warn")
+            if text is not None and text.strip() != before.text:
+                note = CaseNote(text.strip(), before.flag, run=run_id)
+                done = "note kept on" if note.text else "note taken from"
+                screen.attempt(lambda: change(case_id, note, done))
 
         label = one_line(f"Note on {case_id} (empty: none):", 120)
         screen.app.push_screen(LinePrompt(label, before.text), answered)
@@ -251,7 +245,7 @@ def note_acts(
         case_id, run_id = case_in_view()
         before = notes.own(case_id)
         note = CaseNote(before.text, not before.flag, run=run_id)
-        change(case_id, note, "flagged" if note.flag else "flag taken from")
+        screen.say(change(case_id, note, "flagged" if note.flag else "flag taken from"))
 
     def undo() -> None:
         if not steps.done:

@@ -30,7 +30,6 @@ class Failing:
         """The code of a case that does not meet the condition."""
         self._cached: dict[AnswerTable, tuple[bytearray, Sequence[int]]] = {}
         """By table: the code of each row, and what it breaks."""
-        self._counts: tuple[AnswerTable | None, tuple[int, int, int, int]] = (None, (0, 0, 0, 0))
 
     def codes(self, table: AnswerTable) -> bytearray:
         """For each row 0, or 1 + the place of the rule by which it fails. An answer that could not
@@ -133,16 +132,14 @@ class Failing:
         """Count all cases, those that fail, those with only a warning, and those not measured.
 
         Not measured are cases without a readable answer."""
-        if self._counts[0] is not table:
-            _, broken = self._current(table)
-            warns = {bits for bits in set(broken) if self.ruling.settle(bits)[1]}
-            by_case = list(self.case_fails(table))
-            failing = sum(fails for _, fails in by_case)
-            fine = (rows for rows, fails in by_case if broken and not fails)
-            warned = sum(any(broken[row] in warns for row in rows) for rows in fine)
-            cases = len(set(table.ids))
-            self._counts = table, (cases, failing, warned, cases - len(by_case))
-        return self._counts[1]
+        _, broken = self._current(table)
+        warns = {bits for bits in set(broken) if self.ruling.settle(bits)[1]}
+        by_case = list(self.case_fails(table))
+        failing = sum(fails for _, fails in by_case)
+        fine = (rows for rows, fails in by_case if broken and not fails)
+        warned = sum(any(broken[row] in warns for row in rows) for rows in fine)
+        cases = len(set(table.ids))
+        return cases, failing, warned, cases - len(by_case)
 
     def ways(self, base: AnswerTable, new: AnswerTable) -> dict[str, Ways]:
         """By case id, the change of each case in both tables."""

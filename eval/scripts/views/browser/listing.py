@@ -20,7 +20,7 @@ from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line
 from terminal.tables import counted
 from views.browser import rows
-from views.browser.answers import SETS, AnswerTable
+from views.browser.answers import SETS
 from views.browser.failing import FIELDS, Failing, Group, group_rows, mean_of, reasons_text
 from views.browser.query import Query, QueryError, equals, parse, unknown
 from views.browser.rows import Column
@@ -52,30 +52,21 @@ class CaseList:
     def __init__(self, run: RunReader) -> None:
         self.run = run
         self.condition: Query | None = None
-        self._failing: Failing | None = None
         self.filter: Query | None = None
         self.sort, self.reverse = "order", False
         self.metrics: list[str] | None = None
         """The metrics that the user wants to see; None: the main ones."""
         self.listed: Sequence[int] = ()
-        self.drawn: tuple[AnswerTable, int] = (run.table, -1)
-        """The table that `listed` is of, and which version of it."""
+        self.table = run.table
+        """The cases when the list was worked out last."""
+        self._of: tuple[object, ...] = ()
+        self.failing = self._rule()
+        """The rule that separates failing cases from others, by the run's measurements."""
         self.grouped_by = "reason"
         """The field that groups were made of last."""
-        self._means: tuple[tuple[object, ...], list[str]] = ((), [])
 
-    @property
-    def failing(self) -> Failing:
-        """The rule that separates failing cases from others, by the run's measurements."""
-        basis = self.run.basis
-        if self._failing is None or self._failing.ruling.basis is not basis:
-            self._failing = Failing(Ruling(self.run.rules, basis), self.condition)
-        return self._failing
-
-    @property
-    def table(self) -> AnswerTable:
-        """The cases; another object after the files were changed."""
-        return self.run.table
+    def _rule(self) -> Failing:
+        return Failing(Ruling(self.run.rules, self.run.basis), self.condition)
 
     # -- what is in the list --------------------------------------------------------------------
 
@@ -87,25 +78,20 @@ class CaseList:
         """The rows that a filter lets through."""
         return query.select(self.table, candidates, self.failing)
 
-    @property
-    def filtered(self) -> bool:
-        """Does a filter hide cases?"""
-        return self.filter is not None and bool(self.filter.terms)
-
     def update(self, cursor: int) -> int:
         """Work out the list again. Returns where the case that stood at `cursor` stands now."""
-        table, _ = self.drawn
-        key = table.keys[self.listed[cursor]] if cursor < len(self.listed) else None
-        self.drawn = (self.table, self.table.version)
+        key = self.table.keys[self.listed[cursor]] if cursor < len(self.listed) else None
+        self._of = self._versions()
+        self.table = self.run.table
+        self.failing = self._rule()
         listed = self.candidates()
-        if self.filter is not None and self.filter.terms:
+        if self.filter is not None:
             listed = self.select(self.filter, listed)
         if (self.sort, self.reverse) != ("order", False):
             listed = self._ordered(listed)
         self.listed = listed
-        if key is None or (row := self.table.row_of(*key)) is None:
-            return 0
-        return self.index_of(row, cursor)
+        row = None if key is None else self.table.row_of(*key)
+        return 0 if row is None else self.index_of(row, cursor)
 
     def _ordered(self, listed: Sequence[int]) -> Sequence[int]:
         """Rows in the chosen order; a column that is gone leaves them as they are."""
@@ -118,16 +104,14 @@ class CaseList:
 
     def index_of(self, row: int, otherwise: int) -> int:
         """The position of a table row in the list; `otherwise` when it is not in it."""
-        if isinstance(self.listed, range):
-            return row
-        try:
-            return self.listed.index(row)
-        except ValueError:
-            return otherwise
+        return self.listed.index(row) if row in self.listed else otherwise
+
+    def _versions(self) -> tuple[object, ...]:
+        return self.run.table, self.run.table.version
 
     def outdated(self) -> bool:
         """Must the list be worked out again, since the files are others?"""
-        return self.drawn != (self.table, self.table.version)
+        return self._of != self._versions()
 
     def fails(self, row: int) -> bool:
         """Does a row count as failing, for n and p?"""
@@ -137,36 +121,27 @@ class CaseList:
 
     def reasons(self, room: int) -> str:
         """How many of the listed cases fail for which reason."""
-        codes = self.failing.codes(self.drawn[0])
+        codes = self.failing.codes(self.table)
         return reasons_text(codes, self.listed, self.failing, room)
 
     def reason(self, row: int) -> str:
         """Why a case fails, in a word; empty when it does not."""
         return self.failing.word(self.failing.codes(self.table)[row])
 
-    def means(self, columns: Sequence[Column], look: Look) -> list[str]:
-        """The means of the columns of numbers over the listed cases."""
-        names = [column.name for column in columns if column.right]
-        now = (*self.drawn, id(self.listed), len(self.listed), tuple(names))
-        if now != self._means[0]:
-            self._means = (now, [self._mean(name, look) for name in names])
-        return self._means[1]
-
-    def _mean(self, name: str, look: Look) -> str:
-        return rows.number_text(name, mean_of(self.drawn[0], name, self.listed)[0])
+    def mean(self, name: str, look: Look) -> str:
+        """The mean of a column of numbers over the listed cases."""
+        return rows.number_text(name, mean_of(self.table, name, self.listed)[0])
 
     def groups(self, field: str) -> list[Group]:
         """The listed cases by a field. Raises QueryError for one that there is not."""
-        fields = {name.casefold(): name for name in FIELDS}
-        matches = [name for name in fields if name.startswith(field.strip().casefold())]
-        exact = field.strip().casefold()
-        if exact in fields:
-            matches = [exact]
+        typed = field.strip().casefold()
+        matches = [name for name in FIELDS if name == typed]
+        matches = matches or [name for name in FIELDS if name.startswith(typed)]
         if len(matches) != 1:
             raise QueryError(f"{field.strip()}: group by one of {', '.join(FIELDS)}")
-        self.grouped_by = fields[matches[0]]
-        codes = self.failing.codes(self.drawn[0])
-        return group_rows(self.drawn[0], self.grouped_by, self.listed, codes, self.failing)
+        self.grouped_by = matches[0]
+        codes = self.failing.codes(self.table)
+        return group_rows(self.table, self.grouped_by, self.listed, codes, self.failing)
 
     def marks(self) -> dict[int, bool]:
         """By the number of each case's id, whether it fails."""
@@ -180,17 +155,14 @@ class CaseList:
         if not (found := tried.significant):
             reason = f"no slice in which more cases {self.verb} than chance explains"
             return [f"{reason} ({len(tried.tried)} tried)"], []
-        rows: dict[str, list[int]] = {}
-        for row, case_id in enumerate(table.ids):
-            rows.setdefault(case_id, []).append(row)
         groups = []
-        for row in range(table.count):
-            table.sets["slice"][row] = ()
+        table.sets["slice"][:] = [()] * table.count
         for part in found:
-            own = [row for case_id in part.case_ids for row in rows.get(case_id, ())]
+            ids = set(part.case_ids)
+            own = [row for row, case_id in enumerate(table.ids) if case_id in ids]
             for row in own:
                 table.sets["slice"][row] += (part.phrase,)
-            groups.append(Group(part.phrase, sorted(own), sum(map(self.fails, own))))
+            groups.append(Group(part.phrase, own, sum(map(self.fails, own))))
         table.changed()
         self.grouped_by = "slice"
         return [part.says(self.verb) for part in found], groups
@@ -276,11 +248,7 @@ class CaseList:
         for term in query.terms:
             if term.kind in ("keyword", "word"):
                 raise QueryError("write a condition on a score, such as recall@5>0 or pass=1")
-        self.take_success(query if query.terms else None)
-
-    def take_success(self, condition: Query | None) -> None:
-        """Define success by `condition` from now on; None: the rules."""
-        self.condition, self._failing = condition, None
+        self.condition = query if query.terms else None
 
     # -- what is said of them -------------------------------------------------------------------
 
@@ -292,58 +260,47 @@ class CaseList:
 
     def row_line(self, row: int, columns: Sequence[Column], sign: str, look: Look) -> Line:
         """One case."""
-        return rows.case_row(self.drawn[0], row, columns, self.failing, sign=sign)
+        return rows.case_row(self.table, row, columns, self.failing, sign=sign)
 
     def title(self, look: Look) -> list[Span]:
         """The run, its state, and the counts."""
-        return _title(self)
+        total, failing, warned, unread = self.failing.counts(self.table)
+        spans: list[Span] = [("term", one_line(f" {self.run.run_id}", 60))]
+        if progress := rows.progress(self.run.info, self.table.count):
+            spans.append(("key", display(f"  {progress}")))
+        spans.append(("row", display(f"  {counted(total, 'case')}, ")))
+        verb = "fails" if failing == 1 else "fail"
+        spans.append(("bad" if failing else "good", display(f"{failing} {verb}")))
+        if warned:
+            spans.append(("warn", display(f", {warned} with a warning")))
+        if unread:
+            spans.append(("warn", display(f", {unread} not measured")))
+        if not self.table.metrics:
+            spans.append(("warn", display("  not scored yet")))
+        if len(self.listed) != self.table.count:
+            spans.append(("key", display(f"  showing {len(self.listed)}")))
+        return spans
 
     def second_line(self, width: int) -> list[Span]:
         """The filter; or a message for the user; or advice on filters."""
-        return _second_line(self, width)
-
-
-def _title(cases: CaseList) -> list[Span]:
-    info, table = cases.run.info, cases.table
-    total, failing, warned, unread = cases.failing.counts(table)
-    spans: list[Span] = [("term", one_line(f" {cases.run.run_id}", 60))]
-    if progress := rows.progress(info, table.count):
-        spans.append(("key", display(f"  {progress}")))
-    spans.append(("row", display(f"  {counted(total, 'case')}, ")))
-    verb = "fails" if failing == 1 else "fail"
-    spans.append(("bad" if failing else "good", display(f"{failing} {verb}")))
-    if warned:
-        spans.append(("warn", display(f", {warned} with a warning")))
-    if unread:
-        spans.append(("warn", display(f", {unread} not measured")))
-    if not table.metrics:
-        spans.append(("warn", display("  not scored yet")))
-    if len(cases.listed) != table.count:
-        spans.append(("key", display(f"  showing {len(cases.listed)}")))
-    return spans
-
-
-def _second_line(cases: CaseList, width: int) -> list[Span]:
-    notices = cases.run.notices
-    if cases.filter is not None and cases.filter.terms:
-        room = max(24, width - len(cases.filter.text) - 12)
-        reasons = cases.reasons(room)
-        text_room = max(12, width - len(reasons) - 12)
-        return [
-            ("key", display(" filter: ")),
-            *cut([("row", one_line(cases.filter.text, 300))], text_room),
-            ("bad", display(f"  {reasons}" if reasons else "")),
-        ]
-    if notices:
-        more = f" (and {len(notices) - 1} more)" if len(notices) > 1 else ""
-        first = cut([("warn", one_line(f" {notices[0]}", 300))], width - len(more))
-        return [*first, ("warn", display(more))]
-    reasons = cases.reasons(width - 2)
-    hint = "/ filters, such as: failing category=factual recall@5<1 words"
-    if not reasons:
-        return [("dim", display(f" {hint}"))]
-    tail = f"   {hint}" if len(reasons) + len(hint) + 4 <= width else ""
-    return [("bad", display(f" {reasons}")), ("dim", display(tail))]
+        if self.filter is not None:
+            text = self.filter.text
+            reasons = self.reasons(max(24, width - len(text) - 12))
+            return [
+                ("key", display(" filter: ")),
+                *cut([("row", one_line(text, 300))], max(12, width - len(reasons) - 12)),
+                ("bad", display(f"  {reasons}" if reasons else "")),
+            ]
+        if notices := self.run.notices:
+            more = f" (and {len(notices) - 1} more)" if len(notices) > 1 else ""
+            first = cut([("warn", one_line(f" {notices[0]}", 300))], width - len(more))
+            return [*first, ("warn", display(more))]
+        reasons = self.reasons(width - 2)
+        hint = "/ filters, such as: failing category=factual recall@5<1 words"
+        if not reasons:
+            return [("dim", display(f" {hint}"))]
+        tail = f"   {hint}" if len(reasons) + len(hint) + 4 <= width else ""
+        return [("bad", display(f" {reasons}")), ("dim", display(tail))]
 
 
 class PairList(CaseList):
@@ -355,50 +312,42 @@ class PairList(CaseList):
     where, verb = "flips", "broke"
 
     def __init__(self, base: RunReader, new: RunReader) -> None:
-        self.base = base
+        self.base, self.base_table = base, base.table
         self.only_flips = True
         self.flips: dict[int, str] = {}
         self._pairs: dict[int, int] = {}
         """New row to base row."""
-        self._paired: tuple[object, ...] = ()
         self._places: dict[str, int] = {}
         """By case id, the place in the order of harm."""
         self.says: Sequence[str] = ()
         """The first line of the comparison, once it is known."""
-        self._outcome: Mapping[str, Ways] | None = None
+        self._outcome: Mapping[str, Ways] = {}
         """The cases that broke or were fixed, most harmful first, as the comparison has them."""
         self._outcome_of: tuple[object, ...] = ()
         self._ways: dict[str, Ways] = {}
-        self._bases: tuple[object, ...] = ()
+        self._why_width = WHY_PAIR
         super().__init__(new)
 
     def take(self, outcome: ComparedPair) -> None:
         """Show the result of the comparison of both runs."""
-        self.says, self._paired = outcome.says, ()
-        self._outcome, self._outcome_of = outcome.flips or None, self._versions()
+        self.says, self._outcome, self._outcome_of = outcome.says, outcome.flips, self._versions()
+        self._of = ()
 
     def _versions(self) -> tuple[object, ...]:
-        tables = self.base.table, self.table
-        return tuple((table, table.version) for table in tables)
+        return self.base.table, self.base.table.version, *super()._versions()
 
-    @property
-    def failing(self) -> Failing:
+    def _rule(self) -> Failing:
         """The rule by the measurements of both runs, within the smaller depth."""
-        bases = (self.base.basis, self.run.basis, *self.base.table.metrics, *self.table.metrics)
-        if self._failing is None or bases != self._bases:
-            self._bases = bases
-            shared = self.base.basis.shared(self.run.basis)
-            if shared.definitions is None:
-                tables = (self.base.table.metrics.items(), self.table.metrics.items())
-                both = set(tables[0]) & set(tables[1])
-                known = {f"{section}.{name}": "" for name, section in both}
-                shared = structs.replace(shared, definitions=known)
-            self._failing = Failing(Ruling(self.run.rules, shared), self.condition)
-        return self._failing
+        shared = self.base.basis.shared(self.run.basis)
+        if shared.definitions is None:
+            both = self.base.table.metrics.items() & self.run.table.metrics.items()
+            known = {f"{section}.{name}": "" for name, section in both}
+            shared = structs.replace(shared, definitions=known)
+        return Failing(Ruling(self.run.rules, shared), self.condition)
 
     def available_metrics(self) -> Collection[str]:
         """Metrics that both runs have: only these can be compared."""
-        return [name for name in self.table.metrics if name in self.base.table.metrics]
+        return [name for name in self.table.metrics if name in self.base_table.metrics]
 
     def shown_metrics(self) -> list[str]:
         shared = set(self.available_metrics())
@@ -406,13 +355,14 @@ class PairList(CaseList):
         names = [*(condition.needs if condition and self.metrics is None else ())]
         return [name for name in dict.fromkeys(names + super().shown_metrics()) if name in shared]
 
+    def candidates(self) -> Sequence[int]:
+        self._pair()
+        return sorted(self.flips if self.only_flips else self._pairs, key=self._harm)
+
     def _pair(self) -> None:
-        """Match the rows of both tables, and find the flips, if either table has changed."""
-        base, new = self.base.table, self.table
-        now = (base, base.version, new, new.version, self.failing)
-        if now == self._paired:
-            return
-        self._paired = now
+        """Match the rows of both tables, and find the flips."""
+        self.base_table = self.base.table
+        base, new = self.base_table, self.table
         self._pairs = {
             row: base_row
             for row in range(new.count)
@@ -420,28 +370,20 @@ class PairList(CaseList):
         }
         self._ways = self.failing.ways(base, new)
         self._places = {}
-        current = self._outcome_of == self._versions()
-        if self._outcome is not None and current and self.condition is None:
+        if self._outcome and self._outcome_of == self._versions() and self.condition is None:
             ways = {c: w for c, w in self._ways.items() if w not in CHANGES}
             self._ways = ways | dict(self._outcome)
             self._places = {case_id: at for at, case_id in enumerate(self._outcome)}
         self.flips = {
-            row: way
-            for row in self._pairs
-            if (way := self._ways.get(new.ids[row], "")) in ("broke", "fixed")
+            row: way for row in self._pairs if (way := self.way(row)) in ("broke", "fixed")
         }
         whys = (len(f"{way} {self._why(row)}") for row, way in self.flips.items())
         self._why_width = min(WHY_PAIR, max(whys, default=WHY_PAIR))
 
     def marks(self) -> dict[int, bool]:
         """Of the cases that were ok in the base run, which broke."""
-        self._pair()
         ways = {case_id: way for case_id, way in self._ways.items() if way in ("broke", "ok still")}
         return {id_number(case_id): way == "broke" for case_id, way in ways.items()}
-
-    def candidates(self) -> Sequence[int]:
-        self._pair()
-        return sorted(self.flips if self.only_flips else self._pairs, key=self._harm)
 
     def _harm(self, row: int) -> tuple[int, float, int]:
         """Sorts the worst change first: by what became of the case, then by its greatest loss."""
@@ -452,8 +394,8 @@ class PairList(CaseList):
         return way, min(gains, default=0.0), row
 
     def _gain(self, name: str, row: int) -> float | None:
-        base, base_row = self.base.table, self._pairs[row]
-        return rows.gain(name, base.number(name, base_row), self.table.number(name, row))
+        before = self.base_table.number(name, self._pairs[row])
+        return rows.gain(name, before, self.table.number(name, row))
 
     def _ordered(self, listed: Sequence[int]) -> Sequence[int]:
         """By a number: by how much it changed, the greatest loss first."""
@@ -469,27 +411,23 @@ class PairList(CaseList):
     def _why(self, row: int) -> str:
         """Why the case fails now; of gold that is lost, the ranks."""
         reason = CaseList.reason(self, row)
-        if reason == NO_GOLD and (found := self.base.table.number("mrr", self._pairs[row])):
+        if reason == NO_GOLD and (found := self.base_table.number("mrr", self._pairs[row])):
             return rank_change(found, self.table.number("mrr", row))
         return reason
 
     def select(self, query: Query, candidates: Sequence[int]) -> Sequence[int]:
         return query.select(self.table, candidates, self.failing, self.flips)
 
-    def outdated(self) -> bool:
-        drawn = self._paired[:2] == (self.base.table, self.base.table.version)
-        return not drawn or super().outdated()
-
     def reason(self, row: int) -> str:
         """The change of the case, and its reason to fail in the new run."""
         return ": ".join(filter(None, (self.flips.get(row, ""), super().reason(row))))
 
-    def _mean(self, name: str, look: Look) -> str:
+    def mean(self, name: str, look: Look) -> str:
         base_rows = [self._pairs[row] for row in self.listed if row in self._pairs]
         before, after = rows.number_pair(
             name,
-            mean_of(self.base.table, name, base_rows)[0],
-            mean_of(self.drawn[0], name, self.listed)[0],
+            mean_of(self.base_table, name, base_rows)[0],
+            mean_of(self.table, name, self.listed)[0],
         )
         return after if before == after else f"{before}{'>' if look.ascii else '→'}{after}"
 
@@ -509,7 +447,6 @@ class PairList(CaseList):
         wide, used = [], rows.LEFT
         for column in columns[:-1]:
             if column.name == "why" and width >= ROOMY:
-                self._pair()
                 most = WHY_PAIR if width >= WIDE else 0
                 least = self._why_width if self.only_flips else most
                 column = replace(column, width=max(column.width, least))
@@ -523,7 +460,7 @@ class PairList(CaseList):
 
     def row_line(self, row: int, columns: Sequence[Column], sign: str, look: Look) -> Line:
         return rows.flip_row(
-            self.base.table,
+            self.base_table,
             self.table,
             (self._pairs.get(row, 0), row),
             columns,
@@ -556,46 +493,27 @@ class PairList(CaseList):
 
 
 class Walk:
-    """The cases that a page walks through, by their place from 0 up; one case by default."""
+    """The cases that a page walks through, by id and repeat.
 
-    def __init__(self, table: AnswerTable, listed: Sequence[int]) -> None:
-        self._table, self._rows = table, listed
+    ``cases``: the list they are of; what comes to it later comes behind them, and a case that only
+    left the list stays.
+    """
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def key(self, index: int) -> Key:
-        """Case id and repeat of the case at ``index``."""
-        return self._table.keys[self._rows[index]]
+    def __init__(self, keys: Sequence[Key], cases: CaseList | None = None) -> None:
+        self.keys = list(keys)
+        self._cases = cases
+        self._listed = cases.listed if cases is not None else ()
 
     def follow(self, index: int) -> int:
         """Adopt the present list; return the new position of the case at ``index``."""
-        return index
-
-
-class ListWalk(Walk):
-    """The cases of a list, in its order when the page was opened.
-
-    What comes to the list later comes behind them; a case that only left the list stays.
-    """
-
-    def __init__(self, cases: CaseList) -> None:
-        super().__init__(cases.drawn[0], cases.listed)
-        self._cases = cases
-        self._listed = cases.listed
-
-    def follow(self, index: int) -> int:
-        table, listed = self._cases.drawn[0], self._cases.listed
-        if listed is self._listed:
+        cases = self._cases
+        if cases is None or cases.listed is self._listed:
             return index
-        self._listed = listed
-        key = self.key(index)
-        keys = map(self._table.keys.__getitem__, self._rows)
-        still_there = [row for key_ in keys if (row := table.row_of(*key_)) is not None]
+        self._listed, key, table = cases.listed, self.keys[index], cases.table
+        if table.row_of(*key) is None:  # the case in view is gone: it stays in view
+            return index
+        still_there = [key_ for key_ in self.keys if table.row_of(*key_) is not None]
         before = set(still_there)
-        walked = still_there + [row for row in listed if row not in before]
-        row = table.row_of(*key)
-        if row is None:  # the case in view is gone: it stays in view, and in the old reading
-            return index
-        self._table, self._rows = table, walked
-        return walked.index(row)
+        listed = [table.keys[row] for row in cases.listed]
+        self.keys = still_there + [key_ for key_ in listed if key_ not in before]
+        return self.keys.index(key)

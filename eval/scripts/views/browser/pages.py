@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Literal
 
 from textual import events
 from textual.app import ComposeResult
@@ -36,31 +38,40 @@ from views.browser.case_page import (
 )
 from views.browser.document import Doc
 from views.browser.failing import Failing
-from views.browser.listing import ListWalk, PairList, Walk
+from views.browser.listing import PairList, Walk
 from views.browser.rows import progress
 from views.case import Case
 from views.case_blocks import ShownWith
 from views.library import RunReader
 from views.runs import Trend
 
+View = Literal["case", "raw", "trend", "conversation"]
+
 TWO_FROM = 120
 """Columns from which two pages have room."""
 
 
-class PageScreen(ActionScreen[int | None], inherit_bindings=False):
-    """Walks through cases, and returns the row of the last. Subclasses say what a page holds."""
+class PageScreen(ActionScreen[Key], inherit_bindings=False):
+    """Walks through cases, and returns the last one. Subclasses say what a page holds.
+
+    ``runs``: the runs that the page is of, the new one last.
+    """
 
     def __init__(
-        self, browser: Browser, where: str, walk: Walk, index: int, *, ascii_only: bool
+        self, browser: Browser, where: str, runs: Sequence[RunReader], walk: Walk, index: int
     ) -> None:
-        look = Look(ascii=ascii_only)
+        look = Look(ascii=browser.ascii_only)
         super().__init__(ACTIONS[where].values(), HINTS[where].split(), look)
         self.browser = browser
         self.where = where
+        self.runs = runs
+        self.run_id = runs[-1].run_id
         self.walk = walk
         self.index = index
+        self.details = tuple(_no_detail(self.key) for _ in runs)
         self.gone = False
         """The case in view is not in the files any more: what was read of it stays."""
+        self.load()
         self.pages = (TextPane(id="left"), TextPane(id="right"))
         self.head = Bar(id="case-head")
         self._side = 0
@@ -71,7 +82,7 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
         page = max(1, self.page.size.height - 2)
         to_end = self.page.line_count
         return {
-            **common_acts(self, self.browser, self.where, lambda: self.dismiss(self.row)),
+            **common_acts(self, self.browser, self.where, lambda: self.dismiss(self.key)),
             **note_acts(self, self.browser, lambda: (self.key[0], self.run_id), self.redraw),
             "down": lambda: self.scroll(1),
             "up": lambda: self.scroll(-1),
@@ -91,25 +102,16 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
             "search": self.ask_words,
             "next-hit": lambda: self._to_hit(1),
             "previous-hit": lambda: self._to_hit(-1),
-            "copy-id": lambda: self.say(self.browser.copy_out(self.key[0], "id")),
-            "copy-case": lambda: self.say(self.browser.copy_out(self.markdown(), "case")),
+            "copy-id": lambda: self.copy_out(self.key[0], "id"),
+            "copy-case": lambda: self.copy_out(self.markdown(), "case"),
             "edit-text": self.show_outside,
+            "label": lambda: label_case(self, self.browser, self.run_id, self.key[0]),
         }
 
     @property
     def key(self) -> Key:
         """Case id and repeat of the case in view."""
-        return self.walk.key(self.index)
-
-    @property
-    def row(self) -> int | None:
-        """The row of the case in view; None when it is no longer in the files."""
-        raise NotImplementedError
-
-    @property
-    def run_id(self) -> str:
-        """The run that the page is of; of two, the new one."""
-        raise NotImplementedError
+        return self.walk.keys[self.index]
 
     def fails(self, key: Key) -> bool:
         """Does a case count as failing?"""
@@ -144,7 +146,11 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
 
     def load(self) -> bool:
         """Read the case in view from the files; whether that gave anything new."""
-        raise NotImplementedError
+        before, key = (self.details, self.gone), self.key
+        now = [run.detail(key) for run in self.runs]
+        self.gone = None in now
+        self.details = tuple(map(partial(_or_last, key=key), now, self.details))
+        return (self.details, self.gone) != before
 
     def changed(self) -> None:
         """The files grew or were written again: the page shows what stands there now."""
@@ -175,7 +181,7 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
             ("left side, w other" if self._side == 0 else "right side, w other") if self.two else ""
         )
         where = f"{side}  lines {page.top + 1}-{page.bottom} of {page.line_count}"
-        left = f"{self.index + 1}/{len(self.walk)} {one_line(self.label_text(), 200)}"
+        left = f"{self.index + 1}/{len(self.walk.keys)} {one_line(self.label_text(), 200)}"
         self.head.show([rule(self.look, self.size.width, left, where.strip())])
 
     @property
@@ -254,25 +260,27 @@ class PageScreen(ActionScreen[int | None], inherit_bindings=False):
 
     def go(self, by: int) -> None:
         """Show the case that is so many further down (1) or up (-1) in the list."""
-        if not 0 <= self.index + by < len(self.walk):
+        if not 0 <= self.index + by < len(self.walk.keys):
             raise ActionRefused(
                 "this is the last case of the list" if by > 0 else "this is the first case"
             )
         self.index += by
         self.load()
-        for page in self.pages:
-            page.top = 0
+        self.to_start()
         self.redraw()
 
+    def to_start(self) -> None:
+        """The next page is shown from its first line."""
+        for page in self.pages:
+            page.top = 0
+
     def _go_failing(self, by: int) -> None:
-        index = self.index + by
-        while 0 <= index < len(self.walk):
-            if self.fails(self.walk.key(index)):
+        keys = self.walk.keys
+        for index in range(self.index + by, len(keys) if by > 0 else -1, by):
+            if self.fails(keys[index]):
                 self.go(index - self.index)
                 return
-            index += by
-        way = "after" if by > 0 else "before"
-        raise ActionRefused(f"no case that fails {way} this one")
+        raise ActionRefused(f"no case that fails {'after' if by > 0 else 'before'} this one")
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self.call_after_refresh(self.show_head)
@@ -285,50 +293,32 @@ class CaseScreen(PageScreen, inherit_bindings=False):
     """Question, answer with its claims, expected, retrieved chunks, verdicts, scores, trace."""
 
     def __init__(
-        self,
-        browser: Browser,
-        run: RunReader,
-        walk: Walk,
-        index: int,
-        failing: Failing,
-        *,
-        ascii_only: bool,
+        self, browser: Browser, run: RunReader, walk: Walk, index: int, failing: Failing
     ) -> None:
-        super().__init__(browser, CASE, walk, index, ascii_only=ascii_only)
+        super().__init__(browser, CASE, (run,), walk, index)
         self.run = run
         self.failing = failing
-        self.full = self.raw = self.trend = self.conversation = False
+        self.full = False
+        self.view: View = "case"
         self._trend: tuple[Key, Trend | None] = (self.key, None)
-        self.detail = _no_detail(self.key)
-        self.load()
+
+    @property
+    def detail(self) -> Case:
+        """The case in view."""
+        return self.details[0]
 
     def acts(self) -> Acts:
         return {
             **super().acts(),
             "full": self.turn_full,
-            "raw": self.turn_raw,
-            "trend": self.turn_trend,
+            "raw": lambda: self.turn("raw"),
+            "trend": lambda: self.turn("trend"),
             "conversation": self.turn_conversation,
-            "label": lambda: label_case(self, self.browser, self.run.run_id, self.detail.case_id),
         }
 
-    def load(self) -> bool:
-        before, was_gone = self.detail, self.gone
-        detail = self.run.detail(self.key)
-        self.gone = detail is None
-        self.detail = detail or _last_detail(before, self.key)
-        return (self.detail, self.gone) != (before, was_gone)
-
-    @property
-    def row(self) -> int | None:
-        return self.run.table.row_of(*self.key)
-
-    @property
-    def run_id(self) -> str:
-        return self.run.run_id
-
     def fails(self, key: Key) -> bool:
-        return _fails(self.run, self.failing, key)
+        row = self.run.table.row_of(*key)
+        return row is not None and bool(self.failing.codes(self.run.table)[row])
 
     def _state(self, detail: Case | None = None) -> tuple[bool, str]:
         """Whether the case in view, or another one, fails, and what its rules say."""
@@ -336,32 +326,31 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         return self.failing.state(self.run.table, (shown.case_id, shown.repeat), shown)
 
     def markdown(self) -> str:
-        return case_markdown(self.run_id, self.detail, self._view())
+        return case_markdown(self.run_id, self.detail, self._shown_with())
 
     def label_text(self) -> str:
         state = progress(self.run.info, self.run.table.count)
         return "  ".join(filter(None, (self.run.run_id, self.detail.case_id, state)))
 
     def docs(self) -> tuple[Doc, Doc | None]:
-        if self.raw:
+        if self.view == "raw":
             return raw_doc(self.blank, self.detail), None
-        if self.trend:
+        if self.view == "trend":
             key, trend = self._trend
             return trend_doc(self.blank, self.key[0], trend if key == self.key else None), None
-        if self.conversation:
+        if self.view == "conversation":
             return conversation_doc(self.blank, self._turns(), self.detail.case_id), None
-        return case_docs(self.blank, self.detail, self._view(), full=self.full, two=self.two)
+        return case_docs(self.blank, self.detail, self._shown_with(), full=self.full, two=self.two)
 
-    def _view(self) -> ShownWith:
+    def _shown_with(self) -> ShownWith:
         """Whether the case in view fails and why, and the notes on it."""
         fails, state = self._state()
         notes = self.browser.library.notes.of(self.detail.case_id)
         return ShownWith(state, failing=fails, notes=notes, hint="; H shows all turns")
 
     def show(self) -> None:
-        whole = self.raw or self.trend or self.conversation
-        self.set_class(self.two and not whole, "-two")
-        if self.trend and self._trend[0] != self.key:
+        self.set_class(self.two and self.view == "case", "-two")
+        if self.view == "trend" and self._trend[0] != self.key:
             self._read_trend()
         super().show()
 
@@ -371,30 +360,19 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         self.show()
         self.say("chunks in full" if self.full else "beginnings of chunks")
 
-    def turn_raw(self) -> None:
-        """Switch between the page and the result as in the file."""
-        self.raw, self.trend, self.conversation = not self.raw, False, False
-        for page in self.pages:
-            page.top = 0
-        self.show()
-
-    def turn_trend(self) -> None:
-        """How the scores of the case went over all runs, and back."""
-        self.trend, self.raw, self.conversation = not self.trend, False, False
-        for page in self.pages:
-            page.top = 0
-        if self.trend:
+    def turn(self, view: View) -> None:
+        """Another view of the case, and back to its page."""
+        self.view = "case" if self.view == view else view
+        self.to_start()
+        if self.view == "trend":
             self._read_trend()
         self.show()
 
     def turn_conversation(self) -> None:
         """All turns of the conversation on one page, and back to the case."""
-        if not self.conversation and not self.detail.conversation:
+        if self.view != "conversation" and not self.detail.conversation:
             raise ActionRefused("this case is no turn of a conversation")
-        self.conversation, self.raw, self.trend = not self.conversation, False, False
-        for page in self.pages:
-            page.top = 0
-        self.show()
+        self.turn("conversation")
 
     def _turns(self) -> list[tuple[Case, str, bool]]:
         """The turns of the conversation in view, each with its state and whether it fails."""
@@ -428,26 +406,19 @@ def _no_detail(key: Key) -> Case:
     return Case(*key, question="", status="", problems=("the files do not hold this case now",))
 
 
-def _last_detail(before: Case, key: Key) -> Case:
-    """What was read of a case before it went, if it was in view."""
-    return before if (before.case_id, before.repeat) == key else _no_detail(key)
-
-
-def _fails(run: RunReader, failing: Failing, key: Key) -> bool:
-    row = run.table.row_of(*key)
-    return row is not None and bool(failing.codes(run.table)[row])
+def _or_last(now: Case | None, before: Case, key: Key) -> Case:
+    """A case; of one that is gone, what was read of it if it was in view."""
+    same = (before.case_id, before.repeat) == key
+    return now or (before if same else _no_detail(key))
 
 
 class PairScreen(PageScreen, inherit_bindings=False):
     """The changes between two runs for one case."""
 
-    def __init__(self, browser: Browser, pair: PairList, index: int, *, ascii_only: bool) -> None:
+    def __init__(self, browser: Browser, pair: PairList, walk: Walk, index: int) -> None:
+        super().__init__(browser, PAIR, (pair.base, pair.run), walk, index)
         self.pair = pair
-        super().__init__(browser, PAIR, ListWalk(pair), index, ascii_only=ascii_only)
         self.level = True
-        blank = _no_detail(self.key)
-        self.details = (blank, blank)
-        self.load()
 
     def acts(self) -> Acts:
         pair = self.pair
@@ -455,26 +426,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
             **super().acts(),
             "base": lambda: self._open_alone(pair.base),
             "new": lambda: self._open_alone(pair.run),
-            "label": lambda: label_case(
-                self, self.browser, pair.run.run_id, self.details[1].case_id
-            ),
         }
-
-    def load(self) -> bool:
-        before, was_gone = self.details, self.gone
-        key = self.key
-        base, new = self.pair.base.detail(key), self.pair.run.detail(key)
-        self.gone = base is None or new is None
-        self.details = (base or _last_detail(before[0], key), new or _last_detail(before[1], key))
-        return (self.details, self.gone) != (before, was_gone)
-
-    @property
-    def row(self) -> int | None:
-        return self.pair.table.row_of(*self.key)
-
-    @property
-    def run_id(self) -> str:
-        return self.pair.run.run_id
 
     def fails(self, key: Key) -> bool:
         row = self.pair.table.row_of(*key)
@@ -486,7 +438,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
             ShownWith(state, notes=own)
             for state, own in zip(self._states(), (notes, ()), strict=True)
         )
-        runs = (self.pair.base.run_id, self.pair.run.run_id)
+        runs = (run.run_id for run in self.runs)
         return "\n".join(map(case_markdown, runs, self.details, views))
 
     def label_text(self) -> str:
@@ -494,7 +446,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
         return f"{self.pair.base.run_id} {arrow} {self.pair.run.run_id}  {self.details[1].case_id}"
 
     def docs(self) -> tuple[Doc, Doc | None]:
-        row, (old, now) = self.row, self.details
+        row, (old, now) = self.pair.table.row_of(*self.key), self.details
         runs = (self.pair.base.run_id, self.pair.run.run_id)
         view = ShownWith(
             notes=self.browser.library.notes.of(self.key[0]),
@@ -513,10 +465,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
         return before, pair.failing.state(pair.run.table, self.key, now, old)[1]
 
     def _open_alone(self, run: RunReader) -> None:
-        row = run.table.row_of(*self.key)
-        if row is None:
+        if run.table.row_of(*self.key) is None:
             raise ActionRefused(f"{run.run_id} does not hold this case any more")
-        walk = Walk(run.table, (row,))
         failing = Failing(Ruling(run.rules, run.basis), self.pair.condition)
-        page = CaseScreen(self.browser, run, walk, 0, failing, ascii_only=self.look.ascii)
-        self.app.push_screen(page)
+        self.app.push_screen(CaseScreen(self.browser, run, Walk([self.key]), 0, failing))

@@ -72,6 +72,8 @@ class Reasons(Protocol):
 
 Rows = Sequence[int]
 
+RowTest = Callable[[int], bool]
+
 
 class QueryError(ValueError):
     """A filter that cannot be understood; the message names the fault and the right form."""
@@ -88,76 +90,45 @@ class QueryTerm:
     value: float | None = None
     turned: bool = False
 
-    def holds(self, table: AnswerTable, rows: Rows, failing: Reasons | None, flips: Flips) -> Rows:
-        """The rows that match it."""
-        selected = self._select(table, rows, failing, flips)
-        if not self.turned:
-            return selected
-        excluded = set(selected)
-        return [row for row in rows if row not in excluded]
+    def test(self, table: AnswerTable, failing: Reasons | None, flips: Flips) -> RowTest:
+        """A function that says whether a row matches it."""
+        test = self._test(table, failing, flips)
+        return (lambda row: not test(row)) if self.turned else test
 
-    def _select(
-        self, table: AnswerTable, rows: Rows, failing: Reasons | None, flips: Flips
-    ) -> Rows:
-        if self.kind == "word":
-            text, ids, questions = self.text.casefold(), table.ids, table.questions
-            return [
-                row
-                for row in rows
-                if text in questions[row].casefold() or text in ids[row].casefold()
-            ]
-        if self.kind == "keyword":
-            return self._by_keyword(table, rows, failing, flips)
-        if self.kind == "number":
-            return self._by_number(table, rows)
-        want_equal = self.op == "="
-        text = self.text.casefold()
-        if self.kind == "reason":
-            codes = failing.codes(table) if failing is not None else bytes(table.count)
-            found = {code for code in set(codes) if failing and failing.word(code) == text}
-            found |= set() if text else {0}
-            return [row for row in rows if (codes[row] in found) == want_equal]
-        if self.name in SETS:
-            sets = table.sets[self.name]
-            holders = {
-                words
-                for words in set(sets)
-                if (text in map(str.casefold, words) if text else not words)
-            }
-            return [row for row in rows if (sets[row] in holders) == want_equal]
-        column = table.ids if self.name == "id" else table.words[self.name]
-        return [row for row in rows if (column[row].casefold() == text) == want_equal]
-
-    def _by_keyword(
-        self, table: AnswerTable, rows: Rows, failing: Reasons | None, flips: Flips
-    ) -> Rows:
-        statuses = table.words["status"]
-        if self.name in ("failed", UNREADABLE):
-            status = "error" if self.name == "failed" else UNREADABLE
-            return [row for row in rows if statuses[row] == status]
-        if self.name in ("noted", "flagged"):
-            ids, only_flags = table.ids, self.name == "flagged"
-            noted = {
-                case_id
-                for case_id, notes in table.notes.items()
-                if not only_flags or any(note.flag for note in notes)
-            }
-            return [row for row in rows if ids[row] in noted]
-        if self.name in ("broke", "fixed"):
-            return [row for row in rows if flips.get(row) == self.name]
+    def _test(self, table: AnswerTable, failing: Reasons | None, flips: Flips) -> RowTest:
+        text, equal = self.text.casefold(), self.op == "="
         codes = failing.codes(table) if failing is not None else bytes(table.count)
-        if self.name == "failing":
-            return [row for row in rows if codes[row]]
-        return [row for row in rows if not codes[row] and statuses[row] != UNREADABLE]
+        if self.kind == "word":
+            ids, questions = table.ids, table.questions
+            return lambda row: text in questions[row].casefold() or text in ids[row].casefold()
+        if self.kind == "keyword":
+            return self._keyword_test(table, codes, flips)
+        if self.kind == "number":
+            numbers = table.column(self.name)
+            return lambda row: numbers is not None and self.fits(numbers[row])
+        if self.kind == "reason":
+            matches = {code for code in set(codes) if failing and failing.word(code) == text}
+            matches |= set() if text else {0}
+            return lambda row: (codes[row] in matches) == equal
+        if self.kind == "set":
+            sets = table.sets[self.name]
+            return lambda row: (
+                equal == (text in map(str.casefold, sets[row]) if text else not sets[row])
+            )
+        column = table.ids if self.name == "id" else table.words[self.name]
+        return lambda row: (column[row].casefold() == text) == equal
 
-    def _by_number(self, table: AnswerTable, rows: Rows) -> Rows:
-        column = table.column(self.name)
-        if column is None:
-            return []
-        if self.value is None or self.op in ("=", "!="):
-            return [row for row in rows if self.fits(column[row])]
-        value, test = self.value, OPERATORS[self.op]
-        return [row for row in rows if test(column[row], value)]
+    def _keyword_test(self, table: AnswerTable, codes: Sequence[int], flips: Flips) -> RowTest:
+        statuses, ids, notes = table.words["status"], table.ids, table.notes
+        tests: Mapping[str, RowTest] = {
+            "failing": lambda row: codes[row] > 0,
+            "passing": lambda row: not codes[row] and statuses[row] != UNREADABLE,
+            "failed": lambda row: statuses[row] == "error",
+            UNREADABLE: lambda row: statuses[row] == UNREADABLE,
+            "noted": lambda row: bool(notes.get(ids[row])),
+            "flagged": lambda row: any(note.flag for note in notes.get(ids[row], ())),
+        }
+        return tests.get(self.name, lambda row: flips.get(row) == self.name)
 
     def fits(self, number: float) -> bool:
         """Whether a number meets its condition (NaN: there is none)?"""
@@ -193,9 +164,8 @@ class Query:
         flips: Flips | None = None,
     ) -> Rows:
         """The rows that match all terms, in their order."""
-        for term in self.terms:
-            rows = term.holds(table, rows, failing, flips or {})
-        return rows
+        tests = [term.test(table, failing, flips or {}) for term in self.terms]
+        return [row for row in rows if all(test(row) for test in tests)]
 
     def hint(self, table: AnswerTable) -> str:
         """A suggestion when nothing was found; else empty."""

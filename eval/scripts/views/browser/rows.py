@@ -5,7 +5,7 @@ Every foreign string passes `one_line` here. A state is never colour alone: it h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -47,11 +47,6 @@ class Column:
 
 _PAIR_DECIMALS = 3
 """Decimals of the two scores in a cell of the list of flips, which has 11 columns."""
-
-
-def _cell(table: AnswerTable, row: int, name: str) -> str:
-    """A number of a case as the list shows it."""
-    return number_text(name, table.number(name, row))
 
 
 def _metric_column(name: str) -> Column:
@@ -108,17 +103,25 @@ def note_span(table: AnswerTable, row: int) -> Span:
     return ("key", display("*")) if notes else ("row", display(" "))
 
 
-def means_row(columns: Sequence[Column], shown: int, means: Sequence[str]) -> Line:
+def means_row(columns: Sequence[Column], shown: int, mean: Callable[[str], str]) -> Line:
     """The line under the heads: the mean of each column of numbers over the shown cases."""
-    spans: list[Span] = []
-    numbers = iter(means)
-    label = f"mean of {shown:,}" if means else ""
+    numbers = [column for column in columns if column.right]
+    label = f"mean of {shown:,}" if numbers else ""
     head = LEFT + sum(column.width + 1 for column in columns if column.name in ("id", "why"))
-    spans.append(("dim", fit(display(" " * LEFT + label), head)))
+    first = ("dim", fit(display(" " * LEFT + label), head))
+    return _line([first], numbers, lambda name: ("key", display(mean(name))))
+
+
+def _line(
+    signs: Sequence[Span], columns: Iterable[Column], cell: Callable[[str], tuple[str, DisplayText]]
+) -> Line:
+    """A row: signs, and the style and text of each column; an id loses its middle, since turns
+    differ at their ends."""
+    spans = [*signs]
     for column in columns:
-        if column.name not in ("id", "why", "question"):
-            text = fit(display(next(numbers)), column.width, right=True)
-            spans.append(("key", DisplayText(text + " ")))
+        style, text = cell(column.name)
+        short = fit_middle(text, column.width) if column.name == "id" else text
+        spans.append((style, DisplayText(fit(short, column.width, right=column.right) + " ")))
     return tuple(spans)
 
 
@@ -148,27 +151,24 @@ def group_row(
     The shade before a count of a reason is that of its share of the group's cases.
     """
     shades = " .:%#" if ascii_only else SHADES
-    spans: list[Span] = [("row", display(sign))]
-    for column in columns:
-        style = "row"
-        if column.name == "value":
-            text = one_line(group.value, 400) if group.value else display(none)
-            style = "row" if group.value else "dim"
-        elif column.name == "cases":
-            text = display(f"{len(group.rows):,}")
-        elif column.name == "failing":
-            text, style = display(f"{group.failing:,}"), "bad" if group.failing else "dim"
-        elif column.name == "share":
-            text = display(f"{100 * group.share:.0f}")
-        elif column.name.startswith("="):
-            count = group.reasons.get(column.name[1:], 0)
+
+    def cell(name: str) -> tuple[str, DisplayText]:
+        if name == "value":
+            return ("row", one_line(group.value, 400)) if group.value else ("dim", display(none))
+        if name == "cases":
+            return "row", display(f"{len(group.rows):,}")
+        if name == "failing":
+            return "bad" if group.failing else "dim", display(f"{group.failing:,}")
+        if name == "share":
+            return "row", display(f"{100 * group.share:.0f}")
+        if name.startswith("="):
+            count = group.reasons.get(name[1:], 0)
             loud = loudness(count / len(group.rows))
             text = display(f"{shades[loud]} {count:,}" if count else "-")
-            style = "bad" if loud > 2 else "row" if count else "dim"
-        else:
-            text = display(number_text(column.name, mean_of(table, column.name, group.rows)[0]))
-        spans.append((style, DisplayText(fit(text, column.width, right=column.right) + " ")))
-    return tuple(spans)
+            return "bad" if loud > 2 else "row" if count else "dim", text
+        return "row", display(number_text(name, mean_of(table, name, group.rows)[0]))
+
+    return _line([("row", display(sign))], columns, cell)
 
 
 def number_text(name: str, value: float | None) -> str:
@@ -180,32 +180,21 @@ def case_row(
     table: AnswerTable, row: int, columns: Sequence[Column], failing: Failing, *, sign: str
 ) -> Line:
     """One case: id, how it failed, scores, question."""
-    spans: list[Span] = [("row", display(sign)), note_span(table, row)]
     code = failing.codes(table)[row]
-    for column in columns:
-        style = "row"
-        if column.name == "id":
-            text = one_line(table.ids[row], 200)
-        elif column.name == "why":
+
+    def cell(name: str) -> tuple[str, DisplayText]:
+        if name == "id":
+            return "row", one_line(table.ids[row], 200)
+        if name == "why":
             fine = "ok" if table.metrics else "-"
             fine = "not read" if table.words["status"][row] == UNREADABLE else fine
-            text = display(failing.word(code) or fine)
-            style = "bad" if code else "dim"
-        elif column.name == "question":
-            text = one_line(table.questions[row], 600)
-            style = "dim"
-        else:
-            text = display(_cell(table, row, column.name))
-            style = "dim" if text == "-" else "row"
-        spans.append((style, _cut(text, column)))
-    return tuple(spans)
+            return "bad" if code else "dim", display(failing.word(code) or fine)
+        if name == "question":
+            return "dim", one_line(table.questions[row], 600)
+        text = display(number_text(name, table.number(name, row)))
+        return "dim" if text == "-" else "row", text
 
-
-def _cut(text: DisplayText, column: Column) -> DisplayText:
-    """A cell of a case row; an id loses its middle, since turns differ at their ends."""
-    if column.name == "id":
-        return DisplayText(fit_middle(text, column.width) + " ")
-    return DisplayText(fit(text, column.width, right=column.right) + " ")
+    return _line([("row", display(sign)), note_span(table, row)], columns, cell)
 
 
 def flip_row(
@@ -224,23 +213,20 @@ def flip_row(
     """
     arrow = ">" if ascii_only else "→"
     word, style = FLIP_WORDS.get(way[0], ("-", "dim"))
-    spans: list[Span] = [("row", display(sign)), note_span(new, rows[1])]
-    for column in columns:
-        shown = "row"
-        if column.name == "id":
-            text = one_line(new.ids[rows[1]], 200)
-        elif column.name == "why":
-            text, shown = display(f"{word} {way[1]}".rstrip()), style
-        elif column.name == "question":
-            text, shown = one_line(new.questions[rows[1]], 600), "dim"
-        else:
-            numbers = base.number(column.name, rows[0]), new.number(column.name, rows[1])
-            before, after = number_pair(column.name, *numbers)
-            same = before == after
-            text = display(after if same else f"{before}{arrow}{after}")
-            shown = "dim" if same else "key"
-        spans.append((shown, _cut(text, column)))
-    return tuple(spans)
+
+    def cell(name: str) -> tuple[str, DisplayText]:
+        if name == "id":
+            return "row", one_line(new.ids[rows[1]], 200)
+        if name == "why":
+            return style, display(f"{word} {way[1]}".rstrip())
+        if name == "question":
+            return "dim", one_line(new.questions[rows[1]], 600)
+        before, after = number_pair(name, base.number(name, rows[0]), new.number(name, rows[1]))
+        if before == after:
+            return "dim", display(after)
+        return "key", display(f"{before}{arrow}{after}")
+
+    return _line([("row", display(sign)), note_span(new, rows[1])], columns, cell)
 
 
 def gain(name: str, before: float | None, after: float | None) -> float | None:
@@ -298,26 +284,26 @@ def run_columns(runs: Sequence[RunInfo], width: int) -> list[Column]:
 
 def run_row(run: RunInfo, columns: Sequence[Column], *, sign: str, marked: bool) -> Line:
     """One run: id, date, cases (of those planned while it goes on), errors, main metrics."""
-    spans: list[Span] = [("row", display(sign)), ("marked", display("*" if marked else " "))]
     in_progress = run.state in ("running", "stopped")
-    for column in columns:
-        style = "row"
-        if column.name == "run_id":
-            text, style = one_line(run.run_id, 200), "marked" if marked else "row"
-        elif column.name == "started":
-            text, style = one_line(run.started[:16].replace("T", " ")), "dim"
-        elif column.name == "done":
+
+    def cell(name: str) -> tuple[str, DisplayText]:
+        if name == "run_id":
+            return "marked" if marked else "row", one_line(run.run_id, 200)
+        if name == "started":
+            return "dim", one_line(run.started[:16].replace("T", " "))
+        if name == "done":
             done = "-" if run.done is None else str(run.done)
-            text = display(f"{done}/{run.planned or '?'}" if in_progress else done)
             style = "key" if in_progress else "bad" if run.missing else "row"
-        elif column.name == "errors":
-            text = display("-" if run.errors is None else str(run.errors))
-            style = "bad" if run.errors else "row"
-        elif not run.sections:
-            break  # a word stands in place of the metrics
-        else:
-            text = display(score(run.mean(column.name)))
-        spans.append((style, DisplayText(fit(text, column.width, right=column.right) + " ")))
+            return style, display(f"{done}/{run.planned or '?'}" if in_progress else done)
+        if name == "errors":
+            return "bad" if run.errors else "row", display(
+                "-" if run.errors is None else str(run.errors)
+            )
+        return "row", display(score(run.mean(name)))
+
+    signs = [("row", display(sign)), ("marked", display("*" if marked else " "))]
+    # without scores a word stands in place of the metrics
+    spans = [*_line(signs, columns if run.sections else columns[: len(RUN_FIXED)], cell)]
     words = {"running": "running", "stopped": "stopped", "empty": "no results"}
     if run.state in words:
         spans.append(("key" if run.state == "running" else "warn", display(words[run.state])))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,15 +13,13 @@ from terminal.action_screen import Acts
 from terminal.actions import ActionRefused
 from terminal.frame import cut, rule
 from terminal.lists import Bar, Line
-from terminal.safe_text import cells, display, one_line
+from terminal.safe_text import display, one_line
 from terminal.tables import counted
 from terminal.text_pane import TextPane
 from views.browser import rows
-from views.browser.actions import GROUPS, RUNS
+from views.browser.actions import RUNS, Browser
 from views.browser.document import Doc
-from views.browser.failing import Group
-from views.browser.listing import CaseList
-from views.browser.lists import ListScreen, Opener
+from views.browser.lists import ListScreen
 from views.browser.query import QueryError, QueryTerm, names_in, parse
 from views.runs import RunInfo
 from views.text import score
@@ -70,8 +67,8 @@ def _words(run: RunInfo) -> str:
 class RunsScreen(ListScreen[None], inherit_bindings=False):
     """All runs, newest first. Enter opens one; Space marks one to compare another with."""
 
-    def __init__(self, browser: Opener, *, ascii_only: bool) -> None:
-        super().__init__(browser, RUNS, ascii_only=ascii_only)
+    def __init__(self, browser: Browser) -> None:
+        super().__init__(browser, RUNS)
         self._all: list[RunInfo] = list(browser.library.refresh())
         self.runs: list[RunInfo] = self._all
         """Those that the filter leaves, which are all without one."""
@@ -90,7 +87,7 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
     def acts(self) -> Acts:
         return {
             **super().acts(),
-            "open": lambda: self.browser.open_cases(self.run.run_id),
+            "open": lambda: self.browser.open_runs(self.run.run_id),
             "filter": self.ask_filter,
             "mark": self.mark,
             "compare": self.compare,
@@ -115,7 +112,7 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
     def show(self) -> None:
         if self.rows.count != len(self.runs):
             self.rows.set_count(len(self.runs), self.rows.cursor)
-        self._columns = rows.run_columns(self.runs, self.size.width)
+        self.columns = rows.run_columns(self.runs, self.size.width)
         going = sum(run.state == "running" for run in self._all)
         summary = f"  {counted(len(self._all), 'run')}"
         if going:
@@ -132,7 +129,7 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
             [
                 cut([("term", display(" Runs")), ("row", one_line(summary))], width),
                 cut([second], width),
-                rows.heading(self._columns, "started", True, self.look.ascii, 1),
+                rows.heading(self.columns, "started", True, self.look.ascii, 1),
             ]
         )
         self.rows.refresh()
@@ -153,7 +150,7 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
     def row_line(self, index: int, width: int) -> Line:
         run = self.runs[index]
         marked = run.run_id == self.marked
-        return rows.run_row(run, self._columns, sign=self.sign(index), marked=marked)
+        return rows.run_row(run, self.columns, sign=self.sign(index), marked=marked)
 
     def refresh_runs(self) -> None:
         """Look at the folder again; called every second while this screen is in view."""
@@ -196,7 +193,7 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
             raise ActionRefused("mark the base run with Space first, then press D on the new one")
         if self.marked == new:
             raise ActionRefused("this is the base run itself: press D on another one")
-        self.browser.open_flips(self.marked, new)
+        self.browser.open_runs(self.marked, new)
 
 
 def _about(doc: Doc, run: RunInfo) -> Doc:
@@ -231,98 +228,3 @@ def _listed(means: Iterable[tuple[str, tuple[float | None, int]]]) -> str:
         for name, (mean, _) in means
         if mean is not None and ("@" not in name or name.endswith(("@5", "@10")))
     )
-
-
-_ORDERS: dict[str, Callable[[Group], tuple[float, str]]] = {
-    "failing": lambda group: (-group.failing, group.value),
-    "share": lambda group: (-group.share, group.value),
-    "cases": lambda group: (-len(group.rows), group.value),
-    "value": lambda group: (0, group.value),
-}
-"""Orders of groups, the next one by each press of the key."""
-
-
-class GroupsScreen(ListScreen[Group], inherit_bindings=False):
-    """The cases of a list counted by a field. Enter shows those of a group."""
-
-    def __init__(
-        self, browser: Opener, cases: CaseList, groups: Sequence[Group], *, ascii_only: bool
-    ) -> None:
-        super().__init__(browser, GROUPS, ascii_only=ascii_only)
-        self.cases = cases
-        self.groups = list(groups)
-        self.order = "failing"
-        self._table = cases.drawn[0]
-        self._columns: list[rows.Column] = []
-
-    def acts(self) -> Acts:
-        return {**super().acts(), "open": self.open, "sort": self.turn_sort}
-
-    @property
-    def none_word(self) -> str:
-        """The name of a group without a value."""
-        return "(does not fail)" if self.cases.grouped_by == "reason" else "(none)"
-
-    def show(self) -> None:
-        width = self.size.width
-        longest = max((cells(one_line(group.value, 400)) for group in self.groups), default=0)
-        longest = max(longest, len(self.none_word))
-        by_reason = sum((Counter(group.reasons) for group in self.groups), Counter[str]())
-        words = [word for word, _ in by_reason.most_common()]
-        words = [] if self.cases.grouped_by == "reason" else words
-        self._columns = rows.group_columns(width, self.cases.shown_metrics(), longest, words)
-        if self.rows.count != len(self.groups):
-            self.rows.set_count(len(self.groups), self.rows.cursor)
-        filter_text = self.cases.filter.text if self.cases.filter else ""
-        about = f"  {counted(len(self.cases.listed), 'case')}, {counted(len(self.groups), 'group')}"
-        title = one_line(f" {self.cases.run.run_id} by {self.cases.grouped_by}", 200)
-        second = f" filter: {filter_text}" if filter_text else " all cases"
-        self.head.show(
-            [
-                cut([("term", title), ("row", display(about))], width),
-                cut([("dim", one_line(second, 300))], width),
-                rows.heading(self._columns, self.order, self.order != "value", self.look.ascii, 1),
-            ]
-        )
-        self.rows.refresh()
-
-    def row_line(self, index: int, width: int) -> Line:
-        group = self.groups[index]
-        sign = self.sign(index)
-        return rows.group_row(
-            self._table, group, self._columns, sign, self.none_word, ascii_only=self.look.ascii
-        )
-
-    @property
-    def group(self) -> Group:
-        """The group under the cursor. Refuses when there is none."""
-        if not self.groups:
-            raise ActionRefused("no case is shown, so there is no group")
-        return self.groups[self.rows.cursor]
-
-    def id_in_view(self) -> str:
-        return self.group.value or self.none_word
-
-    def open(self) -> None:
-        """Go back to the list with the cases of this group alone."""
-        self.dismiss(self.group)
-
-    def turn_sort(self) -> None:
-        """The next order of the groups."""
-        names = list(_ORDERS)
-        self._sort_by(names[(names.index(self.order) + 1) % len(names)])
-
-    def _sort_by(self, order: str) -> None:
-        group = self.group
-        self.order = order
-        self.groups.sort(key=_ORDERS[order])
-        self.rows.set_count(len(self.groups), self.groups.index(group))
-        self.show()
-        self.say(f"sorted by {order}")
-
-    def clicked_heading(self, x: int) -> None:
-        left = 1
-        for column in self._columns:
-            if left <= x < left + column.width + 1 and column.name in _ORDERS:
-                self._sort_by(column.name)
-            left += column.width + 1
