@@ -217,3 +217,37 @@ def test_the_folder_of_a_server_is_cut_without_labels(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert written(tmp_path)["path_root"] == "/srv/app/docs"
     assert "All returned files are in /srv/app/docs" in done.output
+
+
+def of_field(name: str) -> View:
+    """A demo of a few lines: it reads one field, and fails without a word where that is missing."""
+
+    def answer(body: Any, headers: Mapping[str, str]) -> Answer:
+        if name not in body:
+            return Answer({"error": "Internal Server Error"}, 500)
+        made = reply(str(body[name]))
+        return Answer({"response": made["answer"], "sources": made["sources"]})
+
+    return answer
+
+
+@each_row("name", ["question", "message", "query", "input", "prompt"])
+def test_a_bot_that_reads_one_field_is_asked_without_a_curl(tmp_path: Path, name: str) -> None:
+    with BotServer({("POST", "/chat"): of_field(name)}) as server:
+        done = connect(server, "/chat", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert written(tmp_path)["request"]["body"][name] == "{question}"
+
+
+@each_row("part", ['"top_k": 3', '"options": {"k": "3"}'])
+def test_a_fixed_number_of_passages_is_reported(tmp_path: Path, part: str) -> None:
+    with BotServer({("POST", "/chat"): of_field("question")}) as server:
+        body = f'{{"question": "{{question}}", {part}}}'
+        done = connect(server, "/chat", tmp_path, "--body", body)
+        name = "top_k" if "top_k" in part else "k"
+        says = f'{name} stays 3 for every --k; write "{{k}}" in its place to vary it.'
+        assert says in " ".join(done.output.split())
+        assert written(tmp_path)["request"]["body"] != {}
+        free = body.replace('"3"', '"{k}"').replace(" 3", ' "{k}"')
+        done = connect(server, "/chat", tmp_path, "--body", free, "--force")
+    assert "for every --k" not in done.output

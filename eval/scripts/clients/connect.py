@@ -34,7 +34,15 @@ from clients.proposal import assignment, set_paths
 from clients.reply_form import tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor
-from clients.shapes import NO_MODEL, SecretFinder, Shape, known_shapes, template, with_history
+from clients.shapes import (
+    NO_MODEL,
+    SecretFinder,
+    Shape,
+    fixed_depths,
+    known_shapes,
+    template,
+    with_history,
+)
 from records.cases import TestCase
 from records.errors import StorageError
 from records.file_access import read_whole
@@ -129,6 +137,10 @@ def connect(
         proposal,
         dict(assignment(text) for text in options.set_paths if not text.startswith(LIMITS_PREFIX)),
     )
+    proposal.notes += [
+        f'{name} stays {number} for every --k; write "{{k}}" in its place to vary it.'
+        for name, number in fixed_depths({"query": shape.query, "body": shape.body})
+    ]
     job = ConnectJob(options, shape, heard, repeat, proposal, cases, chosen)
     job.settle()
     if not options.from_response:

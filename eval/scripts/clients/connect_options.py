@@ -93,7 +93,8 @@ class ConnectOptions:
                 f"--name {self.name!r}: use letters, digits, - and _, or a path that ends in .toml."
             )
         if self.target.exists() and not self.force and not self.dry_run:
+            again = "" if self.curl or self.body else " (with its --curl or --body, if it had one)"
             raise StorageError(
                 f"{self.target}: this profile exists already; give another --name, or --force to "
-                "replace it. Nothing was asked."
+                f"replace it{again}. Nothing was asked."
             )

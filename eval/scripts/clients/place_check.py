@@ -34,7 +34,9 @@ SEPARATORS = (
 """Signs that bots put between headings; those with blanks first, since a heading may contain the
 bare sign."""
 
-NO_LABELS = "No labels to check against: label some questions, then connect again with --force."
+NO_LABELS = (
+    "No labels to check against: label some questions, then repeat this command with --force."
+)
 
 MOST_LEVELS = 2
 """Leading headings that a bot may put in front of those of the labels."""

@@ -22,7 +22,7 @@ from clients.streams import END_MARK, Stream
 from records.errors import StorageError, Unreachable
 from terminal.tables import printable
 
-MOST_TRIES = 8
+MOST_TRIES = 10
 
 SHOWN = 120
 """Characters of an answer that the table of tries shows."""

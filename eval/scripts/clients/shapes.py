@@ -32,8 +32,11 @@ SESSION_ID = (
 
 _CONVERSATIONS = frozenset(("session", "conversation", "thread", "chat"))
 
-_GUESSED = ("our own request", "OpenAI chat", "OpenAI responses")
+_GUESSED = ("our own request", "OpenAI chat", "OpenAI responses", "one field")
 """Where the requests are from that are tried at any path."""
+
+_ALONE = ("message", "query", "input", "prompt")
+"""Fields by which demos name the question, the most frequent first."""
 
 NO_MODEL = "default"
 """Placeholder for the model in a request to a bot that lists none."""
@@ -112,16 +115,27 @@ class Shape:
 
 
 def known_shapes(path: str) -> list[Shape]:
-    """Our own request and OpenAI's two, at a path; first the one whose path it looks like."""
+    """The requests to try at a path: our own, OpenAI's two, and one field alone, as demos read it;
+    first the one whose path it looks like."""
     messages = [{"role": "user", "content": QUESTION}]
     ours = Shape("POST", path, _GUESSED[0], body={"question": QUESTION, "k": "{k}"})
     chat = Shape("POST", path, _GUESSED[1], body={"model": NO_MODEL, "messages": messages})
     responses = Shape("POST", path, _GUESSED[2], body={"model": NO_MODEL, "input": QUESTION})
+    alone = [Shape("POST", path, _GUESSED[3], body={name: QUESTION}) for name in _ALONE]
     if path.rstrip("/").endswith("completions"):
         return [chat, ours, responses]
     if path.rstrip("/").endswith("responses"):
         return [responses, ours, chat]
-    return [ours, chat, responses]
+    return [ours, chat, *alone[:2], responses, *alone[2:]]
+
+
+def fixed_depths(value: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a request that fix how many passages come, with their numbers."""
+    for name, item in value.items() if isinstance(value, Mapping) else ():
+        number = type(item) is int or (isinstance(item, str) and item.isdecimal())
+        if number and "_".join(name_words(name)) in field_names.TOP_K:
+            yield name, item
+        yield from fixed_depths(item)
 
 
 def template(value: Any, asked: str | None) -> Any:
