@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scorers.contract import ScoreOutcome
 from scorers.loop import score_run
 from scorers.retrieval import RetrievalScorer
 from storage import Reference, RetrievedChunk, TestCase, TestResult
@@ -87,6 +88,24 @@ def test_a_run_has_the_same_bytes_as_columns_and_one_by_one(tmp_path: Path, gain
         names = ("metrics.json", "slices.json", "scores/retrieval.jsonl")
         files.append([(tmp_path / name).read_bytes() for name in names])
     assert files[0] == files[1]
+
+
+class AllMissing(RetrievalScorer):
+    """A subclass that overrides ``score`` alone: nothing applies."""
+
+    def score(self, case: TestCase, result: TestResult) -> ScoreOutcome:
+        return self._nothing("of this subclass"), {}
+
+
+def test_a_subclass_that_overrides_score_is_asked_for_ids_too(tmp_path: Path) -> None:
+    """By hand: one answer that finds its gold; the subclass says that no metric applies to it."""
+    case = {"id": "q", "question": "?", "relevant_chunks": ["a"]}
+    (tmp_path / "set.jsonl").write_text(json.dumps(case) + "\n")
+    answer = {"test_case_id": "q", "retrieved": ["a"]}
+    (tmp_path / "results.jsonl").write_text(json.dumps(answer) + "\n")
+    for scorer, scored in ((RetrievalScorer(), 1), (AllMissing(), 0)):
+        section = score_run(tmp_path, tmp_path / "set.jsonl", scorer)
+        assert section["n"].get("mrr", 0) == scored
 
 
 def test_the_short_way_is_for_ids_alone() -> None:

@@ -186,7 +186,7 @@ def test_nobody_there(connect: Connect) -> None:
     assert "is the bot running?" in said(done)
 
 
-def test_eight_tries_and_no_more(fake_bot: FakeBot, connect: Connect) -> None:
+def test_ten_tries_and_no_more(fake_bot: FakeBot, connect: Connect) -> None:
     """A bot that never has enough: each answer names another field that is missing."""
 
     def never(exchange: Exchange) -> None:
@@ -195,8 +195,8 @@ def test_eight_tries_and_no_more(fake_bot: FakeBot, connect: Connect) -> None:
     fake_bot.script("/ask", never)
     done = connect("/ask", "--yes")
     assert done.exit_code == options.Exit.BAD_INPUT
-    assert len(fake_bot.seen) == 8
-    assert said(done).count("→") == 8
+    assert len(fake_bot.seen) == 10
+    assert said(done).count("→") == 10
 
 
 def test_a_wait_is_kept_once(fake_bot: FakeBot, connect: Connect) -> None:

@@ -159,13 +159,6 @@ COLUMNS: tuple[DataColumn[Change], ...] = (
 """Of a table of metrics: both means over the cases that are compared, how many those are, the
 difference, its interval, the corrected p, the verdict."""
 
-HEAD = tuple(column.name for column in COLUMNS)
-
-
-def row_cells(row: Change) -> tuple[str, ...]:
-    """The cells of ``COLUMNS`` for a metric."""
-    return tuple(column.cell(row) for column in COLUMNS)
-
 
 def _means(row: Change) -> tuple[str, ...]:
     base, new, _ = _compared(row)

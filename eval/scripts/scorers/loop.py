@@ -151,6 +151,8 @@ def _score(run: Run, scorer: Scorer, set_sha256: str, outcome_map: OutcomeMap) -
         absent = asked.absent if asked else None
     places: dict[Hashable, int] = {}
     columns = scorer if isinstance(scorer, ColumnScorer) and not unmapped else None
+    if columns is not None and _overrides_score(scorer):
+        columns = None
     if columns is not None:
 
         def brief(case: TestCase, result: TestResult) -> Any:
@@ -178,6 +180,16 @@ def _score(run: Run, scorer: Scorer, set_sha256: str, outcome_map: OutcomeMap) -
         outcome = by_answer.get(at) or (_without_answer(scorer, cases[at], results[at]), NOTHING)
         outcomes.append(outcome)
     return _ScoredRun(scorer, cases, results, outcomes, place_of, is_repeated)
+
+
+def _overrides_score(scorer: Scorer) -> bool:
+    """Whether a subclass has a ``score`` of its own, which the columns of its base do not know."""
+    for kind in type(scorer).__mro__:
+        if "score_columns" in vars(kind):
+            return False
+        if "score" in vars(kind):
+            return True
+    return False
 
 
 def _twice(path: Path, results: Sequence[TestResult]) -> Iterator[Problem]:

@@ -28,6 +28,10 @@ def row(metric: str, delta: float, verdict: ChangeVerdict, **more: Any) -> Chang
     return Change("retrieval", metric, True, **values | more)
 
 
+def row_cells(change: Change) -> tuple[str, ...]:
+    return tuple(column.cell(change) for column in compare_words.COLUMNS)
+
+
 def explored(metric: str, delta: float, verdict: ChangeVerdict) -> Change:
     return row(metric, delta, verdict, primary=False, p_joint=None, p_bh=0.01)
 
@@ -76,7 +80,7 @@ def test_a_p_beside_an_interval_that_seems_to_say_otherwise_is_explained() -> No
 
 def test_below_six_units_there_is_no_interval_beside_no_verdict() -> None:
     (few,) = of_engine(3, 5).rows
-    cells = dict(zip(compare_words.HEAD, compare_words.row_cells(few), strict=True))
+    cells = {column.name: column.cell(few) for column in compare_words.COLUMNS}
     assert cells["95 % interval"] == cells["p"] == "–"
     assert cells["verdict"] == "too few to tell (5)"
 
@@ -93,7 +97,7 @@ def test_primary_rows_keep_their_order_and_exploratory_ones_begin_with_the_worse
 def test_a_ratio_is_shown_as_times_and_its_totals_when_they_disagree() -> None:
     found = row("latency_ms", -5.0, "mixed", ratio=0.85, ratio_totals=1.7)
     found = replace(found, ratio_interval=(0.8, 0.9))
-    cells = compare_words.row_cells(found)
+    cells = row_cells(found)
     assert cells[4:6] == ("0.85×", "0.80 to 0.90")
     assert cells[7] == "◆ mixed: 1.70× in all"
 
@@ -151,13 +155,13 @@ def test_means_and_coverage_are_of_the_same_cases() -> None:
     1 and 0, while the runs' own are .5 and 0. What one run alone has is that run's."""
     both = Change("retrieval", "mrr", True, base=1.0, new=0.0, delta=-1.0, n=1)
     both = replace(both, base_mean=0.5, new_mean=0.0, base_n=2, new_n=1, base_cases=2, new_cases=2)
-    assert compare_words.row_cells(both)[1:5] == ("1.000", "0.000", "1/2", "−1.000")
+    assert row_cells(both)[1:5] == ("1.000", "0.000", "1/2", "−1.000")
     apart = replace(both, base=None, new=None, delta=None, n=0)
-    assert compare_words.row_cells(apart)[1:5] == ("–", "–", "0/2", "–")
+    assert row_cells(apart)[1:5] == ("–", "–", "0/2", "–")
     alone = replace(apart, new_mean=None, new_n=0, verdict="only in base")
-    assert compare_words.row_cells(alone)[1:5] == ("0.500", "–", "2/2", "–")
+    assert row_cells(alone)[1:5] == ("0.500", "–", "2/2", "–")
     of_run = Change("abstention", "f1", True, base_mean=0.5, new_mean=0.4, delta=-0.1)
-    assert compare_words.row_cells(of_run)[1:5] == ("0.500", "0.400", "–", "−0.100")
+    assert row_cells(of_run)[1:5] == ("0.500", "0.400", "–", "−0.100")
 
 
 def test_exploratory_metrics_are_counted_in_a_sentence() -> None:

@@ -1,4 +1,4 @@
-"""What all list screens share, and the screen of the groups of a list of cases."""
+"""The parts that all list screens share, and the screen of the groups of cases."""
 
 from __future__ import annotations
 
