@@ -52,9 +52,7 @@ def main(asked: LabelOptions) -> int:
     if asked.validate:
         talk(jobs.validate(asked))
     elif asked.stats:
-        from labeller.statistics import print_statistics
-
-        _print(jobs.statistics(asked), print_statistics, as_json=asked.as_json)
+        _print(jobs.statistics(asked), jobs.print_statistics, as_json=asked.as_json)
     else:
         labelled = jobs.label(asked, talk)
         if labelled.refused:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeller.statistics import statistics_of
+from labeller.jobs import statistics_of
 
 Record = dict[str, Any]
 

@@ -10,11 +10,10 @@ import pytest
 from tests.labeller.conftest import snapshot
 
 from labeller.fetching import Arrival, Fetcher
-from labeller.last_view import View
 from labeller.merging import Conflict
 from labeller.passages import Chunk
 from labeller.plain import COMMANDS, PlainLabeller
-from labeller.session import Session
+from labeller.session import Session, View
 from labeller.store import LabelStore
 
 

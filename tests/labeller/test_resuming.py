@@ -12,10 +12,9 @@ from tests.rows import each_row
 
 from labeller import marks
 from labeller.cases import LabelTarget
-from labeller.last_view import View, ViewFile, present_view, resume
 from labeller.passages import Chunk
-from labeller.session import Session
-from labeller.store import LabelStore
+from labeller.session import Session, View, present_view, resume
+from labeller.store import LabelStore, ViewFile
 
 Record = dict[str, Any]
 

@@ -17,14 +17,14 @@ from textual.app import App, SuspendNotSupported
 
 from labeller import edits, marks
 from labeller.conversation import AS_FOLLOW_UP
-from labeller.fetching import prefetch
+from labeller.fetching import prefetch, query_and_k
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused
 from terminal.safe_text import one_line
 
 if TYPE_CHECKING:
     from labeller.fetching import Fetcher
-    from labeller.question_list import QuestionList
+    from labeller.panes import QuestionList
     from labeller.row_list import RowList
     from labeller.session import Session
     from labeller.store import LabelStore
@@ -188,7 +188,7 @@ class CaseKeys:
 
         def closed(query: str | None) -> None:
             if query and query.strip():
-                words, k = _query_and_k(query)
+                words, k = query_and_k(query)
                 question = str(session.ledger.case_of(case_id).get("question", ""))
                 self._source.probe(case_id, words or question, k)
                 self._owner.say(f"searching for {words or 'the question'} …")
@@ -313,14 +313,6 @@ class CaseKeys:
             self._owner.show()
 
         self._open(ConflictScreen(self._store, self._owner.say), closed)
-
-
-def _query_and_k(text: str) -> tuple[str, int | None]:
-    """`extend retention k=50` as words and the number of chunks asked for."""
-    words = text.split()
-    if words and words[-1].startswith("k=") and words[-1][2:].isdecimal():
-        return " ".join(words[:-1]), max(1, min(1000, int(words[-1][2:])))
-    return " ".join(words), None
 
 
 def _edit_outside(app: App[Any], text: str) -> str:

@@ -157,6 +157,14 @@ class Fetcher:
                 self._callback()
 
 
+def query_and_k(text: str) -> tuple[str, int | None]:
+    """`extend retention k=50` as words and the number of chunks asked for."""
+    words = text.split()
+    if words and words[-1].startswith("k=") and words[-1][2:].isdecimal():
+        return " ".join(words[:-1]), max(1, min(1000, int(words[-1][2:])))
+    return " ".join(words), None
+
+
 def without_api(case_id: str, query: str, k: int | None) -> list[Chunk]:
     """An `Ask` for sessions that have nothing to ask."""
     raise FetchError("no API and no run: name one with --api-url or --from-run; editing works.")

@@ -9,8 +9,10 @@ import contextlib
 import gc
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from labeller.case_state import GOLD, Record
 from labeller.cases import (
@@ -21,11 +23,10 @@ from labeller.cases import (
 )
 from labeller.fetching import Fetcher, without_api
 from labeller.label_options import LabelOptions
-from labeller.last_view import View, resume
-from labeller.session import Session
+from labeller.session import Session, View, resume
 from labeller.sources import failures, run_chunks, uncertainty
 from labeller.store import LabelStore
-from labeller.worklist import queue_orders
+from labeller.worklist import LABELLED, STATUSES, progress_of, queue_orders, summary_of
 from records import extras
 from records.editing import Document, read_bytes
 from records.errors import Problem, StorageError, did_you_mean
@@ -33,7 +34,11 @@ from records.judged import identify_case
 from records.labels import read_cases
 from records.run import Run
 from records.runs import CACHE_DIR, PROFILES, find_run
-from terminal.tables import counted
+from terminal.safe_text import one_line
+from terminal.tables import counted, print_columns
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 OTHERS = "judgements/NAME.jsonl"
 """The file of labels that another person gave: what it is called by extras that read it."""
@@ -83,9 +88,71 @@ def validate(options: LabelOptions) -> str:
 
 def statistics(options: LabelOptions) -> Record:
     """Statistics of the set."""
-    from labeller.statistics import statistics_of
-
     return statistics_of(cases_of(options), gold_judgements(options))
+
+
+def statistics_of(cases: Mapping[str, Record], judgements: Mapping[str, Record]) -> Record:
+    """Counts of a set: cases by status and category, supports a labelled case, other labels."""
+    records = {case_id: cases[case_id] for case_id in cases}
+    briefs = {c: summary_of(record, judgements.get(c, {})) for c, record in records.items()}
+    progress = progress_of(briefs.values(), ())
+    labelled = [records[c] for c, brief in briefs.items() if brief.status == LABELLED]
+    supports = [len(case.get("gold_supports") or ()) for case in labelled]
+    by_category: dict[str, Counter[str]] = {}
+    for brief in briefs.values():
+        by_category.setdefault(brief.category or "(none)", Counter())[brief.status] += 1
+    return {
+        "cases": progress.total,
+        "status": {status: getattr(progress, status) for status in STATUSES},
+        "flagged": progress.flagged,
+        "by_category": {
+            name: {"cases": sum(counts.values()), **{s: counts[s] for s in STATUSES}}
+            for name, counts in sorted(by_category.items())
+        },
+        "supports": {
+            "total": sum(supports),
+            "per_labelled_case": sum(supports) / len(supports) if supports else None,
+            "most": max(supports, default=0),
+            "labelled_without": supports.count(0),
+        },
+        "with_groups": sum(bool(case.get("required_support_groups")) for case in labelled),
+        "with_snippets": sum(
+            any(support.get("snippets") for support in case.get("gold_supports") or ())
+            for case in labelled
+        ),
+        **{
+            f"with_{name}": sum(bool(record.get(name)) for record in records.values())
+            for name in ("expected_key_facts", "reference_answer", "forbidden_claims")
+        },
+    }
+
+
+def print_statistics(console: Console, statistics: Mapping[str, Any]) -> None:
+    """Cases by status and category, then supports and other labels."""
+    rows = [
+        (one_line(name), str(row["cases"]), *(str(row[status]) for status in STATUSES))
+        for name, row in statistics["by_category"].items()
+    ]
+    totals = (str(statistics["status"][status]) for status in STATUSES)
+    rows.append(("all", str(statistics["cases"]), *totals))
+    heads = (status.replace("_", " ") for status in STATUSES)
+    styles = [*[None] * (len(rows) - 1), "bold"]
+    print_columns(console, ("category", "cases", *heads), rows, styles=styles)
+    supports = statistics["supports"]
+    mean = supports["per_labelled_case"]
+    for name, value in (
+        ("flagged", statistics["flagged"]),
+        ("supports", supports["total"]),
+        ("supports per labelled case", "–" if mean is None else f"{mean:.2f}"),
+        ("most supports in a case", supports["most"]),
+        ("labelled without support", supports["labelled_without"]),
+        ("with groups", statistics["with_groups"]),
+        ("with snippets", statistics["with_snippets"]),
+        ("with key facts", statistics["with_expected_key_facts"]),
+        ("with reference answer", statistics["with_reference_answer"]),
+        ("with forbidden claims", statistics["with_forbidden_claims"]),
+    ):
+        console.print(f"{name:<28}{value:>8}")
 
 
 @dataclass(frozen=True)

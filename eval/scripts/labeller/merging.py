@@ -52,7 +52,7 @@ def changes_of(events: Iterable[Record]) -> dict[str, UnsavedEdit]:
 def reconciled(
     case_id: str, path: Sequence[CaseState | None], theirs: CaseState | None
 ) -> tuple[CaseState | None, Conflict | None]:
-    """What was changed here, along `path`, and in the file, in one entry.
+    """One entry of the changes made here, along `path`, and of those in the file.
 
     Fields in conflict stay as they are here. A case deleted on one side and changed on the other
     conflicts in every field that was changed.

@@ -1,5 +1,5 @@
-"""The panes of the main screen: which one gets the keys, which one has the whole screen, and how
-many lines each has."""
+"""The panes of the main screen: the texts above the rows, the list of questions at the side; which
+pane gets the keys, which one has the whole screen, and how many lines each has."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 from textual.widget import Widget
 
+from labeller import lines
+from labeller.conversation import conversation_text
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused
+from terminal.frame import rule
+from terminal.lists import Bar, Line, LineList
+from terminal.safe_text import DisplayText, one_line
 from terminal.tables import counted
-from terminal.text_pane import TextPane, found_words
+from terminal.text_pane import Mark, TextPane, found_words
 
 if TYPE_CHECKING:
-    from labeller.case_head import CaseHead
-    from labeller.passage_text import PassageText
-    from labeller.question_list import QuestionList
-    from labeller.row_list import RowList
+    from labeller.row_list import PassageText, RowList
+    from labeller.session import Session
     from labeller.worklist import WorkQueue
 
 NAMES = ("chunks", "text", "questions", "conversation", "question", "state")
@@ -38,6 +41,128 @@ FILTER_LABELS = {
     "state": "Words in the needs",
     "questions": "Questions: words, status:open, flag, tag:x, category:x, anchor:lost",
 }
+
+
+FOLDED_LINES = 2
+"""Of a conversation above the question, unless it is unfolded."""
+
+
+class CaseHead:
+    """The three texts of the open case; the focused text is highlighted."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.talk = TextPane(id="conversation", hang=2)
+        self.question = TextPane(id="question")
+        self.state = TextPane(id="state", hang=2)
+        self.unfolded = False  # all of the conversation is shown
+        self._talk_ends = False  # its end has to come into view
+
+    def new_case(self) -> None:
+        """Show the messages before the question; no line without messages."""
+        text, marks = conversation_text(self._session.messages_before())
+        self.talk.show(text, marks)
+        self._talk_ends = self.talk.display = bool(text)
+
+    def show(self, focus: str) -> None:
+        """Draw question and needs."""
+        question, state, marks = DisplayText(""), DisplayText(""), list[Mark]()
+        if self._session.current:
+            question = lines.question_text(self._session)
+            state, marks = lines.state_text(self._session)
+        style = "focus" if focus == "question" else "term"
+        self.question.show(question, [(0, len(question), style)])
+        if focus == "state":
+            marks = [(0, len(state), "focus")]
+        if self.state.show(state, marks):
+            opened = [mark for mark in marks if mark[2] == "marked"]
+            if opened:
+                self.state.reveal(*opened[0][:2])
+
+    def show_end_of_talk(self) -> None:
+        """Bring the end of the conversation into view, once it has its lines."""
+        if self._talk_ends:
+            self._talk_ends = False
+            self.talk.scroll_by(END)
+
+    def turn_talk(self) -> None:
+        """All that was said before the question, or its last two lines."""
+        if not self.talk.display:
+            raise ActionRefused("nothing was said before this question")
+        self.unfolded = not self.unfolded
+        self._talk_ends = True
+
+    def heights(self, most: int, height: int) -> tuple[int, int, int]:
+        """The lines for conversation, question and needs on a screen of `height` lines.
+
+        Each gets `most` lines at most; the conversation two, or half of the screen when unfolded.
+        """
+        talk = 0
+        if self.talk.display:
+            most_talk = height // 2 if self.unfolded else min(most, FOLDED_LINES)
+            talk = max(1, min(most_talk, self.talk.line_count))
+        question = max(1, min(most, self.question.line_count))
+        return talk, question, max(1, min(most, self.state.line_count))
+
+
+class QuestionList(LineList):
+    """The visible questions of the queue. While `frozen` nothing of the queue is read."""
+
+    def __init__(self, owner: ActionScreen[None], queue: WorkQueue) -> None:
+        super().__init__(self._line, id="questions")
+        self._owner, self._queue = owner, queue
+        self.title, self.legend = Bar(id="side-top"), Bar(id="side-end")
+        self.frozen = False
+        self._visible: list[str] = []
+        self._id_width = 0
+        self._shown: object = None
+        self.set_active(False)
+
+    def load(self) -> None:
+        """Read the list again, after its order, filter or members changed."""
+        self._visible = list(self._queue.visible)
+        self._id_width = max(map(len, self._visible), default=0)
+        current = self._queue.current
+        cursor = self._visible.index(current) if current in self._visible else 0
+        self.set_count(len(self._visible), cursor)
+        self._shown = None
+
+    def show_current(self, *, focused: bool) -> None:
+        """Draw the open question's row, title and legend if they are others than before; the cursor
+        follows unless the list has the focus."""
+        queue = self._queue
+        shown = (queue.summaries.get(queue.current), focused, self.size.width)
+        if shown == self._shown:
+            return
+        self._shown = shown
+        if queue.current in self._visible:
+            index = self._visible.index(queue.current)
+            if not focused:
+                self.move_to(index)
+            self.refresh_rows([index])
+        words = f"filter: {one_line(queue.filter, 20)}" if queue.filter else "/ filter"
+        title = f"questions, {queue.order} order"
+        self.title.show([rule(self._owner.look, self.size.width, title, words, focused=focused)])
+        legend = one_line(lines.LEGEND)
+        half = legend.index("s later")
+        halves = DisplayText(legend[:half]), DisplayText(legend[half:])
+        self.legend.show([(("dim", text),) for text in halves])
+
+    def open(self, index: int) -> bool:
+        """Open the question on a row; False when there is no such row."""
+        if index < len(self._visible):
+            self._queue.goto(self._visible[index])
+        return index < len(self._visible)
+
+    def _line(self, index: int, width: int) -> Line:
+        case_id = self._visible[index]
+        if self.frozen:
+            return (("dim", one_line(case_id)),)
+        sign = "*" if case_id == self._queue.current else " "
+        if index == self.cursor:
+            sign = ">"
+        summary = self._queue.summaries[case_id]
+        return lines.question_row(summary, width, self._id_width, sign=sign)
 
 
 class Panes:
@@ -97,8 +222,8 @@ class Panes:
         )
         if heights != self._heights:
             self._heights = heights
-            for widget, lines in heights:
-                widget.styles.height = lines
+            for widget, size in heights:
+                widget.styles.height = size
             owner.call_after_refresh(owner.show)
 
     def fit_anew(self) -> None:
@@ -109,7 +234,7 @@ class Panes:
     def laid_out(self) -> bool:
         """Have the panes the heights that were given to them last?"""
         return bool(self._heights) and all(
-            widget.size.height == lines for widget, lines in self._heights if isinstance(lines, int)
+            widget.size.height == count for widget, count in self._heights if isinstance(count, int)
         )
 
     # -- keys

@@ -16,11 +16,10 @@ from labeller import edits, marks, tools
 from labeller.actions import LineCommand, actions_of, added_actions
 from labeller.case_state import CaseState, EditResult
 from labeller.conversation import conversation_text
-from labeller.fetching import Fetcher, deliver, prefetch
-from labeller.last_view import present_view
+from labeller.fetching import Fetcher, deliver, prefetch, query_and_k
 from labeller.needs import open_words
 from labeller.rows import ChunkRow, sentences_of
-from labeller.session import Session
+from labeller.session import Session, present_view
 from labeller.store import LabelStore
 from labeller.worklist import WorkQueue
 from terminal.actions import ActionRefused
@@ -340,13 +339,9 @@ def _edit(plain: PlainLabeller, rest: str) -> str:
 
 
 def _probe(plain: PlainLabeller, rest: str) -> str:
-    words = rest.split()
-    k = next((w[2:] for w in words if w.startswith("k=") and w[2:].isdigit()), None)
-    query = " ".join(word for word in words if not word.startswith("k="))
-    query = query or str(plain.session.case.get("question") or "")
-    if not plain.session.current:
-        raise ActionRefused("There is no case.")
-    plain.source.probe(plain.session.current, query, int(k) if k else None)
+    words, k = query_and_k(rest)
+    query = words or str(plain.session.ledger.open.case.get("question") or "")
+    plain.source.probe(plain.session.current, query, k)
     return plain.await_probe(query)
 
 

@@ -17,14 +17,11 @@ from textual.containers import Horizontal, Vertical
 
 from labeller import lines
 from labeller.actions import actions_of, hint_parts, hints_of, needs_passages
-from labeller.case_head import CaseHead
 from labeller.case_keys import CaseKeys
 from labeller.fetching import prefetch
-from labeller.last_view import present_view
-from labeller.panes import Panes
-from labeller.passage_text import PassageText
-from labeller.question_list import QuestionList
-from labeller.row_list import RowList
+from labeller.panes import CaseHead, Panes, QuestionList
+from labeller.row_list import PassageText, RowList
+from labeller.session import present_view
 from terminal import frame
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused, Keymap

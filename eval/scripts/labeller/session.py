@@ -346,3 +346,48 @@ class Session:
     def _own_set(self) -> None:
         if self.fixed:
             raise ActionRefused(self.fixed)
+
+
+@dataclass(frozen=True)
+class View:
+    """The present view: case, key of the chunk under the cursor, filter and order of the queue.
+
+    `row_order` counts for sessions that are as `blind` as the one that it was chosen in.
+    """
+
+    case: str = ""
+    row: str = ""
+    filter: str = ""
+    order: str = "file"
+    row_order: str = "shuffled"
+    blind: bool = True
+
+
+def present_view(session: Session, row: str = "") -> View:
+    """The present view, with the cursor on the chunk of key `row`."""
+    queue = session.queue
+    return View(queue.current, row, queue.filter, queue.order, session.row_order, session.blind)
+
+
+def resume(session: Session, view: View) -> list[str]:
+    """Restore the stored view. Returns what the user should know, a sentence each.
+
+    The order of the queue is an argument of the session: it may need results to go by.
+    """
+    notices, queue = [], session.queue
+    if view.filter:
+        try:
+            notices.append(f"Still filtered by {view.filter}: {queue.set_filter(view.filter)}.")
+        except ActionRefused as refusal:
+            notices.append(f"The filter of last time is dropped: {refusal}")
+    if view.blind == session.blind and view.row_order != session.row_order:
+        try:
+            session.set_row_order(view.row_order)
+        except ActionRefused as refusal:
+            notices.append(f"The row order of last time is dropped: {refusal}")
+    if view.case in queue:
+        queue.current = ""
+        queue.goto(view.case)
+        queue.trail.clear()
+        session.resumed_row = view.row
+    return notices

@@ -12,10 +12,13 @@ No method but the constructor raises: what is wrong is in `problem`, and the ses
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from labeller.case_state import GOLD, CaseState, Event, Record, timestamp
 from labeller.cases import (
@@ -26,7 +29,6 @@ from labeller.cases import (
     read_judgements,
     validate,
 )
-from labeller.last_view import View, ViewFile
 from labeller.ledger import CaseLedger
 from labeller.merging import (
     Conflict,
@@ -34,6 +36,7 @@ from labeller.merging import (
     reconciled,
     taking_theirs,
 )
+from labeller.session import View
 from records.editing import (
     STAMP,
     Document,
@@ -336,3 +339,33 @@ class LabelStore:
             self._journal.close()
         self._lock.release()
         return message
+
+
+class ViewFile:
+    """The file of one annotator's last view of one set."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> tuple[View | None, str]:
+        """The view, or None and, when there is a file that cannot be used, a word about it."""
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=View), ""
+        except FileNotFoundError:
+            return None, ""
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            why = "damaged"
+        return None, f"{self.path.name}: cannot be read ({why}); starting with the default view."
+
+    def write(self, view: View) -> None:
+        """Keep a view. A disk that refuses is passed over: no label is in it.
+
+        The file is replaced in one step, for a kill must not halve it; it is not forced onto the
+        disk, for this happens at every move of the cursor.
+        """
+        passing = self.path.with_name(f".{self.path.name}.new")
+        with contextlib.suppress(OSError, UnicodeEncodeError):
+            passing.write_bytes(msgspec.json.encode(view))
+            os.replace(passing, self.path)

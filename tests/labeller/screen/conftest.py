@@ -10,11 +10,10 @@ from textual.geometry import Size
 
 from labeller.app import LabelApp
 from labeller.fetching import Arrival, Fetcher
-from labeller.last_view import View
 from labeller.merging import Conflict
 from labeller.passages import Chunk
 from labeller.screen import MainScreen
-from labeller.session import Session
+from labeller.session import Session, View
 from labeller.store import LabelStore
 from terminal.frame import Look
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from labeller.last_view import resume
 from labeller.passages import Chunk
+from labeller.session import resume
 
 SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "label_eval.py"
 
