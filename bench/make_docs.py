@@ -353,6 +353,8 @@ def _as_markdown(about: str) -> list[str]:
         for indented, run in groupby(block.splitlines(), key=lambda line: line.startswith("  ")):
             lines = list(run)
             terms = [TERM.fullmatch(line) for line in lines]
+            if lines == ["Examples:"]:
+                continue
             if not indented:
                 parts.append("\n".join(lines).replace("``", "`"))
             elif all(terms):

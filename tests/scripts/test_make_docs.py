@@ -297,7 +297,7 @@ def test_a_page_says_everything_once(made: Path) -> None:
 def test_docstrings_become_markdown() -> None:
     text = "Do it.\n\nIn: ``a``\nOut: b\n\nExamples:\n  python x.py \\\n      --y\n\nEnd."
     assert make_docs._as_markdown(text) == [
-        *("Do it.", "In: `a`\nOut: b", "Examples:", "```sh\npython x.py \\\n    --y\n```", "End.")
+        *("Do it.", "In: `a`\nOut: b", "```sh\npython x.py \\\n    --y\n```", "End.")
     ]
 
 
