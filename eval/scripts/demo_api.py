@@ -67,17 +67,15 @@ def main(asked: ServeOptions) -> None:
     if asked.quiet:
         warnings.simplefilter("ignore")
 
-    def tell(done: int, texts: int) -> None:
-        if not asked.quiet:
-            options.say(f"Embedded {done} of {texts} passages (kept for the next start).")
-
     vault = settings["vault"]
     read = Vault(python_reference()) if vault is None else read_vault(Path(vault))
     for problem in read.unreadable:
         warnings.warn(str(problem), stacklevel=1)
     try:
         embedder = None if settings["lexical_only"] else Embedder(None, Path(settings["cache_dir"]))
-        index = build_index(read.notes, settings["chunk_size"], embedder, tell)
+        if embedder is not None:
+            embedder.console = options.stderr_console(quiet=asked.quiet)
+        index = build_index(read.notes, settings["chunk_size"], embedder)
     except EmbeddingUnavailable as error:
         raise StorageError(f"{error} Or use --set lexical_only=true.") from None
     bot = Bot(Retriever(index, settings["vector_weight"]))

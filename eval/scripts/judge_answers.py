@@ -249,17 +249,15 @@ def judge(
     """Judge the run and report its cost. Raises StorageError when the judge has changed."""
     from judging.asking import expect, fact_store
     from judging.connect import connect
-    from judging.run import confirm, judge_run, progress
+    from judging.run import confirm, judge_run
     from judging.show import bill
-    from records.runs import results_file
 
     console = options.stderr_console(quiet=asked.quiet)
     if judge_options.compound and not judge_options.offline:
         console.print(expect([plan], judge_options).recipients)
     with connect(judge_options) as connection:
         facts = fact_store(judge_options, connection)
-        with progress(console, results_file(plan.folder)) as step:
-            outcome = judge_run(plan, connection, facts, reader, step)
+        outcome = judge_run(plan, connection, facts, reader, console)
         for line in bill(outcome, connection.judge.totals):
             console.print(line)
         if facts.new_lists:

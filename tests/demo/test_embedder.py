@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
 import subprocess
@@ -15,8 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from tests.rows import each_row
 
+import terminal.progress
 from clients import embedder as embedder_module
 from clients.embedder import Embedder, EmbeddingUnavailable, _bundled_model
 
@@ -67,10 +70,17 @@ def test_more_texts_than_one_block(
 ) -> None:
     monkeypatch.setattr(embedder_module, "BLOCK", 3)
     embedder, model = scripted_embedder(by_length, tmp_path)
-    told: list[tuple[int, int]] = []
-    vectors = embedder.encode(["x" * n for n in range(1, 8)], lambda *done: told.append(done))
+    log = io.StringIO()
+    embedder.console = Console(file=log)
+    monkeypatch.setattr(terminal.progress, "LOG_EVERY", 0)
+    vectors = embedder.encode(["x" * n for n in range(1, 8)])
     assert [len(batch) for batch in model.batches] == [3, 3, 1]
-    assert told == [(3, 7), (6, 7), (7, 7)]
+    lines = log.getvalue().splitlines()
+    assert [line.partition(",")[0] for line in lines] == [
+        "embedding texts: 3 of 7",
+        "embedding texts: 6 of 7",
+        "embedding texts: 7 of 7",
+    ]
     np.testing.assert_allclose(vectors[:, 0] / vectors[:, 1], range(1, 8), rtol=1e-5)
 
 

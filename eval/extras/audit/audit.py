@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -28,6 +28,9 @@ from records.errors import StorageError
 from records.files import replace_bytes, sha256_file
 from records.labels import read_cases
 from records.runs import EVAL_SET
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DEMO = "demo"
 LAST_AUDIT = "audit.json"
@@ -58,9 +61,12 @@ def vault_of(name: str) -> tuple[Vault, Path | None]:
 
 
 def audit(
-    options: AuditOptions, agree: Callable[[CostEstimate], bool] | None = None
+    options: AuditOptions,
+    agree: Callable[[CostEstimate], bool] | None = None,
+    console: Console | None = None,
 ) -> AuditReport | None:
-    """The report; None when the judge was not to be asked. ``agree``: see ``confirm``."""
+    """The report; None when the judge was not to be asked. ``agree`` and ``console``: as of
+    ``confirm``."""
     vault, root = vault_of(options.vault)
     sections = sections_of(vault.notes)
     cases, notes = _cases_of(options, vault)
@@ -83,7 +89,7 @@ def audit(
     open_pairs = [each for each in candidates if each.key not in accepted]
     asked = open_pairs[: options.most_candidates]
     if options.judge is not None and agree is not None and asked:
-        verdicts = confirm(asked, options.judge, agree)
+        verdicts = confirm(asked, options.judge, agree, console)
         if verdicts is None:
             return None
         confirmed = [each for each in verdicts if isinstance(each, Finding)]

@@ -115,6 +115,7 @@ def main(asked: AuditScriptOptions) -> int:
             asked.candidates,
         ),
         lambda expected: _agreed(expected, asked),
+        options.stderr_console(quiet=asked.quiet),
     )
     if report is None:
         return options.Exit.DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clients.http import ask_all
 from extras.audit.findings import Finding, Quote
@@ -14,6 +15,10 @@ from judging.opinion import ask
 from ragmetrics.text.quotes import quoted
 from records.errors import StorageError
 from records.verdicts import CallKind
+from terminal.progress import progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 CONTRADICTS = "contradicts"
 REJECTED = "rejected"
@@ -38,12 +43,16 @@ def material_of(pair: Finding, reverse: bool) -> Material:
 
 
 def confirm(
-    pairs: Sequence[Finding], judge: JudgeOptions, agree: Callable[[CostEstimate], bool]
+    pairs: Sequence[Finding],
+    judge: JudgeOptions,
+    agree: Callable[[CostEstimate], bool],
+    console: Console | None = None,
 ) -> list[Finding | str] | None:
     """The contradictions that a judge confirms in both orders; None if nothing was to be asked.
 
     In place of another pair there is REJECTED, or the kind of a failure. ``agree`` is given the
-    estimate before anything is sent. Raises StorageError for a judge that only has rules.
+    estimate before anything is sent. ``console``: where progress is shown. Raises StorageError for
+    a judge that only has rules.
     """
     if judge.by_rules:
         raise StorageError(
@@ -64,7 +73,11 @@ def confirm(
         async def job(number: int) -> tuple[int, Finding | str]:
             return number, await _verdict(pairs[number], link)
 
-        verdicts = dict(ask_all(range(len(pairs)), job, judge.concurrency, link.stop))
+        verdicts = {}
+        with progress(console, "asking the judge", len(pairs)) as step:
+            for number, verdict in ask_all(range(len(pairs)), job, judge.concurrency, link.stop):
+                verdicts[number] = verdict
+                step()
     return [verdicts[number] for number in sorted(verdicts)]
 
 

@@ -195,9 +195,8 @@ def judge(
 
     from judging.asking import fact_store
     from judging.connect import connect
-    from judging.run import JudgingOutcome, confirm, judge_run, progress
+    from judging.run import JudgingOutcome, confirm, judge_run
     from judging.show import bill
-    from records.runs import results_file
     from records.verdict_lines import drop_damage
     from records.verdicts import VerdictReader
 
@@ -207,9 +206,8 @@ def judge(
         facts = fact_store(judge_options, connection)
         for plan in plans:
             drop_damage(plan.verdicts_file)
-            with progress(console, results_file(plan.folder)) as step:
-                reader = VerdictReader(plan.verdicts_file)
-                outcomes.append(judge_run(plan, connection, facts, reader, step))
+            reader = VerdictReader(plan.verdicts_file)
+            outcomes.append(judge_run(plan, connection, facts, reader, console))
         total = JudgingOutcome(
             *(reduce(add, (getattr(o, f.name) for o in outcomes)) for f in fields(JudgingOutcome))
         )

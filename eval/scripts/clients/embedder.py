@@ -22,9 +22,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from terminal.progress import progress
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from rich.console import Console
 
     Vectors = NDArray[np.float32]
     Vector = NDArray[np.float32]
@@ -113,6 +116,8 @@ class Embedder:
         self.threads = threads
         self.batch_size = batch_size
         self.allow_download = allow_download
+        self.console: Console | None = None
+        """Where progress is shown."""
         self.identity = folder_hash(self.folder) if self.folder else self.name
         file = f"{_file_name(self.name)}-{_sha256(self.identity).hex()[:16]}.sqlite"
         self._asked, self._cache_dir = model, cache_dir
@@ -136,16 +141,13 @@ class Embedder:
         own = (self._asked, self._cache_dir, self.threads, self.batch_size, self.allow_download)
         return type(self), own
 
-    def encode(
-        self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
-    ) -> Vectors:
+    def encode(self, texts: Sequence[str]) -> Vectors:
         """Vectors of ``texts``: float32, shape (n, d), L2 norm 1, in the order given.
 
         A text longer than the model reads (256 word pieces for the bundled one) is cut there by the
         model; use ``windows`` first where its end matters. Vectors of one text made in different
         batches differ by about 1e-7. An empty list gives shape (0, 0). The cache is written after
-        every block of texts, so a broken-off run loses little; then ``progress(done, all)`` counts
-        the texts that were missing. Raises EmbeddingUnavailable."""
+        every block of texts, so a broken-off run loses little. Raises EmbeddingUnavailable."""
         import numpy as np
 
         if not texts:
@@ -154,13 +156,14 @@ class Embedder:
         unique = dict(zip(keys, texts, strict=True))
         cached = self._cache.read(list(unique))
         missing = sorted((key for key in unique if key not in cached), key=lambda k: len(unique[k]))
-        for start in range(0, len(missing), BLOCK):
-            block = missing[start : start + BLOCK]
-            fresh = self._run_model([unique[key] for key in block])
-            self._cache.write(zip(block, fresh, strict=True))
-            cached.update(zip(block, fresh, strict=True))
-            if progress is not None:
-                progress(start + len(block), len(missing))
+        console = self.console if missing else None
+        with progress(console, "embedding texts", len(missing)) as step:
+            for start in range(0, len(missing), BLOCK):
+                block = missing[start : start + BLOCK]
+                fresh = self._run_model([unique[key] for key in block])
+                self._cache.write(zip(block, fresh, strict=True))
+                cached.update(zip(block, fresh, strict=True))
+                step(len(block))
         return np.stack([cached[key] for key in keys])
 
     def cached(self, texts: Sequence[str]) -> Vectors | None:

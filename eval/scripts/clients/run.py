@@ -25,7 +25,7 @@ from clients.http import KINDS, RetryPolicy, ask_all, ask_each, finish
 from clients.limits import CallLimits
 from clients.profile import Profile, fill, load_profile
 from clients.proof import RUN_CASES, prove_run
-from clients.run_counts import RunTally, Step, progress
+from clients.run_counts import ResultStep, RunTally, result_progress
 from clients.run_folder import RunFolder
 from clients.run_plan import (
     AnswersReader,
@@ -95,7 +95,7 @@ def run(
         config = options.config(None, len(cases), order)
         folder = RunFolder(options, config, console, order, asked_digests(cases))
         with folder.opened(resume=False):
-            with progress(console, len(jobs), 0, verbose=options.verbose) as step:
+            with result_progress(console, len(jobs), 0, verbose=options.verbose) as step:
                 checks = _RunChecks(options, folder, len(jobs))
                 checks.write(((result,) for result in answers), step)
             return folder.finish()
@@ -214,7 +214,7 @@ class _RunChecks:
             self._errors += 1
             self._last_error = result
 
-    def write(self, results: Iterable[Sequence[TestResult]], step: Step) -> None:
+    def write(self, results: Iterable[Sequence[TestResult]], step: ResultStep) -> None:
         """Write results as they come, some of them together. Raises Unreachable."""
         for together in results:
             self._folder.write(together)
@@ -305,7 +305,7 @@ class _Asking:
                 done = writer.reopen(self._rule_of_resuming())
                 folder.report_damage(folder.path, writer.damaged_lines)
                 checks.check_errors()
-            step: Step | None = None
+            step: ResultStep | None = None
             asked: dict[str, None] = {}
             reached = 0
             ending = None
@@ -328,7 +328,7 @@ class _Asking:
                     if not self._options.resume:
                         stack.enter_context(folder.opened(resume=False))
                     step = stack.enter_context(
-                        progress(
+                        result_progress(
                             self._console,
                             None if pace and pace.open_ended else checks.total,
                             len(done),
@@ -438,7 +438,7 @@ class _Asking:
         for name in (SAFETY_PARTIAL, SAFETY_RESULTS):
             path = self._folder.path / name
             self._folder.report_damage(path, drop_damaged_lines(path))
-        with progress(self._console, len(prompts), 0, verbose=self._options.verbose) as step:
+        with result_progress(self._console, len(prompts), 0, verbose=self._options.verbose) as step:
             errors = ask_labelled(
                 api,
                 prompts,

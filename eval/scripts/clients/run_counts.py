@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics.pipeline import percentile
 from records.results import UNREADABLE, RetrievedChunk, TestResult
+from terminal.progress import progress
 from terminal.tables import counted, printable
 
 if TYPE_CHECKING:
@@ -145,55 +146,22 @@ def table(summary: dict[str, Any], title: str) -> Table:
     return shown
 
 
-Step = Callable[[TestResult], None]
+ResultStep = Callable[[TestResult], None]
 
 
 @contextlib.contextmanager
-def progress(console: Console, total: int | None, done: int, *, verbose: bool) -> Iterator[Step]:
-    """Yields a function to call with each result.
+def result_progress(
+    console: Console, total: int | None, done: int, *, verbose: bool
+) -> Iterator[ResultStep]:
+    """Yields a function to call with each result; ``verbose``: a line for each error, too."""
+    with progress(console, "asking", total, done) as step:
 
-    A bar with rate, time left and errors on a terminal; elsewhere nothing but, when ``verbose``,
-    a line for each error.
-    """
+        def count(result: TestResult) -> None:
+            if verbose and result.error is not None:
+                error = result.error
+                tries = f"(tries: {error.attempts})"
+                line = f"{result.test_case_id}: {error.kind}: {error.message} {tries}"
+                console.print(printable(line), style="red", soft_wrap=True)
+            step(failed=result.status == "error")
 
-    def tell(result: TestResult) -> None:
-        if verbose and result.error is not None:
-            error = result.error
-            line = f"{result.test_case_id}: {error.kind}: {error.message} (tries: {error.attempts})"
-            console.print(printable(line), style="red", soft_wrap=True)
-
-    if not console.is_terminal or console.quiet:
-        yield tell
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("asking"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("errors {task.fields[errors]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=total, completed=done, errors=0, rate="")
-        errors = 0
-
-        def step(result: TestResult) -> None:
-            nonlocal errors
-            errors += result.status == "error"
-            tell(result)
-            speed = bar.tasks[0].speed
-            rate = f"{speed:,.1f}/s" if speed else ""
-            bar.update(task, advance=1, errors=errors, rate=rate)
-
-        yield step
+        yield count

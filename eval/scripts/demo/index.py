@@ -10,7 +10,7 @@ import importlib.metadata
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Scores = NDArray[np.float64]
 
-Progress = Callable[[int, int], None]
 K1, B = 1.5, 0.75
 
 
@@ -50,17 +49,16 @@ def build_index(
     notes: Sequence[Note],
     chunk_size: int,
     embedder: Embedder | None = None,
-    progress: Progress | None = None,
 ) -> Index:
     """The index of ``notes``; ``embedder`` None leaves vectors out.
 
-    ``progress(done, all)`` counts embedded texts. Raises StorageError when the notes hold no word,
+    Raises StorageError when the notes hold no word,
     EmbeddingUnavailable when vectors cannot be made.
     """
     chunks = chunk_notes(notes, chunk_size)
     texts = [indexed_text(chunk) for chunk in chunks]
     lexical = LexicalIndex(texts)
-    vectors = VectorIndex(texts, embedder, progress) if embedder else None
+    vectors = VectorIndex(texts, embedder) if embedder else None
     corpus = hashlib.sha256("\n".join(chunk.chunk_id for chunk in chunks).encode()).hexdigest()
     parameters = {
         "lexical": f"bm25s {importlib.metadata.version('bm25s')} lucene k1={K1} b={B}",
@@ -87,12 +85,12 @@ def build_index(
 class VectorIndex:
     """Vectors of texts: a long one has a vector for each window of the model."""
 
-    def __init__(self, texts: Sequence[str], embedder: Embedder, progress: Progress | None) -> None:
+    def __init__(self, texts: Sequence[str], embedder: Embedder) -> None:
         import numpy as np
 
         windows = [embedder.windows(text) for text in texts]
         self._first_row = np.cumsum([0, *map(len, windows[:-1])])
-        self._rows = embedder.encode([piece for pieces in windows for piece in pieces], progress)
+        self._rows = embedder.encode([piece for pieces in windows for piece in pieces])
         self._embedder = embedder
 
     def scores(self, question: str) -> Scores:

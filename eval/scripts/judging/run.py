@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +32,6 @@ from ragmetrics.text.quotes import QUOTE_RULES
 from ragmetrics.text.words import TEXT_RULES, clean, fold
 from records import verdicts
 from records.errors import StorageError
-from records.file_access import open_plain
 from records.files import clear_leftovers, locked, read_json, replace_json
 from records.histories import earlier_by_id, messages_of_result
 from records.labels import read_cases
@@ -51,6 +50,7 @@ from records.verdicts import (
     VerdictReader,
     head_of,
 )
+from terminal.progress import progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -216,14 +216,15 @@ def judge_run(
     connection: Connection,
     facts: FactStore,
     reader: VerdictReader,
-    step: Callable[[], None],
+    console: Console,
 ) -> JudgingOutcome:
-    """Judge all answers and append the new verdicts to verdicts.jsonl. ``step`` after each answer.
+    """Judge all answers and append the new verdicts to verdicts.jsonl.
 
     ``reader``: of that file; a damaged line of it is reported before anything is paid.
+    ``console``: where progress is shown.
     """
     path = reader.path
-    answers = plan.answers()
+    answers = list(plan.answers())
     verdicts.withdraw(path, connection.withdrawn())
     described = connection.describe()
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic, kinds=plan.kinds)
@@ -238,7 +239,12 @@ def judge_run(
 
     of_turns: dict[str, Any] = {}
     judged = ask_all(answers, work, plan.concurrency, threading.Event())
-    with _stopping(connection), VerdictWriter(path) as writer, closing(judged):
+    with (
+        _stopping(connection),
+        VerdictWriter(path) as writer,
+        closing(judged),
+        progress(console, "judging", len(answers)) as step,
+    ):
         for new, old in judged:
             outcome.answers += 1
             for head in old:
@@ -522,20 +528,3 @@ class ExistingVerdicts:
 
 def _content(head: VerdictHead) -> tuple[Any, ...]:
     return head.status, head.reason, head.key, head.parts, head.inputs_sha256, head.prompt
-
-
-@contextlib.contextmanager
-def progress(console: Console, results: Path) -> Iterator[Callable[[], None]]:
-    """Yields a function to call after each answer of the results file."""
-    if not console.is_terminal or console.quiet or not results.exists():
-        yield lambda: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Left
-
-    with open_plain(results) as file:
-        total = sum(1 for _ in file)
-    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TextColumn("left"), Left())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda: bar.update(task, advance=1)

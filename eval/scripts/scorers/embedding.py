@@ -192,6 +192,7 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
         embedder = kind(
             options.embedding_model, options.cache_dir, allow_download=options.allow_download
         )
+        embedder.console = job.console
         scorer = EmbeddingScorer(
             embedder,
             embedder.public_name,
@@ -200,11 +201,7 @@ def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
             options.window_threshold,
         )
         pairs = answered(job.folder, job.eval_set, job.labels_dir)
-        if job.console is None or not job.console.is_terminal:
-            scorer.warm(pairs)
-        else:
-            with job.console.status("Embedding texts without a vector…"):
-                scorer.warm(pairs)
+        scorer.warm(pairs)
     except EmbeddingUnavailable as error:
         raise CannotRun(str(error)) from error
     return scorer

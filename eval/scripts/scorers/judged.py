@@ -284,9 +284,10 @@ def make_scorer(
     model: str | None = None,
     cache_dir: Path = CACHE_DIR,
     labels_dir: Path | None = None,
+    console: Console | None = None,
 ) -> JudgedScorer:
     """Make a scorer of the run's verdicts; ``reader``: of them, if they were read before.
-    ``labels_dir``: where people's labels on claims and facts are.
+    ``labels_dir``: where people's labels on claims and facts are. ``console``: shows progress.
 
     Raises StorageError when there are none of the judge in config.json. Without an embedding model
     the two metrics that need one do not apply.
@@ -309,6 +310,7 @@ def make_scorer(
         except EmbeddingUnavailable as error:
             scorer.no_model = f"no embedding model: {error}"
         else:
+            embedder.console = console
             scorer.embed, scorer.embedding_model = embedder, embedder.public_name
     return scorer
 
@@ -350,6 +352,7 @@ def scorer_as_before(
         model=model,
         cache_dir=cache_dir,
         labels_dir=job.labels_dir,
+        console=job.console,
     )
     warm(scorer, job.folder, job.eval_set, job.labels_dir)
     if name and scorer.embedding_model and scorer.embed is None:

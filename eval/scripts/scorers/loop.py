@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import chain, groupby
 from operator import attrgetter
@@ -66,16 +66,19 @@ from scorers.contract import (
     TurnScorer,
 )
 from scorers.variation import stability, turn_loss
+from terminal.progress import Step, progress
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+    from rich.console import Console
 
 _NOT_READ = "the answer could not be read"
 
 _CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
 _CONVERSATION, _RESULT_OF = attrgetter("conversation"), attrgetter("test_case_id")
 
-ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[ScoreOutcome]]
+ScoreAll = Callable[[Sequence[TestCase], Iterable[TestResult]], list[ScoreOutcome]]
 """Scores some answers; it can be sent to another process."""
 
 OutcomeMap = Callable[[ScoreAll, Sequence[TestCase], Sequence[TestResult]], list[ScoreOutcome]]
@@ -100,20 +103,22 @@ def score_run(
     jobs: int = 1,
     outcome_map: OutcomeMap | None = None,
     case_lines: bool = True,
+    console: Console | None = None,
 ) -> dict[str, Any]:
     """Score every result of a run; write scores/<section>.jsonl and the section of metrics.json.
 
     ``jobs``: processes that score, or ``outcome_map`` in their place, with the same bytes.
-    ``case_lines``: as of a ScoringJob. Returns the section. Raises StorageError, with nothing
-    written, when the run is incomplete or any line of the set, the labels or the results has a
-    problem.
+    ``case_lines``, ``console``: as of a ScoringJob. Returns the section. Raises StorageError, with
+    nothing written, when the run is incomplete or any line of the set, the labels or the results
+    has a problem.
     """
     results_of(folder)
     if isinstance(scorer, TurnScorer):
         jobs, outcome_map = 1, None
     run = Run(folder, eval_set, labels_dir, lean=jobs == 1)
     set_sha256, labels_hash = sha256_file(eval_set), labels_sha256(labels_dir, eval_set)
-    scored = _score(run, scorer, set_sha256, outcome_map or partial(_in_processes, jobs))
+    outcome_map = outcome_map or partial(_in_processes, jobs, console, f"scoring {scorer.section}")
+    scored = _score(run, scorer, set_sha256, outcome_map)
     section = scored.section(seed)
     header = _header(run, set_sha256, labels_hash, scored.results)
     target = scores_file(folder, scorer.section)
@@ -210,13 +215,13 @@ def _way_of(scorer: Scorer, *, unmapped: bool) -> ScoreAll:
 
 
 def _one_by_one(
-    scorer: Scorer, cases: Sequence[TestCase], results: Sequence[TestResult]
+    scorer: Scorer, cases: Sequence[TestCase], results: Iterable[TestResult]
 ) -> list[ScoreOutcome]:
     return list(map(scorer.score, cases, results))
 
 
 def _turn_by_turn(
-    scorer: TurnScorer, cases: Sequence[TestCase], results: Sequence[TestResult]
+    scorer: TurnScorer, cases: Sequence[TestCase], results: Iterable[TestResult]
 ) -> list[ScoreOutcome]:
     """Score each result with the turns before it."""
     conversation: str | None = None
@@ -232,10 +237,10 @@ def _turn_by_turn(
 
 
 def _without_lists(
-    score_all: ScoreAll, cases: Sequence[TestCase], results: Sequence[TestResult]
+    score_all: ScoreAll, cases: Sequence[TestCase], results: Iterable[TestResult]
 ) -> list[ScoreOutcome]:
     """The outcomes where the retrieved passages are unknown, also where a list was written."""
-    return score_all(cases, list(map(forget_unmapped, results)))
+    return score_all(cases, map(forget_unmapped, results))
 
 
 def _without_answer(scorer: Scorer, case: TestCase, result: TestResult) -> ScoreRow:
@@ -257,12 +262,35 @@ _CHUNK = 32
 """Answers that a process scores together."""
 
 
+def _counted(step: Step, results: Iterable[TestResult]) -> Iterator[TestResult]:
+    """The results; each is counted when the next one is asked for."""
+    for result in results:
+        yield result
+        step()
+
+
 def _in_processes(
-    jobs: int, score_all: ScoreAll, cases: Sequence[TestCase], results: Sequence[TestResult]
+    jobs: int,
+    console: Console | None,
+    doing: str,
+    score_all: ScoreAll,
+    cases: Sequence[TestCase],
+    results: Sequence[TestResult],
 ) -> list[ScoreOutcome]:
     """The outcomes of answers, which ``jobs`` processes score."""
-    if jobs == 1 or not cases:
-        return score_all(cases, results)
+    with progress(console if cases else None, doing, len(cases)) as step:
+        if jobs == 1 or not cases:
+            return score_all(cases, _counted(step, results))
+        return _by_workers(jobs, step, score_all, cases, results)
+
+
+def _by_workers(
+    jobs: int,
+    step: Step,
+    score_all: ScoreAll,
+    cases: Sequence[TestCase],
+    results: Sequence[TestResult],
+) -> list[ScoreOutcome]:
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor  # slow to load
     from multiprocessing import Pipe, active_children
 
@@ -274,7 +302,11 @@ def _in_processes(
             parts = pool.map(
                 _score_chunk, map(cases.__getitem__, chunks), map(results.__getitem__, chunks)
             )
-            return list(chain.from_iterable(parts))
+            outcomes = []
+            for part in parts:
+                outcomes += part
+                step(len(part))
+            return outcomes
         except BrokenExecutor:
             raise Unreachable(
                 "a worker process was killed, or ran out of memory. Nothing was written: free "

@@ -51,6 +51,7 @@ def _score_section(name: str, job: ScoringJob, options: Any) -> dict[str, Any]:
         seed=job.seed,
         jobs=job.jobs,
         case_lines=job.case_lines,
+        console=job.console,
     )
 
 

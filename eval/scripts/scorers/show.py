@@ -87,7 +87,7 @@ def _score_run(
         request.labels_dir,
         request.seed,
         request.jobs,
-        console=output.talk() if "embedding model" in row.needs else None,
+        console=output.talk(),
     ).for_section(code)
     if scorer is None:
         assert code.scorer is not None, f"{row.name} is not scored case by case"
@@ -107,6 +107,7 @@ def _score_run(
         seed=request.seed,
         jobs=job.jobs,
         outcome_map=request.outcome_map,
+        console=job.console,
     )
     if request.as_json:
         output.json(section)

@@ -71,9 +71,6 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int]
 
-_STATE = 40
-"""Characters of the line that says what is scored at the moment."""
-
 MOST_CHANGED = 20
 """Cases that broke, and cases that were fixed, that are named with their reasons."""
 
@@ -287,15 +284,11 @@ def _score(
     job = replace(job, case_lines=False)
     try:
         for name in sections:
-            if job.console is not None and job.console.is_terminal:
-                job.console.print(f"Scoring {name}…".ljust(_STATE), end="\r")
             outcomes.append(try_section(name, job, values))
     except BaseException:
         with contextlib.suppress(StorageError):  # the fault that ends the suite is the one to tell
             _write_case_lines(job, outcomes)
         raise
-    if job.console is not None and job.console.is_terminal:
-        job.console.print(" " * _STATE, end="\r")
     _write_case_lines(job, outcomes)
     return outcomes
 

@@ -49,7 +49,7 @@ def _result(name: str, path: str = "cats.md", **fields: Any) -> TestResult:
 def vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     """No model is run here: every text has the same vector. Nothing is kept on the disk."""
 
-    def encode(self: Any, texts: list[str], progress: Any = None) -> Any:
+    def encode(self: Any, texts: list[str]) -> Any:
         return np.ones((len(texts), 1), dtype=np.float32)
 
     monkeypatch.setattr(embedder.Embedder, "encode", encode)

@@ -164,7 +164,7 @@ def suite(run: Any, *words: str) -> dict[str, Any]:
     return report
 
 
-def same_vectors(self: Any, texts: list[str], progress: Any = None) -> Any:
+def same_vectors(self: Any, texts: list[str]) -> Any:
     return np.ones((len(texts), 1), dtype=np.float32)
 
 
