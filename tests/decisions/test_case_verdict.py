@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.metrics_files import write_metrics
 from tests.rows import each_row
@@ -140,7 +141,16 @@ def test_what_the_local_judge_says_only_warns() -> None:
     found = verdict({"judged.correctness": 0.0, "judged.faithfulness": 0.0}, basis=LOCAL)
     assert not found.fails
     assert names(found.warnings) == ["wrong", "claim"]
-    assert "not judged by a model" in Ruling(CaseRules(), LOCAL).unmeasured
+    judged = msgspec.structs.replace(
+        LOCAL, definitions={"judged.correctness": "judged/correctness@1"}
+    )
+    for basis, word, sentence in (
+        (LOCAL, "not judged by a model", "Checks that need a judge model were skipped."),
+        (judged, "judged by rules alone", "The judge has rules and no model, so its checks only"),
+    ):
+        unmeasured = Ruling(CaseRules(), basis).unmeasured
+        assert unmeasured[-1] == word
+        assert sentence in VerdictCounts(8, unmeasured=(word,)).says()
 
 
 @each_row("basis", [MODEL, LOCAL])

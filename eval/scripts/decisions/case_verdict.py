@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
-from decisions.verdict_counts import NOT_JUDGED, VerdictCounts
+from decisions.verdict_counts import BY_RULES, NOT_JUDGED, VerdictCounts
 from ragmetrics.catalogue.cases import HARM, OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule, harm_of
 from records.id_numbers import id_number
 from records.run import Run
@@ -122,8 +122,9 @@ class Ruling:
         scored = {name.partition(".")[0] for name in known}
         scored |= {"judged", *OF_SOME_RUNS}
         words = [f"no {name} scores" for name in sections if name not in scored]
-        if any(rule.judged for rule in self.rules) and not self.basis.trusted:
-            words.append(NOT_JUDGED)
+        judged = {place for place, rule in enumerate(self.rules) if rule.judged}
+        if judged and not self.basis.trusted:
+            words.append(BY_RULES if known and judged & self.active else NOT_JUDGED)
         return tuple(words)
 
     @property

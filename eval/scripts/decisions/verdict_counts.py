@@ -11,6 +11,14 @@ from terminal.tables import counted
 NOT_JUDGED = "not judged by a model"
 """Why the rules that read a judge's scores decide nothing."""
 
+BY_RULES = "judged by rules alone"
+"""Why they only warn."""
+
+_OF_JUDGES = {
+    NOT_JUDGED: "Checks that need a judge model were skipped.",
+    BY_RULES: "The judge has rules and no model, so its checks only warn.",
+}
+
 
 @dataclass(frozen=True)
 class VerdictCounts:
@@ -44,11 +52,11 @@ class VerdictCounts:
         if self.unstable:
             text += f" The answers to {counted(self.unstable, 'case')} differ."
         if self.unmeasured:
-            missing = ", ".join(word for word in self.unmeasured if word != NOT_JUDGED)
+            missing = ", ".join(word for word in self.unmeasured if word not in _OF_JUDGES)
             if missing:
                 text += f" {missing[0].upper()}{missing[1:]}: those checks were skipped."
-            if NOT_JUDGED in self.unmeasured:
-                text += " Checks that need a judge model were skipped."
+            judges = (_OF_JUDGES[word] for word in self.unmeasured if word in _OF_JUDGES)
+            text += "".join(f" {sentence}" for sentence in judges)
         return text
 
     def to_dict(self) -> dict[str, Any]:

@@ -224,6 +224,20 @@ def _verdict_text(report: SuiteReport) -> str:
     return text + "."
 
 
+def _section_notes(report: SuiteReport, every: bool) -> Iterator[str]:
+    """Notes on the sections that were scored, and those that were not: several of these with their
+    reasons only where ``every`` is asked for."""
+    unscored = [outcome for outcome in report.outcomes if outcome.status != "scored"]
+    told = unscored if every or len(unscored) == 1 else []
+    for outcome in report.outcomes:
+        shown = outcome in told if outcome in unscored else "guardrails" not in outcome.section
+        if outcome.reason and (every or shown):
+            state = "not scored: " if outcome in unscored else ""
+            yield f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
+    if unscored and not told:
+        yield f"Not scored: {', '.join(outcome.name for outcome in unscored)} (-v says why)."
+
+
 def write_report(report: SuiteReport, path: Path, metrics: Path, *, copied: bool = False) -> Path:
     """Write the report as JSON, in one step; returns its path.
 
@@ -263,10 +277,7 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
     blocks += map(Prose, _case_sentences(report))
     if every:
         blocks += [block for part in report.in_common for block in slice_blocks(part)]
-    for outcome in report.outcomes:
-        if outcome.reason and (every or "guardrails" not in (outcome.section or {})):
-            state = "" if outcome in scored else "not scored; the other sections do not need it: "
-            blocks.append(Prose(f"{outcome.name}: {state}{plain(outcome.reason, 400)}", "quiet"))
+    blocks += [Prose(text, "quiet") for text in _section_notes(report, every)]
     blocks.append(Heading("Diagnosis"))
     for finding in report.findings if every else report.findings[:_FINDINGS]:
         blocks.append(Prose(finding.says, item=1))
