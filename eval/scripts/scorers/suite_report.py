@@ -230,7 +230,9 @@ def _section_notes(report: SuiteReport, every: bool) -> Iterator[str]:
     unscored = [outcome for outcome in report.outcomes if outcome.status != "scored"]
     told = unscored if every or len(unscored) == 1 else []
     for outcome in report.outcomes:
-        shown = outcome in told if outcome in unscored else "guardrails" not in outcome.section
+        shown = (
+            outcome in told if outcome in unscored else "guardrails" not in (outcome.section or {})
+        )
         if outcome.reason and (every or shown):
             state = "not scored: " if outcome in unscored else ""
             yield f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
