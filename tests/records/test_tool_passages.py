@@ -182,6 +182,30 @@ def test_a_form_says_how_a_result_is_read() -> None:
     ]
 
 
+def test_a_form_reads_the_result_inside_and_with_its_message() -> None:
+    """A user writes the paths of the result, or those of the message around it, as a trace has it;
+    of several blocks of JSON these are the list, and items may be lists."""
+    named = ToolForm(text=lambda hit: hit["t"], rel_path=lambda hit: hit["note"])
+    hits = [{"t": "Water.", "note": "rooms"}, {"t": "Fire.", "note": "alarm"}]
+    read = [{"rel_path": "rooms", "text": "Water."}, {"rel_path": "alarm", "text": "Fire."}]
+    blocks = [{"type": "text", "text": json.dumps(hit)} for hit in hits]
+    adk = {"id": "c", "name": "find", "response": {"result": json.dumps(hits)}}
+    for result in (hits, json.dumps(hits), blocks, {"content": blocks, "isError": False}, adk):
+        assert passages_in(result, named) == read
+    outer = ToolForm(
+        passages=lambda value: value.get("content") if isinstance(value, dict) else None,
+        text=lambda hit: hit["resource"]["text"],
+    )
+    resource = {"type": "resource", "resource": {"uri": "file:///rooms.md", "text": "Water."}}
+    rows = passages_in({"content": [resource], "isError": False}, outer)
+    assert rows == [{"rel_path": "file:///rooms.md", "text": "Water."}]
+    pairs = ToolForm(passages=lambda _: [["Water.", "rooms"]], text=lambda pair: pair[0])
+    assert passages_in([["x"]], pairs) == [{"text": "Water."}]
+    markup = ToolForm(split=re.compile("</hit>"), place=re.compile(r"<at>(?P<path>.+)</at>"))
+    text = "<hits><hit><at>rooms.md</at> Water. </hit></hits>"
+    assert [row.get("rel_path") for row in passages_in(text, markup) or ()] == ["rooms.md"]
+
+
 def test_a_place_behind_its_text_is_not_given_to_the_next_text() -> None:
     text = "Water is allowed. (source: rooms.md)\n\nTen cents a day. (source: loans.md)"
     place = re.compile(r"\(source: (?P<path>\S+)\)")

@@ -200,12 +200,8 @@ def _items(value: Any, depth: int) -> list[Row] | None:
     if isinstance(value, str):
         return _xml_items(value) or _blocks(value) or _numbered(value)
     if isinstance(value, list):
-        texts = _content_texts(value)
-        if texts is not None:
-            inner = [opened(text) for text in texts]
-            if len(inner) > 1 and all(isinstance(item, Mapping) for item in inner):
-                return inner
-            return _items(texts[0] if len(texts) == 1 else "\n\n".join(texts), depth + 1)
+        if (inner := _content(value)) is not None:
+            return inner if isinstance(inner, list) else _items(inner, depth + 1)
         if len(value) == 1 and isinstance(value[0], list):
             return _items(value[0], depth + 1)
         are_objects = all(isinstance(item, Mapping) for item in value)
@@ -237,6 +233,15 @@ def _columns(value: Mapping[str, Any]) -> list[Row] | None:
     if len(texts) != len(metadata) or not all(isinstance(each, Mapping) for each in metadata):
         return None
     return [{**each, "text": text} for text, each in zip(texts, metadata, strict=True)]
+
+
+def _content(parts: Sequence[Any]) -> str | list[Row] | None:
+    """The text of content blocks; of several that are JSON objects these; None for other lists."""
+    texts = _content_texts(parts) or ()
+    objects = [opened(text) for text in texts]
+    if len(objects) > 1 and all(isinstance(item, Mapping) for item in objects):
+        return objects
+    return "\n\n".join(texts) if texts else None
 
 
 def _content_texts(parts: Sequence[Any]) -> list[str] | None:
@@ -379,6 +384,7 @@ _DECOR = re.compile(
     r"^(?:\W*\b(?:source|file|path|url|uri|document|from)\b\s*:\s*|)", re.IGNORECASE
 )
 _LEAD = re.compile(r"^(?:[-*•=#\s]*)(?:\[\d{1,3}\]|\(?\d{1,3}[.):])?\s*")
+_MARKUP = re.compile(r"</?\w+[^>]*>")
 _TAG = re.compile(r"<(\w+)>\s*(.+?)\s*</\1>")
 _SIGN = re.compile(r"\s+(?:#+|>|§|\||::|—|–|-|›|»|/)\s+")
 _TAIL = re.compile(r"\s*\((?:score|relevance|similarity|distance)\W*[\d.]+\)$", re.IGNORECASE)
@@ -445,25 +451,35 @@ def _by_form(result: Any, form: ToolForm) -> list[Row] | None:
     if form.split is not None or (form.place is not None and form.passages is None):
         whole = value if isinstance(value, str) else shown_text(value)
         pieces: list[Any] = form.split.split(whole) if form.split else _cut_at(form.place, whole)
-        items = [piece for piece in pieces if piece and piece.strip()]
+        items = [piece for piece in pieces if piece and re.search(r"\w", _MARKUP.sub("", piece))]
     else:
         value = opened(value)
-        listed = form.passages(value) if form.passages else items_in(value)
+        listed = _listed(form.passages, value, opened(result))
         items = [opened(item) for item in listed] if isinstance(listed, list) else []
     rows = [row for item in items if (row := _formed(item, form))]
     return rows if rows or len(shown_text(value)) <= SHORT else None
+
+
+def _listed(passages: Getter | None, *values: Any) -> Any:
+    """The list that a form names in a tool's own result, else in the message around it."""
+    if passages is not None:
+        lists = (passages(value) for value in values)
+        return next((listed for listed in lists if isinstance(listed, list)), None)
+    own = values[0]
+    are_objects = isinstance(own, list) and all(isinstance(item, Mapping) for item in own)
+    return own if are_objects else items_in(own)
 
 
 def own_result(value: Any, depth: int = 0) -> Any:
     """A tool's own result, out of the message or the content blocks that a framework made of it."""
     own = opened(value)
     inner: Any = None
-    if isinstance(own, list) and (texts := _content_texts(own)):
-        inner = texts[0] if len(texts) == 1 else "\n\n".join(texts)
+    if isinstance(own, list):
+        inner = _content(own)
     elif isinstance(own, Mapping):
         held = next((own[n] for n in ("data", "kwargs") if _is_message(own.get(n))), own)
-        names = ("content",) if _is_message(held) else ("result", "output")
-        is_wrapper = held is not own or _is_message(held) or len(own) == 1
+        names = ("content",) if _is_message(held) else ("result", "output", "response")
+        is_wrapper = held is not own or _is_message(held) or not own.keys() - {*names, "id", "name"}
         inner = next((held[name] for name in names if name in held and is_wrapper), None)
     return value if inner is None or depth > _MOST_DEPTH else own_result(inner, depth + 1)
 
@@ -488,8 +504,8 @@ def _cut_at(place: re.Pattern[str] | None, text: str) -> list[str]:
 def _formed(item: Any, form: ToolForm) -> Row:
     """One passage by a form; {} without a text."""
     row: Row = {}
-    if isinstance(item, Mapping):
-        usual = (_rows([dict(item)]) or [{}])[0]
+    if not isinstance(item, str):
+        usual = (_rows([item] if isinstance(item, dict) else []) or [{}])[0]
         row = {name: value for name, value in usual.items() if name != "title"}
         for name in ("text", "rel_path", "heading_path"):
             getter = getattr(form, name)
