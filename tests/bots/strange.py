@@ -91,6 +91,15 @@ def _each(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[str],
 _calls = itertools.count()
 
 
+_before = ["When is compost turned?"]
+
+
+def _lagging(question: str) -> dict[str, Any]:
+    """The reply to the question before, as of a cache with a wrong key."""
+    before, _before[0] = _before[0], question
+    return reply(before)
+
+
 def _slow_seconds(question: str) -> dict[str, Any]:
     """Its latency is 0.06 s, written without a unit."""
     time.sleep(0.06)
@@ -123,6 +132,7 @@ ODD: dict[str, Callable[[str], Any]] = {
     "foreign_paths": _each(
         lambda it: it | {"file_path": f"node-{sum(map(ord, it['id']))}.bin", "section": ""}
     ),
+    "lagging": _lagging,
     "constant": _with(lambda it: {**it, "answer": "Please look into the handbook of the house."}),
     "cut_texts": _each(lambda it: it | {"text": f"{it['text'][:20]}…"}),
     "new_ids": _each(lambda it: it | {"id": f"chunk-{next(_calls)}"}),

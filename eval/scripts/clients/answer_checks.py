@@ -174,9 +174,11 @@ def lags(heard: Sequence[HeardAnswer]) -> str:
     """A sentence for a bot whose answers fit the question before better than their own; "" else.
 
     ``heard``: in the order in which they were asked. Compared are the words that one of the two
-    questions has alone, and the files of their gold.
+    questions has alone, and the files of their gold. A question without gold in a set that has
+    gold cannot be answered, so nothing fits it.
     """
-    fits = [_fits_before(before, each) for before, each in pairwise(heard)]
+    has_gold = any(each.gold for each in heard)
+    fits = [_fits_before(b, each) for b, each in pairwise(heard) if b.gold or not has_gold]
     telling = [fit for fit in fits if fit is not None]
     lagging = sum(telling)
     if len(telling) < LEAST_PAIRS or lagging < _LEAST_SHARE * len(telling):
