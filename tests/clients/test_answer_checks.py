@@ -78,7 +78,8 @@ def test_a_bot_that_answers_the_question_before_is_named() -> None:
     order = ["roses", "lawn", "oil", "roses"]
     for with_gold in (True, False):
         late = [heard(a, b, with_gold=with_gold) for b, a in pairwise(order)]
-        assert lags([heard("roses", "oil"), *late]).startswith("3 of 3 answers fit the question")
+        first = heard("roses", "oil", with_gold=with_gold)
+        assert lags([first, *late]).startswith("3 of 3 answers fit the question")
     assert lags([heard(name, name) for name in order]) == ""
     same = [heard(name, "oil") for name in order]  # always the same page: no lag
     assert lags(same) == ""
