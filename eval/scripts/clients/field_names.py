@@ -6,18 +6,15 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from records.passage_fields import RANKED, ranked
+
 _TABLES: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text("utf-8")
 )
 
 
 def _ranked(name: str) -> dict[str, float]:
-    """The weight of each name: the higher, the better it fits."""
-    table: dict[str, float] = {}
-    for group in _TABLES["ranked"][name]:
-        *names, weight = group.split()
-        table |= dict.fromkeys(names, float(weight))
-    return table
+    return ranked(*_TABLES["ranked"][name])
 
 
 def _set(name: str) -> frozenset[str]:
@@ -33,19 +30,19 @@ ANSWER = _ranked("answer")
 NO_ANSWER = _set("no_answer")
 DELTA = ANSWER | _ranked("delta")
 PASSAGES = _ranked("passages")
-TEXT = _ranked("text")
-FILE = _ranked("file")
-HEADING = _ranked("heading")
-CHUNK_ID = _ranked("chunk_id")
-DOC_ID = _ranked("doc_id")
-SCORE = _ranked("score")
+TEXT = RANKED["text"]
+FILE = RANKED["file"]
+HEADING = RANKED["heading"]
+CHUNK_ID = RANKED["chunk_id"]
+DOC_ID = RANKED["doc_id"]
+SCORE = RANKED["score"]
 SCORES = {
     "score_vector": _ranked("score_vector"),
     "score_lexical": _ranked("score_lexical"),
     "score_final": SCORE,
 }
 RANK = _ranked("rank")
-PAGE = _ranked("page")
+PAGE = RANKED["page"]
 INDEX = _ranked("index")
 CITED = _ranked("cited")
 ABSTAINED = _set("abstained")

@@ -22,6 +22,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ragmetrics.paths import FILE
+from records.passage_fields import HEADINGS, IDS, PAGES, PLACES, SCORES, TEXTS
 from records.toml_files import KeyPath, Parsed, TomlReader
 
 Getter = Callable[[Any], Any]
@@ -34,28 +36,13 @@ _LEAST_WORDS = 3
 SHORT = 200
 """Characters of a message such as "No note was found", which is no list and none was expected."""
 
-_PLACES = (
-    *("rel_path", "file_path", "filepath", "path", "file", "file_name", "filename", "source_file"),
-    *("source_path", "source", "source_uri", "doc_uri", "uri", "url", "href", "link", "document"),
-)
 _NO_PLACES = frozenset({"id", "title", "name", "location"})
-_TEXTS = (
-    *("text", "content", "page_content", "snippet", "passage", "chunk", "body", "excerpt"),
-    *("document_content", "chunk_text"),
-)
-_HEADINGS = (
-    *("heading_path", "header_path", "heading", "headings", "section", "section_title"),
-    *("breadcrumb", "breadcrumbs", "header", "headers"),
-)
-_SCORES = ("score", "relevance", "relevance_score", "similarity", "_score")
-_PAGES = ("page", "page_number", "page_label")
-_IDS = ("chunk_id", "id")
 _EMPTY = ("results", "passages", "documents", "hits", "result", "data", "items", "matches")
 
 _FENCED = re.compile(r"[^`]{0,400}```(?:json)?\s*\n([^`]*)\n\s*```")
 """A block of JSON below a sentence or two."""
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"]+", re.IGNORECASE)
-_FILE = re.compile(r"[^\s@|<>\"]*[\w)]\.[A-Za-z][A-Za-z0-9]{0,5}(?:#\S*)?")
+_FILE = re.compile(rf"{FILE}(?:#\S*)?")
 QUERIES = (
     *("query", "q", "question", "search", "search_query", "queries", "input", "text"),
     *("term", "terms", "keyword", "keywords", "topic"),
@@ -263,25 +250,25 @@ def _rows(items: Sequence[Row]) -> list[Row] | None:
     if not flat:
         return []
     names = [name for name in flat[0] if all(name in item for item in flat)]
-    place = _named(names, _PLACES, flat, is_place) or next(
+    place = _named(names, PLACES, flat, is_place) or next(
         (n for n in names if _last(n) not in _NO_PLACES and _all(flat, n, is_place)), None
     )
     if place is None:
         return None
     names.remove(place)
-    heading = _named(_any(flat), _HEADINGS, flat, _is_heading)
+    heading = _named(_any(flat), HEADINGS, flat, _is_heading)
     title = _named(names, ("title",), flat, _is_heading)
     free = [name for name in names if name not in (heading, title)]
-    text = _named(free, _TEXTS, flat, _is_text)
+    text = _named(free, TEXTS, flat, _is_text)
     if text is None:
         lengths = {n: _words(flat, n) for n in free if _all(flat, n, _is_text)}
         text = max(lengths, key=lambda name: lengths[name], default=None)
         if text is None or lengths[text] < _LEAST_WORDS:
             return None
     columns = {"text": text, "rel_path": place, "heading_path": heading, "title": title}
-    columns["score"] = _named(_any(flat), _SCORES, flat, _is_number)
-    columns["page"] = _named(_any(flat), _PAGES, flat, _is_page)
-    columns["chunk_id"] = _named(names, _IDS, flat, lambda v: isinstance(v, int | str))
+    columns["score"] = _named(_any(flat), SCORES, flat, _is_number)
+    columns["page"] = _named(_any(flat), PAGES, flat, _is_page)
+    columns["chunk_id"] = _named(names, IDS, flat, lambda v: isinstance(v, int | str))
     rows = [
         {ours: item[name] for ours, name in columns.items() if name and item.get(name) is not None}
         for item in flat

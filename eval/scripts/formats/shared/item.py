@@ -12,16 +12,16 @@ from typing import Any
 from formats.shared.field_map import FieldMap
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 from records.errors import Problem, StorageError
+from records.passage_fields import HEADINGS, PLACES, TEXTS
 from records.results import RetrievedChunk, TestResult
 from records.tool_passages import ToolForm
-
-TEXTS = ("text", "content", "page_content", "document")
 
 NAMES = ("id", "chunk_id", "doc_id", "document_id", "source")
 
 DOCUMENTS = ("rel_path", "source", "doc_uri")
 
 PATHS = ("rel_path", "file_path", "file_name")
+"""They name a file whatever its form; others of ``PLACES`` only where they have the form of one."""
 
 CONTEXTS = (
     "retrieved",
@@ -33,8 +33,6 @@ CONTEXTS = (
     "retrieved_documents",
 )
 """The usual names of the passages in a bot's output."""
-
-HEADINGS = ("heading_path", "header_path", "heading")
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
     parts = [first(int | float, [name]) for name in ("score_vector", "score_lexical")]
     # An absolute path is one machine's: no label names it.
     paths = sorted(_anywhere(PATHS), key=lambda name: _is_absolute(fields.get(name)))
-    paths += [n for n in _anywhere(["source", "doc_uri"]) if looks_like_path(fields.get(n))]
+    paths += [n for n in _anywhere(PLACES) if looks_like_path(fields.get(n))]
     path = first(str, paths)
     document = first(str, _anywhere(DOCUMENTS)) or first(str | int, ["doc_id"]) or path or identity
     heading = first(str, _anywhere(HEADINGS))

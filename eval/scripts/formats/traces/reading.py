@@ -48,6 +48,7 @@ from formats.traces.values import (
     structured,
     texts_within,
 )
+from records.passage_fields import TEXTS
 from records.tool_calls import MOST_NAME, MOST_TOOL_TEXT, ToolCall, agent_handed_to
 
 AnswerState = Literal["read", "none", "unknown", "not captured", "by reference", "incomplete"]
@@ -340,8 +341,7 @@ def _without_passages(trace: Trace, prompt: str) -> str:
 
 def text_of_document(row: Mapping[str, Any]) -> str:
     """The text of a retrieved document; "" without one."""
-    names = ("text", "content", "page_content", "document")
-    return next((str(row[name]) for name in names if isinstance(row.get(name), str)), "")
+    return next((str(row[name]) for name in TEXTS if isinstance(row.get(name), str)), "")
 
 
 def _read_answer(trace: Trace, tops: Sequence[Span], tree: _Tree) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ragmetrics.paths import FILE
 from records.toml_files import TomlReader, toml_value
 from records.tool_passages import (
     Row,
@@ -27,11 +28,10 @@ Results = Mapping[str, Sequence[tuple[str, ToolResult]]]
 Guess = Callable[[Sequence[Any], Iterable[str]], Mapping[str, str]]
 """The paths inside the items of lists: ``clients.guess.chunk_paths``."""
 
-_FILE = r"[^\s:#>|()\[\]<>,;\"']+\.[A-Za-z]\w{0,4}"
 _PLACE_LINES = (
-    rf"^\W*(?:\w+:?\s+)?(?P<path>{_FILE})\s*[#>|:,—–-]+\s*(?P<heading>[^\n]*\S)[^\w\n]*$",
-    rf"^\W*(?:\w+:?\s+)?(?P<path>{_FILE})\W*$",
-    rf"\(?\b(?:source|from|see|file)\b:?\s*(?P<path>{_FILE})\)?",
+    rf"^\W*(?:\w+:?\s+)?(?P<path>{FILE})\s*[#>|:,—–-]+\s*(?P<heading>[^\n]*\S)[^\w\n]*$",
+    rf"^\W*(?:\w+:?\s+)?(?P<path>{FILE})\W*$",
+    rf"\(?\b(?:source|from|see|file)\b:?\s*(?P<path>{FILE})\)?",
 )
 _SPLIT = r"\n\s*\n"
 _SHOWN = 60
