@@ -27,10 +27,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:/")
 _SUFFIX = re.compile(r"\.(?:html?|mdx?|markdown|rst|txt|adoc)$", re.IGNORECASE)
 
-FILE = r"[^\s@|<>\"]*[\w)]\.[A-Za-z][A-Za-z0-9]{0,5}"
-"""The pattern of a file with its folders; the one of a URL's page, too."""
-
-_FILE_LIKE = re.compile(rf"{FILE}(?:#\S*)?|[^\s/]*(?:/[^\s/]+)+/?")
+_FILE_LIKE = re.compile(
+    r"(?:\w+://)?[^\s]*[\w)]\.[A-Za-z][A-Za-z0-9]{0,5}(?:#\S*)?|[^\s/]*(?:/[^\s/]+)+/?"
+)
 
 HEADER_LEVEL = re.compile(r"(?:header|heading|h)[ _-]?([1-6])", re.IGNORECASE)
 """Keys of one level of a heading, such as the ``Header 1`` of Markdown splitters."""

@@ -38,6 +38,7 @@ RANKED = {
     "doc_id": ranked("doc_id document_id ref_doc_id 10", "file_id source_id parent_id 7"),
     "score": ranked(
         "score similarity relevance relevance_score similarity_score rerank_score score_final 9",
+        "_score 8",
         "certainty 5",
     ),
     "page": ranked("page_label 10", "page page_number page_no 8"),
@@ -53,5 +54,7 @@ PLACES = _at_least(6, RANKED["file"])
 """Without ids and titles, which are no places."""
 HEADINGS = _at_least(8, RANKED["heading"])
 IDS = _at_least(8, RANKED["chunk_id"])
-SCORES = _at_least(9, RANKED["score"])
+SCORES = _at_least(8, RANKED["score"])
+FILE = r"[^\s@|<>\"]*[\w)]\.[A-Za-z][A-Za-z0-9]{0,5}"
+"""The pattern of a file with its folders, and of a page of a site."""
 PAGES = _at_least(8, RANKED["page"])

@@ -22,8 +22,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ragmetrics.paths import FILE
-from records.passage_fields import HEADINGS, IDS, PAGES, PLACES, SCORES, TEXTS
+from records.passage_fields import FILE, HEADINGS, IDS, PAGES, PLACES, SCORES, TEXTS
 from records.toml_files import KeyPath, Parsed, TomlReader
 
 Getter = Callable[[Any], Any]

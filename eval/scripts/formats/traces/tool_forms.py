@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ragmetrics.paths import FILE
+from records.passage_fields import FILE
 from records.toml_files import TomlReader, toml_value
 from records.tool_passages import (
     Row,
