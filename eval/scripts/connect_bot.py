@@ -151,8 +151,7 @@ def main(chosen: ConnectOptions) -> int:
 
     URL is the bot's address, or the address of its endpoint.
     """
-    from clients.connect import Talk, connect, write
-    from clients.connect_request import prepare
+    from clients.connect import Talk, connect, prepare, write
     from records.home import EVAL_SET, HOME, ROOT
 
     if chosen.from_traces:

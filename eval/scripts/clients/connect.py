@@ -7,18 +7,20 @@ the places in the answers with the labels."""
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote_plus, urlsplit, urlunsplit
 
-from clients.bot import Question, Timing
+from clients.bot import Question, Timing, check_bot_address
 from clients.connect_job import ConnectJob, Draft, Outcome
 from clients.connect_options import LIMITS_PREFIX, ConnectOptions
-from clients.connect_request import begin_request, given_request, given_shape, url_parts
+from clients.curl import CurlRequest, parse_curl
 from clients.expressions import MOST
 from clients.guess import propose
 from clients.http import CallError, Reply
+from clients.known import at_path
 from clients.limits import BotLimits
 from clients.probe import (
     Answered,
@@ -30,23 +32,28 @@ from clients.probe import (
     understood,
     with_model,
 )
+from clients.profile import METHODS
 from clients.proposal import assignment, set_paths
 from clients.reply_form import tree
 from clients.run_plan import header_templates
 from clients.secrets import Redactor
 from clients.shapes import (
     NO_MODEL,
+    QUESTION,
+    SESSION,
     SecretFinder,
     Shape,
     fixed_depths,
     known_shapes,
+    shape_of,
     template,
     with_history,
 )
 from records.cases import TestCase
 from records.errors import StorageError
-from records.file_access import read_whole
+from records.file_access import MAX_SETTINGS, read_whole
 from records.files import replace_bytes
+from records.lines import parse_json
 
 QUESTIONS = 3
 """Questions for the bot once the request is known; the first one is repeated."""
@@ -86,26 +93,21 @@ def connect(
     base, path, url_query = url_parts(url)
     chosen = _chosen(cases)
     questions = _questions(options, chosen)
-    finder = SecretFinder()
+    finder = SecretFinder(talk.name or str)
     headers = header_templates(options.header)
     given = given_shape(options, request, path, url_query, finder)
     plain = finder.shape(Shape("GET", path, "the URL", {} if given else template(url_query, None)))
     opening = begin_request(options, path, given, finder)
-    names = _variable_names(finder, talk)
-    given = _renamed(given, names) if given else None
-    query = _renamed(plain, names).query
-    begin = _renamed(opening, names).as_begin() if opening else None
-    environ = {**environ, **{names[name]: value for name, value in finder.values.items()}}
     limits = BotLimits(**options.limits)
     prober = Prober(
         base,
         headers,
-        environ,
+        {**environ, **finder.values},
         talk.tell,
         limits.timeout,
-        query,
+        plain.query,
         model=options.model,
-        begin=begin,
+        begin=opening.as_begin() if opening else None,
     )
     if options.from_response:
         answered, heard, repeat = _from_file(options, given, path, questions[0])
@@ -153,43 +155,13 @@ def connect(
                 job.hear(case, reply)
     if talk.edit and not job.edited(talk.edit):
         return None
-    variables = sorted(names[name] for name in finder.values)
-    return job.outcome(base, prober.tries, variables)
+    return job.outcome(base, prober.tries, sorted(finder.values))
 
 
 def write(outcome: Outcome) -> None:
     """Put the profile into its file."""
     replace_bytes(outcome.target, outcome.text.encode())
     outcome.written = True
-
-
-def _variable_names(finder: SecretFinder, talk: Talk) -> dict[str, str]:
-    """The name of the variable for each secret: the proposed one, or what the user says."""
-    names = {}
-    for name in finder.values:
-        answer = talk.name(name).strip() if talk.name else name
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", answer):
-            raise StorageError(f"{answer[:40]!r} is not the name of an environment variable.")
-        names[name] = answer
-    return names
-
-
-def _renamed(shape: Shape, names: Mapping[str, str]) -> Shape:
-    def rename(value: Any) -> Any:
-        if isinstance(value, str):
-            return re.sub(r"\$\{(\w+)\}", lambda m: f"${{{names.get(m[1], m[1])}}}", value)
-        if isinstance(value, Mapping):
-            return {key: rename(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [rename(item) for item in value]
-        return value
-
-    return replace(
-        shape,
-        query=rename(shape.query),
-        headers=rename(shape.headers),
-        body=rename(shape.body),
-    )
 
 
 def _chosen(cases: Sequence[TestCase]) -> list[TestCase]:
@@ -270,3 +242,91 @@ def _from_file(
             f"{shown}\nName their paths with --set answer=PATH or --set retrieved=PATH."
         )
     return Answered(shape, settings, heard, recipe), [heard], None
+
+
+def prepare(options: ConnectOptions) -> None:
+    """Make the folder of the profile, before the bot is asked. Raises StorageError."""
+    folder = options.target.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{folder}: cannot be made ({error.strerror}). Nothing was asked."
+        ) from None
+
+
+def given_request(options: ConnectOptions) -> CurlRequest | None:
+    """The request of --curl or --body; None without either."""
+    if options.curl:
+        request = parse_curl(_text_of(options.curl, "--curl"))
+        check_bot_address(request.url)
+        return request
+    url = options.url or ""
+    in_url = any(text in unquote_plus(url) for text in (QUESTION, *options.ask))
+    if options.body is None and not in_url:
+        return None
+    body = None
+    if options.body is not None:
+        try:
+            body = parse_json(_text_of(options.body, "--body"))
+        except ValueError as error:
+            raise StorageError(f"--body: is not JSON ({error}).") from None
+        if not isinstance(body, dict):
+            raise StorageError("--body: must be a JSON object, {…}.")
+    return CurlRequest(url, "GET" if body is None else "POST", {}, {}, body)
+
+
+def begin_request(
+    options: ConnectOptions, path: str, given: Shape | None, finder: SecretFinder
+) -> Shape | None:
+    """The request of --begin without its secrets. Raises StorageError."""
+    if options.begin is None:
+        return None
+    parts = [path, *((given.body, dict(given.query)) if given else ())]
+    if SESSION not in json.dumps(parts):
+        raise StorageError(
+            f"--begin: write {SESSION} where its id goes: in the URL, --body or --curl."
+        )
+    request = parse_curl(_text_of(options.begin, "--begin"))
+    own_path = urlsplit(request.url).path or "/"
+    query, body = template(request.query, None), template(request.body, None)
+    return finder.shape(Shape(request.method, own_path, "--begin", query, {}, body))
+
+
+def _text_of(value: str, option: str) -> str:
+    """The value, or the text of the file that it names behind ``@``."""
+    if not value.startswith("@"):
+        return value
+    path = Path(value[1:])
+    try:
+        return read_whole(path, MAX_SETTINGS).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is not UTF-8"
+        raise StorageError(f"{option}: {path}: {reason}.") from None
+
+
+def url_parts(url: str) -> tuple[str, str, dict[str, str]]:
+    """Scheme and host, the path, and the query of an address."""
+    split = urlsplit(url)
+    base = urlunsplit((split.scheme, split.netloc, "", "", ""))
+    return base, split.path or "/", dict(parse_qsl(split.query, keep_blank_values=True))
+
+
+def given_shape(
+    options: ConnectOptions,
+    request: CurlRequest | None,
+    path: str,
+    url_query: dict[str, str],
+    finder: SecretFinder,
+) -> Shape | None:
+    """The user's own request without its secrets."""
+    if request is None:
+        return None
+    request.query = {**url_query, **request.query}
+    asked = [text for text in options.ask if text]
+    shape = shape_of(request, path, asked, "--curl" if options.curl else "--body")
+    if options.body and (recipes := at_path(path)) and not recipes[0].guesses:
+        shape = recipes[0].completed(shape)
+    if shape.method not in METHODS:
+        raise StorageError(f"--curl: {shape.method} is a method that profiles do not support.")
+    return finder.shape(shape)

@@ -12,7 +12,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,11 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """For --json."""
-        places = self.verdict.places if self.verdict else None
+        check = None
+        if self.verdict is not None:
+            counts, verdict = asdict(self.verdict.places), self.verdict
+            check = {name: counts[name] for name in ("gold", "paths", "headings")}
+            check |= {"settings": verdict.settings, "sentences": verdict.sentences()}
         return {
             "profile": str(self.target),
             "written": self.written,
@@ -119,16 +123,8 @@ class Outcome:
                 {"request": each.request, "status": each.status, "answer": each.excerpt}
                 for each in self.tries
             ],
-            "check": None
-            if places is None or self.verdict is None
-            else {
-                "gold": places.gold,
-                "paths": places.paths,
-                "headings": places.headings,
-                "settings": self.verdict.settings,
-                "sentences": self.verdict.sentences(),
-            },
-            "proof": self.proof.to_dict(),
+            "check": check,
+            "proof": list(map(asdict, self.proof.rows)),
             "notes": self.notes,
             "variables": self.variables,
             "requests": self.requests,

@@ -152,13 +152,11 @@ def _ranked_answers(
     ranked = []
     for column in columns:
         texts = strings_of(column.present)
-        if not texts or set(texts) & set(questions):
-            continue
         other = set(name_words(column.name)) & field_names.NO_ANSWER
-        if other and column.name.lower() not in field_names.ANSWER:
+        is_other = bool(other) and column.name.lower() not in field_names.ANSWER
+        if not texts or set(texts) & set(questions) or is_other:
             continue
-        weight = _answer_name(column)
-        weight += 4 if mean_words(texts) >= 3 else -4
+        weight = _answer_name(column) + (4 if mean_words(texts) >= 3 else -4)
         weight += 2 if len(set(texts)) > 1 else 0
         ranked.append((weight - 0.3 * len(column.names), column))
     return ranked
@@ -299,6 +297,11 @@ def _best(
     return column if weight >= least else None
 
 
+def _only(holds: Callable[[ReplyColumn], bool]) -> Fits:
+    """Fits by name alone where the values are of a kind, else never."""
+    return lambda column: 0.0 if holds(column) else _NEVER
+
+
 def chunk_paths(lists: Sequence[Any], gold_paths: Iterable[str]) -> dict[str, str]:
     """The paths inside a passage, for the list of passages of each answer."""
     gold_files = {_last_part(path) for path in gold_paths}
@@ -372,11 +375,11 @@ def _chunk(passages: ReplyColumn, gold_files: AbstractSet[str]) -> dict[str, str
         if heading.lower() == "title" and not _are_headings(items, chunk):
             del chunk["heading_path"]
     for name, table in field_names.SCORES.items():
-        take(name, table, lambda column: 0.0 if _numbers(column) else _NEVER)
+        take(name, table, _only(_numbers))
     take("chunk_id", field_names.CHUNK_ID, is_id)
-    take("doc_id", field_names.DOC_ID, lambda column: 0.0 if _ids(column) else _NEVER)
-    take("rank", field_names.RANK, lambda column: 0.0 if _ranks(column) else _NEVER)
-    take("page", field_names.PAGE, lambda column: 0.0 if _are_pages(column) else _NEVER)
+    take("doc_id", field_names.DOC_ID, _only(_ids))
+    take("rank", field_names.RANK, _only(_ranks))
+    take("page", field_names.PAGE, _only(_are_pages))
     order = ("chunk_id", "doc_id", "rel_path", "heading_path", "text")
     return {name: chunk[name] for name in (*order, *chunk) if name in chunk}
 
@@ -509,7 +512,7 @@ def _references(
         inner = _item_columns(items)
         reference = _chunk(best, set())
         paths = {name: reference[name] for name in identifying if name in reference}
-        index = _best(inner, field_names.INDEX, lambda each: 0.0 if _ranks(each) else _NEVER)
+        index = _best(inner, field_names.INDEX, _only(_ranks))
         if index is not None:
             paths = {"index": index.path} | {
                 name: path for name, path in paths.items() if index.path not in path
@@ -553,32 +556,26 @@ def _times(columns: Sequence[ReplyColumn], proposal: Proposal, seconds: Sequence
     for column in columns:
         words = [word for name in column.names for word in name_words(name)]
         last = name_words(column.name)
-        timed = bool(field_names.TIME_WORDS & set(words)) or (
-            bool(last) and field_names.UNITS.get(last[-1]) == "ms"
-        )
+        in_ms = bool(last) and field_names.UNITS.get(last[-1]) == "ms"
+        timed = bool(field_names.TIME_WORDS & set(words)) or in_ms
         if not timed or not _numbers(column) or "created" in words:
             continue
-        unit = next(
-            (field_names.UNITS[word] for word in reversed(words) if word in field_names.UNITS), None
-        )
-        if unit is None:
-            units = fitting_units(column.values, seconds)
-            unit = units[0] if len(units) == 1 else None
-        if unit not in by_unit:
-            continue
-        stage = next(
-            (field_names.STAGES[word] for word in reversed(words) if word in field_names.STAGES),
-            None,
-        )
-        stage = stage or ("total" if field_names.TIME_WORDS & set(last) or len(last) == 1 else None)
-        if stage:
-            by_unit[unit].setdefault(stage, _as_number(column))
+        units = _groups(words, field_names.UNITS) or fitting_units(column.values, seconds)
+        whole = bool(field_names.TIME_WORDS & set(last)) or len(last) == 1
+        stage = _groups(words, field_names.STAGES) or ["total"] * whole
+        if stage and len(units) == 1 and units[0] in by_unit:
+            by_unit[units[0]].setdefault(stage[0], _as_number(column))
     unit, stages = max(by_unit.items(), key=lambda pair: len(pair[1]))
     if stages:
         parts = ", ".join(f"{stage}: {path}" for stage, path in stages.items())
         proposal.tables["response"]["latency_ms"] = f"{{{parts}}}"
         if unit != "ms":
             proposal.settings["latency_unit"] = unit
+
+
+def _groups(words: Sequence[str], table: Mapping[str, str]) -> list[str]:
+    """What the last word that a table knows means; [] where it knows none."""
+    return [table[word] for word in reversed(words) if word in table][:1]
 
 
 def fitting_units(values: Sequence[Any], seconds: Sequence[float]) -> list[str]:
@@ -607,11 +604,7 @@ def _usage(columns: Sequence[ReplyColumn], response: dict[str, str]) -> None:
             return
         if not {"token", "tokens"} & set(words) or not _counts(column):
             continue
-        kind = next(
-            (field_names.TOKENS[word] for word in reversed(words) if word in field_names.TOKENS),
-            None,
-        )
-        if kind:
+        for kind in _groups(words, field_names.TOKENS):
             counts.setdefault(kind, _as_number(column))
     if counts:
         parts = ", ".join(f"{kind}: {path}" for kind, path in counts.items())

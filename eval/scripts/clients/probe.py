@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clients.bot import ChatApi, Question, Timing, parse_reply
@@ -123,37 +123,32 @@ def with_model(shape: Shape, model: str) -> Shape:
     return replace(shape, body=json.loads(body.replace(none, f'"model": {json.dumps(model)}')))
 
 
+@dataclass
 class Prober:
-    """Asks a bot without knowing how. ``tell`` gets a line for each request before it goes out."""
+    """Asks a bot without knowing how. ``tell`` gets a line for each request before it goes out.
 
-    def __init__(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        environ: Mapping[str, str],
-        tell: Callable[[str], None],
-        timeout: float,
-        query: Mapping[str, Any] | None = None,
-        max_bytes: int = 64 * 2**20,
-        model: str | None = None,
-        begin: Mapping[str, Any] | None = None,
-    ) -> None:
-        """``headers``: name and value with ``${VARIABLE}``; ``environ``: the variables' values.
+    ``headers``: name and value with ``${VARIABLE}``; ``environ``: the variables' values. ``query``:
+    parameters of the user's URL, which every request but a given one gets. ``model``: the model to
+    ask, where a request names one; ``begin``: the request that begins a conversation, for requests
+    that have a session.
+    """
 
-        ``query``: parameters of the user's URL, which every request but a given one gets.
-        ``model``: the model to ask, where a request names one; ``begin``: the request that begins
-        a conversation, for requests that have a session."""
-        self.tries: list[Try] = []
-        self._url, self._headers, self._environ = url, headers, environ
-        self._tell, self._timeout, self._max_bytes = tell, timeout, max_bytes
-        self._query = query or {}
-        self._waited = self._reached = False
-        self._last: Shape | None = None
-        self._model, self._begin = model, begin
-        self._listed: dict[str, str | None] = {}
-        self._refused: tuple[int, Shape] | None = None
-        self._spare: Answered | None = None
-        """The first reply that may hold an answer under a name that says nothing."""
+    url: str
+    headers: Mapping[str, str]
+    environ: Mapping[str, str]
+    tell: Callable[[str], None]
+    timeout: float
+    query: Mapping[str, Any] = field(default_factory=dict)
+    model: str | None = None
+    begin: Mapping[str, Any] | None = None
+    tries: list[Try] = field(default_factory=list)
+    _waited: bool = False
+    _reached: bool = False
+    _last: Shape | None = None
+    _listed: dict[str, str | None] = field(default_factory=dict)
+    _refused: tuple[int, Shape] | None = None
+    _spare: Answered | None = None
+    """The first reply that may hold an answer under a name that says nothing."""
 
     def find(self, given: Shape | None, path: str, question: Question) -> Answered:
         """The first request that brings an answer or passages.
@@ -170,8 +165,8 @@ class Prober:
                 guessed, shapes = True, self._shapes(path)
                 continue
             shape = self._with_model(shapes.pop(0))
-            if self._begin and SESSION in shape.path + json.dumps([shape.body, dict(shape.query)]):
-                shape = replace(shape, begin=self._begin)
+            if self.begin and SESSION in shape.path + json.dumps([shape.body, dict(shape.query)]):
+                shape = replace(shape, begin=self.begin)
             if shape.key() in seen or (self._refused and shape.path == self._refused[1].path):
                 continue
             seen.add(shape.key())
@@ -205,7 +200,7 @@ class Prober:
         self._last = shape
         request = "the same request" if again else shape.text()
         asked = f"  ← {printable(question.text)}" if question.text else ""
-        self._tell(f"{len(self.tries) + 1}. {request}{asked}")
+        self.tell(f"{len(self.tries) + 1}. {request}{asked}")
         profile = Profile(
             name="connect_bot",
             sha256="",
@@ -213,13 +208,13 @@ class Prober:
             path=shape.path,
             method=shape.method,
             query=shape.query,
-            headers={"Accept": _ACCEPT, **shape.headers, **self._headers},
+            headers={"Accept": _ACCEPT, **shape.headers, **self.headers},
             body=shape.body,
             begin=shape.begin,
         )
-        profile, headers = fill(profile, self._environ)
-        policy = RetryPolicy(self._timeout, retries=0)
-        client = ChatApi(self._url, profile, headers, policy, max_bytes=self._max_bytes)
+        profile, headers = fill(profile, self.environ)
+        policy = RetryPolicy(self.timeout, retries=0)
+        client = ChatApi(self.url, profile, headers, policy)
         try:
             reply = client.reply(question)
         except NotConnected as error:
@@ -250,12 +245,12 @@ class Prober:
 
     @property
     def _shown_url(self) -> str:
-        return printable(url_in_message(self._url))
+        return printable(url_in_message(self.url))
 
     def _product_shapes(self, path: str) -> list[Shape]:
         """The requests of the products whose address ends like the user's."""
         shapes = (recipe.shape(path) for recipe in at_path(path))
-        return [replace(each, query=self._query) for each in shapes if each is not None]
+        return [replace(each, query=self.query) for each in shapes if each is not None]
 
     def _with_model(self, shape: Shape) -> Shape:
         """The shape with a model that the bot has: the user's, else the first that it lists."""
@@ -263,7 +258,7 @@ class Prober:
         ours = isinstance(shape.body, Mapping) and shape.body.get("model") == NO_MODEL
         if MODEL not in body and not ours:
             return shape
-        return with_model(shape, self._model or self._first_model(shape) or NO_MODEL)
+        return with_model(shape, self.model or self._first_model(shape) or NO_MODEL)
 
     def _first_model(self, shape: Shape) -> str | None:
         method, _, path = shape.models.rpartition(" ")
@@ -275,7 +270,7 @@ class Prober:
         if path not in self._listed:
             self._listed[path] = None
             body: dict[str, Any] | None = {} if method == "POST" else None
-            ask = Shape(method or "GET", path, "list the models", self._query, body=body)
+            ask = Shape(method or "GET", path, "list the models", self.query, body=body)
             try:
                 names = compile_path(_MODELS)(
                     json.loads(self.send(ask, Question("models", ""))[0].body)
@@ -285,7 +280,7 @@ class Prober:
             if names := [name for name in names or () if isinstance(name, str)]:
                 self._listed[path] = names[0]
                 which = f"the first of {len(names)}" if len(names) > 1 else "the only one"
-                self._tell(f"   model {printable(names[0])}, {which}; another: --model NAME")
+                self.tell(f"   model {printable(names[0])}, {which}; another: --model NAME")
         return self._listed[path]
 
     def _shapes(self, path: str) -> list[Shape]:
@@ -308,7 +303,7 @@ class Prober:
                 )
             shapes = [*([fixed] if fixed and not own else []), *own, *shapes]
         shapes = shapes or known_shapes(path)
-        return [replace(each, query={**self._query, **each.query}) for each in shapes]
+        return [replace(each, query={**self.query, **each.query}) for each in shapes]
 
     def _answer(
         self, shape: Shape, reply: Reply, redactor: Redactor, question: Question
@@ -361,7 +356,7 @@ class Prober:
             )
         if error.kind == "timeout" and sum(each.status == "timeout" for each in self.tries) > 1:
             raise Unreachable(
-                f"no answer from {self._shown_url} within {self._timeout:g} s, twice; give it more "
+                f"no answer from {self._shown_url} within {self.timeout:g} s, twice; give it more "
                 "time with --set limits.timeout=300."
             )
         if error.status == 429 and not self._waited:
@@ -374,7 +369,7 @@ class Prober:
         return []
 
     def _refuse_login(self, status: int, shape: Shape) -> None:
-        sent = [*self._headers, *filter(SECRET_HEADER.search, shape.headers)]
+        sent = [*self.headers, *filter(SECRET_HEADER.search, shape.headers)]
         if sent:
             raise StorageError(
                 f"the bot refuses the value of {', '.join(sent)} (HTTP {status}). The variable "
@@ -395,7 +390,7 @@ class Prober:
             raise StorageError(
                 f"the bot asks for {seconds:,.0f} s before the next request; try again then."
             )
-        self._tell(f"   429: waiting {seconds:g} s, as the bot asks")
+        self.tell(f"   429: waiting {seconds:g} s, as the bot asks")
         time.sleep(seconds)
         seen.discard(shape.key())
         return [shape]

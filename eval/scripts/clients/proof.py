@@ -10,9 +10,9 @@ bot, short answers, an empty index and a weak retriever are honest bots, so noth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from clients.expressions import compile_path
 from clients.field_names import ANSWER
@@ -34,6 +34,8 @@ RUN_CASES = 10
 """Answerable cases of a run that are looked at before the others are asked."""
 
 FEW_WORDS = 3
+
+T = TypeVar("T")
 
 _ID = re.compile(r"(?=\S*\d)(?:[\w-]*[0-9a-fA-F]{8}[\w-]*|[\w-]{16,})")
 _URL = re.compile(r"\w+://\S+")
@@ -76,18 +78,6 @@ class Proof:
                 lines.append(f"    {values}".rstrip())
             lines.append(f"    {row.says}")
         return lines
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "question": row.question,
-                "path": row.path,
-                "values": list(row.values),
-                "mark": row.mark,
-                "says": row.says,
-            }
-            for row in self.rows
-        ]
 
 
 @dataclass(frozen=True)
@@ -226,8 +216,7 @@ def _answer_row(
     own = [each.result.answer or "" for each in given]
     if fault := _passage_fault(response, given) or _form_fault(given):
         return _row(ask, path, texts, "✗", fault)
-    mark, says = _answer_doubt(response, given, own)
-    return _row(ask, path, texts, mark, says)
+    return _row(ask, path, texts, *_answer_doubt(response, given, own))
 
 
 def _empty_answer(payloads: Sequence[Any]) -> str | None:
@@ -307,14 +296,17 @@ def _passages_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) 
     if path is None:
         return _row(ask, None, (), "–", "No list of passages is mapped: retrieval is not measured.")
     lists = [each.result.chunks() for each in answers]
-    values = [
-        f"{len(chunks)}: {chunks[0].text or chunks[0].rel_path or chunks[0].chunk_id}"
-        if chunks
-        else "0"
-        for chunks in lists
-    ]
-    mark, says = _passages_doubt(answers, lists)
-    return _row(ask, path, values, mark, says)
+    values = [_several(chunks, _first_words) for chunks in lists]
+    return _row(ask, path, values, *_passages_doubt(answers, lists))
+
+
+def _several(items: Sequence[T], words: Callable[[Sequence[T]], str]) -> str:
+    """How many items an answer has, and some of them in words."""
+    return f"{len(items)}: {words(items)}" if items else "0"
+
+
+def _first_words(chunks: Sequence[RetrievedChunk]) -> str:
+    return chunks[0].text or chunks[0].rel_path or chunks[0].chunk_id
 
 
 def _passages_doubt(
@@ -339,10 +331,9 @@ def _passages_doubt(
 def _tools_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> ProofRow:
     ask, path = "Did it call these tools?", response["tools"]
     lists = [each.result.tools or [] for each in answers]
-    shown = [", ".join(call_words(c.name, c.arguments, 60) for c in calls) for calls in lists]
     values = [
-        f"{len(calls)}: {words}" if calls else "0"
-        for calls, words in zip(lists, shown, strict=True)
+        _several(own, lambda own: ", ".join(call_words(c.name, c.arguments, 60) for c in own))
+        for own in lists
     ]
     calls = [call for each in lists for call in each]
     if not calls:
@@ -366,13 +357,9 @@ def _places_row(
     ask, path = "Is this their place?", tables["chunk"].get("rel_path")
     if not tables["response"].keys() & {"retrieved", "searches"}:
         return _row(ask, None, (), "–", "No list of passages is mapped.")
-    tops = [each.result.chunks()[:1] for each in answers]
-    values = [
-        " > ".join(filter(None, (top[0].rel_path, top[0].heading_path))) if top else ""
-        for top in tops
-    ]
-    mark, says = _places_doubt(path, answers, repeated, places)
-    return _row(ask, path, values, mark, says)
+    tops = [(*each.result.chunks()[:1], RetrievedChunk(""))[0] for each in answers]
+    values = [" > ".join(filter(None, (top.rel_path, top.heading_path))) for top in tops]
+    return _row(ask, path, values, *_places_doubt(path, answers, repeated, places))
 
 
 def _places_doubt(
@@ -425,17 +412,12 @@ def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
         says = "No list of citations is mapped: only [n] marks in the answer are read."
         return _row(ask, None, (), "–", says)
     cited = [each.result.references or [] for each in answers]
-    values = [
-        f"{len(references)}: " + ", ".join(_name(each) for each in references[:3])
-        if references
-        else "0"
-        for references in cited
-    ]
+    values = [_several(own, lambda own: ", ".join(map(_name, own[:3]))) for own in cited]
     total = sum(map(len, cited))
     resolved = sum(
         _names_a_passage(reference, each.result.chunks())
-        for each in answers
-        for reference in each.result.references or ()
+        for each, own in zip(answers, cited, strict=True)
+        for reference in own
     )
     if not total:
         return _row(ask, path, values, "?", "No answer cites anything.")
@@ -443,8 +425,7 @@ def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> 
         says = f"{total - resolved} of {counted(total, 'citation')} name none of its passages."
         return _row(ask, path, values, "?", says)
     whole = f"All {total:,} citations name" if total > 1 else "The 1 citation names"
-    says = f"{whole} a passage of the answer."
-    return _row(ask, path, values, "✓", says)
+    return _row(ask, path, values, "✓", f"{whole} a passage of the answer.")
 
 
 def _name(reference: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -223,9 +223,15 @@ def _with_question(value: Any) -> Any:
 
 @dataclass
 class SecretFinder:
-    """Replaces values that look like secrets by ``${VARIABLE}``, and keeps the values apart."""
+    """Replaces values that look like secrets by ``${VARIABLE}``, and keeps the values apart.
 
+    ``name``: the name of the variable, for the proposed one; ``values``: by that name.
+    """
+
+    name: Callable[[str], str] = str
     values: dict[str, str] = field(default_factory=dict, repr=False)
+    _names: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
+    """The name by the proposed one and the value."""
 
     def shape(self, shape: Shape) -> Shape:
         """The shape without any literal secret in it."""
@@ -254,11 +260,17 @@ class SecretFinder:
         return self._variable(f"BOT_{name}", value)
 
     def _variable(self, name: str, value: str) -> str:
-        name = re.sub(r"\W", "_", name).upper()
-        while self.values.get(name, value) != value:
-            name += "_2"
-        self.values[name] = value.replace("{{", "{").replace("}}", "}")
-        return f"${{{name}}}"
+        proposed = re.sub(r"\W", "_", name).upper()
+        value = value.replace("{{", "{").replace("}}", "}")
+        while any(other == proposed and own != value for other, own in self._names):
+            proposed += "_2"
+        if (proposed, value) not in self._names:
+            chosen = self.name(proposed).strip()
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", chosen):
+                raise StorageError(f"{chosen[:40]!r} is not the name of an environment variable.")
+            self._names[proposed, value] = chosen
+            self.values[chosen] = value
+        return f"${{{self._names[proposed, value]}}}"
 
 
 def openapi_shapes(document: Any, own_path: str) -> list[Shape]:
@@ -419,15 +431,21 @@ def _a_list(value: Any) -> list[Any]:
 
 def _field(name: str, schema: Mapping[str, Any]) -> Any:
     """What a field gets by its name, required or not; None for nothing."""
-    plain = "_".join(name_words(name))
-    kind = schema.get("type")
-    if plain in field_names.TOP_K and kind in ("integer", "number"):
-        return "{k}"
-    if plain in field_names.SESSION and kind == "string":
-        return "{uuid}"
-    if kind == "boolean" and plain in ("stream", "streaming"):
-        return False
+    plain, kind = "_".join(name_words(name)), schema.get("type")
+    value = _setting(plain)
+    kinds = {"{k}": ("integer", "number"), "{uuid}": ("string",), False: ("boolean",)}
+    if value is not None and kind in kinds[value]:
+        return value
     return True if kind == "boolean" and plain in _SHOWS_MORE else None
+
+
+def _setting(plain: str) -> str | bool | None:
+    """The value of a field that is a known setting by its name; None for others."""
+    if plain in field_names.TOP_K:
+        return "{k}"
+    if plain in field_names.SESSION:
+        return "{uuid}"
+    return False if plain in ("stream", "streaming") else None
 
 
 def _default(schema: Mapping[str, Any]) -> Any:
@@ -619,14 +637,12 @@ def _missing(name: str, guessed: bool) -> Any:
         return [{"type": "text", "text": QUESTION}]
     if plain == "max_tokens":
         return 1024
-    if plain in field_names.SESSION or plain in ("thread_id", "run_id", "message_id"):
+    if plain in ("run_id", "message_id"):
         return "{uuid}"
-    if plain in field_names.TOP_K:
-        return "{k}"
+    if (value := _setting(plain)) is not None:
+        return value
     if plain in (*field_names.HISTORY, "tools", "context"):
         return []
-    if plain in ("stream", "streaming"):
-        return False
     if plain in field_names.OBJECTS:
         return {}
     setting = not guessed or bool(set(name_words(name)) & field_names.OTHER_FIELDS)

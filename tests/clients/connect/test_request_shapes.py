@@ -11,8 +11,8 @@ from tests.bots.query_engine import OPENAPI
 from tests.rows import each_row
 
 from clients.bot import Question
+from clients.connect import given_request, given_shape, url_parts
 from clients.connect_options import ConnectOptions
-from clients.connect_request import given_request, given_shape, url_parts
 from clients.curl import parse_curl
 from clients.shapes import (
     SecretFinder,
