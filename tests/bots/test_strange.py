@@ -149,7 +149,7 @@ def test_a_passage_that_is_set_as_the_answer_is_refused(tmp_path: Path) -> None:
     assert "--set answer=result.builder.answers[0].data" in shown.row("answer")["says"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "kind"),
     [
         ("question", "the question itself"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.score_lines import write_lines
 from tests.views.browser.case_lines import JUDGE, add_verdict
 
@@ -89,7 +90,7 @@ def test_a_run_in_progress_misses_nothing_yet(runs: Any) -> None:
     assert (info.planned, info.missing) == (3, "")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"sections":{"x":{"mean":{"y":"high"}}}}', "\x00"])
+@each_row("text", ["{", "[]", '{"sections":{"x":{"mean":{"y":"high"}}}}', "\x00"])
 def test_a_damaged_metrics_file_is_named_and_the_run_still_listed(runs: Any, text: str) -> None:
     folder = runs.run("a", [{"id": "a"}])
     (folder / "metrics.json").write_text(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.rows import each_row
 from tests.views.tables import answer, table_of
 
 from decisions.case_rules import Basis, CaseRules
@@ -20,7 +20,7 @@ def in_order(table: AnswerTable, name: str, *, reverse: bool = False) -> str:
     return "".join(table.ids[row] for row in rows)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "up", "down"),
     [
         ("order", "abcde", "edcba"),

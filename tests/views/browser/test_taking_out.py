@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.views.browser.case_lines import detail_of
 
 from records.errors import StorageError
@@ -80,7 +81,7 @@ def test_groups_show_reasons_as_a_heat_map() -> None:
     assert len(group_columns(49, (), 8, ["refused", "no gold", "error"])) == 5
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "value", "rows"),
     [
         ("category", "factual", [0, 1]),
