@@ -495,6 +495,14 @@ def _comparison(
     scored = {row.name for row in rows if row.verdict not in _ONE_SIDED}
     if absent := [name for name in looked_for if name not in scored]:
         notes.append(f"Primary, but not scored in both runs: {', '.join(absent)}.")
+    figures = [
+        row.name
+        for row in rows
+        if row.verdict == "not comparable" and not row.primary
+        if (row.base_mean, row.new_mean) != (None, None)
+    ]
+    if figures:
+        notes.append(f"Not compared, since the cases are not the same: {', '.join(figures)}.")
     comparison = Comparison(
         base.id,
         new.id,

@@ -28,7 +28,7 @@ from decisions.metric_words import points
 from decisions.primary import primary_names
 from decisions.regressions import EPSILON, Regressions, is_worse, regressions
 from decisions.slices import slice_columns
-from decisions.whole_run import FIGURES, is_total, on_shared_cases
+from decisions.whole_run import FIGURES, on_shared_cases
 from ragmetrics import catalogue
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import mcnemar
@@ -448,13 +448,13 @@ def _of_means(base: Conditions, new: Conditions, change: Change) -> tuple[float,
 def _run_numbers(rules: GateRules, evidence: GateEvidence, base: Conditions) -> Iterator[Check]:
     """Cost, tokens and times against those of the baseline; all are better when low."""
     own = [r for r in rules.on("baseline") if r.section == "run" and r.fall.kind != "none"]
-    shared = _on_shared(evidence, base) if any(is_total(r.name) for r in own) else None
+    shared = _on_shared(evidence, base) if own else None
     for rule in own:
         name, must = rule.name.removeprefix("run."), str(rule.must)
-        runs = shared if shared and is_total(rule.name) else (base, evidence.new)
+        runs = shared or (base, evidence.new)
         old, now = (run_number(run, name) for run in runs)
         numbers: dict[str, Any] = {"value": now, "baseline": old, "line": rule.line}
-        if evidence.sets_differ and runs is not shared:
+        if evidence.sets_differ and shared is None:
             yield Check(rule.fall.kind, "run", name, "skipped", must, reason=OTHER_CASES, **numbers)
             continue
         if old is None or now is None:

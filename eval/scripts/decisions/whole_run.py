@@ -16,6 +16,7 @@ from ragmetrics.pipeline import ResponseTotals
 from ragmetrics.stats.arrays import Floats, np
 from ragmetrics.stats.means import f1
 from records.results import UNREADABLE
+from records.scores import CALL_FAILED, NO_RESULT
 from records.section_table import SectionTable
 
 _CASES_AT_ONCE = 1_000
@@ -78,15 +79,13 @@ FIGURES: Mapping[str, Callable[[SideBySide], SharedFigure | None]] = MappingProx
 """The figures that can be worked out from score lines."""
 
 
-def is_total(name: str) -> bool:
-    """Whether a number is about times, cost or tokens, such as ``run.cost_usd``."""
-    return name.startswith(("run.latency_", "run.cost_", "run.tokens"))
-
-
 def on_shared_cases(
     base: Conditions, new: Conditions, pairs: SideBySide
 ) -> tuple[Conditions, Conditions]:
-    """Both runs with times, cost and tokens of the compared cases alone. ``pairs``: of pipeline."""
+    """Both runs with the counts, times, cost and tokens of the compared cases alone.
+
+    ``pairs``: of pipeline.
+    """
     ids = shared_ids(pairs)
     return _of_cases(base, pairs.base, ids), _of_cases(new, pairs.new, ids)
 
@@ -94,7 +93,10 @@ def on_shared_cases(
 def _of_cases(run: Conditions, table: SectionTable, ids: Sequence[str]) -> Conditions:
     totals = _totals(table, ids)
     section = {"latency_ms": totals.latency(), "usage": totals.tokens, "cost_usd": totals.cost}
-    return replace(run, metrics={"cases": len(ids), "sections": {"pipeline": section}})
+    lost = totals.errors.pop(NO_RESULT, 0)
+    unread = totals.errors.pop(UNREADABLE, 0)
+    head = {"cases": len(ids) - lost, "errors": totals.errors.total(), UNREADABLE: unread}
+    return replace(run, metrics=head | {"sections": {"pipeline": section}})
 
 
 def shared_ids(pairs: SideBySide) -> list[str]:
@@ -104,12 +106,16 @@ def shared_ids(pairs: SideBySide) -> list[str]:
 
 
 def _totals(table: SectionTable, ids: Sequence[str]) -> ResponseTotals:
-    """The times, tokens and cost of the responses to some cases."""
-    totals = ResponseTotals()
+    """The times, tokens, cost and failures of the responses to some cases."""
+    totals, fields = ResponseTotals(), ("status", "reasons", "evidence")
     for start in range(0, len(ids), _CASES_AT_ONCE):
-        some = table.lines_of(ids[start : start + _CASES_AT_ONCE], ("status", "evidence"))
+        some = table.lines_of(ids[start : start + _CASES_AT_ONCE], fields)
         for line in (line for own in some.values() for line in own):
-            if line.status not in ("failed", UNREADABLE) and (row := line.evidence):
+            if line.status == UNREADABLE:
+                totals.add_error(UNREADABLE)
+            elif line.status == "failed":
+                totals.add_error(line.reasons.get("*", CALL_FAILED))
+            elif row := line.evidence:
                 measured = row.latency_ms, row.usage, row.cost_usd, row.run_budgets_ms
                 totals.add(row.outcome, row.expected, *measured)
     return totals
