@@ -20,7 +20,7 @@ file fails if its metric could not be measured. If the gate passes although many
 title says so, and a line names a rule that would fail. docs/decisions.md explains the rules.
 
 Exit codes: 0 passed, 1 failed or no primary metric could be tested against the baseline, 2 bad
-input, 130 interrupted.
+input, or neither a baseline nor a rule to check, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -131,6 +131,11 @@ def main(asked: GateOptions) -> int:
     _show(verdict, asked)
     if not asked.quiet:
         options.say(f"Written: {', '.join(map(str, written))}")
+    if verdict.unchecked:
+        raise StorageError(
+            "nothing that the bot answered was checked. Give --baseline RUN, or write rules for "
+            "this set with gate_run.py --init RUN --gates FILE."
+        )
     return options.Exit.DONE if verdict.passed else options.Exit.GATE_FAILED
 
 

@@ -215,7 +215,7 @@ def test_a_verdict_on_what_did_not_change(
     unchanged = {"shrunk": 137, "reworded": 135}.get(state, 140)
     first = found["says"][0]
     if state != "reordered":
-        words = f"on the {unchanged} cases that did not change"
+        words = f"on the {unchanged} cases that did not change in the set"
         assert words + (f" ({others})" if others else "") in first
     again = [said for said in found["says"] if "was scored again" in said]
     assert len(again) == (state == "relabelled")
@@ -281,7 +281,10 @@ def test_a_committed_baseline_is_compared_by_its_lines(base: Path, tmp_path: Pat
     assert (recall["verdict"], recall["n"]) == ("no verdict", 108)
     assert row_of(found, "pipeline.answered")["verdict"] == "no evidence"
     assert "base scores 0.000 in retrieval.evidence_recall@5 in the 12 cases" in found["says"][0]
-    assert "on the 128 cases that did not change (28 new, 12 re-labelled)" in found["says"][0]
+    assert (
+        "on the 128 cases that did not change in the set (28 new, 12 re-labelled)"
+        in found["says"][0]
+    )
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["git has the set", "no one has it"])
@@ -295,7 +298,7 @@ def test_an_older_run_is_aligned_by_the_set_that_it_was_asked(
     done = call(compare_runs, tmp_path, "base", "new")
     gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "base")
     if commit:
-        assert "on the 140 cases that did not change (28 new)." in done.stdout
+        assert "on the 140 cases that did not change in the set (28 new)." in done.stdout
         page = (Path(__file__).parents[2] / "docs/decisions.md").read_text("utf-8")
         assert "\n".join(done.stdout.splitlines()[-5:-2]) in page
         assert gate.exit_code == 0, gate.stdout
@@ -322,7 +325,7 @@ def test_without_a_new_score_relabelled_cases_are_left_out(base: Path, tmp_path:
     recall = row_of(found, RECALL)
     assert (recall["n"], recall["base"], recall["new"]) == (108, *[pytest.approx(90 / 108)] * 2)
     assert row_of(found, "abstention.decision_right")["n"] == 140
-    assert "on the 128 cases that did not change (12 re-labelled)" in found["says"][0]
+    assert "on the 128 cases that did not change in the set (12 re-labelled)" in found["says"][0]
     again = compared(tmp_path)
     assert row_of(again, RECALL)["n"] == 120
     assert (tmp_path / "results/base/scores/retrieval.jsonl").read_bytes() == before

@@ -183,7 +183,7 @@ def test_a_base_without_its_settings_is_said(base: Path, tmp_path: Path) -> None
         if alone:
             leave_metrics_alone(tmp_path / "results/base")
         done = call(compare_runs, tmp_path, "base", "new")
-        assert "on the 140 cases that did not change (28 new)" in done.stdout
+        assert "on the 140 cases that did not change in the set (28 new)" in done.stdout
         assert "The settings of base are not known (no config.json)." in done.stdout.splitlines()
         assert "Changed" not in done.stdout
 

@@ -24,7 +24,7 @@ from decisions.gate_checks import (
 )
 from decisions.gate_rules import AgainstBase, GateRule, GateRules
 from decisions.measures import known_metrics
-from decisions.metric_words import points
+from decisions.metric_words import points, topic
 from decisions.primary import primary_names
 from decisions.regressions import EPSILON, Regressions, is_worse, regressions
 from decisions.slices import slice_columns
@@ -106,9 +106,11 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     most = max(tested, key=lambda row: row.n)
     runs = f"Compared: {plain(evidence.new.id)} with {plain(base.id)}"
     text = f"{runs}, {counted(len(tested), 'primary metric')} on {counted(most.n, 'case')}."
-    shares = [row.least_fall for row in tested if range_of(row.name) == 1 and row.least_fall]
-    if shares:
-        text += f" The gate only checks for drops; it can detect one of {points(max(shares))}."
+    shares = [row for row in tested if range_of(row.name) == 1 and row.least_fall]
+    if least := max(shares, key=lambda row: row.least_fall or 0.0, default=None):
+        size = f"{points(least.least_fall or 0.0)} of {topic(least.name)}"
+        text += f" The gate only checks for drops; it can detect one of {size}"
+        text += ", and smaller ones of the others." if len(shares) > 1 else "."
     lines = [*first, text]
     if any(map(is_worse, tested)) and result.headline not in ("WORSE", "MIXED"):
         lines.append(

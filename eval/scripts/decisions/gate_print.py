@@ -35,7 +35,7 @@ _TONES: dict[str, Tone] = {
     "passed": "good",
 }
 
-_OUTCOMES: dict[str, Tone] = {"FAILED": "bad", "passed": "good"}
+_OUTCOMES: dict[str, Tone] = {"FAILED": "bad", "passed": "good", "NOT CHECKED": "doubt"}
 
 _LONGEST = 500
 """Characters of one text."""

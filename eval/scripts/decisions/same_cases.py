@@ -58,12 +58,12 @@ class CaseCounts(NamedTuple):
         return self.same / whole if whole else 0.0
 
     def words(self) -> str:
-        """``126 cases that did not change (28 new, 12 re-labelled, 2 gone)``."""
+        """``126 cases that did not change in the set (28 new, 12 re-labelled, 2 gone)``."""
         named = {"new": self.new, "re-labelled": self.relabelled}
         named |= {"reworded": self.reworded, "gone": self.gone}
         others = ", ".join(f"{count:,} {word}" for word, count in named.items() if count)
         of_others = f" ({others})" if others else ""
-        return f"{counted(self.same, 'case')} that did not change{of_others}"
+        return f"{counted(self.same, 'case')} that did not change in the set{of_others}"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,9 @@ Status = Literal["failed", "accepted", "skipped", "passed"]
 
 GUARDS = ("measured", "coverage", "failed", "calibration")
 
+OF_CALLS = ("missing", "stopped", "failed calls", "unreadable", "baseline", "gates")
+"""Built-in rules that need no baseline: nothing that the bot answered is checked by them."""
+
 WORSE = "worse"
 """The rule of a check that tests a primary metric against the baseline."""
 
@@ -93,14 +96,20 @@ class Verdict:
     header: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def passed(self) -> bool:
-        """True when no failure is left that was not accepted."""
-        return not self.of("failed")
+    def unchecked(self) -> bool:
+        """Whether nothing failed and no rule says anything about the answers."""
+        looked_at = [check for check in self.checks if check.status != "skipped"]
+        return not self.of("failed") and all(check.rule in OF_CALLS for check in looked_at)
 
     @property
-    def outcome(self) -> Literal["FAILED", "passed"]:
+    def passed(self) -> bool:
+        """True when answers were checked, and no failure is left that was not accepted."""
+        return not (self.of("failed") or self.unchecked)
+
+    @property
+    def outcome(self) -> Literal["FAILED", "passed", "NOT CHECKED"]:
         """The verdict as the words behind ``Gate``."""
-        return "passed" if self.passed else "FAILED"
+        return "passed" if self.passed else "NOT CHECKED" if self.unchecked else "FAILED"
 
     @property
     def title(self) -> str:
@@ -116,7 +125,7 @@ class Verdict:
 
     def summary(self) -> str:
         """The verdict in one line."""
-        order = ORDER if not self.passed else ("passed", *ORDER[:-1])
+        order = ORDER if self.of("failed") else ("passed", *ORDER[:-1])
         parts = [(self.counts()[name], name) for name in order if self.counts()[name]]
         first = [
             f"{count} {'check' if count == 1 else 'checks'} {name}" for count, name in parts[:1]

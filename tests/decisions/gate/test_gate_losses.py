@@ -198,8 +198,10 @@ def test_labels_in_one_run_alone_are_other_labels(
 def test_rules_on_a_baseline_without_one(gate: Any) -> None:
     gate.rules('[gates.baseline]\n"*" = "drop 10 %"\n')
     done = gate.run()
-    assert done.returncode == 0
+    assert done.returncode == 2
     assert "no --baseline was given" in done.stdout
-    assert "2 skipped" in done.stdout
+    assert "Gate NOT CHECKED: 1 check passed, 2 skipped." in done.stdout
+    assert "nothing that the bot answered was checked. Give --baseline RUN, or " in done.stderr
+    assert json.loads((gate.folder / "results/new/gate.json").read_text())["passed"] is False
     gate.rules('[gates]\nrequire_baseline = true\n[gates.baseline]\n"*" = "drop 10 %"\n')
     assert set(gate.failures()) == {"baseline"}
