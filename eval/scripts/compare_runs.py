@@ -325,6 +325,7 @@ def main(asked: CompareRunsOptions) -> int:
     clusters, remarks = compare.clusters_of(
         [*folders[1:], folders[0]], eval_set, asked.cluster, tables
     )
+    parts = slices_of_cases(eval_set, labels_dir) if asked.by else {}
     alone = len(asked.new) == 1 and is_committed_alone(folders[0])
     if alone:
         comparisons = [compare_committed(folders[0], folders[1], compare_options, clusters, tables)]
@@ -334,11 +335,15 @@ def main(asked: CompareRunsOptions) -> int:
             folders[1:],
             compare_options,
             clusters=clusters,
-            parts=slices_of_cases(eval_set, labels_dir) if asked.by else None,
+            parts=parts,
             tables=tables,
         )
     if asked.by and (remark := compare.changed_set(eval_set, folders[1])):
         remarks.append(remark)
+    if asked.by and alone:
+        remarks.append(f"Only metrics.json of {asked.base} is there, so slices are not compared.")
+    elif bare := {*asked.by} - {name for own in parts.values() for name, _ in own}:
+        remarks.append(f"--by: no case of {eval_set} has a value for {', '.join(sorted(bare))}.")
     for remark in remarks:
         talk.print(f"Note: {remark}")
     if asked.verbose:

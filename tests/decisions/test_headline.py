@@ -75,6 +75,19 @@ def test_a_win_says_what_the_others_could_have_shown_and_what_it_costs() -> None
     assert not any(line.startswith("Look at") for line in few)
 
 
+def test_the_widest_miss_of_a_target_is_named_first() -> None:
+    """Recall misses > 0.7 by .2, redundancy misses < 0.2 by .006."""
+    aims = {
+        "context": {"redundancy_tfidf": Target("<", 0.2)},
+        "retrieval": {"evidence_recall@5": Target(">", 0.7)},
+    }
+    small = Change("context", "redundancy_tfidf", False, base_mean=0.186, new_mean=0.206, n=8)
+    large = Change("retrieval", "evidence_recall@5", True, base_mean=0.8, new_mean=0.5, n=8)
+    comparison = Comparison("old", "new", (small, large))
+    text = next(s for s in with_headline(comparison, aims).says if s.startswith("Look at"))
+    assert text.index("evidence_recall@5") < text.index("redundancy_tfidf")
+
+
 def test_a_win_beside_a_suspected_fall_names_it_first() -> None:
     suspect = row("abstention.decision_right", 0.79, 0.74, "no evidence", look=True)
     first, second = said("BETTER", RECALL, suspect)

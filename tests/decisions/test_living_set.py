@@ -409,6 +409,13 @@ def test_the_first_screen_says_what_changed_and_where_the_loss_is(
     assert done.exit_code == 0, done.output
     text = (tmp_path / "results/new/report.md").read_text()
     assert text.index("WORSE") < text.index(second) < text.index("##")
+    by = call(compare_runs, tmp_path, "base", "new", "--by", "category", "--by", "tag")
+    assert f"--by: no case of {tmp_path / 'set.jsonl'} has a value for category, tag." in by.stderr
+    none: dict[int, dict[str, Any]] = {number: {"retrieved": []} for number in range(CASES)}
+    make_run(tmp_path, "empty", tmp_path / "set.jsonl", answers=none)
+    done = call(compare_runs, tmp_path, "base", "empty")
+    assert "No evidence was found for any of 120 questions." in done.stdout
+    assert "Evidence lost" not in done.stdout
 
 
 def test_the_most_harmful_cases_come_first(base: Path, tmp_path: Path) -> None:

@@ -582,6 +582,8 @@ def _evidence_lost(draft: _Draft, tables: Runs) -> str:
         gained += any(new and not old for old, new in zip(before, now, strict=True))
     if len(lost) <= gained:
         return ""
+    if not any(rank for now in found[1].values() for rank in now):
+        return f"No evidence was found for any of {counted(whole, 'question')}."
     every = sorted(rank for ranks in lost.values() for rank in ranks)
     at = (
         f"between rank {every[0]} and {every[-1]}"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from decisions.change import FEWEST_CLUSTERS, Change
+from decisions.change import FEWEST_CLUSTERS, Change, range_of
 from decisions.comparison import Comparison, missed_targets, with_targets
 from decisions.effects import minimum_detectable_effect, power_of
 from decisions.joint import Headline
@@ -473,15 +473,22 @@ def _times(comparison: Comparison) -> Iterator[str]:
 
 
 def _look_at(comparison: Comparison) -> Iterator[str]:
-    """Targets that were met and are missed, then safety metrics that are worse."""
-    for name, target in comparison.missed:
-        row = comparison.row(name)
-        if row is not None and row.verdict != "no verdict":
+    """Targets that were met and are missed, the widest miss first, then safety metrics that are
+    worse."""
+    missed = [(row, aim) for n, aim in comparison.missed if (row := comparison.row(n)) is not None]
+    for row, target in sorted(missed, key=lambda pair: -_miss(pair[0])):
+        if row.verdict != "no verdict":
             change = from_to(row.base_mean, row.new_mean)
             yield f"{plain(row.metric, 80)} misses its target ({change}, target {target})"
     for row in comparison.rows:
         if row.section == "safety" and row.bad and not row.primary:
             yield f"safety: {plain(row.metric, 80)} is worse ({from_to(row.base, row.new)})"
+
+
+def _miss(row: Change) -> float:
+    """How far a mean is from its target, as a share of the range, else of the target."""
+    width = range_of(row.name) or abs(row.target or 0.0) or 1.0
+    return abs((row.new_mean or 0.0) - (row.target or 0.0)) / width
 
 
 def _next(comparison: Comparison) -> str:
