@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.scripts.on_terminals import load_all
+
 ROOT = Path(__file__).parents[1]
 SECRET = "CANARY-7b1d"
 """What must be shown by no script, and copied by none."""
@@ -312,9 +314,8 @@ def end_all(jobs: Sequence[Job]) -> list[Ended]:
 
 def _main(jobs: Iterable[Job]) -> None:
     jobs = [tuple(job) for job in jobs]  # type: ignore[misc]
+    load_all(ROOT / "eval" / "scripts", {name for name, _, _ in jobs} | {"scipy.stats"})
     commands = {name: importlib.import_module(name).main for name, _, _ in jobs}
-    for module in ("scorers.suite", "decisions.compare", "views.report.page", "scipy.stats"):
-        importlib.import_module(module)  # once, instead of in each process
     os.environ["COLUMNS"] = "200"
     for name, words, folder in jobs:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

@@ -86,14 +86,18 @@ def too_wide(text: str, columns: int) -> list[str]:
     return [line for line in lines if cell_len(line) > columns and " " in line.strip()]
 
 
-if __name__ == "__main__":
-    sys.path[:0] = sys.argv[1:]
-    calls = json.load(sys.stdin)
-    scripts = Path(sys.argv[1])
+def load_all(scripts: Path, names: set[str]) -> None:
+    """Imports the toolkit, these scripts, and what they load late, once for all forks."""
     for path in sorted(scripts.glob("*/**/*.py")):
         name = ".".join(path.relative_to(scripts).with_suffix("").parts)
         importlib.import_module(name.removesuffix(".__init__"))
-    for name in (*{call[2] for call in calls}, *LIBRARIES):
+    for name in (*names, *LIBRARIES):
         importlib.import_module(name)
     gc.freeze()
+
+
+if __name__ == "__main__":
+    sys.path[:0] = sys.argv[1:]
+    calls = json.load(sys.stdin)
+    load_all(Path(sys.argv[1]), {call[2] for call in calls})
     json.dump([run(*call) for call in calls], sys.stdout)

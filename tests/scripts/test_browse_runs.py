@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
-import options
-
-SCRIPT = Path(options.__file__).parents[1] / "browse_runs.py"
+from tests.processes import call_script
 
 
 def browse(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The script with pipes in place of a terminal."""
-    kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), "--results-dir", str(folder), *arguments],
-        cwd=folder,
-        env=kept | {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": "400"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    words = ("--results-dir", str(folder), *arguments)
+    return call_script("browse_runs", *words, cwd=folder, COLUMNS="400")
 
 
 def make_run(folder: Path, name: str) -> None:

@@ -6,29 +6,19 @@ import gzip
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import call_script
 
 import convert_data
 from formats import core_formats
 
-SCRIPTS = Path(convert_data.__file__).parent
-
 
 def script(name: str, *words: str, code: int = 0) -> str:
-    """Run a script as a process; returns its stdout."""
-    kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
-    done = subprocess.run(
-        [sys.executable, str(SCRIPTS / f"{name}.py"), *words],
-        env=kept | {"RAG_EVAL_CONFIG": os.devnull},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-    )
+    """What a script prints."""
+    done = call_script(name, *words)
     assert done.returncode == code, done.stderr
     return done.stdout
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -18,8 +18,6 @@ from storage import ErrorInfo, ResultsWriter, RetrievedChunk, TestResult
 
 SCRIPTS = Path(storage.__file__).parent
 SEEDS = ("1", "2")
-MORE_SEEDS = (*SEEDS, "3")
-DATES = {"SOURCE_DATE_EPOCH": "1700000000"}
 
 
 def _cases() -> list[dict[str, object]]:
@@ -91,73 +89,67 @@ def _write(folder: Path) -> None:
         writer.finish(str(case["id"]) for case in cases)
 
 
-def _run(folder: Path, seed: str, *calls: Sequence[str]) -> list[tuple[int, str, str]]:
-    """How the scripts ended that a process with this seed called."""
-    return call_in_one_process(SCRIPTS, calls, folder, **DATES, PYTHONHASHSEED=seed, NO_COLOR="1")
-
-
-PLACES = ("--results-dir", "results", "--eval-set", "set.jsonl", "--labels-dir", "labels")
+PLACES = ("--results-dir", "results", "--eval-set", "set.jsonl")
 SECTIONS = ("pipeline", "retrieval", "abstention")
-
-
-def _scored(folder: Path, seed: str, *more: str) -> None:
-    calls = [
-        (f"score_{section}", "--run", run, *PLACES, *more)
-        for section in SECTIONS
-        for run in ("base", "new")
-    ]
-    for code, _, err in _run(folder, seed, *calls):
-        assert code == 0, err
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    """What scoring wrote, by path."""
-    written = (*folder.glob("results/*/scores/*"), *folder.glob("results/*/metrics.json"))
-    return {str(path.relative_to(folder)): path.read_bytes() for path in written}
-
-
-@pytest.fixture(scope="module")
-def scored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The same runs, scored under each seed; the last by two processes."""
-    folders: dict[str, Path] = {}
-    first = tmp_path_factory.mktemp("written")
-    _write(first)
-    for seed in SEEDS:
-        folder = tmp_path_factory.mktemp("seed")
-        shutil.copytree(first, folder, dirs_exist_ok=True)
-        _scored(folder, seed, *(("--jobs", "2") if seed == SEEDS[-1] else ()))
-        folders[seed] = folder
-    return folders
-
-
-def test_scores_are_the_same_bytes(scored: dict[str, Path]) -> None:
-    files = [_files(folder) for folder in scored.values()]
-    assert len(files[0]) == 2 * (len(SECTIONS) + 1)
-    assert files[0] == files[1]
-
-
 COMMANDS = (
-    ("compare_runs", "base", "new", "--json", *PLACES[:4]),
-    ("gate_run", "--run", "new", "--baseline", "base", *PLACES[:4]),
+    ("compare_runs", "base", "new", "--json", *PLACES),
+    ("gate_run", "--run", "new", "--baseline", "base", *PLACES),
+    ("report_run", "--run", "new", "--baseline", "base", "--output", "page", *PLACES),
 )
 
 
-def test_decisions_are_the_same_bytes(scored: dict[str, Path]) -> None:
-    """A p-value of clusters is drawn: 1,000s of sign flips of cluster sums in an order."""
-    first, *others = (_run(scored[SEEDS[0]], seed, *COMMANDS) for seed in MORE_SEEDS)
-    assert [code in (0, 1) for code, _, _ in first] == [True, True], first
-    assert others == [first, first]
+class Written(NamedTuple):
+    """What the scripts of one process wrote: files of scores, decisions, pages."""
+
+    scores: dict[str, bytes]
+    decisions: list[tuple[int, str, str]]
+    pages: list[bytes]
 
 
-def test_reports_are_the_same_bytes(scored: dict[str, Path]) -> None:
-    folder = scored[SEEDS[0]]
-    pages = []
+def _write_with(folder: Path, seed: str, *more: str) -> Written:
+    """What the scripts write in a process with this seed; ``more``: options of scoring."""
+    scoring = [
+        (f"score_{section}", "--run", run, *PLACES, "--labels-dir", "labels", *more)
+        for section in SECTIONS
+        for run in ("base", "new")
+    ]
+    own = {"SOURCE_DATE_EPOCH": "1700000000", "PYTHONHASHSEED": seed, "NO_COLOR": "1"}
+    ended = call_in_one_process(SCRIPTS, [*scoring, *COMMANDS], folder, **own)
+    *scored, compared, gated, reported = ended
+    assert {code for code, _, _ in (*scored, reported)} == {0}, ended
+    paths = (*folder.glob("results/*/scores/*"), *folder.glob("results/*/metrics.json"))
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    pages = [(folder / f"page.{kind}").read_bytes() for kind in ("md", "html")]
+    return Written(files, [compared, gated], pages)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> list[Written]:
+    """Of the same runs, under each seed; the last scored by two processes."""
+    first = tmp_path_factory.mktemp("written")
+    _write(first)
+    ends = []
     for seed in SEEDS:
-        words = ("--run", "new", "--baseline", "base", "--output", "page", *PLACES[:4])
-        ((code, _, err),) = _run(folder, seed, ("report_run", *words))
-        assert code == 0, err
-        pages.append([(folder / f"page.{kind}").read_bytes() for kind in ("md", "html")])
-    assert pages[0] == pages[1]
+        folder = tmp_path_factory.mktemp("seed")
+        shutil.copytree(first, folder, dirs_exist_ok=True)
+        jobs = ("--jobs", "2") if seed == SEEDS[-1] else ()
+        ends.append(_write_with(folder, seed, *jobs))
+    return ends
+
+
+def test_scores_are_the_same_bytes(written: list[Written]) -> None:
+    assert len(written[0].scores) == 2 * (len(SECTIONS) + 1)
+    assert written[0].scores == written[1].scores
+
+
+def test_decisions_are_the_same_bytes(written: list[Written]) -> None:
+    """A p-value of clusters is drawn: 1,000s of sign flips of cluster sums in an order."""
+    assert {code for code, _, _ in written[0].decisions} <= {0, 1}, written[0].decisions
+    assert written[0].decisions == written[1].decisions
+
+
+def test_reports_are_the_same_bytes(written: list[Written]) -> None:
+    assert written[0].pages == written[1].pages
 
 
 def test_rounding_of_sums_that_cancel_does_not_change_the_draws() -> None:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
 from tests.score_lines import write_lines
 from tests.scripts.compare_runs.runs import CASES, HOSTILE, Compare
-
-import compare_runs
 
 
 def foreign_markup(text: str) -> set[str]:
@@ -68,20 +62,3 @@ def test_hostile_texts_do_nothing_on_the_terminal(compare: Compare) -> None:
     assert "\x1b" not in done.stdout
     assert "\x07" not in done.stdout
     assert "[bold red]x[/]" in done.stdout
-
-
-def test_as_a_process_it_ends_quietly_when_the_reader_has_left(folder: Path) -> None:
-    script = Path(compare_runs.__file__)
-    words = [sys.executable, str(script), "good", "bad", "-v", "-q"]
-    words += ["--results-dir", str(folder / "results"), "--eval-set", str(folder / "set.jsonl")]
-    with subprocess.Popen(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"RAG_EVAL_CONFIG": os.devnull},
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        errors: Any = process.stderr.read()
-    assert (process.returncode, errors) == (0, b"")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import call_script
 
-import eval_suite
 from clients import embedder
 from eval_suite import main
 from records.metrics import load_metrics
@@ -118,24 +116,16 @@ def test_what_cannot_run_is_told_and_the_rest_runs(
 
 
 def test_a_bot_is_asked_first(fake_bot: Any, tmp_path: Path, case: Any, labels: Any) -> None:
-    """A real process against a real server: cases, labelled prompts, all perspectives."""
+    """Against a real server: cases, labelled prompts, all perspectives."""
     cases = [case(f"q{n}", question=f"question {n}") for n in range(3)]
     (tmp_path / "set.jsonl").write_text("".join(json.dumps(one) + "\n" for one in cases))
     (tmp_path / "labels").mkdir()
     text = "".join(json.dumps(one) + "\n" for one in labels)
     (tmp_path / "labels" / "safety_labels.jsonl").write_text(text)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAG_EVAL_")}
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, eval_suite.__file__, "--eval-set", str(tmp_path / "set.jsonl")]
-        line += ["--labels-dir", str(tmp_path / "labels"), "--results-dir", str(tmp_path / "r")]
-        return subprocess.run(
-            [*line, *words],
-            capture_output=True,
-            text=True,
-            env=kept | {"RAG_EVAL_CONFIG": os.devnull},
-            timeout=120,
-        )
+        places = ("--eval-set", "set.jsonl", "--labels-dir", "labels", "--results-dir", "r")
+        return call_script("eval_suite", *places, *words, cwd=tmp_path)
 
     words = ("--sections", "retrieval,safety,pipeline", "--suite", "smoke")
     done = call("--api-url", fake_bot.url, "--run-id", "asked", "--json", *words)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
@@ -68,33 +67,6 @@ def test_processes_and_order_change_no_byte(evaluated: Any, many: Any) -> None:
     path.write_bytes(b"".join(sorted(path.read_bytes().splitlines(keepends=True))[::-1]))
     assert run.score().exit_code == 0
     assert (run.path / "metrics.json").read_bytes() == kept["1"][1]
-
-
-def test_twice_gives_the_same_bytes_as_a_process(evaluated: Any, many: Any) -> None:
-    cases, results = many(60)
-    run = evaluated(cases, results)
-    command = run.command("--json")
-    kept = []
-    for _ in range(2):
-        done = subprocess.run(command, capture_output=True, cwd=run.folder)
-        assert done.returncode == 0, done.stderr
-        kept.append((done.stdout, (run.path / "metrics.json").read_bytes()))
-    assert kept[0] == kept[1]
-    stored = load_metrics(run.path / "metrics.json")["sections"]["retrieval"]
-    assert stored == json.loads(kept[0][0])
-
-
-def test_a_closed_pipe_is_no_error(evaluated: Any) -> None:
-    run = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
-    for words in ([], ["--json"]):
-        process = subprocess.Popen(
-            run.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        assert process.stdout is not None
-        process.stdout.close()
-        assert process.stderr is not None
-        assert b"Traceback" not in process.stderr.read()
-        assert process.wait() == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a shell that closes a stream")

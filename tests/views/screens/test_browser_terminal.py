@@ -78,10 +78,11 @@ def test_look_through_a_run(tmp_path: Path, start: Start) -> None:
 def test_hostile_text_reaches_the_terminal_as_text(
     tmp_path: Path, start: Start, hostile: tuple[str, ...]
 ) -> None:
-    write_run(tmp_path, "one", list(hostile))
+    texts = [" ".join(hostile[at::6]) for at in range(6)]
+    write_run(tmp_path, "one", texts)
     with start("one", columns=200, rows=60) as terminal:
         terminal.wait_for(b"question")
-        for _ in hostile:
+        for _ in texts:
             terminal.write(b"\r")
             terminal.read()
             terminal.write(b"zqj")
