@@ -115,7 +115,9 @@ def test_what_cannot_run_is_told_and_the_rest_runs(
     assert found["groundedness"]["status"] == "scored"
 
 
-def test_a_bot_is_asked_first(fake_bot: Any, tmp_path: Path, case: Any, labels: Any) -> None:
+def test_a_bot_is_asked_first(
+    fake_bot: Any, tmp_path: Path, case: Any, labels: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Against a real server: cases, labelled prompts, all perspectives."""
     cases = [case(f"q{n}", question=f"question {n}") for n in range(3)]
     (tmp_path / "set.jsonl").write_text("".join(json.dumps(one) + "\n" for one in cases))
@@ -142,6 +144,7 @@ def test_a_bot_is_asked_first(fake_bot: Any, tmp_path: Path, case: Any, labels: 
     fake_bot.close()
     gone = call("--api-url", fake_bot.url, "--run-id", "gone", *words)
     assert gone.returncode == 3
-    assert "is the bot running?" in gone.stderr
-    assert "Traceback" not in gone.stderr
+    told = capfd.readouterr().err + gone.stderr  # run_eval.py is a process of its own
+    assert "is the bot running?" in told
+    assert "Traceback" not in told
     assert call("--api-url", "no address", *words).returncode == 2
