@@ -39,8 +39,7 @@ def test_enter_accepts_a_draft_and_goes_to_the_next(
     events: list[Record] = []
     session = Session(drafts, {}, record=events.append, now=clock)
     session.queue.set_filter("tag:draft")
-    said = session.confirm()
-    assert said.message == "Saved as answerable. The draft is accepted."
+    assert session.confirm() == "Saved as answerable. The draft is accepted."
     assert session.current == "d2"
     accepted = session.ledger.case_of("d1")
     assert accepted == {**drafts["d1"], "tags": ["audit"]}
@@ -71,7 +70,7 @@ def test_a_session_that_only_labels_accepts_no_draft(
     bare = {k: v for k, v in drafts["d1"].items() if k not in ("answerable", "gold_supports")}
     session = Session({"d1": bare}, {}, record=lambda event: None, now=clock, fixed="Only labels.")
     session.do(edits.unanswerable)
-    assert session.confirm().done
+    session.confirm()
     assert session.ledger.case_of("d1")["tags"] == ["audit", "draft"]
 
 

@@ -79,10 +79,7 @@ class CaseKeys:
         """Confirm the case and open the next one; refuses first if something is missing."""
         if self._rows.range_start is not None:
             raise ActionRefused("a range is open: Space marks it, Esc drops it")
-        confirmed = self._session.confirm()
-        if not confirmed.done:
-            raise ActionRefused(confirmed.message)
-        return confirmed.message
+        return self._session.confirm()
 
     def _silently(self, move: Callable[[], str]) -> None:
         move()

@@ -171,7 +171,7 @@ class PlainLabeller:
     def _do(self, line: str) -> str:
         words = line.split()
         if not words or words == ["ok"]:
-            return self.session.confirm().message
+            return self.session.confirm()
         name, _, rest = line.partition(" ")
         if command := all_commands().get(name):
             return command.do(self, rest.strip())
@@ -195,7 +195,7 @@ class PlainLabeller:
             if self.session.layout.open != 1:
                 answer += f"; {open_words(self.session.layout)}"
             if line.split()[-1] == "ok":
-                answer += f". {self.session.confirm().message}"
+                answer += f". {self.session.confirm()}"
         return answer
 
     def _mark(self, word: str) -> None:
@@ -433,9 +433,7 @@ def _help(plain: PlainLabeller, rest: str) -> str:
 
 
 COMMANDS: Final[dict[str, LineCommand[PlainLabeller]]] = {
-    "ok": LineCommand(
-        "", "Confirm, as an empty line does.", lambda p, r: p.session.confirm().message
-    ),
+    "ok": LineCommand("", "Confirm, as an empty line does.", lambda p, r: p.session.confirm()),
     "x": LineCommand("", "", _on_case(edits.unanswerable)),
     "a": LineCommand("", "", _on_case(edits.answerable)),
     "s": LineCommand("", "", lambda p, r: p.session.skip()),

@@ -63,15 +63,6 @@ OfCase = Callable[Concatenate[CaseState, P], EditResult]
 OfRow = Callable[Concatenate[CaseState, ChunkRow, P], EditResult]
 
 
-@dataclass(frozen=True)
-class Confirmed:
-    """The result of Enter: `done` False says what is missing; asking again stores it unchanged."""
-
-    done: bool
-    message: str
-    next: str | None = None
-
-
 class Session:
     """One annotator at work on one set.
 
@@ -278,18 +269,19 @@ class Session:
             self.queue.onward()
         return message
 
-    def confirm(self) -> Confirmed:
+    def confirm(self) -> str:
         """Confirm the case in its present state, and open the next open one. A draft is accepted by
         it.
 
-        Without a decision, or answerable without a mark, the first call says what is missing.
+        Refuses where something is missing; asked again, a case that is answerable without a mark is
+        stored unchanged.
         """
         self.ledger.need_writable()
         state, here = self.ledger.open, self.current
         missing = edits.missing_of(state)
         if missing and self._warned != state:
             self._warned = state
-            return Confirmed(False, missing)
+            raise ActionRefused(missing)
         if edits.decision_of(state) is None:
             raise ActionRefused(missing)
         now = self.now()
@@ -306,7 +298,8 @@ class Session:
             row_order=self.row_order,
         )
         self.queue.add_time(seconds)
-        return Confirmed(True, message, self.queue.onward())
+        self.queue.onward()
+        return message
 
     def undo(self) -> str:
         """Take back the last step, and open the case that it touched."""

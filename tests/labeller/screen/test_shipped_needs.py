@@ -93,7 +93,7 @@ def press(session: Session, keys: list[str]) -> None:
             assert next(left) == "ampersand"
             session.on_row(row, marks.share, session.layout.open)
         elif key == "enter":
-            assert session.confirm().done
+            session.confirm()
         else:
             session.on_row(session.view.row_by_label(key).number, marks.toggle)
 
