@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 
 from labeller.cases import SET_LABELS, LabelTarget
 from labeller.fetching import Arrival, Fetcher
+from labeller.merging import Conflict
 from labeller.passages import Chunk
-from labeller.session import Session
+from labeller.plain import PlainLabeller
+from labeller.session import Session, View
 from labeller.store import LabelStore
 
 Record = dict[str, Any]
@@ -187,3 +190,101 @@ def files(tmp_path: Path, clock: Callable[[], float], chunks: tuple[Chunk, ...])
     made.write(*made.LINES)
     yield made
     made.close()
+
+
+class FakeStore(LabelStore):
+    """A store that keeps nothing: what the screen asked of it is in `asked`."""
+
+    def __init__(self) -> None:
+        self.problem = ""
+        self.saved_at: float | None = None
+        self.notices: list[str] = []
+        self.conflicts: list[Conflict] = []
+        self.asked: list[str] = []
+        self.views: list[View] = []
+        self.others: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def save(self) -> str:
+        self.asked.append("save")
+        return self.problem or "saved"
+
+    def resolve(self, conflict: Conflict, choice: str) -> str:
+        self.conflicts.remove(conflict)
+        self.asked.append(f"{conflict.case_id} {choice}")
+        return f"{conflict.case_id}: {choice}"
+
+    def remember(self, view: View) -> None:
+        self.views.append(view)
+
+    def close(self) -> str:
+        return self.save()
+
+
+class FakeSource(Fetcher):
+    """A source that answers at once from `known`, and to a probe with `probed`.
+
+    With a `problem` it says that, and can be asked again.
+    """
+
+    def __init__(self, known: Mapping[str, Sequence[Chunk]], probed: Sequence[Chunk] = ()) -> None:
+        self.known, self.probed, self.problem = known, probed, ""
+        self.asked: list[tuple[str, ...]] = []
+        self._ready: list[Arrival] = []
+        self._callback: Callable[[], None] = lambda: None
+
+    def request(self, case_id: str, question: str) -> None:
+        if self.problem:
+            self._answer(Arrival(case_id, problem=self.problem))
+        elif ("request", case_id) not in self.asked:
+            self.asked.append(("request", case_id))
+            self._answer(Arrival(case_id, tuple(self.known.get(case_id, ()))))
+
+    def probe(self, case_id: str, query: str, k: int | None = None) -> None:
+        self.asked.append(("probe", case_id, query, str(k)))
+        self._answer(Arrival(case_id, tuple(self.probed), query=query))
+
+    def refetch(self, case_id: str, question: str) -> None:
+        self.asked.append(("refetch", case_id))
+        self._answer(Arrival(case_id, tuple(self.known.get(case_id, ()))))
+
+    def _answer(self, arrival: Arrival) -> None:
+        self._ready.append(arrival)
+        self._callback()
+
+    def arrivals(self) -> list[Arrival]:
+        ready, self._ready = self._ready, []
+        return ready
+
+    def listen(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+
+    def close(self) -> None:
+        self._ready = []
+
+    def describe(self) -> str:
+        return "a fake"
+
+
+class Lines:
+    """A session in line mode; `do` types lines and returns what was printed."""
+
+    def __init__(self, session: Session, source: FakeSource) -> None:
+        self.session, self.source, self.store = session, source, FakeStore()
+        session.row_order = "path"
+
+    def do(self, *lines: str) -> str:
+        out = io.StringIO()
+        typed = io.StringIO("".join(line + "\n" for line in lines))
+        plain = PlainLabeller(
+            self.session, self.store, self.source, typed, out, prompt=False, wait=0.05
+        )
+        assert plain.run() == 0
+        return out.getvalue()
+
+
+@pytest.fixture
+def lines(cases: dict[str, Any], clock: Callable[[], float], chunks: tuple[Chunk, ...]) -> Lines:
+    return Lines(
+        Session(cases, {}, record=lambda e: None, now=clock),
+        FakeSource(dict.fromkeys(cases, chunks)),
+    )

@@ -2,94 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from tests.labeller.conftest import snapshot
+from tests.labeller.conftest import FakeSource, Lines, snapshot
 
-from labeller.fetching import Arrival, Fetcher
 from labeller.merging import Conflict
 from labeller.passages import Chunk
-from labeller.plain import COMMANDS, PlainLabeller
-from labeller.session import Session, View
-from labeller.store import LabelStore
-
-
-class FakeSource(Fetcher):
-    """Answers at once, from a table of queries."""
-
-    def __init__(self, chunks: tuple[Chunk, ...]) -> None:
-        self.chunks, self.waiting = chunks, list[Arrival]()
-        self.probes: dict[str, tuple[Chunk, ...]] = {}
-        self.problem = ""
-
-    def request(self, case_id: str, question: str) -> None:
-        self.waiting.append(Arrival(case_id, self.chunks, problem=self.problem))
-
-    def refetch(self, case_id: str, question: str) -> None:
-        self.request(case_id, question)
-
-    def probe(self, case_id: str, query: str, k: int | None = None) -> None:
-        self.waiting.append(Arrival(case_id, self.probes.get(query, ()), query))
-
-    def arrivals(self) -> list[Arrival]:
-        found, self.waiting = self.waiting, []
-        return found
-
-    def listen(self, callback: Callable[[], None]) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-    def describe(self) -> str:
-        return "table"
-
-
-class FakeStore(LabelStore):
-    def __init__(self) -> None:
-        self.problem = ""
-        self.notices: list[str] = []
-        self.conflicts: list[Conflict] = []
-        self.settled: list[tuple[Conflict, str]] = []
-        self.others: dict[str, dict[str, Any]] = {}
-
-    def save(self) -> str:
-        return "saved"
-
-    def resolve(self, conflict: Conflict, choice: str) -> str:
-        self.settled.append((conflict, choice))
-        return f"{choice} is taken"
-
-    def remember(self, view: View) -> None:
-        self.view = view
-
-    def close(self) -> str:
-        return "saved"
-
-
-class Lines:
-    """A session in line mode; `do` types lines and returns what was printed."""
-
-    def __init__(self, session: Session, source: FakeSource) -> None:
-        self.session, self.source, self.store = session, source, FakeStore()
-        session.row_order = "path"
-
-    def do(self, *lines: str) -> str:
-        out = io.StringIO()
-        typed = io.StringIO("".join(line + "\n" for line in lines))
-        plain = PlainLabeller(
-            self.session, self.store, self.source, typed, out, prompt=False, wait=0.05
-        )
-        assert plain.run() == 0
-        return out.getvalue()
-
-
-@pytest.fixture
-def lines(cases: dict[str, Any], clock: Callable[[], float], chunks: tuple[Chunk, ...]) -> Lines:
-    return Lines(Session(cases, {}, record=lambda e: None, now=clock), FakeSource(chunks))
+from labeller.plain import COMMANDS
+from labeller.session import Session
 
 
 def test_marks_and_enter(lines: Lines) -> None:
@@ -169,7 +90,7 @@ def test_needs_are_typed_as_on_the_screen(lines: Lines) -> None:
 
 
 def test_a_probe_adds_rows(lines: Lines) -> None:
-    lines.source.probes["other words"] = (Chunk("new.md", "", "New text."),)
+    lines.source.probed = (Chunk("new.md", "", "New text."),)
     said = lines.do("p other words", "+1")
     assert "1 new rows" in said
     assert "[ ]  +1 new.md: New text." in said
@@ -177,7 +98,7 @@ def test_a_probe_adds_rows(lines: Lines) -> None:
 
 
 def test_without_chunks_editing_goes_on(lines: Lines) -> None:
-    lines.source.chunks, lines.source.problem = (), "connection: nobody answers"
+    lines.source.problem = "connection: nobody answers"
     said = lines.do("2", "e tags x", "f")
     assert "No chunks: connection: nobody answers" in said
     assert "No passages are here." in said
@@ -205,7 +126,7 @@ def test_conflicts_are_shown_and_settled(lines: Lines) -> None:
     said = lines.do("conflicts", "conflicts 1 theirs", "conflicts 2 mine")
     assert "1 q-0001: tags" in said
     assert "There is no conflict 2." in said
-    assert lines.store.settled == [(conflict, "theirs")]
+    assert lines.store.asked == ["q-0001 theirs"]
 
 
 def test_moving_and_counting(lines: Lines) -> None:
@@ -248,7 +169,7 @@ def test_hostile_text_is_shown_as_text(clock: Callable[[], float], hostile: str)
     cases = {"a": {"id": "a", "question": f"Q {hostile}"}}
     session = Session(cases, {}, record=lambda e: None, now=clock)
     chunk = Chunk(f"p{hostile}", f"h{hostile}", f"A sentence {hostile} here.")
-    said = Lines(session, FakeSource((chunk,))).do("; 1", "t 1", "1", "w")
+    said = Lines(session, FakeSource({"a": [chunk]})).do("; 1", "t 1", "1", "w")
     for bad in "\x00\x07\x1b\x9b\u202e\u2028":
         assert bad not in said
     if "[bold]" in hostile:

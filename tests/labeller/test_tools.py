@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.labeller.conftest import arrivals_for
-from tests.labeller.test_plain import FakeSource, Lines
+from tests.labeller.conftest import Lines, arrivals_for
 
 from labeller import tools
 from labeller.case_state import CaseState
@@ -23,11 +22,6 @@ from terminal.actions import ActionRefused
 
 SEARCH, DELETE = ToolCall("search", {"query": "hat"}), ToolCall("delete", error="no \x1b right")
 CALLS = (SEARCH, DELETE)
-
-
-@pytest.fixture
-def lines(cases: Any, clock: Any, chunks: Any) -> Lines:
-    return Lines(Session(cases, {}, record=lambda e: None, now=clock), FakeSource(chunks))
 
 
 def state(**case: Any) -> CaseState:

@@ -2,90 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.labeller.conftest import FakeSource, FakeStore
 from textual.geometry import Size
 
 from labeller.app import LabelApp
-from labeller.fetching import Arrival, Fetcher
 from labeller.merging import Conflict
 from labeller.passages import Chunk
 from labeller.screen import MainScreen
-from labeller.session import Session, View
-from labeller.store import LabelStore
+from labeller.session import Session
 from terminal.frame import Look
 
-
-class FakeStore(LabelStore):
-    """A store that keeps nothing: what the screen asked of it is in `asked`."""
-
-    def __init__(self) -> None:
-        self.problem = ""
-        self.saved_at: float | None = None
-        self.notices: list[str] = []
-        self.conflicts: list[Conflict] = []
-        self.asked: list[str] = []
-        self.views: list[View] = []
-        self.others: dict[str, dict[str, dict[str, Any]]] = {}
-
-    def save(self) -> str:
-        self.asked.append("save")
-        return self.problem or "saved"
-
-    def resolve(self, conflict: Conflict, choice: str) -> str:
-        self.conflicts.remove(conflict)
-        self.asked.append(f"{conflict.case_id} {choice}")
-        return f"{conflict.case_id}: {choice}"
-
-    def remember(self, view: View) -> None:
-        self.views.append(view)
-
-    def close(self) -> str:
-        return self.save()
-
-
-class FakeSource(Fetcher):
-    """A source that answers at once from `known`, and to a probe with `probed`."""
-
-    def __init__(self, known: dict[str, list[Chunk]], probed: list[Chunk]) -> None:
-        self.known = known
-        self.probed = probed
-        self.asked: list[tuple[str, ...]] = []
-        self._ready: list[Arrival] = []
-        self._callback: Callable[[], None] = lambda: None
-
-    def request(self, case_id: str, question: str) -> None:
-        if ("request", case_id) not in self.asked:
-            self.asked.append(("request", case_id))
-            self._answer(Arrival(case_id, tuple(self.known.get(case_id, ()))))
-
-    def probe(self, case_id: str, query: str, k: int | None = None) -> None:
-        self.asked.append(("probe", case_id, query, str(k)))
-        self._answer(Arrival(case_id, tuple(self.probed), query=query))
-
-    def refetch(self, case_id: str, question: str) -> None:
-        self.asked.append(("refetch", case_id))
-        self._answer(Arrival(case_id, tuple(self.known.get(case_id, ()))))
-
-    def _answer(self, arrival: Arrival) -> None:
-        self._ready.append(arrival)
-        self._callback()
-
-    def arrivals(self) -> list[Arrival]:
-        ready, self._ready = self._ready, []
-        return ready
-
-    def listen(self, callback: Callable[[], None]) -> None:
-        self._callback = callback
-
-    def close(self) -> None:
-        self._ready = []
-
-    def describe(self) -> str:
-        return "a fake"
-
+SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "label_eval.py"
+Start = Callable[..., Any]
 
 TEXTS = (
     "Keys are rotated every month. Stale replicas reject writes until they reload.",
@@ -188,3 +123,42 @@ class Bench:
 def bench() -> type[Bench]:
     """Makes an app over fakes: `bench(cases=…, chunks=…)`."""
     return Bench
+
+
+@pytest.fixture
+def start(tmp_path: Path, pseudo_terminal: Callable[..., Any]) -> Start:
+    """Starts the script on a set in `tmp_path`, with the chunks of a run."""
+
+    def run(*options: str, columns: int = 80, rows: int = 24, env: Any = None) -> Any:
+        argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
+        argv += ["--results-dir", str(tmp_path / "results")]
+        argv += ["--labels-dir", str(tmp_path / "labels"), "--from-run", "latest", *options]
+        made = pseudo_terminal(argv, columns=columns, rows=rows, env=env or {}, cwd=tmp_path)
+        return made
+
+    return run
+
+
+def write_data(folder: Path, cases: list[dict[str, Any]], texts: list[str]) -> bytes:
+    """Write the set, and a run in which each case has one chunk a text. Returns the set's bytes."""
+    lines = [json.dumps(case, ensure_ascii=True) for case in cases]
+    data = ("\n".join(lines) + "\n").encode()
+    (folder / "eval_set.jsonl").write_bytes(data)
+    run = folder / "results" / "20250101-000000-test"
+    run.mkdir(parents=True)
+    (run / "config.json").write_text(json.dumps({"schema": 1, "run_id": run.name}))
+    with (run / "results.jsonl").open("w", encoding="utf-8") as file:
+        for case in cases:
+            retrieved = [
+                {
+                    "chunk_id": f"c{n}",
+                    "rel_path": f"part{n}.md",
+                    "heading_path": f"Part {n} > Section",
+                    "text": text,
+                    "rank": n,
+                }
+                for n, text in enumerate(texts, start=1)
+            ]
+            result = {"schema": 1, "test_case_id": case["id"], "question": case["question"]}
+            file.write(json.dumps({**result, "status": "ok", "retrieved": retrieved}) + "\n")
+    return data

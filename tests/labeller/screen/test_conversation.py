@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.labeller.test_plain import FakeSource, FakeStore
+from tests.labeller.conftest import FakeSource, FakeStore
 from tests.rows import each_row
 
 from labeller.conversation import AskedQuery, PriorMessage, asked_query, messages_before
@@ -184,7 +184,7 @@ def test_line_mode_prints_what_was_said_before(tmp_path: Path) -> None:
     session = Session(talk(), {}, record=lambda event: None, now=time.time)
     session.queue.goto("t2")
     plain = PlainLabeller(
-        session, FakeStore(), FakeSource(()), io.StringIO("q\n"), out, prompt=False
+        session, FakeStore(), FakeSource({}), io.StringIO("q\n"), out, prompt=False
     )
     plain.run()
     said = out.getvalue()

@@ -2,81 +2,53 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-import pytest
 from tests.labeller.conftest import snapshot
+from tests.rows import each_row
 
-from labeller.actions import actions_of
 from labeller.merging import Conflict
 from labeller.passages import Chunk
 
 TEXT = "First things first. Audit events are kept for 30 days. The owner can extend it."
-SNIPPET_KEYS = {action.id for action in actions_of("snippet")}
 
 
-@pytest.fixture
-def one_chunk(bench: Any) -> Any:
-    """An app whose first question has one chunk of three sentences."""
-    return bench(chunks={"q-01": [Chunk("guide/a.md", "Plans", TEXT)]})
+@each_row(
+    ("keys", "shown", "snippets", "facts"),
+    [
+        # Two picked sentences side by side are one snippet.
+        (
+            "j space down space k up down | enter",
+            "sentence 2 of 3",
+            ["Audit events are kept for 30 days. The owner can extend it."],
+            [],
+        ),
+        # v takes "Audit", W begins at "events", w w adds "are kept", b drops and e adds "kept".
+        ("j v W w w b e l h right left | space enter", "INSIDE", ["events are kept"], []),
+        ("v v space | enter", ">*First things first.", ["First things first."], []),
+        ("j F | enter", "Audit events", [], ["Audit events are kept for 30 days."]),
+        ("space j space F | escape", ">*Audit", [], []),
+        ("? | escape escape", "Pick the sentence, or drop it.", [], []),
+    ],
+)
+def test_snippets(bench: Any, keys: str, shown: str, snippets: list[str], facts: list[str]) -> None:
+    """Keys in snippet mode, what is shown at the bar, and what is kept at the end."""
 
+    async def press() -> Any:
+        b = bench(chunks={"q-01": [Chunk("guide/a.md", "Plans", TEXT)]})
+        start = snapshot(b.session)
+        first, last = keys.split("|")
+        async with b.app.run_test(size=(80, 24)) as pilot:
+            await pilot.press("t", *first.split())
+            assert shown in " ".join(b.shown().split()).replace(">* ", ">*")
+            await pilot.press(*last.split())
+            assert b.app.screen is b.main
+        assert (snapshot(b.session) == start) == (not snippets and not facts)
+        assert [s for support in b.session.supports() for s in support.snippets] == snippets
+        assert b.session.case.get("expected_key_facts", []) == facts
 
-def picked(b: Any) -> list[str]:
-    """The snippets of the only support."""
-    return list(b.session.supports()[0].snippets) if b.session.supports() else []
-
-
-async def test_pick_sentences(one_chunk: Any) -> None:
-    b = one_chunk
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("t", "j", "space", "down", "space", "k", "up", "down")
-        assert ">*" in b.shown()
-        assert "sentence 2 of 3" in b.shown()
-        await pilot.press("enter")
-        assert b.app.screen is b.main
-    # Two picked sentences side by side are one snippet.
-    assert picked(b) == ["Audit events are kept for 30 days. The owner can extend it."]
-    assert {"pick", "down", "up", "keep"} <= SNIPPET_KEYS
-
-
-async def test_words_inside_a_sentence(one_chunk: Any) -> None:
-    b = one_chunk
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("t", "j", "v", "W", "w", "w", "b", "e", "l", "h", "right", "left")
-        assert "INSIDE" in b.shown()
-        await pilot.press("space", "enter")
-    # v takes "Audit", W begins at "events", w w adds "are kept", b drops and e adds "kept".
-    assert picked(b) == ["events are kept"]
-
-
-async def test_v_again_leaves_the_inside(one_chunk: Any) -> None:
-    b = one_chunk
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("t", "v", "v", "space", "enter")
-    assert picked(b) == ["First things first."]
-
-
-async def test_key_fact(one_chunk: Any) -> None:
-    b = one_chunk
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("t", "j", "F", "enter")
-    assert b.session.case["expected_key_facts"] == ["Audit events are kept for 30 days."]
-
-
-async def test_leaving_takes_the_picks_back(one_chunk: Any) -> None:
-    b = one_chunk
-    start = snapshot(b.session)
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("t", "space", "j", "space", "F", "escape")
-        assert b.app.screen is b.main
-    assert snapshot(b.session) == start
-
-
-async def test_help_of_a_mode_shows_its_keys(one_chunk: Any) -> None:
-    b = one_chunk
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("t", "?")
-        assert "Pick the sentence, or drop it." in b.shown()
+    asyncio.run(press())
 
 
 async def test_conflicts_are_shown_and_settled(bench: Any) -> None:

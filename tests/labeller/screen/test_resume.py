@@ -5,45 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.labeller.screen.conftest import Start, write_data
 
 from labeller.passages import Chunk
 from labeller.session import resume
-
-SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "label_eval.py"
-
-
-@pytest.fixture
-def start(tmp_path: Path, pseudo_terminal: Callable[..., Any]) -> Callable[..., Any]:
-    """Starts the script on a set of five cases, with the chunks of a run."""
-    cases = [{"id": f"q-{n}", "question": f"How long is log {n} kept?"} for n in range(1, 6)]
-    lines = "".join(json.dumps(case) + "\n" for case in cases)
-    (tmp_path / "eval_set.jsonl").write_text(lines)
-    run = tmp_path / "results" / "20250101-000000-test"
-    run.mkdir(parents=True)
-    (run / "config.json").write_text(json.dumps({"schema": 1, "run_id": run.name}))
-    chunks = [
-        {"chunk_id": f"c{n}", "rel_path": f"part{n}.md", "text": f"Text {n}.", "rank": n}
-        for n in range(1, 6)
-    ]
-    with (run / "results.jsonl").open("w") as file:
-        for case in cases:
-            result = {"schema": 1, "test_case_id": case["id"], "question": case["question"]}
-            file.write(json.dumps({**result, "status": "ok", "retrieved": chunks}) + "\n")
-
-    def go(*options: str) -> Any:
-        argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
-        argv += ["--results-dir", str(tmp_path / "results"), "--from-run", "latest", *options]
-        argv += ["--labels-dir", str(tmp_path / "labels")]
-        return pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path)
-
-    return go
 
 
 def await_view(folder: Path, **wanted: str) -> None:
@@ -58,9 +27,9 @@ def await_view(folder: Path, **wanted: str) -> None:
         time.sleep(0.05)
 
 
-def test_after_kill_and_after_quit_all_is_looked_at_again(
-    tmp_path: Path, start: Callable[..., Any]
-) -> None:
+def test_after_kill_and_after_quit_all_is_looked_at_again(tmp_path: Path, start: Start) -> None:
+    cases = [{"id": f"q-{n}", "question": f"How long is log {n} kept?"} for n in range(1, 6)]
+    write_data(tmp_path, cases, [f"Text {n}." for n in range(1, 6)])
     with start("--order", "random") as terminal:
         terminal.wait_for(b"lines 1-")
         terminal.write(b":q-3\r")

@@ -174,29 +174,11 @@ async def test_messages_in_place(bench: Any) -> None:
         b.source._answer(Arrival("q-01", problem="the API does not answer"))
         await pilot.pause()
         assert "the API does not answer" in b.shown()
+        assert "F5 tries again" in b.shown()
         await pilot.press("2")
         assert "no passage here; p searches" in b.shown()
         await pilot.press("x", "enter")
         assert b.session.queue.summaries["q-01"].status == "unanswerable", "labelling goes on"
-
-
-async def test_a_missing_api_says_what_can_be_done(bench: Any) -> None:
-    b = bench(chunks={})
-    b.source.request = lambda case_id, question: b.source._answer(
-        Arrival(case_id, problem="no answer from http://127.0.0.1:1")
-    )
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        assert "no answer from http://127.0.0.1:1" in b.shown()
-        assert "F5 tries again" in b.shown()
-
-
-async def test_read_only_refuses_and_says_why(bench: Any) -> None:
-    b = bench(read_only="held by pid 7 on host x")
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("2")
-        assert "Read-only: held by pid 7 on host x." in b.shown()
-    assert b.events == []
 
 
 async def test_light_theme_and_ascii(bench: Any) -> None:
@@ -234,8 +216,10 @@ def test_a_line_that_is_cut_says_so(width: int, line: str) -> None:
 async def test_the_second_session_says_read_only_at_the_top(bench: Any) -> None:
     b = bench(read_only="maria is working on it")
     async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+        await pilot.press("2")
+        assert "Read-only: maria is working on it." in b.shown()
         assert "READ-ONLY" in b.shown().splitlines()[0]
+    assert b.events == []
     b = bench()
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()

@@ -14,10 +14,7 @@ from typing import Any
 
 import pytest
 from tests.fake_bot import Exchange, FakeBot
-
-ROOT = Path(__file__).parents[3]
-SCRIPT = ROOT / "eval" / "scripts" / "label_eval.py"
-Start = Callable[..., Any]
+from tests.labeller.screen.conftest import SCRIPT, Start, write_data
 
 # Every sequence that Textual itself writes: modes, cursor, colours, keyboard and mouse reports.
 OWN = re.compile(
@@ -25,45 +22,6 @@ OWN = re.compile(
     rb"|\x1b\]22;[a-z]*(?:\x1b\\|\x07)|\x1b[=>]|\x1b\[\?u|\x1bP=\d+s\x1b\\|\x1b_G[^\x1b]*\x1b\\"
 )
 DANGEROUS = (b"\x1b]0;", b"\x1b]2;", b"\x1b]52;", b"\x1b[2J", b"\x1bc", b"\xc2\x9b", b"\xc2\x9d")
-
-
-@pytest.fixture
-def start(tmp_path: Path, pseudo_terminal: Callable[..., Any]) -> Start:
-    """Starts the script on a set in `tmp_path`, with the chunks of a run."""
-
-    def run(*options: str, columns: int = 80, rows: int = 24, env: Any = None) -> Any:
-        argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
-        argv += ["--results-dir", str(tmp_path / "results")]
-        argv += ["--labels-dir", str(tmp_path / "labels"), "--from-run", "latest", *options]
-        made = pseudo_terminal(argv, columns=columns, rows=rows, env=env or {}, cwd=tmp_path)
-        return made
-
-    return run
-
-
-def write_data(folder: Path, cases: list[dict[str, Any]], texts: list[str]) -> bytes:
-    """Write the set, and a run in which each case has one chunk a text. Returns the set's bytes."""
-    lines = [json.dumps(case, ensure_ascii=True) for case in cases]
-    data = ("\n".join(lines) + "\n").encode()
-    (folder / "eval_set.jsonl").write_bytes(data)
-    run = folder / "results" / "20250101-000000-test"
-    run.mkdir(parents=True)
-    (run / "config.json").write_text(json.dumps({"schema": 1, "run_id": run.name}))
-    with (run / "results.jsonl").open("w", encoding="utf-8") as file:
-        for case in cases:
-            retrieved = [
-                {
-                    "chunk_id": f"c{n}",
-                    "rel_path": f"part{n}.md",
-                    "heading_path": f"Part {n} > Section",
-                    "text": text,
-                    "rank": n,
-                }
-                for n, text in enumerate(texts, start=1)
-            ]
-            result = {"schema": 1, "test_case_id": case["id"], "question": case["question"]}
-            file.write(json.dumps({**result, "status": "ok", "retrieved": retrieved}) + "\n")
-    return data
 
 
 def simple_cases(count: int = 5) -> list[dict[str, Any]]:
@@ -188,29 +146,6 @@ def test_thirty_keys_in_one_write_wait_for_slow_passages(
     cases = read_set(tmp_path)
     assert [case.get("answerable") for case in cases] == [True] * 10
     assert [len(case["gold_supports"]) for case in cases] == [2] * 10
-
-
-def test_kill_and_resume(tmp_path: Path, start: Start) -> None:
-    write_data(tmp_path, simple_cases(), TEXTS)
-    with start() as terminal:
-        terminal.wait_for(b"lines 1-")
-        terminal.write(b"2\r")
-        terminal.wait_for(b"q-2")
-        terminal.write(b"3f")
-        terminal.wait_for(b"FLAG")
-        terminal.kill(signal.SIGKILL)
-        assert terminal.wait() == -signal.SIGKILL
-    assert "gold_supports" not in read_set(tmp_path)[0], "killed before any save"
-    with start() as terminal:
-        shown = terminal.wait_for(b"lines 1-") + terminal.read()
-        assert b"Q 2/5" in shown, "it goes on where it was"
-        assert b"journal" in shown, "and says so"
-        assert b"FLAG" in shown
-        terminal.write(b"q")
-        assert terminal.wait() == 0
-    cases = read_set(tmp_path)
-    assert len(cases[0]["gold_supports"]) == 1
-    assert len(cases[1]["gold_supports"]) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

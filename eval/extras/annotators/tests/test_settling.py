@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.labeller.test_plain import FakeStore, Lines
-from tests.labeller.test_plain import lines as lines
+from tests.labeller.conftest import FakeStore, Lines
+from tests.labeller.conftest import lines as lines
 
 from extras.annotators.settling import Settling
 from labeller import marks
