@@ -13,7 +13,8 @@ import termios
 import time
 from pathlib import Path
 
-from tests.labeller.screen.conftest import TEXTS, read_set, simple_cases, write_data
+from tests.labeller.screen.conftest import write_data
+from tests.labeller.screen.test_terminal import TEXTS, read_set, simple_cases
 from tests.rows import each_row
 from tests.validation.judge.judged_run import JudgedRun, mixed
 
