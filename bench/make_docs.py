@@ -70,7 +70,7 @@ from views.browser.actions import PARTS
 SCRIPTS = storage.ROOT / "eval" / "scripts"
 GUIDES = (
     ("../README.md", "README", "what the toolkit is, and the first five minutes"),
-    ("tour.md", "Tour", "six pictures, from the labels to the report"),
+    ("tour.md", "Tour", "seven pictures, from the labels to the report"),
     ("tutorial.md", "Tutorial", "from an empty folder to a gated pull request, with a small bot"),
     ("../EVAL.md", "How to evaluate", "the way of working, the main numbers in words, glossary"),
     ("metrics.md", "Every number", "definitions, matching, intervals, slices, languages"),

@@ -4,7 +4,7 @@
 
 Two lexical runs of the embedded bot are made in FOLDER (else in a temporary one); runs that are
 there are used again, and `run` keeps its picture. Textual draws the screens, which are driven by
-keys, rich the output of scripts, an installed Chromium the report. The same runs give the same
+keys, rich the output of scripts, an installed Chromium the pages. The same runs give the same
 bytes; the times in `run` are those of this machine.
 """
 
@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = ROOT / "eval" / "scripts"
 PICTURES = ROOT / "docs" / "pictures"
 COLUMNS, ROWS = 110, 34
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FONTS = "'DejaVu Sans Mono', 'Liberation Mono', Menlo, Consolas, monospace"
 
 SETTINGS = "--api-url demo --set lexical_only=true --store-full-text --labels"
@@ -47,7 +48,7 @@ class Step:
 
     @property
     def file(self) -> str:
-        return f"{self.name}.png" if self.name == "report" else f"{self.name}.svg"
+        return f"{self.name}.{'png' if self.command.startswith('report_run.py') else 'svg'}"
 
 
 STEPS = (
@@ -55,12 +56,16 @@ STEPS = (
     Step("run", f"run_eval.py {SETTINGS} --set chunk_size=400 --run-id small"),
     Step("score", "score_retrieval.py --run small"),
     Step(
-        "compare",
-        "compare_runs.py large small --sections retrieval,groundedness,abstention --set flips=1",
+        "report",
+        "report_run.py --run small --format html",
         before=("eval_suite.py --run large --brief", "eval_suite.py --run small --brief"),
     ),
+    Step(
+        "compare",
+        "compare_runs.py large small --sections retrieval,groundedness,abstention --set flips=1",
+    ),
     Step("browse", "browse_runs.py small", ("F", "j", "enter")),
-    Step("report", "report_run.py --run small --baseline large --format html"),
+    Step("changes", "report_run.py --run small --baseline large --format html"),
 )
 
 
@@ -143,6 +148,21 @@ def screen(step: Step) -> str:
     return normalised(drawings[0], step.name)
 
 
+def photograph(page: Path, picture: Path) -> None:
+    """The top of a page as a PNG. Exits with a sentence when there is no browser."""
+    browser = os.environ.get("RAG_EVAL_CHROMIUM") or next(
+        filter(None, map(shutil.which, BROWSERS)), None
+    )
+    if browser is None:
+        sys.exit("No Chromium was found: install one, or name it in RAG_EVAL_CHROMIUM")
+    with tempfile.TemporaryDirectory() as profile:
+        words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        words += [f"--user-data-dir={profile}", "--window-size=1200,1000"]
+        words += [f"--screenshot={picture}", page.as_uri()]
+        subprocess.run(words, check=True, capture_output=True, timeout=120)
+    print(f"{picture}: {picture.stat().st_size // 1024} kB")
+
+
 def take(step: Step, home: Path) -> None:
     """Take one picture, after what it needs."""
     runs = home / "eval" / "results"
@@ -150,11 +170,9 @@ def take(step: Step, home: Path) -> None:
         if not (runs / shlex.split(command)[2] / "suite.json").exists():
             printed(command, home)
     picture = PICTURES / step.file
-    if step.name == "report":
-        import report_picture
-
+    if picture.suffix == ".png":
         printed(step.command, home)
-        report_picture.take(runs / "small" / "report.html", picture)
+        photograph(runs / "small" / "report.html", picture)
         return
     if step.name == "run" and (runs / "small").exists():
         return
