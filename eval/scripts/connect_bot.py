@@ -49,10 +49,8 @@ if TYPE_CHECKING:
     from clients.connect_job import Draft, Outcome
     from clients.proposal import FieldRow
 
-HOW_TO_CHANGE = (
-    "Enter accepts all. FIELD=JMESPATH changes one, FIELD= takes it out, t shows the answer's "
-    "tree, q stops"
-)
+HOW_TO_CHANGE = "Enter accepts all; FIELD=JMESPATH sets one, FIELD= drops it; t: tree; q: stop"
+"""One line of 80 columns: a terminal would cut a longer prompt within a word."""
 
 
 def show_fields(rows: Sequence[FieldRow]) -> None:

@@ -202,7 +202,8 @@ def _next_command(options: LabelOptions) -> str:
         return options.labels.next_command
     if options.from_run is not None:
         return f"eval_suite.py --run {options.from_run}"
-    return "run_eval.py --api-url URL"
+    profile = f" --profile {options.profile}" if "profile" in options.typed else ""
+    return f"run_eval.py --api-url {options.api_url or 'URL'}{profile}"
 
 
 def _run(options: LabelOptions, session: Session, store: LabelStore, source: Fetcher) -> int:

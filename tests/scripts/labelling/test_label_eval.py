@@ -34,7 +34,7 @@ def test_labels_from_a_bot(tool: Tool, fake_bot: FakeBot) -> None:
     assert json.dumps(tool.CASES[2]) in tool.set.read_text().splitlines()
     assert fake_bot.asked["Where is A?"] == 1
     assert fake_bot.seen[0].json()["k"] == 7
-    assert done.stderr.endswith("\nNext: run_eval.py --api-url URL\n")
+    assert done.stderr.endswith(f"\nNext: run_eval.py --api-url {fake_bot.url}\n")
     storage.read_cases(tool.set, tool.folder / "labels")
 
 
