@@ -356,7 +356,7 @@ def test_at_a_terminal_fields_are_accepted_or_changed(
     command = [sys.executable, script, f"{fake_bot.url}/ask", "--name", str(target)]
     with pseudo_terminal(command, columns=100, rows=40, env={}, cwd=tmp_path) as terminal:
         for answer in ("t", "answer=short.", "answer=short", "abc", ""):
-            terminal.wait_for(b"q stops")
+            terminal.wait_for(b"q: stop")
             terminal.write(f"{answer}\r".encode())
         assert terminal.wait() == 0
     assert tomllib.loads(target.read_text())["response"]["answer"] == "short"
