@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
-from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import orjson
 
 from records.asked import stopped
 from records.errors import StorageError
 from records.file_access import read_whole
 from records.metric_lines import PRIMARY
-from records.metrics import CASE_FINGERPRINTS, PRIMARY_METRICS, SCHEMA, parse_metrics
-from records.results import UNREADABLE, RunConfig
+from records.metrics import PRIMARY_METRICS, SCHEMA, parse_metrics
+from records.results import RunConfig
 from records.runs import METRICS, read_config, results_file
 
 Source = Literal["both", "git", "runs"]
@@ -279,6 +279,36 @@ CaseScores = Mapping[str, Sequence[float | None]]
 """By case id, a score for each primary metric; None where a case has none."""
 
 
+class _Section(msgspec.Struct):
+    """The members of a section that make a point."""
+
+    mean: Mapping[str, float | None] = {}
+    ci95: Mapping[str, tuple[float, float] | None] = {}
+    n: Mapping[str, int] = {}
+    not_applicable: Mapping[str, int] = {}
+    failed: Mapping[str, int] = {}
+    definitions: Mapping[str, str] = {}
+    options: Any = None
+
+
+class _Metrics(msgspec.Struct):
+    """The members of metrics.json that make a point."""
+
+    sections: Mapping[str, _Section]
+    stopped: Any = None
+    run_id: str | None = None
+    eval_set_sha256: str | None = None
+    labels_sha256: str | msgspec.UnsetType | None = msgspec.UNSET
+    asked: int | None = None
+    cases: int | None = None
+    missing: int | None = None
+    errors: int | None = None
+    unreadable: int = 0
+    primary_metrics: list[str] | None = None
+    primary: CaseScores | None = None
+    case_fingerprints: Mapping[str, str] | None = None
+
+
 class NotMetrics(Exception):
     """The bytes are no metrics.json that this version reads; the message says why."""
 
@@ -346,99 +376,53 @@ def _read_point(
     Raises NotMetrics for what is damaged, of another schema, or of a run that was stopped.
     """
     try:
-        raw = parse_metrics(data)
+        read = parse_metrics(data)
+        if isinstance(read, dict) and read.get("schema") != SCHEMA:
+            raise NotMetrics(f"schema {read.get('schema')!r}; this version reads {SCHEMA}")
+        raw = msgspec.convert(read, _Metrics)
     except orjson.JSONDecodeError as error:
         raise NotMetrics(f"not JSON ({error.msg})") from None
-    except ValueError as error:
-        raise NotMetrics(f"{error}") from None
-    if not isinstance(raw, dict) or not isinstance(raw.get("sections"), dict):
-        raise NotMetrics("no metrics.json: it has no sections")
-    if raw.get("schema") != SCHEMA:
-        raise NotMetrics(f"schema {raw.get('schema')!r}; this version reads {SCHEMA}")
-    if raw.get("stopped"):
+    except ValueError as error:  # also of msgspec
+        raise NotMetrics(f"no metrics.json that can be read: {error}") from None
+    if raw.stopped:
         raise NotMetrics("of a run that was stopped, so no point")
+    scored = tuple(raw.primary_metrics or ())
+    if any(len(row) != len(scored) for row in (raw.primary or {}).values()):
+        raise NotMetrics(f"{PRIMARY}: a case has not a score for each of {PRIMARY_METRICS}")
     values: dict[Key, MetricValue] = {}
     settings = {}
-    for name, section in raw["sections"].items():
-        if isinstance(section, dict):
-            values |= {(name, metric): value for metric, value in _values(section)}
-            options = orjson.dumps(section.get("options"), option=orjson.OPT_SORT_KEYS)
-            settings[name] = sha256(options).hexdigest()
-    scored, case_scores = _case_scores(raw)
+    for name, part in raw.sections.items():
+        options = orjson.dumps(part.options, option=orjson.OPT_SORT_KEYS)
+        settings[name] = sha256(options).hexdigest()
+        for metric, mean in part.mean.items():
+            if mean is not None:
+                values[name, metric] = MetricValue(
+                    mean,
+                    part.ci95.get(metric),
+                    part.n.get(metric, 0),
+                    part.not_applicable.get(metric, 0),
+                    part.failed.get(metric, 0),
+                    part.definitions.get(metric, ""),
+                )
     return HistoryPoint(
         sha=sha,
         date=date,
         subject=subject,
         path=path,
-        run_id=_text(raw.get("run_id")) or path,
-        eval_set=_text(raw.get("eval_set_sha256")),
-        cases=_count(raw.get("cases")),
-        errors=_count(raw.get("errors")),
+        run_id=raw.run_id or path,
+        eval_set=raw.eval_set_sha256 or None,
+        cases=raw.cases,
+        errors=raw.errors,
         values=values,
         settings=settings,
-        labels=_text(raw["labels_sha256"]) or "" if "labels_sha256" in raw else None,
+        labels=None if raw.labels_sha256 is msgspec.UNSET else raw.labels_sha256 or "",
         scored=scored,
-        case_scores=case_scores,
-        fingerprints=_table(raw.get(CASE_FINGERPRINTS)),
-        missing=_count(raw.get("missing")) or 0,
-        asked=_count(raw.get("asked")) or 0,
-        unreadable=_count(raw.get(UNREADABLE)) or 0,
+        case_scores=raw.primary or {},
+        fingerprints=raw.case_fingerprints or {},
+        missing=raw.missing or 0,
+        asked=raw.asked or 0,
+        unreadable=raw.unreadable,
     )
-
-
-def _case_scores(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], CaseScores]:
-    """The primary scores of every case. Raises NotMetrics where a row does not fit the names."""
-    names, rows = raw.get(PRIMARY_METRICS) or [], _table(raw.get(PRIMARY))
-    sound = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    if not sound or not all(_is_row(row, len(names)) for row in rows.values()):
-        raise NotMetrics(f"{PRIMARY}: a case has not a score for each of {PRIMARY_METRICS}")
-    return tuple(names), rows
-
-
-def _is_row(row: object, width: int) -> bool:
-    return (
-        isinstance(row, list)
-        and len(row) == width
-        and all(score is None or _is_number(score) for score in row)
-    )
-
-
-def _values(section: Mapping[str, Any]) -> list[tuple[str, MetricValue]]:
-    parts = ("mean", "ci95", "n", "not_applicable", "failed", "definitions")
-    mean, ci95, n, missing, failed, definitions = (_table(section.get(part)) for part in parts)
-    values = []
-    for metric, value in mean.items():
-        if _is_number(value):
-            interval = _interval(ci95.get(metric))
-            scored, lacking, broken = (
-                _count(part.get(metric)) or 0 for part in (n, missing, failed)
-            )
-            definition = _text(definitions.get(metric)) or ""
-            point = MetricValue(float(value), interval, scored, lacking, broken, definition)
-            values.append((metric, point))
-    return values
-
-
-def _table(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _interval(value: object) -> tuple[float, float] | None:
-    if isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
-        return float(value[0]), float(value[1])
-    return None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 QUIET = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_PAGER": "cat"}

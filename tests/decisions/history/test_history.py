@@ -248,10 +248,16 @@ def test_what_is_no_metrics_file(data: bytes) -> None:
         _read_point(data, sha=None, date="", subject="", path="p")
 
 
-def test_odd_values_are_passed_over() -> None:
-    section = {"mean": {"a": 0.5, "b": None, "c": "x", "d": True}, "ci95": {"a": [1]}, "n": 3}
-    data = json.dumps({"schema": 2, "sections": {"s": section}}).encode()
-    point = _read_point(data, sha=None, date="", subject="", path="p")
-    assert list(point.values) == [("s", "a")]
-    value = point.values["s", "a"]
-    assert (value.ci95, value.n, value.definition) == (None, 0, "")
+@each_row("part", [{"mean": {"a": "x"}}, {"ci95": {"a": [1]}}, {"n": 3}, {"definitions": {"a": 1}}])
+def test_a_file_with_values_of_another_kind_is_no_point(part: dict[str, Any]) -> None:
+    sound = {"mean": {"a": 0.5, "b": None}, "ci95": {"a": [0, 1]}, "n": {"a": 3}}
+    for section in (sound, sound | part):
+        data = json.dumps({"schema": 2, "sections": {"s": section}}).encode()
+        if section is sound:
+            point = _read_point(data, sha=None, date="", subject="", path="p")
+            assert list(point.values) == [("s", "a")]
+            value = point.values["s", "a"]
+            assert (value.mean, value.ci95, value.n, value.definition) == (0.5, (0.0, 1.0), 3, "")
+        else:
+            with pytest.raises(NotMetrics, match="that can be read"):
+                _read_point(data, sha=None, date="", subject="", path="p")
