@@ -222,7 +222,7 @@ def test_a_verdict_on_what_did_not_change(
 
     gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "base")
     assert gate.exit_code == (1 if lost else 0), gate.output
-    assert first in " ".join(gate.stdout.split())
+    assert all(text in " ".join(gate.stdout.split()) for text in (first, *again))
     suite = call(
         eval_suite, tmp_path, "--run", "new", "--baseline", "base", "--json", "--sections",
         "retrieval,abstention,pipeline", "--eval-set", tmp_path / "set.jsonl",

@@ -626,7 +626,7 @@ def _case_notes(draft: _Draft) -> Iterator[str]:
                 f"{counted(count, 'case')} that {run.id} was asked {verb} no result there, which "
                 "counts as 0 in answered and pass."
             )
-    if draft.only_base or draft.only_new:
+    if (draft.only_base or draft.only_new) and not draft.changes.differs:
         yield (
             f"{draft.only_base} cases are in {draft.base.id} only and {draft.only_new} in "
             f"{draft.new.id} only; they are left out of every difference."

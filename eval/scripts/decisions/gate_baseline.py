@@ -23,6 +23,7 @@ from decisions.gate_checks import (
     unlike,
 )
 from decisions.gate_rules import AgainstBase, GateRule, GateRules
+from decisions.headline import rescored_words
 from decisions.measures import known_metrics
 from decisions.metric_words import points, topic
 from decisions.primary import primary_names
@@ -101,6 +102,8 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     changed = result.comparison.changed if result.comparison else ""
     fell = result.comparison.fell if result.comparison else ()
     first = [*result.says[:1], *filter(None, (changed, *fell, evidence.since))]
+    if evidence.rescored and base is not None:
+        first.append(rescored_words(evidence.rescored, base.id))
     if base is None or not tested:
         return first
     most = max(tested, key=lambda row: row.n)
