@@ -138,3 +138,7 @@ def test_a_figure_of_whole_conversations_is_said_to_be_left_out(tmp_path: Path) 
     done = call(compare_runs, tmp_path, "base", "new")
     note = "Not compared, since the cases are not the same: conversations.conversation_pass."
     assert f"! {note}" in done.stdout.splitlines()
+    paths = json.loads(call(compare_runs, tmp_path, "base", "new", "--json").stdout)[
+        "evidence_path"
+    ]
+    assert [path["steps"]["need evidence"] for path in paths] == [20, 20]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decisions.case_rules import basis_of
 from decisions.case_verdict import Ruling
+from decisions.same_cases import align_folders
 from ragmetrics.catalogue import right_metrics
 from ragmetrics.gold import gold_of
 from ragmetrics.matching import evidence_rank
@@ -90,24 +91,33 @@ def evidence_path(answers: Iterable[PathAnswer]) -> dict[str, int]:
 def read_paths(
     tables: Iterable[Run], eval_set: Path, labels_dir: Path | None, ruling: Ruling
 ) -> list[RunPath]:
-    """The paths of the runs that have one: retrieval was scored, and the set is there.
+    """The paths of the runs that have one: retrieval was scored, and the set is there. Of two runs
+    only cases that did not change count.
 
     Answers without needed evidence do not count, nor do failed calls. Where a run has references
     at all, an answer without one cites nothing; an answer that declines passes no later step.
     Raises StorageError for damaged files.
     """
     groups = _groups(eval_set, labels_dir) if eval_set.exists() else None
+    scored = [t for t in tables if t.folder.is_dir() and "retrieval" in scored_sections(t.folder)]
+    changed = frozenset[int]()
+    if len(scored) == 2:
+        base, new = (table.folder for table in scored)
+        alignment = align_folders(base, new, ["retrieval"])
+        changed = frozenset(map(id_number, alignment.of_section("retrieval")))
     paths = []
-    for table in tables if groups is not None else ():
-        if table.folder.is_dir() and "retrieval" in scored_sections(table.folder):
-            answers = list(_answers(table, groups or {}, ruling))
-            first = sum(0 < answer.complete <= FIRST for answer in answers)
-            paths.append(RunPath(table.folder.resolve().name, evidence_path(answers), first))
+    for table in scored if groups is not None else ():
+        answers = list(_answers(table, groups or {}, ruling, changed))
+        first = sum(0 < answer.complete <= FIRST for answer in answers)
+        paths.append(RunPath(table.folder.resolve().name, evidence_path(answers), first))
     return [path for path in paths if path.steps]
 
 
 def _answers(
-    table: Run, groups: Mapping[int, Sequence[Sequence[int]]], ruling: Ruling
+    table: Run,
+    groups: Mapping[int, Sequence[Sequence[int]]],
+    ruling: Ruling,
+    changed: frozenset[int],
 ) -> Iterator[PathAnswer]:
     """How far the needed evidence of each answer came."""
     scored, own = set(scored_sections(table.folder)), table.section("retrieval")
@@ -143,8 +153,9 @@ def _answers(
             return None if at else False
         return value >= 1 if keeps is None else bool(keeps.passed(value))
 
+    ids = own.ids[own.line_cases].tolist()
     for row, rank in enumerate(_complete(own, groups)):
-        if rank is not None:
+        if rank is not None and ids[row] not in changed:
             yield PathAnswer(rank, *(passes(at, row) for at in range(3)))
 
 

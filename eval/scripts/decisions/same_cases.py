@@ -190,27 +190,28 @@ def align(
         old, now = (_shortened(marks, *covered) for marks in (old, now))
         if not (old.committed and now.committed):
             return None
-    reworded, relabelled = _compared(old, now, sections)
-    ids = old.ids, now.ids
-    return Alignment(
-        ids[1] - ids[0] if _whole_set(base) else frozenset(),
-        ids[0] - ids[1] if _whole_set(new) else frozenset(),
-        reworded,
-        relabelled,
-        ids[0] & ids[1],
-        differs=True,
-    )
+    return _aligned(old, now, sections, whole=(_whole_set(base), _whole_set(new)))
 
 
 def align_committed(
     old: Mapping[str, str], now: Mapping[str, str], sections: Collection[str]
 ) -> Alignment:
     """How the cases of two runs differ by the fingerprints of their metrics.json files alone."""
-    marks = _Marks({}, {}, old), _Marks({}, {}, now)
-    reworded, relabelled = _compared(*marks, sections)
-    ids = frozenset(old), frozenset(now)
-    shared, new, gone = ids[0] & ids[1], ids[1] - ids[0], ids[0] - ids[1]
-    return Alignment(new, gone, reworded, relabelled, shared, differs=True)
+    return _aligned(_Marks({}, {}, old), _Marks({}, {}, now), sections)
+
+
+def _aligned(
+    old: _Marks, now: _Marks, sections: Collection[str], whole: tuple[bool, bool] = (True, True)
+) -> Alignment:
+    """``whole``: whether base and new were asked every case of their sets."""
+    first, last = old.ids, now.ids
+    return Alignment(
+        last - first if whole[0] else frozenset(),
+        first - last if whole[1] else frozenset(),
+        *_compared(old, now, sections),
+        first & last,
+        differs=True,
+    )
 
 
 def align_folders(base: Path, new: Path, sections: Collection[str]) -> Alignment:
