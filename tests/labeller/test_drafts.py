@@ -9,6 +9,7 @@ import pytest
 from tests.labeller.conftest import snapshot
 
 from labeller import edits, marks
+from labeller.lines import state_text
 from labeller.session import Session
 from labeller.worklist import is_draft, status_of
 from terminal.actions import ActionRefused
@@ -39,6 +40,7 @@ def test_enter_accepts_a_draft_and_goes_to_the_next(
     events: list[Record] = []
     session = Session(drafts, {}, record=events.append, now=clock)
     session.queue.set_filter("tag:draft")
+    assert " DRAFT " in state_text(session)[0]
     assert session.confirm() == "Saved as answerable. The draft is accepted."
     assert session.current == "d2"
     accepted = session.ledger.case_of("d1")

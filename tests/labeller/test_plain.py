@@ -103,13 +103,9 @@ def test_without_chunks_editing_goes_on(lines: Lines) -> None:
     assert "No chunks: connection: nobody answers" in said
     assert "No passages are here." in said
     assert lines.session.ledger.case_of("q-0001")["tags"] == ["x"]
-
-
-def test_chunks_that_do_not_come_do_not_hold_up_the_session(lines: Lines) -> None:
     lines.source.request = lambda case_id, question: None  # type: ignore[method-assign]
-    said = lines.do("e tags x")
-    assert "are not here yet" in said
-    assert lines.session.ledger.case_of("q-0001")["tags"] == ["x"]
+    assert "are not here yet" in lines.do("go q-0003", "e tags y")
+    assert lines.session.ledger.case_of("q-0003")["tags"] == ["y"]
 
 
 def test_coming_back_asks_a_bot_again_that_was_away(lines: Lines) -> None:
@@ -176,10 +172,6 @@ def test_hostile_text_is_shown_as_text(clock: Callable[[], float], hostile: str)
         assert "[bold]x[/]" in said, "markup is shown as it is"
     assert session.queue.summaries["a"].status == "open", "no line of a text is taken for a command"
     assert len(session.case["gold_supports"]) == 1
-
-
-def test_the_end_of_the_input_ends_the_session(lines: Lines) -> None:
-    assert lines.do() != ""
 
 
 def test_a_line_is_one_step_to_undo_and_done_as_a_whole_or_not(lines: Lines) -> None:

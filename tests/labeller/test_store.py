@@ -12,8 +12,6 @@ import pytest
 import storage
 from labeller import edits, marks
 from labeller.store import LabelStore
-from records.editing import Document
-from records.judged import identify_case
 from terminal.actions import ActionRefused
 
 if TYPE_CHECKING:
@@ -188,15 +186,3 @@ def test_nothing_is_written_when_only_looking(files: Files, tmp_path: Path) -> N
     store, _ = files.open(writing=False)
     store.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["eval_set.jsonl"]
-
-
-def test_a_document_is_patched_line_by_line() -> None:
-    document = Document(
-        b'{"id": "a", "question": "?"}\n\n{"id": "b", "question": "?"}', identify_case
-    )
-    document.patch({"a": None}, ["b"])
-    assert document.render() == b'\n{"id": "b", "question": "?"}'
-    document.patch({"a": {"id": "a", "question": "?"}}, ["a", "b"])
-    assert document.render() == b'{"id": "a", "question": "?"}\n\n{"id": "b", "question": "?"}'
-    document.patch({"c": {"id": "c", "question": "é"}}, ["c", "a", "b"])
-    assert document.render().startswith('{"id": "c", "question": "é"}\n{"id": "a"'.encode())

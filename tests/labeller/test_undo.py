@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -170,24 +169,6 @@ def test_replaying_the_journal_gives_the_same_gold(steps: list[Step]) -> None:
         again.undo()
         session.undo()
         assert gold(again).keys() == gold(session).keys()
-
-
-def test_a_storm_of_ten_thousand_actions() -> None:
-    events: list[Record] = []
-    session = start(CHUNKS, events)
-    before = snapshot(session)
-    rng = random.Random(5)
-    names = sorted(set(ACTIONS) - {"copy"})
-    for place in range(10_000):
-        name = rng.choice(names)
-        play(session, [(name, rng.randint(1, 6), rng.randint(0, 4))])
-        if place % 500 == 0:
-            check_labels(session)
-    check_labels(session)
-    assert len(events) > 3_000, "the storm did little"
-    while session.ledger.history.done:
-        session.undo()
-    assert snapshot(session) == before
 
 
 def test_a_step_on_a_case_that_others_changed_is_left(session: Session) -> None:

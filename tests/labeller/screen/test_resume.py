@@ -117,20 +117,3 @@ async def test_a_place_is_found_by_some_letters_and_a_new_one_is_taken_as_typed(
         assert len(b.session.supports()) == 1, "a part of a known one is that one"
         await pilot.press("P", *"guide/retention.md", "space", ">", "space", *"Fee", "enter")
         assert [s.heading_path for s in b.session.supports()] == ["Plans > Free", "Fee"]
-
-
-async def test_enter_accepts_a_draft(bench: Any) -> None:
-    support = {"rel_path": "guide/part01.md", "heading_path": "Part 1 > Section 1"}
-    draft = {"question": "Who?", "answerable": True, "gold_supports": [support]}
-    cases = {i: {"id": i, **draft, "tags": ["draft"]} for i in ("q-01", "q-02")}
-    b = bench(cases=cases)
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        assert "DRAFT" in b.shown()
-        await pilot.press("enter")
-        assert "The draft is accepted" in b.shown()
-        assert b.session.current == "q-02"
-        assert b.session.ledger.case_of("q-01")["tags"] == []
-        await pilot.press("u")
-        assert b.session.ledger.case_of("q-01")["tags"] == ["draft"]
-        assert b.session.current == "q-01"

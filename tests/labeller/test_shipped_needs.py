@@ -14,7 +14,7 @@ from labeller.session import Session
 from labeller.store import LabelStore
 from labeller.supports import read_supports
 
-SET = Path(__file__).parents[3] / "eval_set.jsonl"
+SET = Path(__file__).parents[2] / "eval_set.jsonl"
 Record = dict[str, Any]
 Ways = set[frozenset[tuple[str, str]]]
 
@@ -128,26 +128,3 @@ def test_all_shipped_cases_with_several_groups_are_built_with_keys(tmp_path: Pat
         shown_as_ways += session.view.needs_words().startswith("Shown as ways")
     store.close()
     assert shown_as_ways == sum(needs_of(case).ways for case in cases)
-
-
-async def test_a_few_of_them_in_the_real_screen(bench: Any) -> None:
-    """Products of needs, one with what is not required, and one with a passage in two needs."""
-    cases = [case for case in shipped() if len(case["gold_supports"]) <= 12]
-    shared = next(case for case in cases if "ampersand" in keys_of(case))
-    related = next(case for case in cases if keys_of(case)[-3:-2] == ["0"])
-    several = max(cases, key=lambda case: len(case["required_support_groups"]))
-    chosen = {case["id"]: case for case in (shared, related, several)}
-    b = bench(
-        cases={name: bare(case) for name, case in chosen.items()},
-        chunks={name: passages(case) for name, case in chosen.items()},
-        blind=False,
-    )
-    async with b.app.run_test(size=(120, 40)) as pilot:
-        for name, case in chosen.items():
-            b.session.queue.goto(name)
-            b.main.sync()
-            await pilot.pause()
-            await pilot.press(*keys_of(case))
-            await pilot.pause()
-            assert ways(b.session.ledger.case_of(name)) == ways(case), (name, b.status)
-            assert b.session.queue.summaries[name].status == "labelled"
