@@ -17,7 +17,6 @@ from labeller.fetching import Arrival, Fetcher, FetchError, deliver, prefetch
 from labeller.passages import Chunk
 from labeller.session import Session
 from labeller.sources import (
-    Api,
     ApiChunks,
     api_source,
     failures,
@@ -287,8 +286,7 @@ def test_a_bot_that_is_asked_live_tells_its_calls_of_tools(
     (tmp_path / "own.toml").write_text(TOOLS_PROFILE + 'tools = "calls"\n' * maps_tools)
     answer = fake_bot.answer("?", calls=[{"name": "search", "arguments": {"query": "hat"}}])
     fake_bot.default = lambda exchange: exchange.reply(answer)
-    api = Api(fake_bot.url, "own", 5, tmp_path, tmp_path / "cache")
-    with api_source(api, {}) as source:
+    with api_source(fake_bot.url, "own", 5, tmp_path, tmp_path / "cache", {}) as source:
         source.request("a", "?")
         (arrival,) = arrivals_for(source, "a")
     assert (arrival.problem, len(arrival.chunks)) == ("", 1)

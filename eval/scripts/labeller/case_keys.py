@@ -94,6 +94,15 @@ class CaseKeys:
         """Open a window; the screen is drawn when it closes."""
         self._owner.app.push_screen(window, closed or (lambda _: self._owner.show()))
 
+    def _ask(self, window: Any, change: Callable[[Any], str | None]) -> None:
+        """Open a window, and change something by its answer, if it gives one."""
+
+        def closed(answer: Any) -> None:
+            if answer:
+                self._owner.attempt(lambda: change(answer))
+
+        self._open(window, closed)
+
     def _need_case(self, purpose: str) -> str:
         if not self._session.current:
             raise ActionRefused(f"no question to {purpose}")
@@ -157,23 +166,15 @@ class CaseKeys:
                 return session.do(edits.cannot_tell, "")
             return session.do(edits.note, text) if text != before else "nothing was changed"
 
-        def closed(result: tuple[str, bool] | None) -> None:
-            if result is not None:
-                self._owner.attempt(lambda: set_note(*result))
-
-        self._open(NoteForm(before, could_not_tell), closed)
+        self._ask(NoteForm(before, could_not_tell), lambda answer: set_note(*answer))
 
     def _go_to_row(self) -> None:
         """Ask for the number of a row, and show it."""
         from terminal.windows import LinePrompt
 
         self._rows.need_row()
-
-        def closed(number: str | None) -> None:
-            if number:
-                self._owner.attempt(lambda: self._rows.go_to_label(number.strip()))
-
-        self._open(LinePrompt("Row number (+1 for a row that a search found):"), closed)
+        prompt = "Row number (+1 for a row that a search found):"
+        self._ask(LinePrompt(prompt), lambda number: self._rows.go_to_label(number.strip()))
 
     # -- passages
 
@@ -183,17 +184,18 @@ class CaseKeys:
 
         session, case_id = self._session, self._need_case("search for")
 
-        def closed(query: str | None) -> None:
-            if query and query.strip():
-                words, k = query_and_k(query)
-                question = str(session.ledger.case_of(case_id).get("question", ""))
-                self._source.probe(case_id, words or question, k)
-                self._owner.say(f"searching for {words or 'the question'} …")
+        def search(query: str) -> str | None:
+            if not query.strip():
+                return None
+            words, k = query_and_k(query)
+            question = str(session.ledger.case_of(case_id).get("question", ""))
+            self._source.probe(case_id, words or question, k)
+            return f"searching for {words or 'the question'} …"
 
         prompt = "Search the API for (k=50 at the end asks for more)"
         if session.messages_before():
             prompt = f"Search for ({AS_FOLLOW_UP} first: behind the conversation; k=50 last)"
-        self._open(LinePrompt(prompt), closed)
+        self._ask(LinePrompt(prompt), search)
 
     def _add_path(self) -> None:
         """Add a support by path and heading."""
@@ -202,11 +204,7 @@ class CaseKeys:
         chunks = (row.chunk for row in self._session.rows())
         anchors = [*self.anchors, *((chunk.rel_path, chunk.heading_path) for chunk in chunks)]
 
-        def closed(anchor: tuple[str, str] | None) -> None:
-            if anchor is not None:
-                self._owner.attempt(lambda: self._session.do(marks.add_support, *anchor))
-
-        self._open(PickAnchor(anchors), closed)
+        self._ask(PickAnchor(anchors), lambda at: self._session.do(marks.add_support, *at))
 
     def _refetch(self) -> str | None:
         """Fetch the chunks of the question again."""

@@ -143,7 +143,7 @@ Field = tuple[str, str, tuple[str, ...]]
 """Name, kind (`text`, `lines` or `choice`), choices."""
 
 
-def _as_text(value: object, kind: str, name: str) -> str:
+def _as_text(value: object, name: str) -> str:
     """A field's value as the form shows it."""
     if value is None:
         return ""
@@ -199,7 +199,7 @@ class CaseForm(Window[str | None]):
         self._fields = fields
         self._submit = submit
         self._texts = {
-            name: display(_as_text(values.get(name), kind, name), LIMIT) for name, kind, _ in fields
+            name: display(_as_text(values.get(name), name), LIMIT) for name, kind, _ in fields
         }
 
     def compose(self) -> ComposeResult:

@@ -311,10 +311,10 @@ def _source_of(options: LabelOptions, store: LabelStore) -> Iterator[Fetcher]:
         run = _run_of(options, options.from_run)
         source = Fetcher(run_chunks(run), f"run {run.folder.name}")
     elif options.api_url is not None:
-        from labeller.sources import Api, api_source
+        from labeller.sources import api_source
 
-        api = Api(options.api_url, options.profile, options.k, PROFILES, CHUNK_CACHE)
-        with api_source(api, store.records) as source:
+        bot = (options.api_url, options.profile, options.k, PROFILES, CHUNK_CACHE)
+        with api_source(*bot, store.records) as source:
             yield source
         return
     else:

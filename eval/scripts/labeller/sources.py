@@ -28,6 +28,7 @@ from records.run import Run
 
 if TYPE_CHECKING:
     from clients.profile import Profile
+    from clients.secrets import Headers
 
 
 Query = Callable[[str, str, int | None], TestResult]
@@ -175,28 +176,17 @@ MAX_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
-class Api:
-    """Which bot, how it is asked, and for how many passages."""
-
-    url: str
-    profile: str
-    k: int
-    profiles: Path
-    cache: Path
-
-
 class _Bot:
     """Asks the bot for passages, and for its calls of tools where the profile maps them.
 
     Usable from several threads. Without `tools` in the profile the bot is asked for passages alone.
     """
 
-    def __init__(self, url: str, api: Api, profile: Profile, cases: Mapping[str, Any]) -> None:
-        from clients.profile import fill
-
-        profile, headers = fill(profile, os.environ)
-        self._url, self._api, self._profile, self._headers = url, api, profile, headers
-        self._cases = cases
+    url: str
+    profile: Profile
+    headers: Headers
+    k: int
+    cases: Mapping[str, Any]
 
     def ask(self, case_id: str, query: str, k: int | None) -> TestResult:
         """One call, tried twice. Failures are results of status ``error``."""
@@ -204,23 +194,23 @@ class _Bot:
         from clients.http import RetryPolicy, finish
         from records.cases import ChatMessage
 
-        case = self._cases.get(case_id) or {}
+        case = self.cases.get(case_id) or {}
         asked = self.asked_as(case_id, query)
         question = Question(
             case_id,
             asked.text,
-            k or self._api.k,
+            k or self.k,
             vaults=tuple(case.get("vaults") or ()),
             folders=tuple(case.get("folders") or ()),
             user_roles=tuple(case.get("user_roles") or ()),
             history=tuple(ChatMessage(item.role, item.content) for item in asked.history),
         )
         client = ChatApi(
-            self._url,
-            self._profile,
-            self._headers,
-            RetryPolicy(self._profile.limits.get("timeout", SECONDS), retries=1),
-            retrieval_only="tools" not in self._profile.answer.response,
+            self.url,
+            self.profile,
+            self.headers,
+            RetryPolicy(self.profile.limits.get("timeout", SECONDS), retries=1),
+            retrieval_only="tools" not in self.profile.answer.response,
             max_bytes=MAX_BYTES,
         )
         try:
@@ -233,41 +223,42 @@ class _Bot:
 
         A bot that takes no messages is asked a follow-up made whole, where the set has that.
         """
-        case = self._cases.get(case_id)
+        case = self.cases.get(case_id)
         if case is None:
             return AskedQuery(query)
-        ids = list(self._cases) if case.get("conversation") else ()
-        asked = asked_query(case, query, ids, self._cases.__getitem__)
-        if "history" in self._profile.uses:
+        ids = list(self.cases) if case.get("conversation") else ()
+        asked = asked_query(case, query, ids, self.cases.__getitem__)
+        if "history" in self.profile.uses:
             return asked
         own = query == str(case.get("question") or "")
         return AskedQuery(str(case.get("question_alone") or asked.text) if own else asked.text)
 
 
 @contextlib.contextmanager
-def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
+def api_source(
+    url: str, profile_name: str, k: int, profiles: Path, cache: Path, cases: Mapping[str, Any]
+) -> Iterator[Fetcher]:
     """The bot as a `Source`; ``demo`` starts the embedded API and stops it at the end.
 
     Raises StorageError for a profile or an address that cannot be used. A bot that does not answer
     is no error: its arrivals say so, and chunks kept from an earlier session stand in.
     """
     from clients.bot import check_bot_address
-    from clients.profile import load_profile
+    from clients.profile import fill, load_profile
     from clients.secrets import public_url
 
-    check_bot_address(api.url)
+    check_bot_address(url)
     with contextlib.ExitStack() as stack:
-        url = api.url
+        shown = "demo" if url == "demo" else public_url(url)
         if url == "demo":
             from clients.demo_server import demo_server
 
             url = stack.enter_context(demo_server((), quiet=True))
-        profile = load_profile(api.profile, api.profiles)
-        bot = _Bot(url, api, profile, cases)
-        shown = "demo" if api.url == "demo" else public_url(api.url)
-        scope = f"{shown}\0{profile.sha256}\0{api.k}"
-        chunks = ApiChunks(bot.ask, api.cache, scope, bot.asked_as)
-        described = lambda: chunks.offline or f"{shown}, k = {api.k}"  # noqa: E731
+        profile = load_profile(profile_name, profiles)
+        scope = f"{shown}\0{profile.sha256}\0{k}"
+        bot = _Bot(url, *fill(profile, os.environ), k, cases)
+        chunks = ApiChunks(bot.ask, cache, scope, bot.asked_as)
+        described = lambda: chunks.offline or f"{shown}, k = {k}"  # noqa: E731
         source = Fetcher(chunks, described)
         stack.callback(source.close)
         yield source

@@ -15,7 +15,7 @@ from tests.rows import each_row
 from labeller.conversation import AskedQuery, PriorMessage, asked_query, messages_before
 from labeller.plain import PlainLabeller
 from labeller.session import Session
-from labeller.sources import Api, api_source
+from labeller.sources import api_source
 from terminal.actions import ActionRefused
 
 Record = dict[str, Any]
@@ -86,8 +86,8 @@ def test_the_bot_gets_the_messages_or_the_question_made_whole(tmp_path: Path, ta
     )
     cases = talk()
     cases["t2"]["question_alone"] = "Who can extend how long logs are kept?"
-    api = Api("http://127.0.0.1:9", str(profile), 5, tmp_path, tmp_path / "cache")
-    with api_source(api, cases) as source:
+    bot = ("http://127.0.0.1:9", str(profile), 5, tmp_path, tmp_path / "cache")
+    with api_source(*bot, cases) as source:
         chunks: Any = source._ask
         own = chunks._asked_as("t2", "Who can extend it?")
         words = chunks._asked_as("t2", "> who else?")
