@@ -302,7 +302,7 @@ class LabelStore:
         return CaseState(self.records[case_id], self.judgements.get(case_id, {}))
 
     def _merged(self, case_id: str, path: Sequence[CaseState | None]) -> CaseState | None:
-        """Both changes in one entry; what both changed stays as it is here."""
+        """Both changes in one entry; of what both changed, mine stays."""
         entry, fields = reconciled(path, self._on_disk(case_id))
         if fields:
             self._overrules = True
