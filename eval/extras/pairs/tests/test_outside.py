@@ -51,7 +51,7 @@ def test_a_run_that_is_missing_is_a_sentence(tmp_path: Path) -> None:
 def test_no_line_is_wider_than_the_terminal(tmp_path: Path, sound: Path, server: Any) -> None:
     folder = tmp_path / "runs"
     make_hostile(folder, sound, lambda run, outside: None)
-    widths = (60, 80, 120)
+    widths = (60, 80)
     words = [*words_of(folder), "--judge", server.url, "--model", server.model]
     calls = [(columns, 24, SCRIPT, [*words, "--dry-run"]) for columns in widths]
     printed = on_terminals.outputs(calls, SCRIPTS, SCRIPTS.parent)

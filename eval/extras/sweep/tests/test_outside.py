@@ -10,6 +10,10 @@ from tests.scripts import on_terminals
 import options
 
 SCRIPT = "extras.sweep.sweep_runs"
+GRID = """[grid]
+k = [3, 10]
+demo_args = [["lexical_only=true"]]
+"""
 SCRIPTS = Path(options.__file__).parents[1]
 
 
@@ -22,8 +26,10 @@ def test_a_grid_that_is_missing_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
-    (tmp_path / "grid.toml").write_text("[grid]\nk = [3, 10]\n")
-    widths = (60, 80, 120)
+    (tmp_path / "grid.toml").write_text(
+        GRID
+    )
+    widths = (60, 80)
     words = [str(tmp_path / "grid.toml"), "--api-url", "demo", "--filter", "tag=scopes"]
     words += ["--results-dir", str(tmp_path / "results"), "--run-id"]
     calls = [(columns, 24, SCRIPT, [*words, f"at-{columns}"]) for columns in widths]
