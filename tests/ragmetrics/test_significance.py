@@ -68,7 +68,7 @@ def samples() -> list[tuple[str, Floats]]:
     few = np.array([-1, -0.5, -1 / 3, 0, 0, 0, 1 / 3, 0.5, 1])
     return [
         ("few 40", draw.choice(few, 40)),
-        ("few 2000", draw.choice(few, 2000) + 0.0),
+        ("few 1100", draw.choice(few, 1100) + 0.0),
         ("continuous 14", draw.normal(0.5, 1, 14)),
         ("continuous 300", draw.normal(0.1, 1, 300)),
         ("mixed 600", np.concatenate([draw.choice(few, 400), draw.normal(0.03, 0.4, 200)])),

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.processes import call_script
 
-import gate_run
 from storage import ResultsWriter, RetrievedChunk, RunConfig, TestResult
 
-SCRIPTS = Path(gate_run.__file__).parent
 JUDGE = {"provider": "ollama", "model": "tiny", "digest": "sha256:1234", "build": None}
 PROMPTS = {
     "groundedness": {"version": 1, "sha256": "aa"},
@@ -199,26 +195,19 @@ def test_the_whole_chain(tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text("".join(json.dumps(one) + "\n" for one in labels))
 
     def call(script: str, *words: str, code: int = 0) -> str:
-        kept = {name: text for name, text in os.environ.items() if "RAG_EVAL" not in name}
-        line = [sys.executable, str(SCRIPTS / script), "--results-dir", "results", *words]
-        done = subprocess.run(
-            [*line, "--eval-set", "set.jsonl"],
-            cwd=tmp_path,
-            env=kept | {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": "200"},
-            capture_output=True,
-            encoding="utf-8",
-        )
+        places = ("--results-dir", "results", "--eval-set", "set.jsonl")
+        done = call_script(script, *words, *places, cwd=tmp_path, COLUMNS="200")
         assert done.returncode == code, done.stderr
         return done.stdout
 
-    call("judge_answers.py", "--judge", "local", "--metrics", "groundedness")
+    call("judge_answers", "--judge", "local", "--metrics", "groundedness")
     (tmp_path / "g.toml").write_text(RULE.replace("0.6", "0.5"))
     (tmp_path / "strict.toml").write_text(RULE.replace("0.6", "0.99"))
-    assert "never compared" in call("gate_run.py", "--gates", "g.toml", code=1)
-    call("calibrate_judge.py", "--labels-file", "labels.jsonl")
-    assert "Gate passed: 2 checks passed, 2 skipped" in call("gate_run.py", "--gates", "g.toml")
+    assert "never compared" in call("gate_run", "--gates", "g.toml", code=1)
+    call("calibrate_judge", "--labels-file", "labels.jsonl")
+    assert "Gate passed: 2 checks passed, 2 skipped" in call("gate_run", "--gates", "g.toml")
     assert "the whole interval must be >= 0.99" in call(
-        "gate_run.py", "--gates", "strict.toml", code=1
+        "gate_run", "--gates", "strict.toml", code=1
     )
     path = tmp_path / "results" / "run" / "config.json"
     assert "local" in path.read_text()
