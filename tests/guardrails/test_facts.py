@@ -163,7 +163,7 @@ def _book() -> Any:
 
 @each_row("form", _book().forms)
 def test_what_a_form_needs_is_in_all_that_it_matches(form: Any) -> None:
-    @settings(max_examples=30)
+    @settings(max_examples=15)
     @given(st.from_regex(form.regex))
     def holds(text: str) -> None:
         match = form.regex.search(text)
@@ -172,7 +172,7 @@ def test_what_a_form_needs_is_in_all_that_it_matches(form: Any) -> None:
     holds()
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(st.from_regex(_book().tokens))
 def test_a_token_has_no_blank(text: str) -> None:
     match = _book().tokens.search(text)

@@ -18,7 +18,7 @@ Read = Callable[..., list[dict[str, Any]]]
 
 
 def test_every_failure_has_its_kind_and_none_is_an_answer(
-    fake_bot: Any, tmp_path: Path, run: Run, read: Read
+    fake_bot: Any, tmp_path: Path, invoke: Run, read: Read
 ) -> None:
     answer = json.dumps(fake_bot.answer("x")).encode()
     stream_left = threading.Event()
@@ -52,7 +52,7 @@ def test_every_failure_has_its_kind_and_none_is_an_answer(
         fake_bot.reply_properly,
     )
     flags = ("--set", "retries=2", "--set", "max_mb=1", "--max-error-rate", "1")
-    done = run(*flags, "--run-id", "bad", "--set", "concurrency=16", "-v", cases=recovers + 2)
+    done = invoke(*flags, "--run-id", "bad", "--set", "concurrency=16", "-v", cases=recovers + 2)
     assert done.returncode == 0, done.stderr
     results = read(tmp_path / "results" / "bad")
     for (kind, _), line in zip(faults, results, strict=False):
@@ -89,9 +89,9 @@ def test_a_bot_that_hangs(fake_bot: Any, tmp_path: Path, invoke: Run, read: Read
         assert f"{line['test_case_id']}: timeout: " in done.stderr
 
 
-def test_a_bot_that_is_not_there(tmp_path: Path, fake_bot: Any, run: Run) -> None:
+def test_a_bot_that_is_not_there(tmp_path: Path, fake_bot: Any, invoke: Run) -> None:
     fake_bot.close()
-    done = run("--set", "retries=1")
+    done = invoke("--set", "retries=1")
     assert done.returncode == 3
     assert len(done.stderr.strip().splitlines()) == 1
     assert fake_bot.url in done.stderr
@@ -102,7 +102,7 @@ def test_a_full_disk_is_a_sentence_and_loses_nothing(
     fake_bot: Any,
     tmp_path: Path,
     command: Callable[..., list[str]],
-    run: Run,
+    invoke: Run,
     read: Read,
     environment: dict[str, str],
 ) -> None:
@@ -126,17 +126,17 @@ def test_a_full_disk_is_a_sentence_and_loses_nothing(
     assert "--resume --run-id r" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
-    done = run(*words, "--resume")
+    done = invoke(*words, "--resume")
     assert done.returncode == 0, done.stderr
     results = read(tmp_path / "results" / "r")
     assert [line["test_case_id"] for line in results] == [f"q{n}" for n in range(100)]
     assert max(fake_bot.asked.values()) <= 2
 
 
-def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, run: Run) -> None:
+def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, invoke: Run) -> None:
     fake_bot.script("question 1", lambda e: e.raw(b"\x1b[2J\x1b]0;owned\x07[red]x[/red]", 400))
     fake_bot.default = lambda e: e.reply(fake_bot.answer("x", latency_ms={"\x1b[31m": 1.0}))
-    done = run("-v", "--max-error-rate", "1")
+    done = invoke("-v", "--max-error-rate", "1")
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stderr
     assert "\x07" not in done.stderr

@@ -76,8 +76,10 @@ def test_what_can_change_a_result_changes_the_hash(tmp_path: Path, invoke: Run) 
     assert config_hash("--k", "4") != first
 
 
-def test_filter_limit_and_repeat(fake_bot: Any, tmp_path: Path, run: Run, read: Read) -> None:
-    done = run("--filter", "category=factual", "tag=t", "--limit", "2", "--repeat", "3", cases=30)
+def test_filter_limit_and_repeat(fake_bot: Any, tmp_path: Path, invoke: Run, read: Read) -> None:
+    done = invoke(
+        "--filter", "category=factual", "tag=t", "--limit", "2", "--repeat", "3", cases=30
+    )
     assert done.returncode == 0, done.stderr
     # even and a multiple of three: 0, 6, 12, …; the first two of them
     results = read(Path(done.stdout.strip()))

@@ -15,7 +15,7 @@ Read = Callable[..., list[dict[str, Any]]]
 
 
 def test_a_secret_is_written_nowhere(
-    fake_bot: Any, tmp_path: Path, run: Run, environment: dict[str, str]
+    fake_bot: Any, tmp_path: Path, invoke: Run, environment: dict[str, str]
 ) -> None:
     """The bot sends the header back in every way it can."""
     token = environment["BOT_TOKEN"]
@@ -32,7 +32,7 @@ def test_a_secret_is_written_nowhere(
     fake_bot.script("question 2", lambda e: e.reply(e.headers["X-Key"], 401))
     url = fake_bot.url.replace("http://", "http://user:pass-word@") + "/?key=query-secret"
     flags = ("--header", "X-Key=BOT_TOKEN", "--max-error-rate", "1", "-v", "--run-id", "r")
-    done = run(*flags, url=url)
+    done = invoke(*flags, url=url)
     assert done.returncode == 0, done.stderr
     garbled = token.encode().decode("latin-1")  # the server reads the header's UTF-8 as Latin-1
     assert fake_bot.seen[0].headers["X-Key"] == garbled
@@ -44,7 +44,7 @@ def test_a_secret_is_written_nowhere(
 
 
 def test_a_header_of_the_profile_is_kept_secret_too(
-    fake_bot: Any, tmp_path: Path, run: Run, environment: dict[str, str]
+    fake_bot: Any, tmp_path: Path, invoke: Run, environment: dict[str, str]
 ) -> None:
     token = environment["BOT_TOKEN"]
     shipped = Path(__file__).parents[3] / "eval" / "profiles" / "default.toml"
@@ -52,7 +52,7 @@ def test_a_header_of_the_profile_is_kept_secret_too(
     profile = tmp_path / "mine.toml"
     profile.write_text(text)
     fake_bot.default = lambda e: e.reply(fake_bot.answer("x", answer=e.headers["X-Key"]))
-    done = run("--profile", profile, "--run-id", "r")
+    done = invoke("--profile", profile, "--run-id", "r")
     assert done.returncode == 0, done.stderr
     assert fake_bot.seen[0].headers["X-Key"] == "Key " + token.encode().decode("latin-1")
     assert fake_bot.seen[0].headers["X-Team"] == "red"
@@ -62,13 +62,13 @@ def test_a_header_of_the_profile_is_kept_secret_too(
 
 
 def test_a_key_written_into_the_profile_is_kept_secret_with_a_warning(
-    fake_bot: Any, tmp_path: Path, run: Run
+    fake_bot: Any, tmp_path: Path, invoke: Run
 ) -> None:
     shipped = Path(__file__).parents[3] / "eval" / "profiles" / "default.toml"
     profile = tmp_path / "mine.toml"
     profile.write_text(shipped.read_text() + '[request.headers]\nX-Key = "sk-literal-value"\n')
     fake_bot.default = lambda e: e.reply(fake_bot.answer("x", answer=e.headers["X-Key"]))
-    done = run("--profile", profile, "--run-id", "r")
+    done = invoke("--profile", profile, "--run-id", "r")
     assert done.returncode == 0, done.stderr
     assert fake_bot.seen[0].headers["X-Key"] == "sk-literal-value"
     assert "request.headers: X-Key: looks like a secret" in done.stderr
@@ -77,8 +77,8 @@ def test_a_key_written_into_the_profile_is_kept_secret_with_a_warning(
     assert any("[secret]" in text for text in written)
 
 
-def test_a_login_without_a_scheme_is_not_repeated(run: Run) -> None:
-    done = run(url="bob:PASS-WORD@host")
+def test_a_login_without_a_scheme_is_not_repeated(invoke: Run) -> None:
+    done = invoke(url="bob:PASS-WORD@host")
     assert done.returncode == 2
     assert "--api-url 'host': write http://HOST" in done.stderr
     assert "PASS-WORD" not in done.stderr
@@ -86,7 +86,7 @@ def test_a_login_without_a_scheme_is_not_repeated(run: Run) -> None:
 
 @pytest.mark.parametrize("place", ["query", "body"])
 def test_a_key_among_the_parameters_of_a_profile_is_kept_secret_with_a_warning(
-    fake_bot: Any, tmp_path: Path, run: Run, place: str
+    fake_bot: Any, tmp_path: Path, invoke: Run, place: str
 ) -> None:
     key = "sk-literal-0123"
     shipped = (Path(__file__).parents[3] / "eval" / "profiles" / "default.toml").read_text()
@@ -99,7 +99,7 @@ def test_a_key_among_the_parameters_of_a_profile_is_kept_secret_with_a_warning(
     profile = tmp_path / "mine.toml"
     profile.write_text(shipped.replace(old, new))
     fake_bot.default = lambda e: e.reply(fake_bot.answer("x", answer=f"a short {key} answer"))
-    done = run("--profile", profile, "--run-id", "r")
+    done = invoke("--profile", profile, "--run-id", "r")
     assert done.returncode == 0, done.stderr
     assert f"request.{place}{'.login' * (place == 'body')}.api_key: looks like" in done.stderr
     written = [path.read_text() for path in (tmp_path / "results" / "r").iterdir()]

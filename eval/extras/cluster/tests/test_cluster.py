@@ -171,6 +171,7 @@ def test_processes_that_lack_the_toolkit_are_said(folder: Path, strangers: str) 
     )
 
 
+@pytest.mark.thorough
 def test_a_scheduler_without_workers_ends_with_3(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,9 +26,7 @@ def test_a_grid_that_is_missing_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
-    (tmp_path / "grid.toml").write_text(
-        GRID
-    )
+    (tmp_path / "grid.toml").write_text(GRID)
     widths = (60, 80)
     words = [str(tmp_path / "grid.toml"), "--api-url", "demo", "--filter", "tag=scopes"]
     words += ["--results-dir", str(tmp_path / "results"), "--run-id"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from tests.formats.test_damaged_traces import DAMAGES, source_of
 from tests.rows import each_row
 
@@ -18,8 +19,7 @@ NOW = (1_767_225_600 + 40 * DAY) * 1_000_000
 _LOST_LINES = ("damaged lines or spans", "spans that cannot be read")
 
 
-@each_row("name", DAMAGES)
-def test_a_watch_counts_every_damaged_trace_and_draws_no_secret(tmp_path: Path, name: str) -> None:
+def watch_damaged(tmp_path: Path, name: str) -> None:
     _, data, chosen = source_of(name)
     source = tmp_path / "traces" / "source.jsonl"
     source.parent.mkdir()
@@ -46,3 +46,9 @@ def test_a_watch_counts_every_damaged_trace_and_draws_no_secret(tmp_path: Path, 
     files = (path for path in tmp_path.rglob("*") if path.is_file() and path != source)
     written = said.encode() + b"\n".join(path.read_bytes() for path in files)
     assert [value for value, _ in chosen if value.encode() in written] == []
+
+
+test_a_watch_counts_a_damaged_trace_and_draws_no_secret = each_row("name", [*DAMAGES][::4])(
+    watch_damaged
+)
+test_so_with_every_damage = pytest.mark.thorough(each_row("name", DAMAGES)(watch_damaged))
