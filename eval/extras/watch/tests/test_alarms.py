@@ -154,7 +154,7 @@ def options(index: Path) -> list[str]:
     return ["--index", str(index), "--check-share", "0", "--json", "--reference", REFERENCE]
 
 
-def start(folder: Path, index: Path, **streams: int) -> subprocess.Popen[bytes]:
+def start(folder: Path, index: Path, **streams: Any) -> subprocess.Popen[bytes]:
     words = [sys.executable, watch_traces.__file__, str(folder), *options(index)]
     environment = os.environ | {"RAG_EVAL_DATA": "", "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(words, env=environment, **streams)
@@ -195,7 +195,7 @@ def test_two_watchers_at_once_know_the_same(risen: Path, tmp_path: Path) -> None
 def test_days_are_utc_wherever_the_watcher_runs(
     risen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figures = []
+    figures: list[Any] = []
     for zone in ("UTC", "Pacific/Kiritimati", "America/Anchorage", "Asia/Kolkata"):
         with monkeypatch.context() as there:
             there.setenv("TZ", zone)
