@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from extras.watch.ratings import rate_answers
 from extras.watch.reading import TraceReading, read_new
 from extras.watch.span_stream import DAMAGED
 from extras.watch.trace_index import DayCounts, TraceIndex, index_path
+from extras.watch.watch_options import WatchOptions
 from extras.watch.watched import WatchedFigure, as_dict, with_seen
 from extras.watch.what_rose import RisenTraces, what_rose
 from records.errors import StorageError
@@ -33,28 +34,6 @@ from terminal.tables import counted
 if TYPE_CHECKING:
     from extras.watch.canaries import CanaryLook
     from extras.watch.draws import Draw
-
-
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
-    """The folder to watch, and the traces to draw from it. ``quiet`` in seconds; counts of None: no
-    draw."""
-
-    folder: Path
-    index: Path | None = None
-    reference: str | None = None
-    replace_reference: bool = False
-    seen: bool = False
-    canaries: Path | None = None
-    quiet: float = 60.0
-    check_share: float = 0.05
-    cases: int | None = None
-    sample: int | None = None
-    output: Path | None = None
-    since: date | None = None
-    eval_set: Path | None = None
-    force: bool = False
-    sampling: str = "head"
 
 
 @dataclass
@@ -189,10 +168,9 @@ def _draws(index: TraceIndex, options: WatchOptions, outcome: Watch) -> list[Dra
         return draws
     from extras.watch.draws import draw_cases, draw_sample
 
-    first = day_of(options.since) if options.since else 0
+    first = day_of(options.since.date()) if options.since else 0
     if options.cases:
-        known = options.eval_set is not None and options.eval_set.exists()
-        cases = read_cases(options.eval_set, None) if known and options.eval_set else []
+        cases = read_cases(options.eval_set, None) if options.eval_set.exists() else []
         began = {
             figure.name: day_of(figure.lasting.since)
             for figure in outcome.alarms

@@ -98,10 +98,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def look(tmp_path: Path, folder: Path) -> Callable[..., Any]:
     """A look at the folder of traces."""
-    from extras.watch.look import Watch, WatchOptions, watch
+    from extras.watch.look import Watch, watch
+    from extras.watch.watch_options import WatchOptions
 
     def take(now: int = NOW, **wishes: Any) -> Watch:
-        options = WatchOptions(folder, index=tmp_path / "index.sqlite", **wishes)
+        options = WatchOptions(folder=folder, index=tmp_path / "index.sqlite", **wishes)
         return watch(options, now)
 
     return take

@@ -10,8 +10,9 @@ import pytest
 from tests.formats.test_damaged_traces import DAMAGES, source_of
 from tests.rows import each_row
 
-from extras.watch.look import WatchOptions, watch
+from extras.watch.look import watch
 from extras.watch.tests.conftest import DAY
+from extras.watch.watch_options import WatchOptions
 from records.errors import StorageError
 
 NOW = (1_767_225_600 + 40 * DAY) * 1_000_000
@@ -25,7 +26,7 @@ def watch_damaged(tmp_path: Path, name: str) -> None:
     source.parent.mkdir()
     source.write_bytes(data)
     options = WatchOptions(
-        source.parent,
+        folder=source.parent,
         index=tmp_path / "index.sqlite",
         output=tmp_path / "drawn",
         cases=20,
