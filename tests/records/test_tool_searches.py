@@ -38,6 +38,11 @@ OTHERS: dict[str, tuple[Any, Any, str]] = {
         [WATER, {"path": "/vault/a/floors.md", "text": "The reading room is on floor three."}],
         "its arguments name the files",
     ),
+    "read many, with a reason": (
+        {"files": "rooms.md, a/floors.md", "reason": "to see on which floor it is"},
+        [WATER, FLOOR],
+        "its arguments name the files",
+    ),
     "read one": ({"query": "rooms.md"}, [WATER], "its arguments name the files"),
     "logs": (
         {"query": "errors of the printer"},
@@ -76,8 +81,26 @@ def test_a_search_by_a_word_of_its_texts_is_one() -> None:
     """One row may hold all words of a query; a single word is no sign of a pattern."""
     assert judge_tool("find", [(ASKED, [WATER, FLOOR])]).is_search
     assert judge_tool("find", [({"query": "floor three"}, [FLOOR])]).is_search
+    for arguments in (
+        {"search_phrase": "reading room floor", "folder": "a"},
+        {"query": "floor", "file": "floors.md"},  # within one file
+        "reading room floor",
+    ):
+        assert judge_tool("find", [(arguments, [FLOOR, FLOOR])]).is_search
     calls = [({"query": "room"}, [FLOOR]), ({"query": "water"}, [WATER, WATER])]
     assert judge_tool("find", calls).is_search
+
+
+def test_fields_that_passages_have_too_are_no_sign_of_lines_or_logs() -> None:
+    """A heading's level, the first line of a chunk, days and times at the beginning of a text."""
+    chunk = FLOOR | {"level": 2, "line": 12, "text": "The reading room\nis on floor three."}
+    for result in (
+        [chunk],
+        [FLOOR | {"heading": "Error"}],
+        [FLOOR | {"text": "2026-03-01: the reading room opens."}],
+        [FLOOR | {"text": "9:30 is when the reading room opens."}],
+    ):
+        assert judge_tool("find", [(ASKED, result)]).is_search
 
 
 def test_half_of_the_places_are_documents_and_on_one_site() -> None:
@@ -101,7 +124,7 @@ def test_half_of_the_places_are_documents_and_on_one_site() -> None:
 
 
 def test_an_absolute_path_is_the_document_with_which_it_ends() -> None:
-    for path in ("file:///notes/a/floors.md#lift", "/home/x/a/floors.md", r"C:\notes\a\floors.md"):
+    for path in ("file:///notes/a/floors.md#lift", r"C:\notes\a\floors.md"):
         result = [FLOOR | {"path": path}]
         verdict = judge_tool("t", [(ASKED, result)], files=FILES)
         assert [row["rel_path"] for row in verdict.passages(result, None)] == ["a/floors.md"]

@@ -31,11 +31,14 @@ from records.tool_passages import (
 ToolResult = tuple[Any, Any]
 """The arguments of a call, None for unknown, and what it returned."""
 
-_LINES = frozenset({"line", "lines", "lineno", "line_no", "line_number", "linenumber"})
-_EVENTS = frozenset({"level", "log_level", "loglevel", "severity", "logger"})
+_LINES = frozenset({"line", "lineno", "line_no", "line_number", "linenumber"})
+_LEVELS = frozenset({"debug", "info", "notice", "warn", "warning", "error", "critical", "fatal"})
+_LEVEL = re.compile("level|severity", re.IGNORECASE)
+_ASIDE = frozenset({"reason", "reasoning", "explanation", "thought", "rationale", "purpose"})
+"""Arguments in which a model says why it calls a tool."""
 _LOG = re.compile(r"\.log(\.\d+)?$", re.IGNORECASE)
-_NUMBERED_LINE = re.compile(r"\s*\d+\s*[:|\t→-]")
-_ABSOLUTE = re.compile(r"file://|/|[A-Za-z]:[\\/]")
+_NUMBERED_LINE = re.compile(r"\s*\d+\s*[:|\t→](?!\d)")
+_ABSOLUTE = re.compile(r"file://|[A-Za-z]:[\\/]")
 _SITE = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
 
 _REMEDY = (
@@ -145,30 +148,45 @@ def _other_tool(calls: Sequence[ToolResult], lists: Sequence[Sequence[Row] | Non
     fields = {str(name).casefold() for item in items for name in item}
     rows = [row for listed in lists for row in listed or ()]
     are_lines = all(_NUMBERED_LINE.match(line) for r in rows for line in r["text"].splitlines())
-    if fields & _LINES or are_lines:
+    if are_lines or (fields & _LINES and not any("\n" in row["text"] for row in rows)):
         return "its results are numbered lines of files"
-    if fields & _EVENTS or all(_LOG.search(row["rel_path"]) for row in rows):
+    named = [pair for item in items for pair in item.items() if _LEVEL.search(str(pair[0]))]
+    levels = {str(value).casefold() for _, value in named}
+    if levels & _LEVELS or all(_LOG.search(row["rel_path"]) for row in rows):
         return "its results are entries of logs"
     told = [(call[0], listed) for call, listed in zip(calls, lists, strict=True) if listed]
     if any(arguments is None for arguments, _ in told):
         return ""
-    if all(_names_places(arguments, listed) for arguments, listed in told):
+    queries = [(*_query(arguments), listed) for arguments, listed in told]
+    has_name = any(is_named for _, is_named, _ in queries)
+    if not has_name and all(_names_places(arguments, listed) for arguments, listed in told):
         return "its arguments name the files that it returns"
-    queries = [(_query(arguments), listed) for arguments, listed in told]
-    if not any(query for query, _ in queries):
+    if not any(query for query, _, _ in queries):
         return "no call has a query"
-    if len(rows) > 2 and all(_holds_each(query, listed) for query, listed in queries):
+    if len(rows) > 2 and all(_holds_each(query, listed) for query, _, listed in queries):
         return "each text has the words of its query in a row, as lines that a pattern finds"
     return ""
 
 
-def _query(arguments: Any) -> str:
-    """The words that a call searches: a text of a usual name, or one of several words."""
-    query, fields = query_of(arguments), opened(arguments)
-    if query is None or not isinstance(fields, Mapping):
-        return query or ""
-    is_named = any(fields.get(name) is not None for name in QUERIES)
-    return query if is_named or " " in query.strip() else ""
+def _query(arguments: Any) -> tuple[str, bool]:
+    """The words that a call searches, "" for none, and whether their argument has a usual name.
+
+    Without such a name these are the first text of several words; files are no words.
+    """
+    fields = opened(arguments)
+    if not isinstance(fields, Mapping):
+        query = query_of(arguments) or ""
+        return ("", False) if _are_places(query) else (query, True)
+    if any(fields.get(name) is not None for name in QUERIES):
+        query = query_of(fields) or ""
+        return ("", False) if _are_places(query) else (query, True)
+    texts = (text for name, text in fields.items() if str(name).casefold() not in _ASIDE)
+    own = (t for t in texts if isinstance(t, str) and " " in t.strip() and not _are_places(t))
+    return next(own, ""), False
+
+
+def _are_places(text: str) -> bool:
+    return all(map(is_place, re.split(r"[\s,;]+", text.strip())))
 
 
 def _names_places(arguments: Any, rows: Sequence[Row]) -> bool:
