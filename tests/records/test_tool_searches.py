@@ -129,3 +129,7 @@ def test_an_absolute_path_is_the_document_with_which_it_ends() -> None:
         verdict = judge_tool("t", [(ASKED, result)], files=FILES)
         assert [row["rel_path"] for row in verdict.passages(result, None)] == ["a/floors.md"]
     assert verdict.passages([FLOOR], None)[0]["rel_path"] == "a/floors.md"
+    alone = judge_tool("t", [(ASKED, result)])
+    assert not alone.is_search
+    assert 'its places are absolute paths; with documents = "FOLDER"' in alone.about
+    assert judge_tool("t", [(ASKED, result)], gold=FILES).is_search  # a live bot's are cut

@@ -214,9 +214,12 @@ def _other_places(
             return ""
         of_documents = "none" if count == 0 else f"only {count}"
         return f"{_counted(len(pages), 'place')}, {of_documents} in the documents"
+    labelled = {_file_name(file) for file in gold}
+    if not labelled and all(map(_ABSOLUTE.match, pages)):
+        how = 'with documents = "FOLDER" under [traces] they become those of the labels'
+        return f"its places are absolute paths; {how}"
     if any(_SITE.match(page) is None for page in pages):
         return ""
-    labelled = {_file_name(file) for file in gold}
     has_gold = any(_file_name(page) in labelled for page in pages)
     most, _ = _most_on_a_site(pages)
     if 2 * most >= len(pages) and (has_gold or any(map(may_be_own, filter(None, lists)))):
