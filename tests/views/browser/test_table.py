@@ -68,7 +68,7 @@ def test_a_number_that_is_not_there_is_none(table: AnswerTable) -> None:
 
 
 def words(failing: Failing, table: AnswerTable) -> list[str]:
-    return [failing.word(code) for code in failing.codes(table)]
+    return [*failing.reasons(table)]
 
 
 def test_the_first_broken_rule_is_named(table: AnswerTable) -> None:
@@ -87,8 +87,7 @@ def test_rules_on_metrics_that_do_not_count_say_nothing(table: AnswerTable) -> N
 def test_a_condition_takes_the_place_of_the_rules(table: AnswerTable) -> None:
     failing = Failing(condition=parse("recall@5>0.5", table.metrics))
     # a meets it; b and c do not; d is an error; e was not scored, so nobody knows
-    assert list(failing.codes(table)) == [0, failing.custom, failing.custom, 1, 0]
-    assert failing.word(failing.custom) == "fails"
+    assert words(failing, table) == ["", "fails", "fails", "error", ""]
     detail = Case("b", 0, "", "ok")
     assert failing.state(table, ("b", 0), detail) == (True, "FAILS: does not meet: recall@5>0.5")
 
@@ -111,13 +110,13 @@ def test_the_state_of_a_case_names_all_its_reasons_and_warnings() -> None:
     )
 
 
-def test_codes_are_those_of_the_table_that_is_asked_for(table: AnswerTable) -> None:
+def test_reasons_are_those_of_the_table_that_is_asked_for(table: AnswerTable) -> None:
     failing = Failing()
-    assert failing.codes(table)[0] == 0
+    assert failing.reasons(table)[0] == ""
     scores = {"pipeline": {"outcome_match": (0.0, 0.0, 1.0)}}
     for made in (table_of([answer(case_id) for case_id in "abc"], scores), table_of([answer("a")])):
-        assert bool(failing.codes(made)[0]) == bool(made.metrics)
-    assert failing.codes(table)[0] == 0
+        assert bool(failing.reasons(made)[0]) == bool(made.metrics)
+    assert failing.reasons(table)[0] == ""
 
 
 def test_repeats_of_a_case_count_as_one_case() -> None:

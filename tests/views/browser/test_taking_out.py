@@ -27,13 +27,12 @@ from views.runs import MetricTrend
 
 def test_failing_cases_are_counted_by_reason(table: AnswerTable) -> None:
     """b: outcome_match=0; c: mrr=0; d: the call failed; a and e break no rule."""
-    codes = Failing().codes(table)
-    assert reasons_text(codes, range(5), Failing()) == (
+    assert reasons_text(Failing(), table, range(5)) == (
         "3 failing: 1 without a response, 1 without a gold passage, "
         "1 ended differently than expected"
     )
-    assert reasons_text(codes, [0, 1], Failing()) == "1 failing: 1 ended differently than expected"
-    assert reasons_text(codes, [0, 4], Failing()) == ""
+    assert reasons_text(Failing(), table, [0, 1]) == "1 failing: 1 ended differently than expected"
+    assert reasons_text(Failing(), table, [0, 4]) == ""
 
 
 def test_the_mean_is_over_the_rows_that_have_a_value(table: AnswerTable) -> None:
@@ -44,8 +43,7 @@ def test_the_mean_is_over_the_rows_that_have_a_value(table: AnswerTable) -> None
 
 
 def test_cases_are_grouped_by_any_field_those_that_fail_most_first(table: AnswerTable) -> None:
-    codes = Failing().codes(table)
-    groups = group_rows(table, "category", range(5), codes, Failing())
+    groups = group_rows(table, "category", range(5), Failing())
     assert [(group.value, list(group.rows), group.failing) for group in groups] == [
         ("factual", [0, 1], 1),
         ("", [3], 1),
@@ -53,17 +51,16 @@ def test_cases_are_grouped_by_any_field_those_that_fail_most_first(table: Answer
         ("general", [4], 0),
     ]
     by_tag = {
-        group.value: list(group.rows)
-        for group in group_rows(table, "tag", range(5), codes, Failing())
+        group.value: list(group.rows) for group in group_rows(table, "tag", range(5), Failing())
     }
     assert by_tag == {"logs": [0, 2], "time": [0], "tenants": [1], "": [3, 4]}
-    reasons = {g.value: g.share for g in group_rows(table, "reason", range(5), codes, Failing())}
+    reasons = {g.value: g.share for g in group_rows(table, "reason", range(5), Failing())}
     assert reasons == {"outcome": 1.0, "no gold": 1.0, "error": 1.0, "": 0.0}
     assert groups[0].reasons == {"outcome": 1}, (
         "of a and b one fails, ended differently than expected"
     )
     with pytest.raises(KeyError):
-        group_rows(table, "colour", range(5), codes, Failing())
+        group_rows(table, "colour", range(5), Failing())
 
 
 def test_groups_show_reasons_as_a_heat_map() -> None:

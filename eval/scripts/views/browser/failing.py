@@ -7,9 +7,8 @@ from __future__ import annotations
 import operator
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 
 from decisions.case_changes import Ways, ways_of
 from decisions.case_rules import Basis, CaseRules
@@ -26,47 +25,41 @@ class Failing:
     def __init__(self, ruling: Ruling | None = None, condition: Query | None = None) -> None:
         self.ruling = ruling or Ruling(CaseRules(), Basis())
         self.condition = condition
-        self.custom = len(self.ruling.rules) + 1
-        """The code of a case that does not meet the condition."""
-        self._cached: dict[AnswerTable, tuple[bytearray, Sequence[int]]] = {}
-        """By table: the code of each row, and what it breaks."""
+        rules = self.ruling.rules
+        self.counted = {rule.word: rule.counted for rule in rules} | {FAILS: "condition not met"}
+        """Each reason in the form that follows a number of cases, in the order of the rules."""
+        self.order = {"": 0} | {word: place for place, word in enumerate(self.counted, 1)}
+        self._cached: dict[AnswerTable, tuple[Sequence[str], Sequence[int]]] = {}
+        """By table: the reason of each row, and what it breaks."""
 
-    def codes(self, table: AnswerTable) -> bytearray:
-        """For each row 0, or 1 + the place of the rule by which it fails. An answer that could not
-        be read has 0, too: it does not fail."""
+    def reasons(self, table: AnswerTable) -> Sequence[str]:
+        """Why each row fails, in a word. "" for a row that does not fail, or whose answer could
+        not be read."""
         return self._current(table)[0]
 
-    def _current(self, table: AnswerTable) -> tuple[bytearray, Sequence[int]]:
+    def _current(self, table: AnswerTable) -> tuple[Sequence[str], Sequence[int]]:
         if table not in self._cached:
-            broken = () if self.condition else self._broken(table)
-            codes = self._by_condition(table) if self.condition else self._by_rules(broken)
             if len(self._cached) > 1:
                 self._cached.clear()
-            self._cached[table] = codes, broken
+            if self.condition is not None:
+                self._cached[table] = self._by_condition(self.condition, table), ()
+            else:
+                broken, first = self._broken(table), self.ruling.first
+                words = {bits: rule.word if (rule := first(bits)) else "" for bits in set(broken)}
+                self._cached[table] = list(map(words.__getitem__, broken)), broken
         return self._cached[table]
 
-    def _by_condition(self, table: AnswerTable) -> bytearray:
-        condition = self.condition
-        assert condition is not None
-        rows = range(table.count)
-        codes = bytearray([self.custom]) * len(rows)
-        for row in condition.select(table, rows):
-            codes[row] = 0
-        for name in condition.needs:
-            column = table.column(name)
-            for row in rows:
-                if column is None or column[row] != column[row]:
-                    codes[row] = 0  # not scored: nobody knows
-        for row in _with_status("error", table):
-            codes[row] = 1
-        for row in _with_status(UNREADABLE, table):
-            codes[row] = 0
-        return codes
+    def _by_condition(self, condition: Query, table: AnswerTable) -> list[str]:
+        met = set(condition.select(table, range(table.count)))
+        columns = [table.column(name) for name in condition.needs]
 
-    def _by_rules(self, broken: Sequence[int]) -> bytearray:
-        rules, first = self.ruling.rules, self.ruling.first
-        code_of = {bits: rules.index(rule) + 1 for bits in set(broken) if (rule := first(bits))}
-        return bytearray(map(code_of.get, broken, repeat(0)))
+        def reason(row: int, status: str) -> str:
+            if status == "error":
+                return self.ruling.rules[0].word
+            unscored = any(column is None or column[row] != column[row] for column in columns)
+            return "" if status == UNREADABLE or row in met or unscored else FAILS
+
+        return list(map(reason, range(table.count), table.words["status"]))
 
     def _broken(self, table: AnswerTable) -> Sequence[int]:
         broken = array("Q", bytes(8 * table.count))
@@ -84,35 +77,22 @@ class Failing:
             broken[row] = UNREADABLE_BIT
         return broken
 
-    def word(self, code: int) -> str:
-        """The reason in a word; empty for 0, which is success."""
-        if not code:
-            return ""
-        return FAILS if code == self.custom else self.ruling.rules[code - 1].word
-
-    def counted_word(self, code: int) -> str:
-        """The reason in the form that follows a number of cases."""
-        if code == self.custom:
-            return "condition not met"
-        return self.ruling.rules[code - 1].counted
-
     def state(
         self, table: AnswerTable, key: Key, detail: Case, before: Case | None = None
     ) -> tuple[bool, str]:
         """Whether a result fails, and all that its rules say, in words. ``before``: the case in the
         run that this one is compared with."""
         row = table.row_of(*key)
-        codes, broken = self._current(table)
-        fails = row is not None and bool(codes[row])
+        reasons, broken = self._current(table)
+        reason = "" if row is None else reasons[row]
         if row is not None and table.words["status"][row] == UNREADABLE:
             return False, "not measured: the answer could not be read"
         if self.condition is not None:
-            if not fails:
+            if not reason:
                 return False, f"ok: {self.condition.text}"
-            failed = row is not None and codes[row] != self.custom
-            why = "the call gave no response" if failed else f"does not meet: {self.condition.text}"
-            return True, f"FAILS: {why}"
-        if not table.metrics and not fails:
+            unmet = f"does not meet: {self.condition.text}"
+            return True, f"FAILS: {unmet if reason == FAILS else 'the call gave no response'}"
+        if not table.metrics and not reason:
             return False, "not scored yet"
         bits = 0 if row is None else broken[row]
         said = detail.say(self.ruling, bits, before)
@@ -122,11 +102,11 @@ class Failing:
 
     def case_fails(self, table: AnswerTable) -> Iterator[tuple[Sequence[int], bool]]:
         """The rows of each case that could be read, and whether at least half of them fail."""
-        codes, status = self.codes(table), table.words["status"]
+        reasons, status = self.reasons(table), table.words["status"]
         for rows in table.case_rows():
             known = [row for row in rows if status[row] != UNREADABLE]
             if known:
-                yield known, 2 * sum(codes[row] > 0 for row in known) >= len(known)
+                yield known, 2 * sum(reasons[row] != "" for row in known) >= len(known)
 
     def counts(self, table: AnswerTable) -> tuple[int, int, int, int]:
         """Count all cases, those that fail, those with only a warning, and those not measured.
@@ -171,30 +151,27 @@ FIELDS = (*WORDS, *SETS, "reason")
 """The fields that can group cases; ``reason`` is the rule that they break."""
 
 
-def _reason_counts(codes: Sequence[int], rows: Iterable[int]) -> list[tuple[int, int]]:
-    """Code and number of the rules that rows break, the most frequent first."""
-    counts = Counter(codes[row] for row in rows)
-    counts.pop(0, None)
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+def _reason_counts(failing: Failing, table: AnswerTable, rows: Iterable[int]) -> dict[str, int]:
+    """How many rows fail for each reason, the most frequent first."""
+    reasons = failing.reasons(table)
+    counts = Counter(reasons[row] for row in rows)
+    counts.pop("", None)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], failing.order[item[0]])))
 
 
-def reasons_text(
-    codes: Sequence[int], rows: Iterable[int], failing: Failing, room: int = 1000
-) -> str:
+def reasons_text(failing: Failing, table: AnswerTable, rows: Iterable[int], room: int = 999) -> str:
     """``31 failing: 14 without a gold passage, 9 declined an answerable question``; empty for none.
 
     In the short words of the list where the whole takes more than ``room`` letters.
     """
-    counts = _reason_counts(codes, rows)
+    counts = _reason_counts(failing, table, rows)
     if not counts:
         return ""
-    text = _counts_text(counts, failing.counted_word)
-    return text if len(text) <= room else _counts_text(counts, failing.word)
-
-
-def _counts_text(counts: Sequence[tuple[int, int]], word: Callable[[int], str]) -> str:
-    parts = [f"{number:,} {word(code)}" for code, number in counts]
-    return f"{sum(number for _, number in counts):,} failing: {', '.join(parts)}"
+    total = f"{sum(counts.values()):,} failing: "
+    text = total + ", ".join(f"{n:,} {failing.counted[word]}" for word, n in counts.items())
+    if len(text) <= room:
+        return text
+    return total + ", ".join(f"{n:,} {word}" for word, n in counts.items())
 
 
 def mean_of(table: AnswerTable, name: str, rows: Sequence[int]) -> tuple[float | None, int]:
@@ -222,30 +199,20 @@ class Group:
         return self.failing / len(self.rows)
 
 
-def group_rows(
-    table: AnswerTable, by: str, rows: Iterable[int], codes: Sequence[int], failing: Failing
-) -> list[Group]:
+def group_rows(table: AnswerTable, by: str, rows: Iterable[int], failing: Failing) -> list[Group]:
     """Rows by a field ``by`` of FIELDS, those with the most failing cases first.
 
     A case with several tags, flags or documents is in each of their groups. Raises KeyError for
     another field.
     """
     by_value: dict[str, list[int]] = {}
-    if by == "reason":
-        for row in rows:
-            by_value.setdefault(failing.word(codes[row]), []).append(row)
-    elif by in SETS:
-        sets = table.sets[by]
-        for row in rows:
-            for value in sets[row] or ("",):
-                by_value.setdefault(value, []).append(row)
-    else:
-        words = table.words[by]
-        for row in rows:
-            by_value.setdefault(words[row], []).append(row)
+    column = failing.reasons(table) if by == "reason" else table.sets.get(by) or table.words[by]
+    for row in rows:
+        values = column[row]
+        for value in (values,) if isinstance(values, str) else values or ("",):
+            by_value.setdefault(value, []).append(row)
     groups = []
     for value, members in by_value.items():
-        counts = _reason_counts(codes, members)
-        reasons = {failing.word(code): count for code, count in counts}
-        groups.append(Group(value, members, sum(reasons.values()), reasons))
+        counts = _reason_counts(failing, table, members)
+        groups.append(Group(value, members, sum(counts.values()), counts))
     return sorted(groups, key=lambda group: (-group.failing, -len(group.rows), group.value))

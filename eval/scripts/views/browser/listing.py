@@ -96,8 +96,8 @@ class CaseList:
     def _ordered(self, listed: Sequence[int]) -> Sequence[int]:
         """Rows in the chosen order; a column that is gone leaves them as they are."""
         if self.sort == "why":
-            codes = self.failing.codes(self.table)
-            return sorted(listed, key=codes.__getitem__, reverse=not self.reverse)
+            reasons, order = self.failing.reasons(self.table), self.failing.order
+            return sorted(listed, key=lambda row: order[reasons[row]], reverse=not self.reverse)
         if self.sort not in self.sort_names().values():
             return listed
         return self.table.ordered(listed, self.sort, self.reverse)
@@ -115,18 +115,17 @@ class CaseList:
 
     def fails(self, row: int) -> bool:
         """Does a row count as failing, for n and p?"""
-        return bool(self.failing.codes(self.table)[row])
+        return self.failing.reasons(self.table)[row] != ""
 
     # -- what they amount to --------------------------------------------------------------------
 
     def reasons(self, room: int) -> str:
         """How many of the listed cases fail for which reason."""
-        codes = self.failing.codes(self.table)
-        return reasons_text(codes, self.listed, self.failing, room)
+        return reasons_text(self.failing, self.table, self.listed, room)
 
     def reason(self, row: int) -> str:
         """Why a case fails, in a word; empty when it does not."""
-        return self.failing.word(self.failing.codes(self.table)[row])
+        return self.failing.reasons(self.table)[row]
 
     def mean(self, name: str, look: Look) -> str:
         """The mean of a column of numbers over the listed cases."""
@@ -140,8 +139,7 @@ class CaseList:
         if len(matches) != 1:
             raise QueryError(f"{field.strip()}: group by one of {', '.join(FIELDS)}")
         self.grouped_by = matches[0]
-        codes = self.failing.codes(self.table)
-        return group_rows(self.table, self.grouped_by, self.listed, codes, self.failing)
+        return group_rows(self.table, self.grouped_by, self.listed, self.failing)
 
     def marks(self) -> dict[int, bool]:
         """By the number of each case's id, whether it fails."""

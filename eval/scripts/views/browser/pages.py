@@ -318,7 +318,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
 
     def fails(self, key: Key) -> bool:
         row = self.run.table.row_of(*key)
-        return row is not None and bool(self.failing.codes(self.run.table)[row])
+        return row is not None and self.failing.reasons(self.run.table)[row] != ""
 
     def _state(self, detail: Case | None = None) -> tuple[bool, str]:
         """Whether the case in view, or another one, fails, and what its rules say."""

@@ -63,11 +63,8 @@ WORDS_OF_RULES = (*(rule.word for rule in RULES), FAILS)
 class Reasons(Protocol):
     """The interface to failing rows, see ``browser.failing.Failing``."""
 
-    def codes(self, table: AnswerTable) -> Sequence[int]:
-        """A code for each row, 0 for success."""
-
-    def word(self, code: int) -> str:
-        """The reason behind a code."""
+    def reasons(self, table: AnswerTable) -> Sequence[str]:
+        """Why each row fails, in a word; "" where it does not."""
 
 
 Rows = Sequence[int]
@@ -97,19 +94,17 @@ class QueryTerm:
 
     def _test(self, table: AnswerTable, failing: Reasons | None, flips: Flips) -> RowTest:
         text, equal = self.text.casefold(), self.op == "="
-        codes = failing.codes(table) if failing is not None else bytes(table.count)
+        reasons = failing.reasons(table) if failing is not None else [""] * table.count
         if self.kind == "word":
             ids, questions = table.ids, table.questions
             return lambda row: text in questions[row].casefold() or text in ids[row].casefold()
         if self.kind == "keyword":
-            return self._keyword_test(table, codes, flips)
+            return self._keyword_test(table, reasons, flips)
         if self.kind == "number":
             numbers = table.column(self.name)
             return lambda row: numbers is not None and self.fits(numbers[row])
         if self.kind == "reason":
-            matches = {code for code in set(codes) if failing and failing.word(code) == text}
-            matches |= set() if text else {0}
-            return lambda row: (codes[row] in matches) == equal
+            return lambda row: (reasons[row] == text) == equal
         if self.kind == "set":
             sets = table.sets[self.name]
             return lambda row: (
@@ -118,11 +113,11 @@ class QueryTerm:
         column = table.ids if self.name == "id" else table.words[self.name]
         return lambda row: (column[row].casefold() == text) == equal
 
-    def _keyword_test(self, table: AnswerTable, codes: Sequence[int], flips: Flips) -> RowTest:
+    def _keyword_test(self, table: AnswerTable, reasons: Sequence[str], flips: Flips) -> RowTest:
         statuses, ids, notes = table.words["status"], table.ids, table.notes
         tests: Mapping[str, RowTest] = {
-            "failing": lambda row: codes[row] > 0,
-            "passing": lambda row: not codes[row] and statuses[row] != UNREADABLE,
+            "failing": lambda row: reasons[row] != "",
+            "passing": lambda row: not reasons[row] and statuses[row] != UNREADABLE,
             "failed": lambda row: statuses[row] == "error",
             UNREADABLE: lambda row: statuses[row] == UNREADABLE,
             "noted": lambda row: bool(notes.get(ids[row])),
@@ -296,7 +291,7 @@ def completions(
 def _values(table: AnswerTable, name: str, failing: Reasons | None) -> Iterable[str]:
     """The values of a column of words, one a case and value."""
     if name == REASON and failing is not None:
-        return filter(None, map(failing.word, failing.codes(table)))
+        return filter(None, failing.reasons(table))
     if name in SETS:
         return chain.from_iterable(table.sets[name])
     words = table.ids if name == "id" else table.words[name] if name in WORDS else ()

@@ -180,7 +180,7 @@ def case_row(
     table: AnswerTable, row: int, columns: Sequence[Column], failing: Failing, *, sign: str
 ) -> Line:
     """One case: id, how it failed, scores, question."""
-    code = failing.codes(table)[row]
+    reason = failing.reasons(table)[row]
 
     def cell(name: str) -> tuple[str, DisplayText]:
         if name == "id":
@@ -188,7 +188,7 @@ def case_row(
         if name == "why":
             fine = "ok" if table.metrics else "-"
             fine = "not read" if table.words["status"][row] == UNREADABLE else fine
-            return "bad" if code else "dim", display(failing.word(code) or fine)
+            return "bad" if reason else "dim", display(reason or fine)
         if name == "question":
             return "dim", one_line(table.questions[row], 600)
         text = display(number_text(name, table.number(name, row)))
