@@ -38,7 +38,16 @@ from terminal.tables import counted
 from views.browser.answers import PLAIN, WORDS, AnswerTable, read_answers
 from views.case import Case
 from views.case_files import read_case
-from views.runs import RunInfo, Signature, Trend, case_trend, dataset_hash, run_info, signature
+from views.runs import (
+    RunInfo,
+    Signature,
+    Trend,
+    case_trend,
+    dataset_hash,
+    file_states,
+    run_info,
+    signature,
+)
 from views.text import visible
 
 EXPORTS = {
@@ -50,12 +59,6 @@ EXPORTS = {
 
 ScoreBase = Callable[[Path, Path, Path, Path], AbstractContextManager[ScoredBase]]
 """Of base, the other run, the set and its labels."""
-
-
-def _as_it_is(
-    base: Path, new: Path, eval_set: Path, labels_dir: Path
-) -> AbstractContextManager[ScoredBase]:
-    return contextlib.nullcontext(ScoredBase(base))
 
 
 class RunLibrary:
@@ -79,7 +82,7 @@ class RunLibrary:
         score_base: ScoreBase | None = None,
     ) -> None:
         self.embed = embed
-        self.score_base = score_base or _as_it_is
+        self.score_base = score_base
         self.rules = read_case_rules() if rules is None else rules
         self._labeller = labeller
         self._results_dir, self.eval_set, self.labels_dir = results_dir, eval_set, labels_dir
@@ -158,7 +161,7 @@ class CaseNotes:
 
     def __init__(self, eval_set: Path, labels_dir: Path | None) -> None:
         self._eval_set, self._labels_dir = eval_set, labels_dir
-        self._signature: tuple[tuple[str, int, int], ...] = ()
+        self._files: object = None
         self.by_case: NotesByCase = {}
         """All notes; the same object for as long as this one lives."""
         self.problems: list[str] = []
@@ -167,19 +170,16 @@ class CaseNotes:
     def refresh(self) -> bool:
         """Read the files if they changed; whether they did."""
         try:
-            signature = tuple(
-                (str(path), stat.st_mtime_ns, stat.st_size)
-                for path in note_files(self._eval_set, self._labels_dir)
-                if path.exists() and (stat := path.stat())
-            )
-            if signature == self._signature:
+            paths = note_files(self._eval_set, self._labels_dir)
+            files = paths, file_states(paths)
+            if files == self._files:
                 return False
             problems: list[str] = []
             notes = read_notes(self._eval_set, self._labels_dir, problems.append)
         except (StorageError, OSError) as error:
             self.problems = [str(error)]
             return False
-        self._signature, self.problems = signature, problems
+        self._files, self.problems = files, problems
         for case_id in self.by_case.keys() - notes.keys():
             del self.by_case[case_id]
         self.by_case.update(notes)
@@ -201,14 +201,6 @@ class CaseNotes:
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         write_note(self._eval_set, self._labels_dir, case_id, note, now)
         self.refresh()
-
-
-def _basis(folder: Path) -> Basis:
-    """What a run's verdicts rest on; of files that cannot be read, that nothing is known."""
-    try:
-        return basis_of(folder)
-    except StorageError:
-        return Basis()
 
 
 def _is_run(path: Path) -> bool:
@@ -325,14 +317,19 @@ class RunReader:
         asked = dataset_hash(self._folder)
         if asked and eval_set.exists() and sha256_file(eval_set) != asked:
             faults.append(f"{eval_set.name} is not the set this run was asked with, or was changed")
-        return _Reading(run, table, info, _basis(self._folder), faults)
+        basis = Basis()
+        with contextlib.suppress(StorageError):
+            basis = basis_of(self._folder)
+        return _Reading(run, table, info, basis, faults)
 
     def outcome(self, base: RunReader) -> ComparedPair:
         """The comparison with another run, or the reason why it is refused; takes a moment."""
-        source = self._library
+        source, folder = self._library, base._folder
+        places = folder, self._folder, source.eval_set
         labels = source.labels_dir or own_labels(source.eval_set)
+        scoring = source.score_base and source.score_base(*places, labels)
         try:
-            with source.score_base(base._folder, self._folder, source.eval_set, labels) as scored:
+            with scoring or contextlib.nullcontext(ScoredBase(folder)) as scored:
                 return outcome_of(scored.folder, self._folder, self.rules, scored.cases)
         except (StorageError, OSError) as error:
             return ComparedPair([f"not compared: {error}"])

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -104,15 +105,20 @@ class Trend:
 
 def signature(folder: Path, more: Iterable[Path] = ()) -> Signature:
     """Changes when any of the files that a RunInfo is made of does, or one of ``more``."""
-    stats: list[tuple[int, int] | None] = []
     own = (*(folder / name for name in (CONFIG, METRICS, PARTIAL)), results_file(folder))
-    for path in (*own, *more):
+    return file_states((*own, *more))
+
+
+def file_states(paths: Iterable[Path]) -> Signature:
+    """When each file was changed, and its size; None for a file that is not there."""
+    states: list[tuple[int, int] | None] = []
+    for path in paths:
         try:
             stat = path.stat()
-            stats.append((stat.st_mtime_ns, stat.st_size))
+            states.append((stat.st_mtime_ns, stat.st_size))
         except OSError:
-            stats.append(None)
-    return tuple(stats)
+            states.append(None)
+    return tuple(states)
 
 
 def dataset_hash(folder: Path) -> str:
@@ -188,14 +194,9 @@ def _state(folder: Path) -> State:
 
 
 def _count_lines(path: Path) -> int | None:
-    count = 0
-    try:
-        with open_plain(path) as file:
-            while block := file.read(1 << 20):
-                count += block.count(b"\n")
-    except OSError:
-        return None
-    return count
+    with contextlib.suppress(OSError), open_plain(path) as file:
+        return sum(block.count(b"\n") for block in iter(partial(file.read, 1 << 20), b""))
+    return None
 
 
 def _config_pairs(config: RunConfig) -> list[tuple[str, str]]:

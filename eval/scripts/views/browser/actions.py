@@ -59,13 +59,7 @@ _ROWS = (
     (_OF_CASES, "Choose", "filter", "filter", "Filter by words, columns, scores."),
     (_OF_CASES, "Choose", "failing", "failing", "Failing cases only, or all again."),
     (_OF_CASES, "Choose", "group", "group", "Count the shown cases by a field: reason, tag, …"),
-    (
-        _OF_CASES,
-        "Choose",
-        "slices",
-        "in common",
-        "What failing or broken cases have in common.",
-    ),
+    (_OF_CASES, "Choose", "slices", "in common", "What failing or broken cases share."),
     (f"{_OF_CASES} {GROUPS}", "Choose", "sort", "sort", SORT_HELP),
     (_OF_CASES, "Choose", "columns", "columns", "Choose the metrics to show."),
     (_OF_CASES, "Choose", "success", "success", "Say what counts as success."),
@@ -108,13 +102,7 @@ _ROWS = (
     (ALL, "Tool", "help", "help", "Keys and filter language."),
     (ALL, "Tool", "palette", "commands", "Commands by name."),
     (ALL, "Tool", "suspend", "suspend", "To the shell; fg comes back."),
-    (
-        ALL,
-        "Tool",
-        "read-again",
-        "read again",
-        "Look at once for changed files, and read them again.",
-    ),
+    (ALL, "Tool", "read-again", "read again", "Read files that changed again, at once."),
     (ALL, "Tool", "redraw", "redraw", "Draw the screen again."),
     (ALL, "Tool", "theme", "light/dark", "Light or dark colours."),
     (ALL, "Tool", "quit", "quit", "Leave from anywhere."),
@@ -168,11 +156,8 @@ class Browser(Protocol):
     def open_runs(self, *run_ids: str) -> None:
         """Show the cases of a run, or those that changed between two. Refuses when it cannot."""
 
-    def show_outside(self, text: str) -> str:
-        """Show a text in the user's pager or editor. Returns what went wrong, or nothing."""
-
-    def label(self, command: Sequence[str]) -> str:
-        """Give the terminal to a command. Returns what went wrong, or nothing."""
+    def hand_over(self, command: Sequence[str], name: str) -> str:
+        """Give the terminal to a program until it ends. Returns what went wrong, or nothing."""
 
 
 def common_acts(
@@ -247,23 +232,21 @@ def note_acts(
         note = CaseNote(before.text, not before.flag, run=run_id)
         screen.say(change(case_id, note, "flagged" if note.flag else "flag taken from"))
 
-    def undo() -> None:
-        if not steps.done:
-            raise ActionRefused("no note or flag to undo")
-        step = steps.done[-1]
-        put(step.case_id, step.before)
-        steps.undo()
-        screen.say(f"Undone: note or flag of {step.case_id}")
+    def take_step(steps_left: Sequence[NoteStep], *, forward: bool) -> None:
+        if not steps_left:
+            raise ActionRefused("nothing was undone" if forward else "no note or flag to undo")
+        step = steps_left[-1]
+        put(step.case_id, step.after if forward else step.before)
+        steps.redo() if forward else steps.undo()
+        done = "Done again" if forward else "Undone"
+        screen.say(f"{done}: note or flag of {step.case_id}")
 
-    def redo() -> None:
-        if not steps.undone:
-            raise ActionRefused("nothing was undone")
-        step = steps.undone[-1]
-        put(step.case_id, step.after)
-        steps.redo()
-        screen.say(f"Done again: note or flag of {step.case_id}")
-
-    return {"note": ask_note, "flag": turn_flag, "undo": undo, "redo": redo}
+    return {
+        "note": ask_note,
+        "flag": turn_flag,
+        "undo": lambda: take_step(steps.done, forward=False),
+        "redo": lambda: take_step(steps.undone, forward=True),
+    }
 
 
 def label_case(screen: ActionScreen[Any], browser: Browser, run_id: str, case_id: str) -> None:
@@ -274,7 +257,7 @@ def label_case(screen: ActionScreen[Any], browser: Browser, run_id: str, case_id
 
     def closed(answer: str | None) -> None:
         if answer:
-            screen.say(browser.label(command), "warn")
+            screen.say(browser.hand_over(command, "label_eval.py"), "warn")
 
     text = (
         f"The labeller opens {one_line(case_id, 100)} with this run's chunks.\n"

@@ -60,32 +60,26 @@ class AnswerTable:
         results = [result for _, result in latest.values()]
         of_set = [cases.get(case_id, _NO_CASE) for case_id in self.ids]
         self.questions = [result.question[:QUESTION_LIMIT] for result in results]
-        columns: tuple[list[str], ...] = (
-            [result.status for result in results],
-            [result.error.kind if result.error else "" for result in results],
-            [case.category or "" for case in of_set],
-            [case.difficulty or "" for case in of_set],
-            [case.query_type or "" for case in of_set],
-            [_YES_NO[case.answerable] for case in of_set],
-            [_YES_NO[result.abstained] for result in results],
-        )
-        self.words = dict(zip(WORDS, columns, strict=True))
-        sets: tuple[list[tuple[str, ...]], ...] = (
-            [tuple(case.tags) for case in of_set],
-            [tuple(result.policy_flags) for result in results],
-            list(map(_documents, of_set)),
-            [()] * len(results),
-        )
-        self.sets = dict(zip(SETS, sets, strict=True))
-        numbers: tuple[Iterable[float | None], ...] = (
-            (result.latency_ms.get("total") for result in results),
-            (result.confidence for result in results),
-            (result.cost_usd for result in results),
-            (result.repeat for result in results),
-        )
+        self.words: dict[str, list[str]] = {
+            "status": [result.status for result in results],
+            "error": [result.error.kind if result.error else "" for result in results],
+            "category": [case.category or "" for case in of_set],
+            "difficulty": [case.difficulty or "" for case in of_set],
+            "query_type": [case.query_type or "" for case in of_set],
+            "answerable": [_YES_NO[case.answerable] for case in of_set],
+            "abstained": [_YES_NO[result.abstained] for result in results],
+        }
+        self.sets: dict[str, list[tuple[str, ...]]] = {
+            "tag": [tuple(case.tags) for case in of_set],
+            "flag": [tuple(result.policy_flags) for result in results],
+            "document": list(map(_documents, of_set)),
+            "slice": [()] * len(results),
+        }
         self._columns = {
-            name: array("d", (nan if value is None else value for value in values))
-            for name, values in zip(PLAIN, numbers, strict=True)
+            "latency": _numbers(result.latency_ms.get("total") for result in results),
+            "confidence": _numbers(result.confidence for result in results),
+            "cost": _numbers(result.cost_usd for result in results),
+            "repeat": _numbers(result.repeat for result in results),
         }
         self._rows = {key: row for row, key in enumerate(self.keys)}
         self.notes = notes
@@ -157,6 +151,10 @@ class AnswerTable:
         has_value = set(filled)
         rest = [row for row in rows if row not in has_value]
         return sorted(filled, key=values.__getitem__, reverse=reverse) + rest
+
+
+def _numbers(values: Iterable[float | None]) -> Sequence[float]:
+    return array("d", (nan if value is None else value for value in values))
 
 
 def read_answers(run: Run, notes: Mapping[str, Sequence[CaseNote]]) -> AnswerTable:

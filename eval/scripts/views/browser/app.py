@@ -6,10 +6,7 @@ code = run(library, runs=("k5", "k10"), theme="light")
 from __future__ import annotations
 
 import contextlib
-import os
-import shlex
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from threading import Thread
 from typing import Any, ClassVar
@@ -126,27 +123,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         self._start(screen, unread)
         self.push_screen(screen)
 
-    def label(self, command: Sequence[str]) -> str:
-        """Give the terminal to label_eval.py until it ends. Returns what went wrong, or nothing."""
-        return self._hand_over(command, "label_eval.py")
-
-    def show_outside(self, text: str) -> str:
-        """Show a text in $PAGER or $EDITOR. Returns what went wrong, or nothing."""
-        names = ("PAGER", "VISUAL", "EDITOR")
-        command = next(filter(None, map(os.environ.get, names)), "")
-        if not command:
-            return "no pager is set; export PAGER=less (or EDITOR=vim)"
-        handle, path = tempfile.mkstemp(prefix="case-", suffix=".md")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            return self._hand_over([*shlex.split(command), path], command)
-        except ValueError as error:
-            return f"{command}: cannot be read as a command ({error})"
-        finally:
-            os.unlink(path)
-
-    def _hand_over(self, command: Sequence[str], name: str) -> str:
+    def hand_over(self, command: Sequence[str], name: str) -> str:
         try:
             with self.suspend():
                 code = self._launch(command)

@@ -14,8 +14,7 @@ from decisions.case_verdict import Key
 from records.errors import StorageError
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused
-from terminal.frame import cut
-from terminal.lists import Line, Span
+from terminal.lists import Line
 from terminal.palette import ActionCommands
 from terminal.safe_text import one_line
 from terminal.tables import counted
@@ -113,21 +112,13 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         if columns != self.columns:
             self.columns = columns
             self.rows.refresh()
-        second: list[Span] = self.cases.second_line(width)
-        if self.hint:
-            second = [("key", one_line(f" {self.hint}", 1000))]
-        self.head.show(
-            [
-                cut(self.cases.title(self.look), width),
-                cut(second, width),
-                rows.heading(columns, self.cases.sort, self.cases.reverse, self.look.ascii),
-                rows.means_row(columns, len(self.cases.listed), self.mean),
-            ]
+        cases = self.cases
+        self.draw_head(
+            tuple(cases.title(self.look)),
+            tuple(cases.second_line(width)),
+            rows.heading(columns, cases.sort, cases.reverse, self.look.ascii),
+            rows.means_row(columns, len(cases.listed), lambda name: cases.mean(name, self.look)),
         )
-
-    def mean(self, name: str) -> str:
-        """The mean of a column over the listed cases."""
-        return self.cases.mean(name, self.look)
 
     def row_line(self, index: int, width: int) -> Line:
         if index >= len(self.cases.listed):

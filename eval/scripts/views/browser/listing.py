@@ -15,6 +15,7 @@ from decisions.case_verdict import Key, Ruling
 from decisions.committed import ComparedPair
 from ragmetrics.catalogue.cases import RULES
 from records.id_numbers import id_number
+from records.results import UNREADABLE
 from terminal.frame import Look, cut
 from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line
@@ -258,7 +259,16 @@ class CaseList:
 
     def row_line(self, row: int, columns: Sequence[Column], sign: str, look: Look) -> Line:
         """One case."""
-        return rows.case_row(self.table, row, columns, self.failing, sign=sign)
+        table, reason = self.table, self.failing.reasons(self.table)[row]
+        fine = "ok" if table.metrics else "-"
+        fine = "not read" if table.words["status"][row] == UNREADABLE else fine
+
+        def number(name: str) -> tuple[str, str]:
+            text = rows.number_text(name, table.number(name, row))
+            return "dim" if text == "-" else "row", text
+
+        why = ("bad", reason) if reason else ("dim", fine)
+        return rows.case_row(table, row, columns, sign, why, number)
 
     def title(self, look: Look) -> list[Span]:
         """The run, its state, and the counts."""
@@ -422,12 +432,8 @@ class PairList(CaseList):
 
     def mean(self, name: str, look: Look) -> str:
         base_rows = [self._pairs[row] for row in self.listed if row in self._pairs]
-        before, after = rows.number_pair(
-            name,
-            mean_of(self.base_table, name, base_rows)[0],
-            mean_of(self.table, name, self.listed)[0],
-        )
-        return after if before == after else f"{before}{'>' if look.ascii else '→'}{after}"
+        before = mean_of(self.base_table, name, base_rows)[0]
+        return _change(name, before, mean_of(self.table, name, self.listed)[0], look)[1]
 
     def way(self, row: int) -> str:
         """The change of a row's case: broke, fixed, fails still or ok still."""
@@ -457,15 +463,16 @@ class PairList(CaseList):
         return [*wide, replace(columns[-1], width=max(0, width - used))]
 
     def row_line(self, row: int, columns: Sequence[Column], sign: str, look: Look) -> Line:
-        return rows.flip_row(
-            self.base_table,
-            self.table,
-            (self._pairs.get(row, 0), row),
-            columns,
-            (self.way(row), self._why(row).replace("→", "->" if look.ascii else "→")),
-            sign=sign,
-            ascii_only=look.ascii,
-        )
+        arrow = "->" if look.ascii else "→"
+        word, style = rows.FLIP_WORDS.get(self.way(row), ("-", "dim"))
+        why = style, f"{word} {self._why(row).replace('→', arrow)}".rstrip()
+        base_row = self._pairs.get(row, 0)
+
+        def number(name: str) -> tuple[str, str]:
+            before = self.base_table.number(name, base_row)
+            return _change(name, before, self.table.number(name, row), look)
+
+        return rows.case_row(self.table, row, columns, sign, why, number)
 
     def title(self, look: Look) -> list[Span]:
         arrow = "->" if look.ascii else "→"
@@ -488,6 +495,12 @@ class PairList(CaseList):
         if self.filter is None:
             return [("dim", one_line(f" {self.failing.describe()} (! changes it)", 300))]
         return super().second_line(width)
+
+
+def _change(name: str, before: float | None, after: float | None, look: Look) -> tuple[str, str]:
+    """A number of two runs with its style; one number where they do not differ."""
+    base, new = rows.number_pair(name, before, after)
+    return ("dim", new) if base == new else ("key", f"{base}{'>' if look.ascii else '→'}{new}")
 
 
 class Walk:

@@ -52,6 +52,13 @@ class ListScreen(ActionScreen[ListResult], inherit_bindings=False):
         yield self.rows
         yield self.end
 
+    def draw_head(self, title: Line, second: Line, *others: Line) -> None:
+        """Draw the lines above the list; a hint takes the place of the second one."""
+        if self.hint:
+            second = (("key", one_line(f" {self.hint}", 1000)),)
+        lines = [cut(line, self.size.width) for line in (title, second)]
+        self.head.show([*lines, *others])
+
     def changed(self) -> None:
         """Files grew or were replaced: show the new rows."""
 
@@ -214,12 +221,10 @@ class GroupsScreen(ListScreen[Group], inherit_bindings=False):
         about = f"  {counted(len(self.cases.listed), 'case')}, {counted(len(self.groups), 'group')}"
         title = one_line(f" {self.cases.run.run_id} by {self.cases.grouped_by}", 200)
         second = f" filter: {filter_text}" if filter_text else " all cases"
-        self.head.show(
-            [
-                cut([("term", title), ("row", display(about))], width),
-                cut([("dim", one_line(second, 300))], width),
-                rows.heading(self.columns, self.order, self.order != "value", self.look.ascii, 1),
-            ]
+        self.draw_head(
+            (("term", title), ("row", display(about))),
+            (("dim", one_line(second, 300)),),
+            rows.heading(self.columns, self.order, self.order != "value", self.look.ascii, 1),
         )
         self.rows.refresh()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import tempfile
 from collections.abc import Sequence
 from functools import partial
 from typing import Literal
@@ -177,9 +180,7 @@ class PageScreen(ActionScreen[Key], inherit_bindings=False):
     def show_head(self) -> None:
         """Draw the line above: which case, how far down."""
         page = self.page
-        side = (
-            ("left side, w other" if self._side == 0 else "right side, w other") if self.two else ""
-        )
+        side = f"{('left', 'right')[self._side]} side, w other" if self.two else ""
         where = f"{side}  lines {page.top + 1}-{page.bottom} of {page.line_count}"
         left = f"{self.index + 1}/{len(self.walk.keys)} {one_line(self.label_text(), 200)}"
         self.head.show([rule(self.look, self.size.width, left, where.strip())])
@@ -246,7 +247,18 @@ class PageScreen(ActionScreen[Key], inherit_bindings=False):
 
     def show_outside(self) -> None:
         """Show the case in the user's pager or editor."""
-        problem = self.browser.show_outside(self.markdown())
+        command = next(filter(None, map(os.environ.get, ("PAGER", "VISUAL", "EDITOR"))), "")
+        if not command:
+            raise ActionRefused("no pager is set; export PAGER=less (or EDITOR=vim)")
+        handle, path = tempfile.mkstemp(prefix="case-", suffix=".md")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(self.markdown())
+            problem = self.browser.hand_over([*shlex.split(command), path], command)
+        except ValueError as error:
+            problem = f"{command}: cannot be read as a command ({error})"
+        finally:
+            os.unlink(path)
         self.redraw()
         if problem:
             self.say(problem, "warn")

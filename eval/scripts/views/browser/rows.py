@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ragmetrics.catalogue import METRICS, overview
-from records.results import UNREADABLE
 from terminal.lists import Line, Span
 from terminal.plot import SHADES, loudness
 from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
 from views.browser.answers import AnswerTable
-from views.browser.failing import Failing, Group, mean_of
+from views.browser.failing import Group, mean_of
 from views.runs import RunInfo
 from views.text import score, score_pair
 
@@ -177,56 +176,25 @@ def number_text(name: str, value: float | None) -> str:
 
 
 def case_row(
-    table: AnswerTable, row: int, columns: Sequence[Column], failing: Failing, *, sign: str
+    table: AnswerTable,
+    row: int,
+    columns: Sequence[Column],
+    sign: str,
+    why: tuple[str, str],
+    number: Callable[[str], tuple[str, str]],
 ) -> Line:
-    """One case: id, how it failed, scores, question."""
-    reason = failing.reasons(table)[row]
+    """One case: id, its state, numbers, question. ``why`` and ``number``: style and text of the
+    state, and of each column of numbers."""
 
     def cell(name: str) -> tuple[str, DisplayText]:
         if name == "id":
             return "row", one_line(table.ids[row], 200)
-        if name == "why":
-            fine = "ok" if table.metrics else "-"
-            fine = "not read" if table.words["status"][row] == UNREADABLE else fine
-            return "bad" if reason else "dim", display(reason or fine)
         if name == "question":
             return "dim", one_line(table.questions[row], 600)
-        text = display(number_text(name, table.number(name, row)))
-        return "dim" if text == "-" else "row", text
+        style, text = why if name == "why" else number(name)
+        return style, display(text)
 
     return _line([("row", display(sign)), note_span(table, row)], columns, cell)
-
-
-def flip_row(
-    base: AnswerTable,
-    new: AnswerTable,
-    rows: tuple[int, int],
-    columns: Sequence[Column],
-    way: tuple[str, str],
-    *,
-    sign: str,
-    ascii_only: bool,
-) -> Line:
-    """One case of two runs: what became of it and why, scores before and after, question.
-
-    ``way``: what became of it, and the reason in a few words.
-    """
-    arrow = ">" if ascii_only else "→"
-    word, style = FLIP_WORDS.get(way[0], ("-", "dim"))
-
-    def cell(name: str) -> tuple[str, DisplayText]:
-        if name == "id":
-            return "row", one_line(new.ids[rows[1]], 200)
-        if name == "why":
-            return style, display(f"{word} {way[1]}".rstrip())
-        if name == "question":
-            return "dim", one_line(new.questions[rows[1]], 600)
-        before, after = number_pair(name, base.number(name, rows[0]), new.number(name, rows[1]))
-        if before == after:
-            return "dim", display(after)
-        return "key", display(f"{before}{arrow}{after}")
-
-    return _line([("row", display(sign)), note_span(new, rows[1])], columns, cell)
 
 
 def gain(name: str, before: float | None, after: float | None) -> float | None:
@@ -296,9 +264,8 @@ def run_row(run: RunInfo, columns: Sequence[Column], *, sign: str, marked: bool)
             style = "key" if in_progress else "bad" if run.missing else "row"
             return style, display(f"{done}/{run.planned or '?'}" if in_progress else done)
         if name == "errors":
-            return "bad" if run.errors else "row", display(
-                "-" if run.errors is None else str(run.errors)
-            )
+            errors = "-" if run.errors is None else str(run.errors)
+            return "bad" if run.errors else "row", display(errors)
         return "row", display(score(run.mean(name)))
 
     signs = [("row", display(sign)), ("marked", display("*" if marked else " "))]

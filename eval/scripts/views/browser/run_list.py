@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 
 from terminal.action_screen import Acts
 from terminal.actions import ActionRefused
-from terminal.frame import cut, rule
+from terminal.frame import rule
 from terminal.lists import Bar, Line
 from terminal.safe_text import display, one_line
 from terminal.tables import counted
@@ -121,16 +121,10 @@ class RunsScreen(ListScreen[None], inherit_bindings=False):
             summary += f"   / {one_line(self._filter, 60)}: {len(self.runs)} shown"
         if self.marked:
             summary += f"   base: {one_line(self.marked, 60)} (D on another run compares)"
-        width = self.size.width
-        second = ("dim", one_line(f" {self.browser.library.folder}", 400))
-        if self.hint:
-            second = ("key", one_line(f" {self.hint}", 400))
-        self.head.show(
-            [
-                cut([("term", display(" Runs")), ("row", one_line(summary))], width),
-                cut([second], width),
-                rows.heading(self.columns, "started", True, self.look.ascii, 1),
-            ]
+        self.draw_head(
+            (("term", display(" Runs")), ("row", one_line(summary))),
+            (("dim", one_line(f" {self.browser.library.folder}", 400)),),
+            rows.heading(self.columns, "started", True, self.look.ascii, 1),
         )
         self.rows.refresh()
         self.moved()
