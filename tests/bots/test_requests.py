@@ -231,7 +231,7 @@ def of_field(name: str) -> View:
     return answer
 
 
-@each_row("name", ["question", "message", "query", "input", "prompt"])
+@each_row("name", ["question", "message", "query", "input", "prompt", "msg"])
 def test_a_bot_that_reads_one_field_is_asked_without_a_curl(tmp_path: Path, name: str) -> None:
     with BotServer({("POST", "/chat"): of_field(name)}) as server:
         done = connect(server, "/chat", tmp_path)

@@ -35,7 +35,7 @@ _CONVERSATIONS = frozenset(("session", "conversation", "thread", "chat"))
 _GUESSED = ("our own request", "OpenAI chat", "OpenAI responses", "one field")
 """Where the requests are from that are tried at any path."""
 
-_ALONE = ("message", "query", "input", "prompt")
+_ALONE = ("message", "query", "input", "prompt", "msg")
 """Fields by which demos name the question, the most frequent first."""
 
 NO_MODEL = "default"
@@ -276,20 +276,20 @@ class SecretFinder:
 def openapi_shapes(document: Any, own_path: str) -> list[Shape]:
     """The operations of an OpenAPI document that take a question, the likeliest first.
 
-    With a path of the user's only those of that path. Operations that store, change or delete
-    something by their name are left out.
+    With a path of the user's only those of that path, or else those below it. Operations that
+    store, change or delete something by their name are left out.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
         return []
-    prefix = _server_prefix(document)
-    ranked: list[tuple[float, Shape]] = []
+    prefix, at = _server_prefix(document), own_path.rstrip("/")
+    ranked: list[tuple[bool, float, Shape]] = []
     for path, operations in document["paths"].items():
         begin = _begun_at(document, prefix, path)
         if not isinstance(operations, Mapping) or ("{" in path and begin is None):
             continue
         full = prefix + (re.sub(r"\{\w+\}", SESSION, path) if begin else path)
-        own = own_path.rstrip("/") in (full.rstrip("/"), path.rstrip("/"))
-        if own_path.strip("/") and not own:
+        own = at in (full.rstrip("/"), path.rstrip("/"))
+        if not own and not full.startswith(f"{at}/"):
             continue
         for method in ("post", "get"):
             operation = operations.get(method)
@@ -297,8 +297,10 @@ def openapi_shapes(document: Any, own_path: str) -> list[Shape]:
                 continue
             shape, weight = _operation_shape(document, method, full, operation)
             if shape is not None:
-                ranked.append((weight, replace(shape, begin=begin)))
-    return [shape for _, shape in sorted(ranked, key=lambda pair: -pair[0])]
+                ranked.append((own, weight, replace(shape, begin=begin)))
+    if at:
+        ranked = [each for each in ranked if each[0]] or ranked
+    return [shape for _, _, shape in sorted(ranked, key=lambda each: -each[1])]
 
 
 def _begun_at(document: Mapping[str, Any], prefix: str, path: str) -> dict[str, Any] | None:

@@ -118,6 +118,16 @@ def test_the_users_path_is_the_only_one_that_is_tried() -> None:
     assert openapi_shapes(document, "/other") == []
 
 
+def test_a_path_without_operations_names_those_below_it() -> None:
+    """A chain of LangServe is served below its name; what is beside it is not tried."""
+    document = {"paths": {**described("/rag/invoke", of({"input": TEXT}))["paths"]}}
+    document["paths"] |= described("/rag/documents", of({"text": TEXT}))["paths"]
+    document["paths"] |= described("/ragged/ask", of({"q": TEXT}))["paths"]
+    assert [shape.path for shape in openapi_shapes(document, "/rag/")] == ["/rag/invoke"]
+    document["paths"] |= described("/rag", of({"q": TEXT}))["paths"]
+    assert [shape.path for shape in openapi_shapes(document, "/rag")] == ["/rag"]
+
+
 @each_row(
     "document",
     [
