@@ -261,7 +261,7 @@ def test_reasons_are_sentences_with_the_facts() -> None:
     )
     assert says("number", 1.0) == "1 number in no passage"
     assert says("outcome", 0.0, {"expected": "success", "outcome": "uncertain"}) == (
-        "ended as uncertain, though success was expected"
+        "flagged as unsure, though an answer was expected"
     )
     assert says("outcome", 0.0) == "another outcome than expected"
     assert says("flag", 0.0, {"missing_flags": ["a", "b"]}) == (

@@ -96,8 +96,7 @@ def test_a_conversation_breaks_at_its_first_failing_turn(tmp_path: Path, eval_se
         ("f", "f 2?", "first failed at turn 2, now at turn 3"),
     ]
     assert changes.summary() == (
-        "Of 5 conversations 1 broke and 1 was fixed; 1 conversation now fails earlier, 1 "
-        "conversation now fails later."
+        "Of 5 conversations 1 broke and 1 was fixed; 1 now fails earlier, 1 later."
     )
 
 

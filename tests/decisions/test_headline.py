@@ -68,7 +68,7 @@ def test_a_win_says_what_the_others_could_have_shown_and_what_it_costs() -> None
         "No fall is shown in 1 other primary metric: a fall of 8 points or more would show.",
         "Calls cost 41 % less.",
         "The median call takes 141 ms (58.8 before), if the load was the same.",
-        "Look at: redundancy_tfidf misses its target (0.186 → 0.206, target < 0.2).",
+        "Look at targets no longer met: redundancy_tfidf 0.186 → 0.206 (target < 0.2).",
         "Next: gate_run.py --run new --baseline old.",
     ]
     few = said("BETTER", RECALL, replace(redundancy, n=7))

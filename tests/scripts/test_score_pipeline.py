@@ -81,7 +81,7 @@ def test_the_tables_and_the_worst_cases(finished: Any) -> None:
     assert "✗ p95 of total: 2,000.0 ms, budget 500 ms (3 responses)" in shown
     assert "Errors: timeout 1" in shown
     assert "Cost: 0.7500 USD" in shown
-    assert "blocked (flag guardrail_blocked), though success was expected" in shown
+    assert "blocked (flag guardrail_blocked), though an answer was expected" in shown
     assert "forbidden flags of the answer: guardrail_blocked" in shown
     assert "citations: 0, at least 1 wanted" in shown
     assert "total took 2,000 ms of 1,000 ms" in shown

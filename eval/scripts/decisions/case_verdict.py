@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from decisions.case_rules import Basis, CaseRules, basis_of, read_case_rules
 from decisions.verdict_counts import BY_RULES, NOT_JUDGED, VerdictCounts
 from ragmetrics.catalogue.cases import HARM, OF_SOME_RUNS, RIGHT, UNCERTAIN, CaseRule, harm_of
+from ragmetrics.pipeline import ended_words, outcome_words
 from records.id_numbers import id_number
 from records.run import Run
 from records.runs import scored_sections
@@ -290,20 +291,20 @@ class Ruling:
         evidence: Mapping[str, Any],
         before: Mapping[str, float | None] | None = None,
     ) -> str:
-        """The same in a few words: ``gold 9 → none``, ``uncertain, not success``."""
+        """The same in a few words: ``gold 9 → none``, ``flagged as unsure, not answered``."""
         if rule.ranked and (old := (before or {}).get(rule.metric)):
             value = values.get(rule.metric)
             return f"gold {round(1 / old)} → {round(1 / value) if value else 'none'}"
         if rule.evidence == "outcome" and evidence.get("expected"):
-            return f"{evidence.get('outcome') or 'no outcome'}, not {evidence['expected']}"
+            ended = ended_words(evidence.get("outcome"))
+            return f"{ended}, not {ended_words(evidence['expected'])}"
         return rule.word
 
 
 def _details(rule: CaseRule, evidence: Mapping[str, Any]) -> str:
     """The facts behind a broken rule, as the score line names them; "" without any."""
     if rule.evidence == "outcome" and evidence.get("expected"):
-        actual = evidence.get("outcome") or "no outcome"
-        return f"ended as {actual}, though {evidence['expected']} was expected"
+        return outcome_words(evidence.get("outcome"), evidence["expected"])
     found = evidence.get(rule.evidence) if rule.evidence else None
     if isinstance(found, Mapping):
         found = found.get("fabricated")

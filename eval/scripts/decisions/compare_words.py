@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from typing import Literal
 
 from decisions.case_changes import CaseFlip, CaseFlips
 from decisions.change import SIGNS, Change, ChangeVerdict
@@ -88,8 +88,8 @@ def legend(comparison: Comparison) -> list[str]:
     ]
     if any(row.mde for row in rows if row.verdict == "no evidence"):
         lines.append(
-            "“No clear change (±9 points)” is not “no change”: these cases could miss a change "
-            "smaller than 9 points, more than 1 time in 5. The first line names the metric that "
+            "“Unclear” is not “no change”: where ±9 points could be missed, a change smaller than "
+            "9 points goes unseen more than 1 time in 5. The first line names the metric that "
             "could miss most. The gate only checks for drops, so it can detect smaller ones."
         )
     if any(row.ratio is not None for row in rows):
@@ -148,16 +148,18 @@ def interval_words(row: Change) -> str:
 
 COLUMNS: tuple[DataColumn[Change], ...] = (
     DataColumn("metric", row_name, words=True, foreign=True),
-    DataColumn("base", lambda row: _means(row)[0]),
-    DataColumn("new", lambda row: _means(row)[1]),
+    DataColumn("base", lambda row: _means(row)[0], drop=4),
+    DataColumn("new", lambda row: _means(row)[1], drop=5),
     DataColumn("compared", lambda row: _compared(row)[2], drop=1),
     DataColumn("difference", lambda row: _change(row)),
-    DataColumn("95 % interval", interval_words, drop=3),
-    DataColumn("p", lambda row: p_value(row.p_adjusted), drop=2),
+    DataColumn("95 % interval", interval_words, drop=6),
+    DataColumn("p", lambda row: p_value(row.p_adjusted), drop=7),
     DataColumn("verdict", lambda row: _verdict(row), words=True),
+    DataColumn("could miss", lambda row: _could_miss(row), drop=3),
 )
 """Of a table of metrics: both means over the cases that are compared, how many those are, the
-difference, its interval, the corrected p, the verdict."""
+difference, its interval, the corrected p, the verdict, and where no change is clear how large a
+change these cases could miss."""
 
 
 def _means(row: Change) -> tuple[str, ...]:
@@ -194,12 +196,10 @@ def change_of(row: Change) -> Whisker | None:
 
 
 def _verdict(row: Change) -> str:
-    """The verdict in words; with no evidence, what this n could have shown."""
     if row.verdict == "mixed":
         return f"{SIGNS['mixed']} mixed: {times(row.ratio_totals)}× in all"
     if row.verdict == "no evidence":
-        look = "▽ look" if row.look else "no clear change"
-        return look if row.mde is None else f"{look} ({unseen_size(row)})"
+        return "▽ look" if row.look else "unclear"
     if row.verdict == "no verdict" and row.coverage is not None:
         if row.coverage.chosen:
             return f"no verdict ({counted(row.coverage.chosen.cases, 'case')} changed)"
@@ -210,6 +210,10 @@ def _verdict(row: Change) -> str:
         return f"n < {TOO_FEW}: no test" if row.slice else "no test (whole run)"
     sign = SIGNS.get(row.verdict)
     return f"{sign} {row.verdict}" if sign else row.verdict
+
+
+def _could_miss(row: Change) -> str:
+    return unseen_size(row) if row.verdict == "no evidence" and row.mde is not None else ""
 
 
 def row_groups(comparison: Comparison) -> tuple[list[Change], list[Change], list[Change]]:
@@ -273,12 +277,12 @@ def flips_summary(flips: Flips) -> str:
 
 
 REASONS = 2
-"""Reasons that are named of a case; the most harmful ones."""
+"""Reasons that are named of a case where there is room; the most harmful ones."""
 
 
-def changed_words(case: CaseFlip) -> str:
+def flip_words(case: CaseFlip, reasons: int = REASONS) -> str:
     """Why a case fails, or why it did."""
-    why = "; ".join(case.reasons[:REASONS]) or "not by this run's own rules"
+    why = "; ".join(case.reasons[:reasons]) or "not by this run's own rules"
     return f"was: {why}" if case.way == "fixed" else why
 
 
@@ -340,8 +344,9 @@ def compare_page(
     for; ``paths``: where the evidence is lost.
     """
     blocks: list[Block] = [Prose(Quoted(cases_line(comparison)), "strong")]
-    blocks += _changed("MUST BE THE SAME, BUT DIFFERS", comparison.controls, True)
-    blocks += _changed("Changed", comparison.varied, every)
+    blocks += _changed("MUST BE THE SAME, BUT DIFFERS", comparison.controls)
+    if every or not comparison.changed:  # which is one of the last lines
+        blocks += _changed("Changed", comparison.varied)
     notes = remarks(comparison, every=every)
     blocks += [Prose(("! ", Quoted(note)), "doubt") for note in notes]
     primary, loud, rest = row_groups(comparison)
@@ -360,7 +365,7 @@ def compare_page(
         blocks.append(_metrics(title, rows, first=name.rpartition(" ")[2]))
     blocks += flips
     if cases is not None:
-        blocks += [*_cases(cases), *in_common]
+        blocks += [*_cases(cases, every), *in_common]
     blocks += paths
     if talks is not None:
         blocks += _conversations(talks, every)
@@ -383,7 +388,8 @@ def matrix_page(comparisons: Sequence[Comparison]) -> Page:
     base = plain(comparisons[0].base_id)
     title = "Primary metrics of all runs (p corrected for all runs and metrics together)"
     head = ("metric", base, *(plain(comparison.new_id) for comparison in comparisons))
-    signs = "  ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
+    said = {"no evidence": "unclear"}
+    signs = "  ".join(f"{sign} {said.get(verdict, verdict)}" for verdict, sign in SIGNS.items())
     table = plain_table(head, matrix_lines(comparisons), title, foreign=True)
     return Page("All runs", [table, Prose((f"{signs}   against ", Quoted(base)))])
 
@@ -394,36 +400,25 @@ def failures_page(failures: Sequence[str]) -> Page:
     return Page("", [Conclusion("Failed", "bad", more)])
 
 
-def _changed(title: str, differences: Sequence[Difference], every: bool) -> Iterator[Block]:
-    """Each difference with both values, or the names alone."""
-    if differences and (every or len(differences) <= _NAMES):
+def _changed(title: str, differences: Sequence[Difference]) -> Iterator[Block]:
+    """Each difference with both values."""
+    if differences:
         yield Prose(f"{title}:")
         yield from items(Quoted(plain(str(difference), 300)) for difference in differences)
-    elif differences:
-        names = [plain(difference.name, 80) for difference in differences]
-        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-        yield Prose((f"{title}: ", Quoted(", ".join(names[:_NAMES])), more))
-
-
-_NAMES = 2
-"""Differences of configuration that are named without -v."""
 
 
 _PICTURE = WhiskerColumn[Change](
     lambda row: Whisker(row.interval, row.delta, 0.0) if row.ratio is None else None,
-    drop=4,
+    drop=2,
     around_zero=True,
-    draws="95 % interval",
 )
 
 
 _CHANGES = WhiskerColumn[Change](
     lambda row: change_of(row),
-    drop=4,
+    drop=2,
     around_zero=True,
-    draws="95 % interval",
     changes=True,
-    least=80,
     legend=(
         "○ before  ● after  ├─┤ 95 % interval  ░ could be missed  │ ◂ ▸ target",
         "o before  * after  [-] 95 % interval  . could be missed  | < > target",
@@ -434,13 +429,12 @@ _CHANGES = WhiskerColumn[Change](
 def _metrics(
     title: str, rows: Sequence[Change], *, first: str = "metric", folded: bool = False
 ) -> DataTable[Change]:
-    name, *middle, verdict = COLUMNS
-    drawn = title == PRIMARY_TITLE
-    spares = "" if any(row.ratio is not None for row in rows) else "difference"
-    picture = replace(_CHANGES, spares=spares) if drawn else _PICTURE
+    name, *middle, verdict, miss = COLUMNS
+    picture = _CHANGES if title == PRIMARY_TITLE else _PICTURE
     head = DataColumn(first, name.cell, words=True, foreign=True)
+    ends = (verdict, miss) if any(map(miss.cell, rows)) else (verdict,)
     return DataTable(
-        (head, *middle, picture, verdict),
+        (head, *middle, picture, *ends),
         rows,
         "" if folded else title,
         tone=lambda row: _TONES.get(row.verdict),
@@ -449,30 +443,30 @@ def _metrics(
     )
 
 
-def _cases(cases: CaseFlips) -> Iterator[Block]:
+def _cases(cases: CaseFlips, every: bool) -> Iterator[Block]:
     """How many cases broke and were fixed, and some of them with their reasons."""
     yield Heading(cases.says())
-    ways: tuple[tuple[str, str, Tone], ...] = (
-        ("broke", "Broke", "bad"),
-        ("fixed", "Fixed", "good"),
-    )
-    for way, title, tone in ways:
+    ways: tuple[tuple[Literal["broke", "fixed"], Tone], ...] = (("broke", "bad"), ("fixed", "good"))
+    more = []
+    for way, tone in ways:
         listed = [case for case in cases.changed if case.way == way]
         for case in listed:
-            words = (f"{title}: ", Quoted(case.case_id), "  ", Quoted(changed_words(case)))
+            why = flip_words(case, REASONS if every else 1)
+            words = (f"{way.capitalize()}: ", Quoted(case.case_id), "  ", Quoted(why))
             yield Prose(words, tone, item=1)
-        more = cases.counts["broke" if way == "broke" else "fixed"] - len(listed)
-        if more and listed:
-            yield Prose(
-                f"{more:,} more: --set flips={more + len(listed)} lists all of them.", item=1
-            )
+        if listed and (left := cases.counts[way] - len(listed)):
+            more.append(f"{left:,} more {way}")
+    if more:
+        most = max(cases.counts[way] for way, _ in ways)
+        yield Prose(f"{', '.join(more)}: --set flips={most} lists all of them.", item=1)
 
 
 def _conversations(talks: ConversationFlips, every: bool) -> Iterator[Block]:
     """The conversations that broke, were fixed, or fail at another turn."""
-    yield Heading(talks.summary())
     if not every:
+        yield Prose(talks.summary())
         return
+    yield Heading(talks.summary())
     ways: tuple[tuple[Tone, tuple[ConversationFlip, ...]], ...] = (
         ("bad", talks.broke),
         ("bad", talks.earlier),

@@ -62,13 +62,14 @@ class ConversationFlips:
         )
         if not (self.broke or self.fixed):
             text = f"No conversation broke or was fixed ({self.compared:,} compared)"
-        moved = [
-            f"{counted(len(changes), 'conversation')} now "
-            f"{'fails' if len(changes) == 1 else 'fail'} {word}"
-            for word, changes in (("earlier", self.earlier), ("later", self.later))
-            if changes
-        ]
-        return f"{text}; {', '.join(moved)}." if moved else f"{text}."
+        ways = ((self.earlier, "earlier"), (self.later, "later"))
+        moved = [(len(changes), word) for changes, word in ways if changes]
+        if moved:
+            verb = "fails" if moved[0][0] == 1 else "fail"
+            (first, word), *others = moved
+            text += f"; {first:,} now {verb} {word}"
+            text += "".join(f", {count:,} {word}" for count, word in others)
+        return f"{text}."
 
 
 def find_changes(pair: PairVerdicts, eval_set: Path) -> ConversationFlips | None:

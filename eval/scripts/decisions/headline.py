@@ -114,7 +114,7 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         yield f"Calls {' and '.join(price)}."
     yield from _times(comparison)
     if names := list(_look_at(comparison))[:MOST_ADDED]:
-        yield f"Look at: {'; '.join(names)}."
+        yield f"Look at {'; and at '.join(names)}."
     if step := _next(comparison):
         yield f"Next: {step}."
 
@@ -476,10 +476,13 @@ def _look_at(comparison: Comparison) -> Iterator[str]:
     """Targets that were met and are missed, the widest miss first, then safety metrics that are
     worse."""
     missed = [(row, aim) for n, aim in comparison.missed if (row := comparison.row(n)) is not None]
-    for row, target in sorted(missed, key=lambda pair: -_miss(pair[0])):
-        if row.verdict != "no verdict":
-            change = from_to(row.base_mean, row.new_mean)
-            yield f"{plain(row.metric, 80)} misses its target ({change}, target {target})"
+    texts = [
+        f"{plain(row.metric, 80)} {from_to(row.base_mean, row.new_mean)} (target {target})"
+        for row, target in sorted(missed, key=lambda pair: -_miss(pair[0]))
+        if row.verdict != "no verdict"
+    ]
+    if texts:
+        yield f"targets no longer met: {', '.join(texts[:MOST_ADDED])}"
     for row in comparison.rows:
         if row.section == "safety" and row.bad and not row.primary:
             yield f"safety: {plain(row.metric, 80)} is worse ({from_to(row.base, row.new)})"

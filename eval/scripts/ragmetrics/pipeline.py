@@ -18,6 +18,24 @@ from ragmetrics.case_scores import CaseScores, Collector
 from ragmetrics.stats import exact
 
 OUTCOMES = ("success", "no_citation", "uncertain", "no_results", "blocked", "clarify")
+_ENDED = {
+    "success": "answered",
+    "no_citation": "answered without citations",
+    "uncertain": "flagged as unsure",
+    "no_results": "nothing found",
+    "blocked": "blocked",
+    "clarify": "asked back",
+}
+
+_EXPECTED = {
+    "success": "an answer",
+    "no_citation": "an answer without citations",
+    "uncertain": "an unsure answer",
+    "no_results": "no result",
+    "blocked": "a block",
+    "clarify": "a question back",
+}
+
 UNCERTAIN_BELOW = 0.5
 STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "total")
 PERCENTILES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
@@ -29,6 +47,16 @@ CHECKS = (
     "citations_ok",
 )
 METRICS = ("answered", *CHECKS, "pass")
+
+
+def ended_words(outcome: str | None) -> str:
+    """How a response ended, in words; an outcome that is unknown here as it is."""
+    return _ENDED.get(outcome, outcome) if outcome else "no outcome"
+
+
+def outcome_words(outcome: str | None, expected: str, why: str = "") -> str:
+    """Both outcomes in words: ``flagged as unsure, though an answer was expected``."""
+    return f"{ended_words(outcome)}{why}, though {_EXPECTED.get(expected, expected)} was expected"
 
 
 @dataclass(frozen=True)

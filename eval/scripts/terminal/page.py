@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Generic, Literal, TypeVar
 
-from terminal.tables import ROOMY
-
 Row = TypeVar("Row")
 
 Tone = Literal["good", "bad", "doubt", "quiet", "strong"]
@@ -254,19 +252,14 @@ class WhiskerColumn(Generic[Row]):
     """A column of pictures of intervals, on a terminal that has room for them.
 
     ``around_zero``: one scale around 0 for all rows, whose values are at most 1; else from 0 to 1.
-    ``draws``: the column whose numbers the pictures show; it goes early where these are drawn.
-    ``spares``: the column that may go, after the others, where these are drawn.
-    ``changes``: pictures of a difference with the value before at 0. ``least``: columns of a
-    terminal that has them. ``legend``: what the signs mean, in UTF-8 and in ASCII.
+    ``changes``: pictures of a difference with the value before at 0. ``legend``: what the signs
+    mean, in UTF-8 and in ASCII.
     """
 
     whisker: Callable[[Row], Whisker | None]
     drop: int = 0
     around_zero: bool = False
-    draws: str = ""
     changes: bool = False
-    spares: str = ""
-    least: int = ROOMY
     legend: tuple[str, str] = ("", "")
 
 

@@ -76,13 +76,19 @@ def print_page(console: Console, page: Page, *, every: bool = False) -> None:
     print_blocks(console, page.ordered(verdict_first=False), every=every)
 
 
-def print_blocks(console: Console, blocks: Iterable[Block], *, every: bool = False) -> None:
-    """Some blocks in the order in which they are given."""
+def print_blocks(
+    console: Console, blocks: Iterable[Block], *, every: bool = False, told: set[str] | None = None
+) -> None:
+    """Some blocks in the order in which they are given.
+
+    ``told``: columns that are known to be left out on this terminal; it grows.
+    """
+    told = set() if told is None else told
     for block in blocks:
-        _print_block(console, block, every)
+        _print_block(console, block, every, told)
 
 
-def _print_block(console: Console, block: Block, every: bool) -> None:
+def _print_block(console: Console, block: Block, every: bool, told: set[str]) -> None:
     if isinstance(block, Heading):
         _say(console, "")
         words = "  ".join(filter(None, (plain_words(block.words), block.note)))
@@ -104,12 +110,13 @@ def _print_block(console: Console, block: Block, every: bool) -> None:
     elif isinstance(block, Sides):
         for name, side in zip(block.names, zip(*block.rows, strict=True), strict=True):
             _say(console, name, "strong")
-            print_blocks(console, [own for blocks in side for own in blocks], every=every)
+            own = [block for blocks in side for block in blocks]
+            print_blocks(console, own, every=every, told=told)
     elif isinstance(block, Section) and not block.page_only:
-        _print_block(console, Heading(block.title, block.level, "strong"), every)
-        print_blocks(console, block.blocks, every=every)
+        _print_block(console, Heading(block.title, block.level, "strong"), every, told)
+        print_blocks(console, block.blocks, every=every, told=told)
     elif isinstance(block, DataTable) and block.rows:
-        _print_table(console, block, every)
+        _print_table(console, block, every, told)
 
 
 def _print_passage(console: Console, passage: PassageBlock) -> None:
@@ -143,15 +150,16 @@ class _Drawn:
     left: bool = False
     drop: int = 0
     legend: str = ""
+    picture: bool = False
 
 
-def _print_table(console: Console, table: DataTable[Row], every: bool) -> None:
+def _print_table(console: Console, table: DataTable[Row], every: bool, told: set[str]) -> None:
     if table.folded and not every:
         if table.hint:
             _say(console, table.hint)
         return
     if title := table.folded or table.title:
-        _print_block(console, Heading(title), every)
+        _print_block(console, Heading(title), every, told)
     columns = _drawn_columns(console, table)
     tones = [table.tone(row) if table.tone else None for row in table.rows]
     styles: list[str | None] = [_STYLES[tone] or None for tone in tones]
@@ -166,7 +174,9 @@ def _print_table(console: Console, table: DataTable[Row], every: bool) -> None:
         styles=styles,
         droppable=[column.head for column in droppable],
         left=[column.head for column in columns if column.left],
+        told={*told, *(column.head for column in columns if column.picture)},
     )
+    told |= {column.head for column in columns} - shown
     for column in columns:
         if column.legend and column.head in shown:
             _say(console, column.legend, "quiet")
@@ -175,13 +185,11 @@ def _print_table(console: Console, table: DataTable[Row], every: bool) -> None:
 def _drawn_columns(console: Console, table: DataTable[Row]) -> list[_Drawn]:
     """The columns as text; pictures where there is room, sparklines in what the others leave."""
     whiskers = {}
-    pictured: dict[str, int] = {}
     for index, column in enumerate(table.columns):
         if isinstance(column, WhiskerColumn):
             pictures = _pictures(console, column, table.rows)
             if pictures is not None:
                 whiskers[index] = pictures
-                pictured |= {column.draws: 1, column.spares: 3}
     drawn: list[_Drawn | TrendColumn[Row]] = []
     for index, column in enumerate(table.columns):
         if isinstance(column, TrendColumn):
@@ -191,8 +199,7 @@ def _drawn_columns(console: Console, table: DataTable[Row]) -> list[_Drawn]:
             drawn.append(_Drawn(" " * index, bars, True, column.drop))
         elif isinstance(column, DataColumn):
             cells = [_safe(console, column.cell(row)) for row in table.rows]
-            drop = pictured.get(column.name, column.drop)
-            drawn.append(_Drawn(column.name, cells, column.words, drop))
+            drawn.append(_Drawn(column.name, cells, column.words, column.drop))
         elif index in whiskers:
             drawn.append(whiskers[index])
     headings = [table.group(row) for row in table.rows] if table.group else []
@@ -230,8 +237,7 @@ def _grouped(
 
 def _pictures(console: Console, column: WhiskerColumn[Row], rows: Iterable[Row]) -> _Drawn | None:
     """A column of pictures under its scale; None where there is no room or no row has one."""
-    fits = has_room(console, column.least)
-    whiskers = [column.whisker(row) for row in rows] if fits else []
+    whiskers = [column.whisker(row) for row in rows] if has_room(console) else []
     low, high, head = 0.0, 1.0, scale("0", "1")
     if column.around_zero:
         sizes = (whisker.size for whisker in whiskers if whisker is not None)
@@ -257,7 +263,7 @@ def _pictures(console: Console, column: WhiskerColumn[Row], rows: Iterable[Row])
         for whisker in whiskers
     ]
     legend = column.legend[not unicode]
-    return _Drawn(head, drawn, True, column.drop, legend) if any(drawn) else None
+    return _Drawn(head, drawn, True, column.drop, legend, True) if any(drawn) else None
 
 
 def _sparks(console: Console, column: TrendColumn[Row], rows: Iterable[Row], room: int) -> _Drawn:

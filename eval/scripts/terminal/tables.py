@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from terminal.hidden import mark_hidden
@@ -96,13 +96,14 @@ def print_columns(
     styles: Sequence[str | None] = (),
     droppable: Sequence[str] = (),
     left: Sequence[str] = (),
+    told: Collection[str] = (),
 ) -> set[str]:
     """A borderless table in which nothing is cut: a narrow terminal leaves out columns.
 
-    Those of ``droppable`` go, in their order, until the rest fits; a line says which. Where the
-    rest does not fit, the first cell of each row has a line of its own above the others. Returns
-    the heads that are shown. Outside a terminal all are printed, however wide. The first column and
-    those of ``left`` are text; the others are aligned at the right.
+    Those of ``droppable`` go, in their order, until the rest fits; a line says which, but for those
+    of ``told``. Where the rest does not fit, the first cell of each row has a line of its own above
+    the others. Returns the heads that are shown. Outside a terminal all are printed, however wide.
+    The first column and those of ``left`` are text; the others are aligned at the right.
     """
     from rich import box
     from rich.table import Table
@@ -118,7 +119,7 @@ def print_columns(
     for name in (name for name in droppable if name in columns):
         if too_wide():
             shown.remove(columns.index(name))
-            left_out.append(name)
+            left_out += [] if name in told else [name]
     if too_wide():
         heads = [name.replace(" ", "\n") for name in columns]
         widths = _widths(heads, rows)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from decisions.case_changes import Ways
+from ragmetrics.pipeline import outcome_words
 from records.judgements import STALE
 from records.notes import CaseNote
 from records.scores import (
@@ -193,8 +194,7 @@ def because(case: Case) -> Iterator[str]:
         yield case.passages_unknown
     pipeline = case.evidence(PipelineEvidence)
     if pipeline.expected and pipeline.expected != pipeline.outcome:
-        ended = f"ended as {pipeline.outcome}{pipeline.reason}"
-        yield f"{ended}, though {pipeline.expected} was expected"
+        yield outcome_words(pipeline.outcome, pipeline.expected, pipeline.reason)
     for text, flags in (
         ("expected flags that the answer lacks", pipeline.missing_flags),
         ("forbidden flags of the answer", pipeline.forbidden_flags),

@@ -21,7 +21,7 @@ def test_the_report_on_the_terminal(compare: Compare) -> None:
     assert done.exit_code == 0
     shown = done.stdout
     assert "good → bad: 24 cases in both" in shown
-    assert "retriever.k: 9 → 5" in shown
+    assert "Changed: k 9 → 5." in shown
     assert "Primary metrics (these decide the verdict)" in shown
     # 8 of 24 lose their only gold, in both metrics: 2 of 2^8 patterns, counted half: .0039.
     row = next(line for line in shown.splitlines() if line.startswith("recall@5"))

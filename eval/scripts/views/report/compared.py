@@ -367,11 +367,12 @@ def compared_table(rows: Iterable[Change], caption: str, folded: str = "") -> Da
     def column(own: DataColumn[Change]) -> DataColumn[Change]:
         return DataColumn(own.name, own.cell)
 
-    *middle, verdict = compare_words.COLUMNS[1:]
+    *middle, verdict, miss = compare_words.COLUMNS[1:]
     columns: list[AnyColumn[Change]] = [
         term_column("metric", term),
         *map(column, middle),
         replace(column(verdict), words=True, shade=shade),
+        column(miss),
         WhiskerColumn(_arrow),
     ]
     return DataTable(columns, list(rows), caption=caption, folded=folded, look="metrics cards")
