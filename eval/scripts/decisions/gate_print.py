@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from decisions.gate_checks import amount
 from decisions.gate_rules import BUILT_IN_RULES
-from records.gate_verdict import Check, Verdict
+from records.gate_verdict import WORSE, Check, Verdict
 from terminal.page import (
     Block,
     Conclusion,
@@ -21,6 +21,8 @@ from terminal.page import (
     Tone,
     apart,
     between,
+    number,
+    p_value,
     signed,
     signed_between,
 )
@@ -73,25 +75,35 @@ _COLUMNS: tuple[DataColumn[Check], ...] = (
     DataColumn("check", lambda check: check.name, words=True, foreign=True),
     DataColumn("must be", lambda check: check.must, words=True, foreign=True),
     DataColumn("value", _value),
-    DataColumn("baseline", _baseline, drop=3),
-    DataColumn("change", lambda check: "" if check.delta is None else signed(check.delta), drop=4),
-    DataColumn("95 % interval", _interval, drop=1),
-    DataColumn("n", lambda check: "" if check.n is None else str(check.n), drop=2),
+    DataColumn("baseline", _baseline, drop=2),
+    DataColumn("change", lambda check: "" if check.delta is None else signed(check.delta), drop=5),
+    DataColumn("95 % interval", _interval, drop=3),
+    DataColumn("p", lambda check: "" if check.p is None else p_value(check.p), drop=4),
+    DataColumn("n", lambda check: "" if check.n is None else str(check.n), drop=1),
 )
 
 
+def _is_said(check: Check) -> bool:
+    """Whether the row of a check has all of its reason."""
+    if check.value is None or check.accepted:
+        return False
+    bare = (f"{shown}, must be {check.must}" for shown in (number(check.value), _value(check)))
+    return (check.rule == WORSE and check.status == "failed") or check.reason in bare
+
+
 def gate_page(verdict: Verdict) -> Page:
-    """The checks that did not pass, why, the others folded, and the verdict in a word."""
-    joint = ". Run " if verdict.doubt else ": run "
-    run: tuple[str | Quoted, ...] = (f"{verdict.title}{joint}", _quoted(verdict.run_id))
+    """The checks that did not pass, each in a row of numbers or in a sentence; the others folded;
+    the verdict."""
+    run: tuple[str | Quoted, ...] = ("Run ", _quoted(verdict.run_id))
     if verdict.baseline:
         run = (*run, " against ", _quoted(verdict.baseline))
     rules = "" if verdict.gates == BUILT_IN_RULES else "rules of "
     blocks: list[Block] = [Prose((*run, f", {rules}", _quoted(verdict.gates)), "strong")]
     loud, passed = verdict.of("failed", "accepted", "skipped"), verdict.of("passed")
-    blocks.append(DataTable(_COLUMNS, loud, tone=_tone))
-    for check in loud:
-        why: tuple[str | Quoted, ...] = (_quoted(check.name), ": ", _quoted(check.reason))
+    blocks.append(DataTable(_COLUMNS, [check for check in loud if _is_said(check)], tone=_tone))
+    for check in (check for check in loud if not _is_said(check)):
+        rule = (_quoted(check.name), ", ", _quoted(check.must), ": ")
+        why: tuple[str | Quoted, ...] = (*rule, _quoted(check.reason))
         if check.accepted:
             why = (*why, ". Accepted: ", _quoted(check.accepted))
         blocks.append(Prose((f"{MARKS[check.status]} ", *why), _tone(check), item=1))

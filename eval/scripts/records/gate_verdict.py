@@ -28,8 +28,8 @@ class Check:
 
     ``section`` is ``run`` for what is no metric. ``must``: the rule in words. ``reason``: why it
     failed or was skipped, with the remedy where there is one. ``delta`` is new minus baseline and
-    ``interval`` its 95 % interval, found by ``method`` over ``n`` cases. ``line``: of the rule in
-    the gates file. ``accepted``: why a failure was accepted.
+    ``interval`` its 95 % interval, found by ``method`` over ``n`` cases; ``p`` is that of being
+    worse. ``line``: of the rule in the gates file. ``accepted``: why a failure was accepted.
     """
 
     rule: str
@@ -46,6 +46,7 @@ class Check:
     reason: str = ""
     line: int | None = None
     accepted: str | None = None
+    p: float | None = None
 
     @classmethod
     def of(

@@ -158,7 +158,7 @@ def test_markdown_is_inert() -> None:
         assert harm not in outside
         assert not any(harm in block for block in blocks)
     rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {9}
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {10}
 
 
 @given(st.text(max_size=100))
@@ -229,11 +229,13 @@ def test_a_lower_number_is_accepted_but_not_that_it_is_no_longer_measured() -> N
 
 
 def test_the_verdict_comes_first_and_no_number_is_cut_on_a_narrow_terminal() -> None:
-    long = check("failed", "a-case-with-a-very-long-name" * 3, "case", reason="bad")
+    long = check(
+        "failed", "a-case-with-a-very-long-name" * 3, "case", reason="0.100, must be >= 0.5"
+    )
     screen = io.StringIO()
     print_page(Console(file=screen, width=60), gate_page(verdict(long)), every=True)
     lines = screen.getvalue().splitlines()
-    assert lines[0] == "Gate FAILED: run run, rules of gates.toml"
+    assert lines[0] == "Run run, rules of gates.toml"
     assert "0.100" in screen.getvalue()
     assert "must be" in lines[1]
     assert lines[-1] == "Gate FAILED: 1 check failed."
