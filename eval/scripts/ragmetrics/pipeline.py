@@ -50,7 +50,7 @@ METRICS = ("answered", *CHECKS, "pass")
 
 
 def ended_words(outcome: str | None) -> str:
-    """How a response ended, in words; an outcome that is unknown here as it is."""
+    """How a response ended, in words; an unknown outcome stays unchanged."""
     return _ENDED.get(outcome, outcome) if outcome else "no outcome"
 
 
