@@ -216,8 +216,8 @@ def _of_change(change: Change) -> Check:
         now, before, delta = change.new_mean, change.base_mean, None
         n = change.coverage.both if change.coverage else 0
     numbers = (now, before, delta, change.interval, PAIRED, n)
-    row = (WORSE, change.section, change.metric, "passed", "no worse")
-    return Check(*row, *numbers, p=change.p_worse if delta is not None else None)
+    check = Check(WORSE, change.section, change.metric, "passed", "no worse", *numbers)
+    return replace(check, p=None if delta is None else change.p_worse)
 
 
 def _why_worse(change: Change, result: Regressions) -> str:
