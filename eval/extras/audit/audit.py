@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from documents.vault import Vault, read_vault
+from extras.audit.audit_options import AuditOptions
 from extras.audit.confirm import REJECTED, confirm
 from extras.audit.contradictions import contradiction_candidates
 from extras.audit.doubles import double_findings, groups_of
-from extras.audit.findings import AuditReport, Finding, by_harm, read_accepted
+from extras.audit.findings import ACCEPTED, AuditReport, Finding, by_harm, read_accepted
 from extras.audit.gaps import Subjects, facts_of, gap_findings, weight_findings
 from extras.audit.gold import VaultIndex, gold_findings
 from extras.audit.pages import page_note
@@ -27,7 +28,7 @@ from records.cases import TestCase
 from records.errors import StorageError
 from records.files import replace_bytes, sha256_file
 from records.labels import read_cases
-from records.runs import EVAL_SET
+from records.runs import EVAL_SET, find_run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,20 +36,6 @@ if TYPE_CHECKING:
 DEMO = "demo"
 LAST_AUDIT = "audit.json"
 """The latest audit in the cache's folder, which the report of a run shows."""
-
-
-@dataclass(frozen=True)
-class AuditOptions:
-    """What to audit: a vault, with a set and runs where there are some."""
-
-    vault: str
-    eval_set: Path | None
-    labels_dir: Path | None
-    runs: tuple[Path, ...]
-    today: date
-    accepted: Path
-    judge: JudgeOptions | None = None
-    most_candidates: int = 100
 
 
 def vault_of(name: str) -> tuple[Vault, Path | None]:
@@ -62,6 +49,7 @@ def vault_of(name: str) -> tuple[Vault, Path | None]:
 
 def audit(
     options: AuditOptions,
+    judge: JudgeOptions | None = None,
     agree: Callable[[CostEstimate], bool] | None = None,
     console: Console | None = None,
 ) -> AuditReport | None:
@@ -70,14 +58,14 @@ def audit(
     vault, root = vault_of(options.vault)
     sections = sections_of(vault.notes)
     cases, notes = _cases_of(options, vault)
-    facts = facts_of(options.runs, sections)
+    facts = facts_of([find_run(options.results_dir, name) for name in options.runs], sections)
     notes += filter(None, [page_note(facts.paged, vault.notes)])
     paragraphs = paragraphs_of(sections)
     groups, pairs = groups_of(paragraphs, sections)
     findings = [Finding("unreadable", str(problem)) for problem in vault.unreadable]
     findings += gold_findings(cases, VaultIndex(vault.notes, root))
     findings += double_findings(groups, paragraphs, sections, facts.together)
-    stale = list(stale_findings(sections, pairs, options.today))
+    stale = list(stale_findings(sections, pairs, (options.today or datetime.now()).date()))
     findings += stale
     older = {frozenset(quote.text for quote in each.quotes) for each in stale}
     candidates = [
@@ -85,11 +73,11 @@ def audit(
         for each in contradiction_candidates(sections)
         if frozenset(quote.text for quote in each.quotes) not in older
     ]
-    accepted = read_accepted(options.accepted)
+    accepted = read_accepted(options.accepted or ACCEPTED)
     open_pairs = [each for each in candidates if each.key not in accepted]
-    asked = open_pairs[: options.most_candidates]
-    if options.judge is not None and agree is not None and asked:
-        verdicts = confirm(asked, options.judge, agree, console)
+    asked = open_pairs[: options.candidates]
+    if judge is not None and agree is not None and asked:
+        verdicts = confirm(asked, judge, agree, console)
         if verdicts is None:
             return None
         confirmed = [each for each in verdicts if isinstance(each, Finding)]
@@ -116,13 +104,13 @@ def audit(
         by_harm(touched),
         len(findings) - len(shown),
         notes,
-        sha256_file(options.eval_set) if cases and options.eval_set else None,
+        sha256_file(options.eval_set) if cases else None,
     )
 
 
 def _cases_of(options: AuditOptions, vault: Vault) -> tuple[list[TestCase], list[str]]:
     """The cases of a set that belongs to the vault, as people labelled them, and else a note."""
-    eval_set = options.eval_set
+    eval_set = _usable_set(options.eval_set)
     cases = read_cases(eval_set, options.labels_dir) if eval_set is not None else []
     if not cases:
         return [], ["Without a set (--eval-set) no labels, gaps and dead weight are looked for."]
@@ -153,7 +141,7 @@ def _with_cases(findings: Sequence[Finding], cases: Sequence[TestCase]) -> list[
     return result
 
 
-def usable_set(eval_set: Path) -> Path | None:
+def _usable_set(eval_set: Path) -> Path | None:
     """The set, or None for the usual one that is not there."""
     if eval_set.exists():
         return eval_set

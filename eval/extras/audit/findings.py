@@ -13,6 +13,7 @@ from typing import Any
 from extras.audit.passages import Place
 from records.errors import StorageError
 from records.files import read_toml, replace_bytes
+from records.runs import HOME
 from terminal.page import Block, Conclusion, Heading, Page, Prose, Quotation, Quoted
 from terminal.tables import counted
 
@@ -37,6 +38,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
 """The kinds of findings in the order of harm: title, and why it matters."""
 
 _KEY = re.compile(rf"(?:{'|'.join(KINDS)})-[0-9a-f]{{8}}")
+ACCEPTED = HOME / "eval" / "audit_accepted.toml"
 _HEAD = "# Findings of audit_documents.py that are fine as they are.\n[accepted]\n"
 
 
