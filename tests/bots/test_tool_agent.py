@@ -176,6 +176,24 @@ def test_searches_are_proposed_where_tools_give_back_passages(
     assert scored["per_search"] == 4
 
 
+def test_pages_of_the_web_are_seen_and_not_retrieved(server: BotServer, tmp_path: Path) -> None:
+    """Each question brings three pages of three sites, one of them named as its gold file."""
+    desk = Desk(tmp_path)
+    cases = [case(n) | {"gold_supports": [{"rel_path": f"{n}.md"}]} for n in range(CASES)]
+    (tmp_path / "set.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases), "utf-8")
+    words = (server.url + "/runs/wait", "--model", "surfing", "--name", "agent.toml", "--yes")
+    desk.call("connect_bot", *words)
+    assert "searches =" not in (tmp_path / "agent.toml").read_text("utf-8")
+    assert "perhaps of the web; seen, not retrieved" in " ".join(desk.said.split())
+    asked = ("--api-url", server.url, "--profile", "agent.toml", "--limit", "4")
+    desk.call("run_eval", *asked, "--run-id", "run", "--store-full-text")
+    for result in desk.results("run"):
+        assert (result.get("searches"), result.get("retrieved")) == (None, None)
+        assert [call["name"] for call in result["tools"]] == ["web"]
+    scored = json.loads(desk.call("score_retrieval", "--run", "run", "--json"))
+    assert scored["mean"]["evidence_recall@1" + BY_DOCUMENT] is None
+
+
 def test_a_secret_that_tools_are_given_is_written_nowhere(
     server: BotServer, tmp_path: Path
 ) -> None:

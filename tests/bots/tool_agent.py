@@ -2,8 +2,9 @@
 messages of the state), and as OpenAI's chat completions stream their pieces.
 
 The assistant ``careless`` forgets a tool for even numbers and deletes a basket for every sixth;
-the tool of ``finding`` gives back passages in JSON; ``quoting`` searches twice and answers with a
-sentence of the first search, ``inventing`` with one of its own.
+the tool of ``finding`` gives back passages in JSON, that of ``surfing`` pages of the web;
+``quoting`` searches twice and answers with a sentence of the first search, ``inventing`` with one
+of its own.
 ``python -m tests.bots.tool_agent 9000``.
 """
 
@@ -35,6 +36,10 @@ def calls_of(question: str, assistant: str = "") -> list[tuple[str, dict[str, An
         ships = {"text": SECOND, "path": "shipping.md"}
         searches = [("hat", [hats, ships]), ("shipping", [ships])]
         return [("search", {"query": query}, json.dumps(found)) for query, found in searches]
+    if assistant == "surfing":
+        sites = ((f"https://{host}.example/{number}", host) for host in ("hats", "shop", "news"))
+        pages = [{"url": url, "title": host, "content": SECOND} for url, host in sites]
+        return [("web", {"query": f"price of hat {number}"}, json.dumps({"results": pages}))]
     if assistant in ("quoting", "inventing"):
         first = f"{FIRST} Their label must still be on them. {'Ask in the shop. ' * 20}"
         return [("search", {"query": "returns"}, first), ("search", {"query": "to"}, SECOND)]
