@@ -329,6 +329,10 @@ def test_the_calls_of_named_tools_are_searches() -> None:
     assert told is not None
     assert [call["name"] for call in told] == ["search", "search", "lookup", "find", *["price"] * 2]
     assert not any("artifact" in call for call in told)
+    with pytest.raises(
+        ValueError, match=r"has 1 of 2 values; write search_calls\(messages, 'NAME'"
+    ):
+        compile_path("search_calls(messages)")
     assert search_calls(None) is None
     assert search_calls([]) == []
 

@@ -53,11 +53,15 @@ def compile_path(expression: str) -> Getter:
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     if not _PLAIN_PATH.fullmatch(expression):
-        names, depth = _functions_and_depth(tree)
+        calls, depth = _calls_and_depth(tree)
         if depth > MAX_DEPTH:
             raise ValueError(_TOO_DEEP)
-        if unknown := next((name for name in names if name not in _interpreter().known), None):
-            raise ValueError(f"there is no function {unknown}()")
+        for name, values in calls:
+            if name not in _interpreter().known:
+                raise ValueError(f"there is no function {name}()")
+            _, types, about = HELPERS.get(name, (None, (), ""))
+            if values < len(types):
+                raise ValueError(f"{name}() has {values} of {len(types)} values; write {about}")
         return partial(_interpreter().visit, tree)
     names = expression.split(".")
     if len(names) == 1:
@@ -248,13 +252,18 @@ def _interpreter() -> Any:
     return Limited(jmespath.Options(custom_functions=registry()))
 
 
-def _functions_and_depth(tree: Any) -> tuple[list[str], int]:
-    """The functions that a parsed expression calls, and how deep it is nested."""
-    names: list[str] = []
+def _calls_and_depth(tree: Any) -> tuple[list[tuple[str, int]], int]:
+    """The functions that a parsed expression calls, each with the number of its values, and how
+    deep it is nested."""
+    calls: list[tuple[str, int]] = []
     depth, level = 0, [tree]
     while level:
         depth += 1
-        names += [node["value"] for node in level if node["type"] == "function_expression"]
+        calls += [
+            (node["value"], len(node["children"]))
+            for node in level
+            if node["type"] == "function_expression"
+        ]
         children = [child for node in level for child in node.get("children", ())]
         level = [child for child in children if isinstance(child, dict)]
-    return names, depth
+    return calls, depth
