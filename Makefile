@@ -97,7 +97,7 @@ demo: setup ## ask the embedded bot 146 questions, score and judge its answers, 
 	    --set folder_mode=on_with_fallback $(LEXICAL) $(ARGS)); \
 	  $(PY) $(SCRIPTS)/judge_answers.py --run "$$run" --judge local --metrics all --claim-level \
 	    --set correctness_weight=1; \
-	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run" --brief; \
+	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run" -q; \
 	  page=$$($(PY) $(SCRIPTS)/report_run.py --run "$$run" --format html -q); echo; \
 	  echo "The page with all of it:     $$page"; \
 	  echo "Look at single answers:      make browse"; \

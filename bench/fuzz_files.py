@@ -253,7 +253,7 @@ def prepare(seeds: Path) -> None:
                 *of_set,
             ]
         )
-        must(["eval_suite", "--run", run, "--brief", *results, *of_set])
+        must(["eval_suite", "--run", run, *results, *of_set])
     must(
         [
             "judge_answers",
@@ -446,7 +446,6 @@ def readers(seeds: Path) -> list[Reader]:
         "eval_suite",
         "--run",
         "new",
-        "--brief",
         "--targets",
         "{}",
         *rest,

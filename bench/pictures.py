@@ -58,7 +58,7 @@ STEPS = (
     Step(
         "report",
         "report_run.py --run small --format html",
-        before=("eval_suite.py --run large --brief", "eval_suite.py --run small --brief"),
+        before=("eval_suite.py --run large", "eval_suite.py --run small"),
     ),
     Step(
         "compare",

@@ -39,31 +39,22 @@ def main(asked: SuiteOptions) -> int:
     if isinstance(outcome, int):
         return outcome
     plan = replace(outcome, embed=question_vectors(asked.cache_dir))
-    brief = plan.brief
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
-    show(report, plan.as_json, plan.verbose, brief)
-    if brief and not plan.as_json:
-        from records.runs import find_run
-        from views.worst import print_worst_of
-
-        folder = find_run(plan.results_dir, report.run_id if plan.api_url else plan.run)
-        console = options.stdout_console()
-        print_worst_of(console, folder, "retrieval", plan.eval_set, plan.labels_dir)
-    if not plan.quiet and not brief:
+    show(report, plan.as_json, plan.verbose)
+    if not plan.quiet:
         options.say(f"Written: {', '.join(map(str, written))}")
     return options.Exit.DONE if report.passed else options.Exit.GATE_FAILED
 
 
-def show(report: SuiteReport, as_json: bool, every: bool, brief: bool) -> None:
-    """The report on stdout: as JSON, in a few lines, or as tables."""
+def show(report: SuiteReport, as_json: bool, every: bool) -> None:
+    """The report on stdout: as JSON, or as tables."""
     if as_json:
         options.print_json(report.to_dict())
         return
-    from scorers.suite_report import brief_page, suite_page
+    from scorers.suite_report import suite_page
     from terminal.print_page import print_page
 
-    page = brief_page(report) if brief else suite_page(report, every)
-    print_page(options.stdout_console(), page)
+    print_page(options.stdout_console(), suite_page(report, every))
 
 
 if __name__ == "__main__":

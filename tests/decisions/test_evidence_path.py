@@ -73,7 +73,7 @@ def test_where_all_is_measured_the_last_step_counts_those_that_pass_all(
     answers: list[PathAnswer],
 ) -> None:
     last = list(evidence_path(answers).values())[-1]
-    assert last == sum(all(answer[1:]) for answer in answers)
+    assert last == sum(all(answer[1:4]) for answer in answers)
 
 
 def gold(*paths: str) -> list[dict[str, Any]]:
@@ -162,7 +162,9 @@ def test_a_run_without_retrieval_or_a_set_has_no_path(run: tuple[Path, Path]) ->
 
 def test_one_funnel_says_what_each_step_loses(run: tuple[Path, Path]) -> None:
     """Of 3 answers 1 never finds it all; of the other 2 one cites nothing."""
-    path = RunPath("run", {"need evidence": 3, "find all of it": 2, "cite a passage of it": 1}, 2)
+    path = RunPath(
+        "run", {"need evidence": 3, "find all of it": 2, "cite a passage of it": 1}, 2, 0.5
+    )
     _, table, note = path_blocks([path])
     assert isinstance(table, DataTable)
     assert isinstance(note, Prose)
@@ -175,8 +177,10 @@ def test_one_funnel_says_what_each_step_loses(run: tuple[Path, Path]) -> None:
 
 
 def test_two_funnels_have_a_row_for_each_step_of_either() -> None:
-    old = RunPath("old", {"need evidence": 4, "find all of it": 2, "are right": 1}, 1)
-    new = RunPath("new", {"need evidence": 4, "find all of it": 3, "cite a passage of it": 3}, 3)
+    old = RunPath("old", {"need evidence": 4, "find all of it": 2, "are right": 1}, 1, 0.5)
+    new = RunPath(
+        "new", {"need evidence": 4, "find all of it": 3, "cite a passage of it": 3}, 3, 0.75
+    )
     _, table, _ = path_blocks([old, new])
     assert isinstance(table, DataTable)
     assert cells(table) == [

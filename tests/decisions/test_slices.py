@@ -32,7 +32,7 @@ def test_the_sentence_counts_inside_and_outside() -> None:
     cases = made(100, lambda at: "how many 7 apples" if at < 20 else "how many red apples")
     # 16 of the 20 with a number fail, and 8 of the 80 others
     slices = search(cases, lambda at: at < 16 or 20 <= at < 28)
-    start = "Questions with a number fail: 16 of 20, others 8 of 80 (p "
+    start = "Questions with a number fail more often: 16 of 20, against 8 of 80 others (p "
     assert slices.sentences()[0].startswith(start)
     assert len(slices.sentences()) == 1  # "7" and "red" say the same of the same cases
 
@@ -48,7 +48,7 @@ def test_words_of_a_script_without_spaces() -> None:
     cases = made(60, lambda at: "返品の期限は何日" if at < 15 else "配送の料金は何円")
     sentence = search(cases, lambda at: at < 13).sentences()[0]
     assert sentence.startswith("Questions with the word '")
-    assert "13 of 15, others 0 of 45" in sentence
+    assert "13 of 15, against 0 of 45 others" in sentence
 
 
 def test_a_turn_and_a_document_are_reported_for_these_documents_alone() -> None:
@@ -61,7 +61,9 @@ def test_a_turn_and_a_document_are_reported_for_these_documents_alone() -> None:
         for at in range(80)
     ]
     first = search(cases, lambda at: at < 10 or at in (30, 40, 50)).sentences()[0]
-    assert first.startswith("In these documents, questions on guide/setup/a.md fail: 10 of 12, ")
+    assert first.startswith(
+        "In these documents, questions on guide/setup/a.md fail more often: 10 of 12, "
+    )
 
 
 def test_of_a_slice_that_is_found_the_worse_part_is_named() -> None:
@@ -114,14 +116,18 @@ def test_a_label_of_two_documents_says_something_about_these_alone() -> None:
             id_number("c40"): True
         }
         (sentence,) = find_slices(cases, marks).sentences()
-        assert sentence.startswith(f"{start} tag t fail: {5 * documents} of {5 * documents}, ")
+        assert sentence.startswith(
+            f"{start} tag t fail more often: {5 * documents} of {5 * documents}, "
+        )
     # 6 documents of 5 have it, but of those without it there is one alone
     rest = [
         case._replace(labels=("with tag t",) * (at >= 30), cluster=case.cluster if at >= 30 else 1)
         for at, case in enumerate(cases)
     ]
     (sentence,) = search(rest, lambda at: at >= 30 or at == 3).sentences()
-    assert sentence.startswith("In these documents, questions with tag t fail: 30 of 30, ")
+    assert sentence.startswith(
+        "In these documents, questions with tag t fail more often: 30 of 30, "
+    )
 
 
 def test_a_language_is_found_though_its_documents_have_more_questions() -> None:
@@ -137,7 +143,10 @@ def test_a_language_is_found_though_its_documents_have_more_questions() -> None:
         for at in range(120)
     ]
     (sentence,) = search(cases, lambda at: at < 30 or at % 25 == 5).sentences()
-    assert sentence == "Questions with tag de fail: 30 of 30, others 4 of 90 (p < .001)."
+    assert (
+        sentence
+        == "Questions with tag de fail more often: 30 of 30, against 4 of 90 others (p < .001)."
+    )
 
 
 def test_foreign_labels_are_shown_as_data() -> None:
@@ -161,8 +170,8 @@ def test_a_rise_names_the_slice_that_rose_and_not_the_one_that_was_always_bad() 
     now = [bool(rng.random() < (0.4 if at % 4 < 2 else 0.05)) for at in range(400)]
     slices = find_rise(cases, before, cases, now)
     assert [part.phrase for part in slices.significant] == ["in Spanish"]
-    assert slices.sentences()[0].startswith("Questions in Spanish rose: ")
-    assert " before), others " in slices.sentences()[0]
+    assert slices.sentences()[0].startswith("Questions in Spanish rose more often: ")
+    assert " before), against " in slices.sentences()[0]
 
 
 def test_topics_come_from_vectors_that_are_handed_in() -> None:

@@ -59,7 +59,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "set.jsonl").write_text("".join(json.dumps(case) + "\n" for case in CASES))
     for name, k, answers in (("base", 3, BASE), ("new", 3, NEW), ("shallow", 2, NEW)):
         make(home, name, k, answers)
-        done = call(home, eval_suite.main, "--run", name, "--brief")
+        done = call(home, eval_suite.main, "--run", name)
         assert done.exit_code == 0, done.output
     committed = home / "results" / "committed"
     committed.mkdir()
@@ -154,7 +154,7 @@ def test_every_screen_says_it_of_a_committed_baseline(home: Path) -> None:
     assert done.exit_code == 0, done.output
     for source in ("committed/metrics.json", "base/suite.json"):
         path = home / "results" / source
-        done = call(home, eval_suite.main, "--run", "new", "--brief", "--baseline", str(path))
+        done = call(home, eval_suite.main, "--run", "new", "--baseline", str(path))
         assert says in done.stdout
 
 
@@ -222,7 +222,7 @@ def test_a_suite_that_is_killed_leaves_no_lines_of_earlier_scores(
 ) -> None:
     """The means are new once a section is scored; lines made of the old scores would not be."""
     folder = make(home, "killed", 3, NEW)
-    call(home, eval_suite.main, "--run", "killed", "--brief")
+    call(home, eval_suite.main, "--run", "killed")
     whole = (folder / "metrics.json").read_bytes()
     assert len(lines(folder)) == len(CASES)
 
@@ -231,8 +231,8 @@ def test_a_suite_that_is_killed_leaves_no_lines_of_earlier_scores(
 
     with monkeypatch.context() as patched:  # as by a signal: what would follow is not done
         patched.setattr(suite, "_write_case_lines", killed)
-        call(home, eval_suite.main, "--run", "killed", "--brief")
+        call(home, eval_suite.main, "--run", "killed")
         assert not lines(folder)
-    call(home, eval_suite.main, "--run", "killed", "--brief")
+    call(home, eval_suite.main, "--run", "killed")
     assert (folder / "metrics.json").read_bytes() == whole
     shutil.rmtree(folder)

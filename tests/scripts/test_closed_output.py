@@ -103,7 +103,7 @@ FAILING: dict[str, tuple[str, Words]] = {
     "suite with a baseline": (
         "eval_suite",
         lambda folder: [
-            *("--run", "new", "--sections", "retrieval", "--brief"),
+            *("--run", "new", "--sections", "retrieval"),
             *("--baseline", folder / "results" / "base", *with_set(folder)),
         ],
     ),

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 import pytest
-from rich.console import Console
 
 import options
 from ragmetrics import catalogue
@@ -19,7 +18,6 @@ from records.cases import TestCase
 from scorers.contract import Evidence, ScoreRow, SectionScorer
 from scorers.score_request import ScoreRequest
 from storage import TestResult
-from views.worst import print_worst_of
 
 ROW = Metric("one_word", "brevity", "1: the answer is one word", "an answer", "a test", headline=1)
 NAME = "brevity"
@@ -82,10 +80,3 @@ def test_it_is_scored_and_its_worst_case_explained(answered: Any, command: click
         "long  one_word 0.000  About long?",
         "Answer\n  Yes, ten \ufffd[31mdays\n  last: \ufffd[31mdays\n  lengths: 4, 3, 9",
     ]
-
-
-def test_the_suite_s_page_explains_it(answered: Any, command: click.Command) -> None:
-    assert answered.score(command).exit_code == 0
-    console = Console(record=True, width=100)
-    print_worst_of(console, answered.run, NAME, answered.folder / "set.jsonl", None)
-    assert "lengths: 4, 3, 9" in console.export_text()

@@ -97,15 +97,17 @@ def test_one_that_is_missing_counts_nowhere(asked: Any) -> None:
 @pytest.mark.parametrize(
     ("count", "line"),
     [
-        (8, "8 of 10 questions (2 have no result; run_eval.py --resume asks them)"),
-        (9, "9 of 10 questions (1 has no result; run_eval.py --resume asks them)"),
-        (10, "10 questions"),
+        (8, "2 of 10 asked cases have no result; 0 in answered and pass if"),
+        (9, "1 of 10 asked cases has no result; 0 in answered and pass if"),
+        (10, "metric "),
     ],
 )
-def test_the_brief_suite_says_it_first(asked: Any, count: int, line: str) -> None:
-    words = ("--sections", "retrieval", "--brief")
-    shown = asked(count).score(eval_suite.main, *words, columns=200).stdout.strip()
-    assert shown.startswith(f"Run run: {line}, 0 failed calls: ")
+def test_the_suite_says_it_first(asked: Any, count: int, line: str) -> None:
+    words = ("--sections", "retrieval")
+    head, second, *_ = asked(count).score(eval_suite.main, *words, columns=200).stdout.splitlines()
+    assert head.startswith(f"Run run, full suite: {count} questions, 0 failed calls.")
+    assert second.startswith(line)
+    assert second.endswith(" run_eval.py --resume asks them.") is (count < 10)
 
 
 def test_the_guardrails_scorer_says_it_too(asked: Any) -> None:

@@ -79,7 +79,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for answer in answers:
             writer.write_result(answer)
         writer.finish(case["id"] for case in CASES)
-        done = call(home, eval_suite.main, "--run", name, "--brief")
+        done = call(home, eval_suite.main, "--run", name)
         assert done.exit_code == 0, done.output
     return home
 
@@ -141,7 +141,7 @@ def test_one_number_of_broken_and_fixed_cases(home: Path) -> None:
     listed.only_flips = True
     listed.update(0)
     shown = {listed.table.ids[row]: listed.flips[row] for row in listed.listed}
-    done = call(home, eval_suite.main, "--run", "new", "--baseline", "base", "--brief")
+    done = call(home, eval_suite.main, "--run", "new", "--baseline", "base")
     assert "Of 8 cases 2 broke and 1 was fixed" in done.stdout
     suite = json.loads((new / "suite.json").read_text())["cases_changed"]
     for way, ids in CHANGED.items():

@@ -36,7 +36,6 @@ CALLS: dict[str, str] = {
     "score, mistake": "score_retrieval --run no-such-run-as-this-one {runs}",
     "safety": "score_safety --run new {runs}",
     "suite": "eval_suite --run new {runs} --sections retrieval,safety,pipeline,tools",
-    "suite, brief": "eval_suite --run new {runs} --sections retrieval,pipeline --brief",
     "suite, baseline": "eval_suite --run new {runs} --sections retrieval,pipeline --baseline "
     "{home}/results/old",
     "compare": "compare_runs old new {runs}",

@@ -246,8 +246,7 @@ def test_the_suite_says_it_first(runs: TwoRuns) -> None:
     shown = runs.call(eval_suite.main, "--run", "new", "--sections", "retrieval,pipeline").output
     assert f"{SAID}.\n" in shown
     assert "without a response" not in shown
-    brief = runs.call(eval_suite.main, "--run", "new", "--sections", "retrieval", "--brief").output
-    assert f"Run new: 10 questions, 0 failed calls, {SAID}: " in brief
+    assert shown.startswith("Run new, full suite: 10 questions, 0 failed calls. ")
     stored = json.loads((runs.new / "suite.json").read_text())
     assert (stored["unreadable"], stored["verdicts"]["unreadable"]) == (3, 3)
 

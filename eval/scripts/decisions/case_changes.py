@@ -208,7 +208,7 @@ class PairVerdicts:
     def ids(self, way: Ways, most: int) -> dict[int, Ways]:
         """The numbers of the ids of cases that changed this way, the most harmful first.
 
-        By the worst rule that a case fails by, then by the greatest difference of a score, then in
+        By the reason that a case fails by, then by the greatest difference of a score, then in
         set order; a case whose answer is word for word the same comes last.
         """
         code, ids = _WORDS.index(way), self.new.ids
@@ -296,8 +296,8 @@ class PairVerdicts:
 
 
 def _harm(verdict: CaseVerdict | None) -> int:
-    rules = verdict.reasons if verdict else ()
-    return min((harm_of(rule.name) for rule in rules), default=len(HARM) + 1)
+    reasons = verdict.reasons if verdict else ()
+    return harm_of(reasons[0].name) if reasons else len(HARM) + 1
 
 
 def rank_change(before: float | None, now: float | None) -> str:

@@ -245,9 +245,9 @@ class Ruling:
         return tuple(rule for place, rule in enumerate(self.rules) if bits >> place & 1)
 
     def harm(self, broken: int) -> int:
-        """The place of an answer in the order of harm, by the worst rule that it fails by."""
-        rules = self.rules_of(self.settle(broken)[0])
-        return min((harm_of(rule.name) for rule in rules), default=len(HARM) + 1)
+        """The place of an answer in the order of harm, by the reason that lists show."""
+        reason = self.first(broken)
+        return len(HARM) + 1 if reason is None else harm_of(reason.name)
 
     def first(self, broken: int) -> CaseRule | None:
         """The rule by which an answer fails; None when it does not."""
@@ -432,6 +432,14 @@ class RunVerdicts:
     def find(self, key: Key) -> int | None:
         """The number of an answer; None for one that is not known."""
         return self._answers.get((id_number(key[0]), key[1]))
+
+    def key_of(self, answer: int) -> tuple[int, int]:
+        """The number of the case's id and the number of the repeat of an answer."""
+        return self._keys[answer]
+
+    @cached_property
+    def _keys(self) -> Sequence[tuple[int, int]]:
+        return list(self._answers)  # an answer's number is its place
 
     def take_table(self, table: SectionTable) -> Ints | slice:
         """The lines of a section. Returns the numbers of their answers, or what they are among the

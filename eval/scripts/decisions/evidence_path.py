@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -52,16 +53,20 @@ class PathAnswer(NamedTuple):
     cited: bool | None = None
     supported: bool | None = None
     right: bool | None = None
+    reachable: float = 0.0
+    """The share of it that the best order of the passages would have in the first 5, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPath:
     """The way of the needed evidence in a run. ``steps``: by step, in order, the answers that come
-    so far; ``first``: those that find all of it in the first 5 passages."""
+    so far; ``first``: those that find all of it in the first 5 passages. ``reranked``: the mean
+    evidence_recall@5 if the passages were in the best order, in [0, 1]."""
 
     run_id: str
     steps: Mapping[str, int]
     first: int
+    reranked: float
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
@@ -107,10 +112,12 @@ def read_paths(
         changed = frozenset(map(id_number, alignment.of_section("retrieval")))
     paths = []
     for table in scored if groups is not None else ():
-        answers = list(_answers(table, groups or {}, ruling, changed))
-        first = sum(0 < answer.complete <= FIRST for answer in answers)
-        paths.append(RunPath(table.folder.resolve().name, evidence_path(answers), first))
-    return [path for path in paths if path.steps]
+        if answers := list(_answers(table, groups or {}, ruling, changed)):
+            first = sum(0 < answer.complete <= FIRST for answer in answers)
+            reranked = sum(answer.reachable for answer in answers) / len(answers)
+            name = table.folder.resolve().name
+            paths.append(RunPath(name, evidence_path(answers), first, reranked))
+    return paths
 
 
 def _answers(
@@ -154,9 +161,11 @@ def _answers(
         return value >= 1 if keeps is None else bool(keeps.passed(value))
 
     ids = own.ids[own.line_cases].tolist()
-    for row, rank in enumerate(_complete(own, groups)):
-        if rank is not None and ids[row] not in changed:
-            yield PathAnswer(rank, *(passes(at, row) for at in range(3)))
+    for row, (ranks, enough) in enumerate(_found(own, groups)):
+        if ranks and ids[row] not in changed:
+            rank = evidence_rank(ranks, enough) or 0
+            cited, supported, correct = (passes(at, row) for at in range(3))
+            yield PathAnswer(rank, cited, supported, correct, reachable(ranks, enough))
 
 
 def _groups(eval_set: Path, labels_dir: Path | None) -> dict[int, Sequence[Sequence[int]]]:
@@ -173,20 +182,34 @@ def _groups(eval_set: Path, labels_dir: Path | None) -> dict[int, Sequence[Seque
     return found
 
 
-def _complete(
+def reachable(ranks: Sequence[int | None], groups: Sequence[Sequence[int]] = ()) -> float:
+    """The evidence_recall@5 that the best order of the passages would have, in [0, 1].
+
+    ``ranks``: of each support the passage that has it, None for none. ``groups``: see
+    ``evidence_rank``. A passage may have several supports, so those with most of them come first.
+    """
+    shares = []
+    for group in groups or [range(len(ranks))]:
+        own = set(group)
+        passages = Counter(rank for support in own if (rank := ranks[support]) is not None)
+        shares.append(sum(count for _, count in passages.most_common(FIRST)) / len(own))
+    return max(shares)
+
+
+def _found(
     table: SectionTable, groups: Mapping[int, Sequence[Sequence[int]]]
-) -> Iterator[int | None]:
-    """By answer the rank at which its evidence is complete, 0 for never; None without any, and
-    where the set names supports by now that the run was not scored for."""
+) -> Iterator[tuple[Sequence[int | None], Sequence[Sequence[int]]]]:
+    """By answer the rank of each of its supports, and the groups of them that are enough; nothing
+    without any, and where the set names supports by now that the run was not scored for."""
     ids = table.ids[table.line_cases].tolist()
     lines = table.lines(range(len(ids)), ("evidence.found",))
     for digest, line in zip(ids, lines, strict=True):
-        ranks = line.evidence.found if line.evidence is not None else None
-        enough: Any = groups.get(digest)
+        ranks: Any = line.evidence.found if line.evidence is not None else None
+        enough: Any = groups.get(digest, ())
         if not ranks or (enough and max(map(max, enough)) >= len(ranks)):
-            yield None
+            yield (), ()
         else:
-            yield evidence_rank(ranks, enough) or 0
+            yield ranks, enough
 
 
 def _aligned(table: SectionTable, metric: str, like: SectionTable) -> Floats:

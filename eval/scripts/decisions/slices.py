@@ -30,7 +30,7 @@ from records.errors import Problem, StorageError
 from records.id_numbers import id_number
 from records.labels import read_labels
 from records.targets import read_decide
-from terminal.page import Block, Heading, Prose, items, p_value
+from terminal.page import Block, Heading, Prose, items, p_words
 from terminal.tables import counted, plain
 
 if TYPE_CHECKING:
@@ -106,14 +106,16 @@ class CaseSlice:
     """The part of it that is worse still, in words."""
 
     def says(self, verb: str) -> str:
-        """``Questions with a number fail: 23 of 30, others 53 of 116 (p .036)``."""
+        """``Questions with tag x fail more often: 2 of 3, against 5 of 9 others (p = .036)``."""
         whom = "questions" if verb != "broke" else "of the questions that were ok before, those"
         start = f"In these documents, {whom}" if self.is_place else whom[0].upper() + whom[1:]
         inside, outside = (f"{part:,} of {n:,}" for part, n in (self.inside, self.outside))
+        outside += " others"
         if self.before is not None:
             earlier = [f"{part:,} of {n:,}" for part, n in self.before]
             inside, outside = f"{inside} ({earlier[0]} before)", f"{outside} ({earlier[1]})"
-        text = f"{start} {self.phrase} {verb}: {inside}, others {outside} (p {p_value(self.p)})"
+        text = f"{start} {self.phrase} {verb} more often: {inside}, against {outside}"
+        text += f" ({p_words(self.p)})"
         return f"{text}; {self.within}" if self.within else text
 
     def to_dict(self, verb: str) -> dict[str, Any]:
@@ -387,7 +389,7 @@ class FallenSlice(NamedTuple):
             verb = "" if parts else " broke"
             parts.append(f"{broke:,} of {n:,}{verb}" + (f", {fixed:,} fixed" if fixed else ""))
         start = "All questions but those" if self.inverse else "Questions"
-        return f"{start} {self.phrase}: {parts[0]}; others: {parts[1]} (p {p_value(self.p)})."
+        return f"{start} {self.phrase}: {parts[0]}; others: {parts[1]} ({p_words(self.p)})."
 
 
 NAMED_FALLEN = 2
@@ -475,7 +477,7 @@ def _within(
     if p[best] > ALPHA / 2:
         return ""
     (inside, n), _ = _shares(marked[own], parts[best][2])
-    return f"among them those {parts[best][1]}: {inside:,} of {n:,} (p {p_value(float(p[best]))})"
+    return f"among them those {parts[best][1]}: {inside:,} of {n:,} ({p_words(float(p[best]))})"
 
 
 def _families(cases: Sequence[SliceMember], n: int, vectors: Vectors | None) -> tuple[Family, ...]:

@@ -38,8 +38,10 @@ class VerdictCounts:
     """The words behind a number of cases, by rule."""
     unreadable: int = 0
 
-    def says(self) -> str:
-        """All of it in words: ``78 of 146 cases fail: 33 ended differently than expected, …``."""
+    def says(self, *, failing: bool = False) -> str:
+        """All of it in words: ``78 of 146 cases fail: 33 ended differently than expected, …``.
+
+        ``failing``: without cases that have a warning only, and checks that were skipped."""
         verb = "fails" if 1 in (self.failing, self.cases) else "fail"
         text = f"{self.failing:,} of {counted(self.cases, 'case')} {verb}"
         parts = [f"{n:,} {self.words.get(name, name)}" for name, n in self.reasons.items()]
@@ -47,6 +49,8 @@ class VerdictCounts:
         if self.unreadable:
             verb = "is" if self.unreadable == 1 else "are"
             text += f" {self.unreadable:,} {verb} not measured: no answer could be read."
+        if failing:
+            return text
         if self.warned:
             text += f" {self.warned:,} {'has' if self.warned == 1 else 'have'} a warning only."
         if self.unstable:

@@ -24,6 +24,8 @@ from decisions.case_verdict import Ruling, read_verdicts
 from decisions.change import change_of
 from decisions.conditions import Conditions, baseline_of, config_of, measured_run
 from decisions.diagnosis import diagnose
+from decisions.evidence_path import read_paths
+from decisions.first_look import worst_cases
 from decisions.gate import check_names, evaluate
 from decisions.gate_baseline import comparable
 from decisions.gate_checks import HEAD, GateEvidence, left_out_of
@@ -247,6 +249,9 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         tables = Runs()
         run = read_verdicts(folder, case_rules, table=tables[folder])
         report.verdicts = run.counts() if run.cases else None
+        report.worst = worst_cases(run, plan.eval_set, plan.labels_dir)
+        paths = read_paths([tables[folder]], plan.eval_set, plan.labels_dir, run.ruling)
+        report.path = replace(paths[0], run_id=report.run_id) if paths else None
         where = (plan.eval_set, plan.labels_dir, plan.embed)
         report.in_common.append(common_slices(run, *where))
         if base is not None:

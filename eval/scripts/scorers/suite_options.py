@@ -61,7 +61,6 @@ class SuiteOptions(opt.Output):
         "with --baseline: a larger fall is a regression, whatever its interval", low=0
     )
     save_trace: bool = opt.flag("Write traces/ of the failed cases.")
-    brief: bool = opt.flag("Print the primary metrics, the findings and one bad case.")
     output: Path | None = opt.value("Write OUTPUT.json.  [default: suite in the run folder]")
     seed: int = opt.seed()
     embed: Embed | None = None

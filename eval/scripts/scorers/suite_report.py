@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from decisions.case_changes import CaseFlips
 from decisions.change import Change
 from decisions.diagnosis import DiagnosisFinding
+from decisions.evidence_path import RunPath, path_blocks
+from decisions.first_look import (
+    WorstCase,
+    evidence_sentence,
+    first_measures,
+    target_table,
+    to_do,
+    worst_blocks,
+)
 from decisions.measures import Measure, targets_text
 from decisions.primary import primary_names
 from decisions.regressions import FAILING, outcome_of
@@ -29,13 +38,10 @@ from scorers.sections import SectionOutcome
 from terminal.page import (
     Block,
     Conclusion,
-    DataColumn,
-    DataTable,
     Heading,
     Page,
     Prose,
     Quoted,
-    between,
     from_to,
     number,
     p_words,
@@ -72,6 +78,8 @@ class SuiteReport:
     verdicts: VerdictCounts | None = None
     cases: CaseFlips | None = None
     """Changes of the cases since the baseline, where that is a run."""
+    worst: Sequence[WorstCase] = ()
+    path: RunPath | None = None
     in_common: list[Slices] = field(default_factory=list)
     """Common properties of the failing cases, and of those that broke since the baseline."""
     primary: Mapping[str, Any] = field(default_factory=dict)
@@ -96,7 +104,8 @@ class SuiteReport:
         """How many asked cases have no result, and how many answers could not be read, a sentence
         each; "" for none."""
         remark, unreadable = missing_remark(self.header), unreadable_remark(self.header)
-        missing = "0 in answered and pass if the run says which they are, else in no mean."
+        missing = "0 in answered and pass if the run says which they are, else in no mean. "
+        missing += "run_eval.py --resume asks them."
         parts = [f"{remark}; {missing}"] if remark else []
         return " ".join(parts + [f"{unreadable}."] * bool(unreadable))
 
@@ -135,6 +144,8 @@ class SuiteReport:
             "targets": targets,
             "verdicts": self.verdicts.to_dict() if self.verdicts else None,
             "cases_changed": self.cases.to_dict() if self.cases else None,
+            "worst_cases": [asdict(case) for case in self.worst],
+            "evidence_path": self.path.to_dict() if self.path else None,
             "in_common": [slices.to_dict() for slices in self.in_common],
             "diagnosis": [finding.to_dict() for finding in self.findings],
             "baseline": self.baseline or None,
@@ -151,21 +162,6 @@ class SuiteReport:
             ],
             "passed": self.passed,
         } | ({"gates_unused": self.gates_unused} if self.gates_unused else {})
-
-
-def _rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
-    """The measures of one section to show: every one, or those that decide or do not meet
-    a target."""
-    if outcome.section is None:
-        return []
-    measures, primary = report.of(outcome.name), primary_names()
-    if outcome.name not in catalogue.SECTIONS or every:
-        return list(measures.values())
-    return [
-        measure
-        for name, measure in measures.items()
-        if (measure.target and not measure.passed) or f"{outcome.name}.{name}" in primary
-    ]
 
 
 def _change_data(change: Change, outcome: str) -> dict[str, Any]:
@@ -200,12 +196,23 @@ def _change_text(change: Change, outcome: str) -> str:
     return f"{from_to(before, now)} ({way} by {size}{chance})"
 
 
-def _case_sentences(report: SuiteReport) -> list[str]:
-    """How many cases fail, how many broke since the baseline, and what they have in common."""
-    parts = (report.verdicts, report.cases)
-    counts = [part.says() for part in parts if part is not None]
-    counts += draft_notes(report.sections().values())
-    return counts + [line for slices in report.in_common for line in slices.sentences()]
+def _case_blocks(report: SuiteReport, every: bool) -> Iterator[Block]:
+    """How many cases fail, the worst of them, how many broke since the baseline, and what they
+    have in common."""
+    if report.verdicts:
+        yield Prose(report.verdicts.says(failing=not every))
+    if report.changes is None:  # else those that broke need the room
+        yield from worst_blocks(report.worst, _LINE)
+    if report.cases:
+        yield Prose(report.cases.says())
+    yield from map(Prose, draft_notes(report.sections().values()))
+    for slices in report.in_common:
+        yield from map(Prose, slices.sentences())
+        yield from slice_blocks(slices) if every else ()
+
+
+_LINE = 78
+"""Characters of a line on a narrow terminal."""
 
 
 def _verdict_text(report: SuiteReport) -> str:
@@ -221,6 +228,8 @@ def _verdict_text(report: SuiteReport) -> str:
         text += f"; {len(report.gates)} gate{'s' * (len(report.gates) != 1)} missed"
     if report.gates_unused:
         text += "; the gates are of another set and do not count"
+    if report.changes is None and not (report.gates or report.gates_unused):
+        text += f". {evidence_sentence(report.sections())}".rstrip(". ")
     return text + "."
 
 
@@ -260,35 +269,32 @@ def write_report(report: SuiteReport, path: Path, metrics: Path, *, copied: bool
 
 
 def suite_page(report: SuiteReport, every: bool) -> Page:
-    """The page of a suite: metrics, notes on cases and sections, diagnosis, changes, verdict."""
-    blocks: list[Block] = [Prose(("Run ", Quoted(report.run_id), f", {report.suite} suite"))]
+    """The page of a suite: metrics, notes on cases and sections, what to do, changes, verdict.
+
+    Without ``every`` it is the first screen: at most 24 lines unless something is wrong.
+    """
+    scored = [outcome for outcome in report.outcomes if outcome.status == "scored"]
+    rows = [measure for outcome in scored for measure in report.of(outcome.name).values()]
+    shown = rows if every else _first_rows(report, rows)
+    rest = len(rows) - len(shown)
+    more = f" -v shows {counted(rest, 'more metric')}." if rest else ""
+    blocks: list[Block] = [Prose(("Run ", Quoted(report.run_id), f"{_asked(report)}.{more}"))]
     if report.left_out:
         blocks.append(Prose(report.left_out))
     if report.incomplete:
         blocks.append(Prose(report.incomplete, "doubt"))
-    scored = [outcome for outcome in report.outcomes if outcome.status == "scored"]
-    rows = [measure for outcome in scored for measure in _rows_of(report, outcome, every)]
-    if not rows:  # nothing here decides or has a target: the main metrics of each section
-        measures = [(outcome.name, report.of(outcome.name)) for outcome in scored]
-        rows = [
-            part[name] for of, part in measures for name in catalogue.main_names(of, list(part))
-        ]
-    blocks.append(measure_table(rows, every_count=False, groups=every))
-    if more := sum(len(report.of(outcome.name)) for outcome in scored) - len(rows):
-        blocks.append(Prose(f"{counted(more, 'more metric')}: -v shows them.", "quiet"))
-    blocks += map(Prose, _case_sentences(report))
     if every:
-        blocks += [block for part in report.in_common for block in slice_blocks(part)]
+        blocks.append(measure_table(rows, every_count=False, groups=True))
+        blocks += path_blocks([report.path] if report.path else ())
+    else:
+        blocks.append(target_table(shown))
+    blocks += _case_blocks(report, every)
     blocks += [Prose(text, "quiet") for text in _section_notes(report, every)]
-    blocks.append(Heading("Diagnosis"))
-    for finding in report.findings if every else report.findings[:_FINDINGS]:
-        blocks.append(Prose(finding.says, item=1))
-        for name, text in (("because", "; ".join(finding.because)), ("look at", finding.look_at)):
-            if text and (every or report.changes is None):  # else the changes need the room
-                blocks.append(Prose(f"{name} {text}", item=2))
-    if not every and len(report.findings) > _FINDINGS:
-        more = len(report.findings) - _FINDINGS
-        blocks.append(Prose(f"{counted(more, 'more finding')}: -v shows them.", "quiet", item=1))
+    if every:
+        blocks += _diagnosis(report)
+    else:
+        steps = " ".join(to_do(report.findings, report.measures, report.path))
+        blocks.append(Prose(f"What to do first: {steps}"))
     blocks += _changes(report, every)
     for gate in report.gates:
         text = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
@@ -304,55 +310,36 @@ def _first_lines(report: SuiteReport) -> tuple[Prose, ...]:
     return () if report.unlike else tuple(Prose(Quoted(line)) for line in report.says)
 
 
-_FINDINGS = 3
+_ROWS = 5
+"""Metrics of the first screen, the primary ones with a target among them."""
 
 
-def brief_page(report: SuiteReport) -> Page:
-    """The short page: the run, the primary metrics in words, and the first three findings."""
-    errors, unreadable = report.header.get("errors", 0), unreadable_remark(report.header)
-    calls = ", ".join(filter(None, (counted(errors, "failed call"), unreadable)))
-    asked = f"{questions}, {calls}: " if (questions := _asked(report)) else ""
-    rows = []
-    for name in primary_names():
-        section, _, metric = name.partition(".")
-        measure = report.measures.get((section, metric))
-        if measure is not None and measure.mean is not None:
-            words = catalogue.find(metric, catalogue.SECTIONS[section].metrics).in_words(metric)
-            mean, interval = number(measure.mean), between(measure.ci95)
-            rows.append((words or name, mean, interval, name))
-    columns = [
-        DataColumn[tuple[str, ...]]("", lambda row: row[0], words=True),
-        DataColumn[tuple[str, ...]]("mean", lambda row: row[1], words=True),
-        DataColumn[tuple[str, ...]]("95 % interval", lambda row: row[2], words=True),
-        DataColumn[tuple[str, ...]]("metric", lambda row: row[3], words=True, drop=1),
-    ]
-    blocks: list[Block] = [
-        Heading(("Run ", Quoted(report.run_id), f": {asked}{_verdict_text(report)}")),
-        *_first_lines(report),
-        DataTable(columns, rows),
-        *map(Heading, _case_sentences(report)),
-        Heading("What stands out:"),
-    ]
-    for number_of, finding in enumerate(report.findings[:_FINDINGS], 1):
-        blocks.append(Prose(f"{number_of}. {plain(finding.says, 1000)}"))
-        if finding.look_at:
-            blocks.append(Prose(f"Look at {finding.look_at}", item=1))
-    if len(report.findings) > _FINDINGS:
-        more = counted(len(report.findings) - _FINDINGS, "more finding")
-        blocks.append(Prose(f"{more}: eval_suite.py -v shows them.", item=1))
-    return Page("", blocks)
+def _first_rows(report: SuiteReport, scored: Sequence[Measure]) -> list[Measure]:
+    """The metrics that miss a target or decide; where none does the main ones of each section."""
+    primary = primary_names()
+    rows = first_measures({(row.section, row.metric): row for row in scored}, primary)
+    if not rows:
+        parts = {row.section: report.of(row.section) for row in scored}
+        rows = [part[n] for of, part in parts.items() for n in catalogue.main_names(of, list(part))]
+    own = [row for row in rows if row.target and f"{row.section}.{row.metric}" in primary][:_ROWS]
+    more = [row for row in rows if row not in own][: _ROWS - len(own)]
+    return [row for row in rows if row in own or row in more]
+
+
+def _diagnosis(report: SuiteReport) -> Iterator[Block]:
+    yield Heading("Diagnosis")
+    for finding in report.findings:
+        yield Prose(finding.says, item=1)
+        for name, text in (("because", "; ".join(finding.because)), ("look at", finding.look_at)):
+            if text:
+                yield Prose(f"{name} {text}", item=2)
 
 
 def _asked(report: SuiteReport) -> str:
-    """How many questions have a result, and how to get the others; "" where nothing was asked."""
-    cases, asked, missing = map(report.header.get, ("cases", "asked", "missing"))
-    if not (asked and missing):
-        return counted(cases, "question") if cases else ""
-    verb = "has" if missing == 1 else "have"
-    return (
-        f"{asked - missing:,} of {counted(asked, 'question')} ({missing:,} {verb} no result; "
-        "run_eval.py --resume asks them)"
-    )
+    """How many questions were asked, how many calls failed, and of which suite they are."""
+    cases, errors = report.header.get("cases"), report.header.get("errors", 0)
+    counts = f": {counted(cases, 'question')}, {counted(errors, 'failed call')}" if cases else ""
+    return f", {report.suite} suite{counts}"
 
 
 def _changes(report: SuiteReport, every: bool) -> Iterator[Block]:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Generic, Literal, TypeVar
 
+from terminal.tables import ROOMY
+
 Row = TypeVar("Row")
 
 Tone = Literal["good", "bad", "doubt", "quiet", "strong"]
@@ -253,7 +255,8 @@ class WhiskerColumn(Generic[Row]):
 
     ``around_zero``: one scale around 0 for all rows, whose values are at most 1; else from 0 to 1.
     ``changes``: pictures of a difference with the value before at 0. ``legend``: what the signs
-    mean, in UTF-8 and in ASCII.
+    mean, in UTF-8 and in ASCII. ``draws``: the column of the numbers that they show, for which
+    there is room on a wide terminal alone. ``least``: columns of a terminal that has them.
     """
 
     whisker: Callable[[Row], Whisker | None]
@@ -261,6 +264,8 @@ class WhiskerColumn(Generic[Row]):
     around_zero: bool = False
     changes: bool = False
     legend: tuple[str, str] = ("", "")
+    draws: str = ""
+    least: int = ROOMY
 
 
 @dataclass(frozen=True)

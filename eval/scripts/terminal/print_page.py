@@ -29,6 +29,7 @@ from terminal.page import (
 from terminal.plot import bar, change_line, shrunk, sparkline
 from terminal.tables import (
     PICTURE,
+    ROOMY,
     draws_unicode,
     has_room,
     picture,
@@ -183,13 +184,17 @@ def _print_table(console: Console, table: DataTable[Row], every: bool, told: set
 
 
 def _drawn_columns(console: Console, table: DataTable[Row]) -> list[_Drawn]:
-    """The columns as text; pictures where there is room, sparklines in what the others leave."""
+    """The columns as text; pictures where there is room, sparklines in what the others leave.
+
+    On a narrow terminal pictures replace the columns whose numbers they show."""
     whiskers = {}
+    pictured: set[str] = set()
     for index, column in enumerate(table.columns):
         if isinstance(column, WhiskerColumn):
             pictures = _pictures(console, column, table.rows)
             if pictures is not None:
                 whiskers[index] = pictures
+                pictured |= {column.draws} if column.draws and console.width < ROOMY else set()
     drawn: list[_Drawn | TrendColumn[Row]] = []
     for index, column in enumerate(table.columns):
         if isinstance(column, TrendColumn):
@@ -197,7 +202,7 @@ def _drawn_columns(console: Console, table: DataTable[Row]) -> list[_Drawn]:
         elif isinstance(column, BarColumn):
             bars = [_safe(console, bar(column.share(row), _BAR)) for row in table.rows]
             drawn.append(_Drawn(" " * index, bars, True, column.drop))
-        elif isinstance(column, DataColumn):
+        elif isinstance(column, DataColumn) and column.name not in pictured:
             cells = [_safe(console, column.cell(row)) for row in table.rows]
             drawn.append(_Drawn(column.name, cells, column.words, column.drop))
         elif index in whiskers:
@@ -237,7 +242,7 @@ def _grouped(
 
 def _pictures(console: Console, column: WhiskerColumn[Row], rows: Iterable[Row]) -> _Drawn | None:
     """A column of pictures under its scale; None where there is no room or no row has one."""
-    whiskers = [column.whisker(row) for row in rows] if has_room(console) else []
+    whiskers = [column.whisker(row) for row in rows] if has_room(console, column.least) else []
     low, high, head = 0.0, 1.0, scale("0", "1")
     if column.around_zero:
         sizes = (whisker.size for whisker in whiskers if whisker is not None)

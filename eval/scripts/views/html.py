@@ -243,7 +243,13 @@ class HtmlWriter:
     def _table(self, table: DataTable[Any]) -> Markup:
         """A table that scrolls by itself; on a phone a row can be a card."""
         self._tables += 1
-        columns = [column for column in table.columns if not isinstance(column, TrendColumn)]
+        drawn = {column.draws for column in table.columns if isinstance(column, WhiskerColumn)}
+        columns = [
+            column
+            for column in table.columns
+            if not isinstance(column, TrendColumn)
+            and getattr(column, "name", "") not in drawn - {""}
+        ]
         names = [
             visible(c.name)
             if isinstance(c, DataColumn | CasesColumn)
@@ -260,7 +266,8 @@ class HtmlWriter:
         labels = ["", *names[1:]] if "cards" in table.look else [""] * len(names)
         rows = (
             _html(
-                "<tr>{}</tr>\n",
+                "<tr{}>{}</tr>\n",
+                _html(' class="{}"', table.tone(row)) if table.tone and table.tone(row) else "",
                 _html("").join(
                     self._cell(column, row, kind, label)
                     for column, kind, label in zip(columns, kinds, labels, strict=True)

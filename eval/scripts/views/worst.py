@@ -8,10 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from records.run import Run
-from records.runs import scores_file
 from terminal.tables import plain
 
 if TYPE_CHECKING:
@@ -88,21 +86,6 @@ def print_worst(
         question = case.asked.question if case.asked else case.question
         console.print(f"\n{title}  {plain(question)}")
         print_blocks(console, explanation(case, section))
-
-
-def print_worst_of(
-    console: Console, folder: Path, section: str, eval_set: Path, labels_dir: Path | None
-) -> None:
-    """The worst case of a section that is scored, by the metric that its bad cases are sorted by;
-    nothing where all are perfect."""
-    row = catalogue.SECTIONS[section]
-    metrics = catalogue.at_cutoffs(row.metrics, catalogue.KS)
-    metric = next(metric for metric in metrics if metric.name == row.worst_by)
-    if not scores_file(folder, section).exists():
-        return
-    if worst_cases(folder, section, metric, 1, eval_set, labels_dir):
-        console.print()
-        print_worst(console, folder, section, metric, 1, eval_set, labels_dir)
 
 
 _PARTS = {

@@ -38,7 +38,7 @@ def test_gates_of_another_set_are_said_not_to_count(
     rules = '[gates]\nmade_for = "other.jsonl"\n[retrieval]\n"recall@5" = "> 0.7"\n'
     found = suite("--gates", targets("other.toml", rules))
     assert found["gates_unused"].startswith("other.toml was made for other.jsonl, and this run was")
-    for words in ((), ("--brief",)):
+    for words in ((), ("-v",)):
         done = finished.score(main, "--gates", targets("other.toml", rules), *words)
         shown = " ".join(done.stdout.split())
         assert done.exit_code == 0

@@ -59,12 +59,11 @@ def test_the_screen_shows_marks(finished: Any, write: Any) -> None:
     assert done.exit_code == 0, done.output
     line = next(line for line in done.stdout.splitlines() if "evidence_recall@5" in line)
     assert line.split() == [
-        "retrieval.evidence_recall@5",
+        "evidence_recall@5",
         "0.750",
         "0.131",  # 3 of 4: n_eff = 3, t(3) = 3.182
         "–",
         "0.984",
-        "4",
         ">",
         "0.7",
         "?",
@@ -73,7 +72,7 @@ def test_the_screen_shows_marks(finished: Any, write: Any) -> None:
     assert re.search(r"^0 of \d+ targets met, \d+ too few to say, \d+ not", done.stdout, re.M)
     assert "recall_any@3" not in done.stdout
     assert "pipeline: nothing to score: " not in done.stdout
-    assert "Diagnosis" in done.stdout
+    assert "What to do first: " in done.stdout
     assert "recall_any@3" in finished.score(main, "-v").stdout
 
 

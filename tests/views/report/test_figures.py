@@ -16,12 +16,13 @@ from tests.rows import each_row
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling, RunVerdicts
+from decisions.first_look import worst_rows
 from decisions.measures import Measure
 from ragmetrics.catalogue.cases import CaseRule, Level
 from records.targets import parse_target
 from terminal.page import Whisker
 from views.report import charts, figures
-from views.report.answers import worst_by, worst_rows
+from views.report.answers import worst_by
 from views.report.figures import Reliability
 from views.report.metrics import ReportMetric, TargetsVerdict, section_metrics, targets_verdict
 

@@ -88,7 +88,8 @@ async def test_n_shows_what_failing_cases_have_in_common(fakes: Any) -> None:
             assert "with tag odd" in fakes.shown(app), runs
             await pilot.press("enter")
             await pilot.pause()
-            said = f"{whom} with tag odd {verb}: 24 of 30, others 3 of 30 (p < .001)"
+            said = f"{whom} with tag odd {verb} more often: 24 of 30, against 3 of 30 others "
+            said += "(p < .001)"
             assert said in fakes.shown(app), runs
             shown = fakes.shown(app).splitlines()
             assert sum(line[2:].startswith("q") for line in shown) == (30 if verb == "fail" else 24)

@@ -221,7 +221,8 @@ def test_an_alarm_says_what_rose_shows_three_traces_and_the_command(
     assert done.returncode == 0
     text = done.stdout
     assert "Refusals: what rose, and three traces" in text
-    assert "Questions in German rose: 100 of 100 (25 of 123 before), others 20 of 300" in text
+    german = "Questions in German rose more often: 100 of 100 (25 of 123 before), against 20 of 300"
+    assert f"{german} others" in text
     examples = [line for line in text.splitlines() if "trace-" in line]
     assert len(examples) == 3
     assert all("Wie wird das Lager" in line and "[email]" in line for line in examples)
@@ -232,7 +233,8 @@ def test_an_alarm_says_what_rose_shows_three_traces_and_the_command(
     html = tmp_path / "watch.html"
     call(str(folder), *index, "--html", str(html))
     page = html.read_text()
-    assert "Questions in German rose: 100 of 100 (25 of 123 before), others 20 of 300" in page
+    german = "Questions in German rose more often: 100 of 100 (25 of 123 before), against 20 of 300"
+    assert f"{german} others" in page
     assert page.count("Wie wird das Lager") == 3
     assert "jane@corp.io" not in page
     as_json = call(str(folder), *index, "--json", "--fail-on", "alarm")

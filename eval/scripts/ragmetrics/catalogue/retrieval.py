@@ -56,6 +56,7 @@ ROWS: tuple[Metric, ...] = (
         binary=True,
         headline=2,
         words="Sufficient evidence in the first {k}",
+        says="finds all needed evidence in the first {k} passages for {value} questions",
     ),
     _row(
         "recall",

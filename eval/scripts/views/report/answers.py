@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from decisions.case_changes import CHANGES, PairVerdicts, Ways
 from decisions.case_verdict import UNREADABLE_BIT, Key, Ruling, RunVerdicts
+from decisions.first_look import worst_rows
 from decisions.metric_words import catalogue_row
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.stats.tally import Slices
@@ -357,22 +358,6 @@ class CaseTable:
         return text
 
 
-def worst_rows(verdicts: RunVerdicts, count: int) -> list[int]:
-    """The ``count`` answers that fail, by the most harmful reason first, then those with more
-    reasons, then in set order."""
-    ruling = verdicts.ruling
-    order: dict[int, tuple[int, int]] = {}
-    for broken in set(verdicts.broken):
-        fails = ruling.settle(broken)[0]
-        if fails:
-            order[broken] = (ruling.harm(broken), -fails.bit_count())
-    return heapq.nsmallest(
-        count,
-        (row for row, broken in enumerate(verdicts.broken) if broken in order),
-        key=lambda row: (*order[verdicts.broken[row]], row),
-    )
-
-
 def worst_by(column: Floats, higher_is_better: bool, count: int) -> list[int]:
     """The ``count`` answers with the worst score of one metric, worst first, in set order on ties.
 
@@ -443,9 +428,8 @@ class CaseListing:
         return CaseRow(case_id, repeat, *self._state(row, case_id), category, values, question)
 
     def _harm(self, row: int) -> int:
-        """The place of the rule by which an answer fails, the most harmful first."""
-        fails = self.answers.verdicts.ruling.settle(self.answers.verdicts.broken[row])[0]
-        return (fails & -fails).bit_length()
+        """The place of an answer's reason in the order of harm."""
+        return self.answers.verdicts.ruling.harm(self.answers.verdicts.broken[row])
 
     def _state(self, row: int, case_id: str) -> tuple[str, str]:
         """What became of the answer, one of ``STATES``, and why in a few words."""

@@ -11,8 +11,15 @@ from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Key, Ruling
 from decisions.diagnosis import diagnose
 from decisions.evidence_path import TITLE, path_blocks, read_paths
+from decisions.first_look import (
+    evidence_sentence,
+    first_measures,
+    target_table,
+    to_do,
+    worst_blocks,
+    worst_cases,
+)
 from decisions.measures import measures
-from decisions.metric_words import catalogue_row, sentence, value_in_words
 from decisions.primary import primary_names, usable_names
 from decisions.slices import Embed, common_slices
 from ragmetrics.stats.tally import facets_of, slices_of
@@ -37,12 +44,15 @@ from terminal.page import (
     Conclusion,
     DataColumn,
     DataTable,
+    Heading,
     Page,
     Prose,
     Section,
     Sides,
+    items,
     plain_words,
 )
+from terminal.tables import counted
 from views.case import Case, case_of
 from views.case_blocks import ShownWith
 from views.case_files import first_answers, read_asked
@@ -141,6 +151,7 @@ class _Report:
             )
         self.run_id = self.metrics.get("run_id") or folder.resolve().name
         self.rated = measures(self.sections, options.targets, advisory=options.advisory)
+        self.findings = diagnose(self.rated, self.sections)
         primary = usable_names(folder, self.metrics, primary_names(options.targets_file))
         self.primary = tuple(name for name in primary if _split(name)[0] in self.sections)
         columns, self.success = _columns(self.sections, options, self.primary)
@@ -149,6 +160,8 @@ class _Report:
         self.ruling = Ruling(
             read_case_rules(options.targets_file), basis_from(folder, self.sections)
         )
+        self.runs = [self.table] if self.baseline is None else [self.baseline.table, self.table]
+        self.paths = read_paths(self.runs, options.eval_set, options.labels_dir, self.ruling)
         self.answers = RunAnswers(self.table, self.sections, columns, self.ruling)
         self.cases = self._listing()
         whole = MOST_DETAILS if self.cases.whole() else FEWER_DETAILS
@@ -212,26 +225,27 @@ class _Report:
             questions = {self.cases.keys[row][0]: text for row, text in self.back.questions.items()}
             yield from head_blocks(self.baseline, questions, in_common)
         else:
-            yield Conclusion(verdict.says)
-        lines: list[Block] = [
-            Prose(one_line(line, 300), item=1, look="sentences") for line in self._headline()
-        ]
-        if self.baseline is None:
-            yield Sides([(lines, [*common_blocks(in_common)])], look="first")
+            yield Conclusion(f"{verdict.says} {evidence_sentence(self.sections)}".rstrip())
+            table = target_table(first_measures(self.rated, self.primary))
+            yield Sides([([table], self._first_steps(in_common))], look="first one")
         yield from (Prose(one_line(note, 400), look="note") for note in self._notes())
-        title = verdict.says if self.baseline else "Targets"
+        title = verdict.says if self.baseline else "About this run"
+        verdict = verdict if self.baseline else replace(verdict, missed=())  # they are above
         yield Section(title, [*metrics.target_blocks(verdict, self._facts())], level=0)
 
-    def _headline(self) -> Iterator[str]:
-        """The primary metrics in sentences."""
-        for name in self.primary:
-            section, metric = _split(name)
-            part = self.sections[section]
-            if (mean := part["mean"].get(metric)) is not None:
-                row, n = catalogue_row(name), part["n"].get(metric, 0)
-                value = value_in_words(row, mean, n, repeated=bool(part.get("stability")))
-                words = sentence(row, metric, value)
-                yield f"{words[0].upper()}{words[1:]}."
+    def _first_steps(self, in_common: Sequence[str]) -> list[Block]:
+        """The worst cases, what to do first, and what the failing cases have in common."""
+        options, verdicts = self.options, self.answers.verdicts
+        worst = worst_cases(verdicts, options.eval_set, options.labels_dir)
+        failing = counted(verdicts.counts().failing, "failing case")
+        steps = to_do(self.findings, self.rated, self.paths[-1] if self.paths else None)
+        return [
+            Heading(f"The worst of {failing}" if worst else "No case fails", 2),
+            *worst_blocks(worst, 130),
+            Heading("What to do first", 2),
+            *items(steps),
+            *common_blocks(in_common),
+        ]
 
     def _notes(self) -> list[str]:
         eval_set = self.options.eval_set
@@ -272,11 +286,9 @@ class _Report:
         return facts + ([("configuration", config[:12])] if config else [])
 
     def _sections(self) -> Iterator[Section]:
-        runs = [self.table] if self.baseline is None else [self.baseline.table, self.table]
         options, pipeline = self.options, self.sections.get("pipeline")
-        paths = read_paths(runs, options.eval_set, options.labels_dir, self.ruling)
-        if paths:
-            _, *funnel = path_blocks(paths)
+        if self.paths:
+            _, *funnel = path_blocks(self.paths)
             yield Section(TITLE, funnel, "where", open=True)
         full = self._in_full()
         shown = tuple(key for key, _ in full)
@@ -291,8 +303,8 @@ class _Report:
         if options.history:
             blocks = history_blocks(self.folder, self.primary)
             yield Section("Trend of the primary metrics", [*blocks], "trend")
-        yield from _of_extras(runs)
-        found = metrics.diagnosis_blocks(diagnose(self.rated, self.sections))
+        yield from _of_extras(self.runs)
+        found = metrics.diagnosis_blocks(self.findings)
         yield Section("Diagnosis", [*found], "diagnosis", screen=False)
         of_sections = [
             block
