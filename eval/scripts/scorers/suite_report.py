@@ -228,8 +228,6 @@ def _verdict_text(report: SuiteReport) -> str:
         text += f"; {len(report.gates)} gate{'s' * (len(report.gates) != 1)} missed"
     if report.gates_unused:
         text += "; the gates are of another set and do not count"
-    if report.changes is None and not (report.gates or report.gates_unused):
-        text += f". {evidence_sentence(report.sections())}".rstrip(". ")
     return text + "."
 
 
@@ -306,8 +304,11 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
 
 
 def _first_lines(report: SuiteReport) -> tuple[Prose, ...]:
-    """What the comparison with the baseline says; nothing where they were measured otherwise."""
-    return () if report.unlike else tuple(Prose(Quoted(line)) for line in report.says)
+    """What the comparison with the baseline says, nothing where they were measured otherwise;
+    without a baseline for how many questions the evidence is found."""
+    evidence = evidence_sentence(report.sections()) if report.changes is None else ""
+    lines = [evidence] if evidence else () if report.unlike else report.says
+    return tuple(Prose(Quoted(line)) for line in lines)
 
 
 _ROWS = 5
