@@ -110,8 +110,9 @@ def evidence_sentence(sections: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def first_measures(measures: Measures, primary: Iterable[str]) -> list[Measure]:
-    """The missed targets, primary metrics first and then those that miss by most, and behind them
-    the primary metrics that miss none, those with a target first."""
+    """The metrics that miss a target, then the primary metrics that miss none.
+
+    Of the first the primary ones come first, then those that miss by most."""
     keys = [(section, metric) for section, _, metric in (n.partition(".") for n in primary)]
     own = [measure for key in keys if (measure := measures.get(key)) and measure.n]
     missed = [measure for measure in measures.values() if measure.passed is False]
@@ -173,8 +174,9 @@ def to_do(
 
 
 def rerank_sentence(measures: Measures, path: RunPath | None) -> str:
-    """What a perfect order of the retrieved passages would bring; "" where that is not known, and
-    where it is less than half a point."""
+    """What a perfect order of the retrieved passages would bring.
+
+    "" where that is not known, and where it is less than half a point."""
     measure = measures.get(("retrieval", f"evidence_recall@{FIRST}"))
     if path is None or path.reranked is None or measure is None or measure.mean is None:
         return ""
