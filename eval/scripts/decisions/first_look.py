@@ -174,7 +174,7 @@ def to_do(
 
 
 def rerank_sentence(measures: Measures, path: RunPath | None) -> str:
-    """What a perfect order of the retrieved passages would bring.
+    """Say how much evidence the best order of the retrieved passages would bring forward.
 
     "" where that is not known, and where it is less than half a point."""
     measure = measures.get(("retrieval", f"evidence_recall@{FIRST}"))

@@ -207,7 +207,7 @@ def _case_blocks(report: SuiteReport, every: bool) -> Iterator[Block]:
         yield Prose(report.cases.says())
     yield from map(Prose, draft_notes(report.sections().values()))
     for slices in report.in_common:
-        yield from map(Prose, slices.sentences())
+        yield from map(Prose, slices.sentences()[: None if every else 1])
         yield from slice_blocks(slices) if every else ()
 
 
