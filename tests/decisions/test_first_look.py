@@ -16,7 +16,7 @@ from decisions.case_verdict import Ruling, RunVerdicts
 from decisions.diagnosis import DiagnosisFinding
 from decisions.evidence_path import RunPath, reachable
 from decisions.first_look import (
-    WorstCase,
+    WorstFailure,
     evidence_sentence,
     first_measures,
     rerank_sentence,
@@ -140,9 +140,9 @@ def test_the_worst_cases_are_those_with_the_most_harmful_reasons(tmp_path: Path)
             verdicts.broken[verdicts.number(id_number(name), repeat)] = own
     worst = worst_cases(verdicts, tmp_path / "set.jsonl", None)
     assert worst == [
-        WorstCase("false", 1, "answered though unanswerable", "false?"),
-        WorstCase("lost", 0, "without a gold passage", "lost?"),
-        WorstCase("flagged", 0, "declined an answerable question", "flagged?"),
+        WorstFailure("false", 1, "answered though unanswerable", "false?"),
+        WorstFailure("lost", 0, "without a gold passage", "lost?"),
+        WorstFailure("flagged", 0, "declined an answerable question", "flagged?"),
     ]
     assert worst_cases(verdicts, tmp_path / "none.jsonl", None) == []
     first, _, _ = worst_blocks(worst, 60)
@@ -151,5 +151,5 @@ def test_the_worst_cases_are_those_with_the_most_harmful_reasons(tmp_path: Path)
 
 def test_a_line_leaves_out_a_question_that_has_no_room() -> None:
     """45 characters: the id has 10 and the reason 23, so 45 - 10 - 23 - 5 = 7 are left."""
-    (line,) = worst_blocks([WorstCase("x" * 10, 0, "without a gold passage", "Who is it?")], 45)
+    (line,) = worst_blocks([WorstFailure("x" * 10, 0, "without a gold passage", "Who is it?")], 45)
     assert plain_words(line.words) == f"{'x' * 10}: without a gold passage. "  # type: ignore[union-attr]

@@ -47,7 +47,7 @@ _MARKS = {True: "✓", False: "✗", None: "?"}
 
 
 @dataclass(frozen=True, slots=True)
-class WorstCase:
+class WorstFailure:
     """A case that fails, its most harmful reason in a few words, and its question."""
 
     case_id: str
@@ -74,7 +74,7 @@ def worst_rows(verdicts: RunVerdicts, count: int) -> list[int]:
 
 def worst_cases(
     verdicts: RunVerdicts, eval_set: Path, labels_dir: Path | None, count: int = WORST
-) -> list[WorstCase]:
+) -> list[WorstFailure]:
     """The ``count`` cases that fail for the most harmful reasons, of each its worst answer; none
     where the set is not there."""
     if not eval_set.exists():
@@ -90,7 +90,7 @@ def worst_cases(
     labels, _ = read_labels(labels_dir, ignore, eval_set)
     cases = {id_number(case.id): case for case in iter_cases(eval_set, ignore, labels)}
     return [
-        WorstCase(cases[case].id, repeat, why, cases[case].question)
+        WorstFailure(cases[case].id, repeat, why, cases[case].question)
         for case, (repeat, why) in chosen.items()
         if case in cases
     ]
@@ -154,7 +154,7 @@ _PICTURED = 72
 """Columns of a terminal from which the intervals are drawn."""
 
 
-def worst_blocks(cases: Iterable[WorstCase], room: int) -> Iterator[Block]:
+def worst_blocks(cases: Iterable[WorstFailure], room: int) -> Iterator[Block]:
     """A line a case of at most ``room`` characters, where its id and reason leave some."""
     for case in cases:
         why = f"{case.why}."

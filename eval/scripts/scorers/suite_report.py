@@ -13,7 +13,7 @@ from decisions.change import Change
 from decisions.diagnosis import DiagnosisFinding
 from decisions.evidence_path import RunPath, path_blocks
 from decisions.first_look import (
-    WorstCase,
+    WorstFailure,
     evidence_sentence,
     first_measures,
     target_table,
@@ -78,7 +78,7 @@ class SuiteReport:
     verdicts: VerdictCounts | None = None
     cases: CaseFlips | None = None
     """Changes of the cases since the baseline, where that is a run."""
-    worst: Sequence[WorstCase] = ()
+    worst: Sequence[WorstFailure] = ()
     path: RunPath | None = None
     in_common: list[Slices] = field(default_factory=list)
     """Common properties of the failing cases, and of those that broke since the baseline."""
