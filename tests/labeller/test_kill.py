@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.labeller.screen.conftest import SCRIPT, write_data
 
 import storage
 
-SCRIPT = Path(__file__).resolve().parents[2] / "eval" / "scripts" / "label_eval.py"
 CASES = 6
 Record = dict[str, Any]
 
@@ -29,26 +29,13 @@ def folder(tmp_path: Path) -> Path:
         {"id": f"q{n}", "question": f"What does part {n} say?", "x": {"kept": n}}
         for n in range(CASES)
     ]
-    lines = "".join(json.dumps(case) + "\n" for case in cases)
-    (tmp_path / "eval_set.jsonl").write_text(lines)
-    writer = storage.ResultsWriter(tmp_path / "results", "r1", store_full_text=True)
-    for case in cases:
-        chunks: list[storage.RetrievedChunk | str] = [
-            storage.RetrievedChunk(
-                chunk_id=f"c{i}", rel_path=f"f{i}.md", heading_path="H", text=f"Part {i} says so."
-            )
-            for i in range(4)
-        ]
-        question = str(case["question"])
-        writer.write_result(storage.TestResult(str(case["id"]), question, retrieved=chunks))
-    writer.write_config(storage.RunConfig("r1"))
-    writer.finish([str(case["id"]) for case in cases])
+    write_data(tmp_path, cases, [f"Part {n} says so." for n in range(4)])
     return tmp_path
 
 
 def command(folder: Path) -> list[str]:
     return [
-        *(sys.executable, str(SCRIPT), "--plain", "--from-run", "r1"),
+        *(sys.executable, str(SCRIPT), "--plain", "--from-run", "latest"),
         *("--eval-set", str(folder / "eval_set.jsonl")),
         *("--results-dir", str(folder / "results")),
         *("--labels-dir", str(folder / "labels")),

@@ -277,6 +277,15 @@ def test_sentences_are_picked_by_hand(session: Session) -> None:
     assert quote["suffix"] == ""
 
 
+def test_a_pick_beside_the_quote_of_another_passage_is_a_persons_choice(session: Session) -> None:
+    session.on_row(KEPT, marks.toggle)
+    session.on_row(LONGER, marks.toggle)
+    session.on_row(KEPT, marks.pick, 1)
+    (support,) = supports(session)
+    assert support["quote"]["exact"] == "Exports are not included."
+    assert "auto" not in support["quote"]
+
+
 def test_picking_marks_the_row(session: Session) -> None:
     session.on_row(OWNER, marks.pick, 0)
     assert session.view.row(OWNER).marked

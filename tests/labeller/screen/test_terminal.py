@@ -6,9 +6,8 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,64 +61,6 @@ def test_three_cases_from_the_keyboard(tmp_path: Path, start: Start) -> None:
     after = (tmp_path / "eval_set.jsonl").read_bytes().splitlines()
     assert after[3:] == before[3:], "lines that were not touched keep their bytes"
     assert [list(case)[:3] for case in cases] == [["id", "zz_own", "question"]] * 5
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[str]:
-    """The embedded API over a small vault, as a process of its own; its address."""
-    vault = tmp_path / "vault"
-    vault.mkdir()
-    for number in range(1, 9):
-        text = f"# Log {number}\n\nLog number {number} is kept for {number} days.\n"
-        (vault / f"log{number}.md").write_text(text + f"\n## Limits\n\nAt most {number} MB.\n")
-    argv = [sys.executable, str(SCRIPT.parent / "demo_api.py"), "--vault", str(vault)]
-    argv += ["--set", "lexical_only=true", "--port", "0"]
-    argv += ["--cache-dir", str(tmp_path / "cache")]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None
-    try:
-        line = process.stdout.readline()  # "listening on URL", or nothing when it ended
-        assert line, "the API ended"
-        yield line.split()[-1]
-    finally:
-        process.terminate()
-        process.wait(60)
-        process.stdout.close()
-
-
-def test_with_the_embedded_api(
-    tmp_path: Path, api: str, pseudo_terminal: Callable[..., Any]
-) -> None:
-    cases = simple_cases()
-    data = "".join(json.dumps(case) + "\n" for case in cases).encode()
-    (tmp_path / "eval_set.jsonl").write_bytes(data)
-    argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
-    argv += ["--labels-dir", str(tmp_path / "labels"), "--api-url", api, "--k", "3"]
-    with pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path) as terminal:
-        terminal.wait_for(b"lines 1-")
-        terminal.write(b"1\r")
-        terminal.wait_for(b"Q 2/5")
-        terminal.read(0.5)  # the chunks were fetched ahead
-        terminal.write(b"2M3")
-        terminal.wait_for(b"row 3 meets")
-        terminal.kill(signal.SIGKILL)
-        terminal.wait()
-    with pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path) as terminal:
-        assert b"AND" in terminal.wait_for(b"lines 1-") + terminal.read()
-        terminal.write(b"\r")
-        terminal.wait_for(b"Q 3/5")
-        terminal.write(b"pmost megabytes k=16\r")  # search for what the retriever missed
-        terminal.wait_for(b"at the end of the list")
-        terminal.write(b"G \r")
-        terminal.wait_for(b"Q 4/5")
-        terminal.write(b"q")
-        assert terminal.wait() == 0
-    labelled = read_set(tmp_path)
-    assert [len(case.get("gold_supports", [])) for case in labelled] == [1, 2, 1, 0, 0]
-    assert "required_support_groups" not in labelled[1], "both are needed"
-    assert labelled[2]["gold_supports"][0]["rel_path"].startswith("log")
-    after = (tmp_path / "eval_set.jsonl").read_bytes().splitlines()
-    assert after[3:] == data.splitlines()[3:]
 
 
 def test_thirty_keys_in_one_write_wait_for_slow_passages(
