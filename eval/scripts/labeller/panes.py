@@ -263,25 +263,25 @@ class Panes:
             "conversation": self._turn_talk,
         }
 
+    @property
+    def _list(self) -> LineList:
+        return self._questions if self.focus == "questions" else self._rows
+
     def _scroll(self, name: str, by: int) -> None:
         self._texts[name].scroll_by(by)
 
     def _step(self, by: int) -> None:
         if self.focus in self._texts:
             self._scroll(self.focus, by)
-        elif self.focus == "questions":
-            self._questions.move_to(self._questions.cursor + by)
         else:
-            self._rows.go_to(self._rows.cursor + by)
+            self._list.move_to(self._list.cursor + by)
 
     def _jump(self, index: int) -> None:
         """To the first line (0) or the last (`END`) of the pane."""
         if self.focus in self._texts:
             self._scroll(self.focus, END if index else -END)
-        elif self.focus == "questions":
-            self._questions.move_to(index)
         else:
-            self._rows.go_to(index)
+            self._list.move_to(index)
 
     def _page(self, by: int) -> None:
         """A page of the list of questions, or half a page of the text."""

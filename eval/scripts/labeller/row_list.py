@@ -153,7 +153,7 @@ class RowList(LineList):
         """Mark or unmark the row of that label; show it first, if digits look."""
         index = self._index_of(label)
         if self.digits_look and index != self.cursor:
-            self.go_to(index)
+            self.move_to(index)
             return None
         return self._session.on_row(self.rows[index].number, marks.toggle)
 
@@ -230,16 +230,17 @@ class RowList(LineList):
 
     # -- going from row to row
 
-    def go_to(self, index: int) -> None:
+    def move_to(self, index: int) -> bool:
         """Put the cursor on a row, and draw the open range anew."""
-        before = self.cursor
-        if self.move_to(index) and self.range_start is not None:
+        before, moved = self.cursor, super().move_to(index)
+        if moved and self.range_start is not None:
             low, high = sorted((before, self.cursor))
             self.refresh_rows(range(low, high + 1))
+        return moved
 
     def go_to_label(self, label: str) -> None:
         """Put the cursor on the row of that label."""
-        self.go_to(self._index_of(label))
+        self.move_to(self._index_of(label))
 
     def next_unread(self) -> None:
         """To the next row that was not read."""
@@ -270,7 +271,7 @@ class RowList(LineList):
         for step in range(1, count + 1):
             index = (self.cursor + by * step) % count
             if matches(self.rows[index]):
-                self.go_to(index)
+                self.move_to(index)
                 return
         raise ActionRefused(otherwise)
 
