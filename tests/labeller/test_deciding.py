@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from labeller import edits, marks
+from labeller.lines import question_row, state_text
 from labeller.passages import Chunk
 from labeller.rows import ChunkPool
 from labeller.session import Session
@@ -114,7 +115,7 @@ def test_skipped_cases_come_back_when_none_is_open(session: Session) -> None:
         session.do(edits.unanswerable)
         session.confirm()
     assert session.current == "q-0001"
-    assert session.queue.progress().skipped == 1
+    assert session.queue.progress().counts["skipped"] == 1
     session.do(edits.unanswerable)
     session.confirm()
     assert session.current == "q-0001", "there is no other"
@@ -158,6 +159,14 @@ def test_labels_that_were_in_the_set_count(clock: Callable[[], float]) -> None:
         "open",
     ]
     assert session.current == "c"
+
+
+def test_a_decision_that_is_unknown_here_is_shown_as_it_stands(clock: Callable[[], float]) -> None:
+    judgements = {"a": {"decision": "doubtful", "confirmed": True}}
+    case = {"id": "a", "question": "?"}
+    session = Session({"a": case}, judgements, record=lambda event: None, now=clock)
+    assert state_text(session)[0].startswith("doubtful")
+    assert question_row(session.summary, 20, 1, sign=">")[0][1] == ">a   "
 
 
 def test_progress_has_pace_and_time_left(session: Session) -> None:

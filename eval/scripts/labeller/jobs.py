@@ -102,8 +102,8 @@ def statistics_of(cases: Mapping[str, Record], judgements: Mapping[str, Record])
     for brief in briefs.values():
         by_category.setdefault(brief.category or "(none)", Counter())[brief.status] += 1
     return {
-        "cases": progress.total,
-        "status": {status: getattr(progress, status) for status in STATUSES},
+        "cases": len(records),
+        "status": {status: progress.counts[status] for status in STATUSES},
         "flagged": progress.flagged,
         "by_category": {
             name: {"cases": sum(counts.values()), **{s: counts[s] for s in STATUSES}}

@@ -13,27 +13,29 @@ from collections.abc import Collection
 
 from labeller.rows import ChunkRow, file_and_section, sentences_of
 from labeller.session import Session
-from labeller.worklist import CaseSummary, Progress, is_draft
+from labeller.worklist import (
+    CANNOT_TELL,
+    LABELLED,
+    OPEN,
+    SKIPPED,
+    UNANSWERABLE,
+    CaseSummary,
+    Progress,
+    is_draft,
+)
 from terminal.frame import Look, cut, rule
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
 from terminal.text_pane import Mark
 
-STATUS_SIGNS = {
-    "open": ".",
-    "labelled": "v",
-    "unanswerable": "x",
-    "skipped": "s",
-    "cannot_tell": "?",
+STATUSES = {
+    OPEN: (".", "OPEN"),
+    LABELLED: ("v", "ANSWERABLE"),
+    UNANSWERABLE: ("x", "UNANSWERABLE"),
+    SKIPPED: ("s", "SKIPPED"),
+    CANNOT_TELL: ("?", "CANNOT TELL"),
 }
-
-STATUS_WORDS = {
-    "open": "OPEN",
-    "labelled": "ANSWERABLE",
-    "unanswerable": "UNANSWERABLE",
-    "skipped": "SKIPPED",
-    "cannot_tell": "CANNOT TELL",
-}
+"""The sign of a status in the list of questions, and its word above the rows."""
 
 STATES = {True: "OPEN, answerable", False: "OPEN, unanswerable"}
 
@@ -51,7 +53,7 @@ def _duration(seconds: float) -> str:
 
 
 def _bar(progress: Progress, size: int, look: Look) -> list[Span]:
-    done = size * progress.done // progress.total if progress.total else 0
+    done = size * progress.done // max(1, progress.counts.total())
     full, free = ("#", "-") if look.ascii else ("━", "─")
     return [("good", display(f" |{full * done}")), ("dim", display(f"{free * (size - done)}|"))]
 
@@ -66,8 +68,8 @@ def header(session: Session, look: Look, width: int, saved: Span) -> Line:
     spans: list[Span] = [("term", display(f" Q {position}/{total} {name}"))]
     if session.queue.filter:
         spans.append(("warn", one_line(f" /{session.queue.filter}", 18)))
-    spans.append(("row", display(f" | open {progress.open}")))
-    more = f" flag {progress.flagged} skip {progress.skipped}"
+    spans.append(("row", display(f" | open {progress.counts[OPEN]}")))
+    more = f" flag {progress.flagged} skip {progress.counts[SKIPPED]}"
     spans.append(("row", display(more)))
     bar = _bar(progress, 20 if width >= 100 else 10, look)
     spans += bar
@@ -118,7 +120,7 @@ def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
     if brief.status == "open":
         word = "OPEN" if answerable is None else STATES[bool(answerable)]
     else:
-        word = STATUS_WORDS.get(brief.status, brief.status)
+        word = STATUSES.get(brief.status, ("", brief.status))[1]
     text = ""
     marks: list[Mark] = []
 
@@ -159,7 +161,7 @@ def question_row(brief: CaseSummary, width: int, longest: int, *, sign: str) -> 
 
     `longest` is the length of the longest id, so that the questions begin in one column.
     """
-    status = STATUS_SIGNS.get(brief.status, " ")
+    status = STATUSES.get(brief.status, " ")[0]
     flag = "f" if brief.flagged else " "
     name = fit_middle(one_line(brief.id, 200), max(4, min(longest, width * 2 // 5)))
     head = display(f"{sign}{name} {status}{flag} ")

@@ -6,7 +6,6 @@ import hashlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from labeller.case_state import Record
@@ -39,30 +38,31 @@ class CaseSummary(NamedTuple):
         return f"{self.id}\n{self.question}".casefold()
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Counts over all cases; the times are None until a case was confirmed in this session."""
+class Progress(NamedTuple):
+    """Counts over all cases; the time is None until a case was confirmed in this session."""
 
-    total: int
-    open: int
-    labelled: int
-    unanswerable: int
-    skipped: int
-    cannot_tell: int
+    counts: Counter[str]
+    """Cases by their status."""
     flagged: int
     seconds_each: float | None
-    seconds_left: float | None
 
     @property
     def done(self) -> int:
         """Cases that were decided: labelled, unanswerable, or said to be beyond telling."""
-        return self.labelled + self.unanswerable + self.cannot_tell
+        return sum(self.counts[status] for status in (LABELLED, UNANSWERABLE, CANNOT_TELL))
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The time that the other cases take at this pace."""
+        left = self.counts[OPEN] + self.counts[SKIPPED]
+        return None if self.seconds_each is None else self.seconds_each * left
 
     def says(self) -> str:
         """The counts in words."""
+        n = self.counts
         return (
-            f"{self.done} of {self.total} done: {self.labelled} labelled, {self.unanswerable} "
-            f"unanswerable, {self.cannot_tell} cannot tell; {self.open} open, {self.skipped} "
+            f"{self.done} of {n.total()} done: {n[LABELLED]} labelled, {n[UNANSWERABLE]} "
+            f"unanswerable, {n[CANNOT_TELL]} cannot tell; {n[OPEN]} open, {n[SKIPPED]} "
             f"later, {self.flagged} flagged"
         )
 
@@ -106,20 +106,13 @@ def summary_of(case: Record, judgement: Record) -> CaseSummary:
 
 def progress_of(summaries: Collection[CaseSummary], seconds: Sequence[float]) -> Progress:
     """Progress on some cases; `seconds` are the times of those confirmed in this session."""
-    counts = Counter([summary.status for summary in summaries])
     each = None
     if seconds:
         from statistics import median
 
         each = median(seconds)
-    left = counts[OPEN] + counts[SKIPPED]
-    return Progress(
-        total=len(summaries),
-        flagged=sum([summary.flagged for summary in summaries]),
-        seconds_each=each,
-        seconds_left=None if each is None else each * left,
-        **{status: counts[status] for status in STATUSES},
-    )
+    counts = Counter([summary.status for summary in summaries])
+    return Progress(counts, sum([summary.flagged for summary in summaries]), each)
 
 
 def shuffle_key(*parts: str) -> bytes:
@@ -130,25 +123,6 @@ def shuffle_key(*parts: str) -> bytes:
 def queue_orders() -> tuple[str, ...]:
     """The orders that the questions can come in, then those that extras add."""
     return (*ORDERS, *(name for _, name, _ in extras.added(extras.LABEL_ORDERS)))
-
-
-def _ordered(
-    ids: Sequence[str], order: str, *, seed: str, priority: Mapping[str, float]
-) -> list[str]:
-    """`ids` in the order of the queue.
-
-    ``random`` is by a hash of seed and id, so a new case does not move the others. The orders that
-    teach most first (``failing``, ``uncertain``, those of extras) go by `priority`, highest first,
-    then as in the file; cases without a priority come last. Refuses another name.
-    """
-    if order not in queue_orders():
-        orders = ", ".join(queue_orders())
-        raise ActionRefused(f"order {order!r} is unknown; use one of: {orders}.")
-    if order == "file":
-        return list(ids)
-    if order == "random":
-        return sorted(ids, key=lambda case_id: shuffle_key(seed, case_id))
-    return sorted(ids, key=lambda case_id: -priority.get(case_id, float("-inf")))
 
 
 def _parse_filter(text: str, lost: Callable[[str], bool]) -> Callable[[CaseSummary], bool]:
@@ -262,10 +236,17 @@ class WorkQueue:
     # -- order and filter ----------------------------------------------------------------------
 
     def set_order(self, order: str) -> str:
-        """Put the queue in another order: one of `queue_orders`."""
-        sequence = _ordered(self.ids, order, seed=self._seed, priority=self._priority)
+        """Put the queue in another order: one of `queue_orders`.
+
+        ``random`` is by a hash of seed and id, so a new case does not move the others. The orders
+        that teach most first (``failing``, ``uncertain``, those of extras) go by priority, highest
+        first, then as in the file; cases without one come last. Refuses another name.
+        """
+        if order not in queue_orders():
+            orders = ", ".join(queue_orders())
+            raise ActionRefused(f"order {order!r} is unknown; use one of: {orders}.")
         self.order = order
-        self._take(sequence)
+        self._arrange()
         return f"order: {order}"
 
     def set_filter(self, text: str) -> str:
@@ -276,9 +257,11 @@ class WorkQueue:
         return f"{len(self.visible)} of {counted(len(self.sequence), 'case')}"
 
     def _arrange(self) -> None:
-        self._take(_ordered(self.ids, self.order, seed=self._seed, priority=self._priority))
-
-    def _take(self, sequence: list[str]) -> None:
+        sequence = list(self.ids)
+        if self.order == "random":
+            sequence.sort(key=lambda case_id: shuffle_key(self._seed, case_id))
+        elif self.order != "file":
+            sequence.sort(key=lambda case_id: -self._priority.get(case_id, float("-inf")))
         self.sequence = self.visible = sequence
         self._positions = {case_id: position for position, case_id in enumerate(sequence)}
         if self.filter:
@@ -317,16 +300,17 @@ class WorkQueue:
         """Open the next visible case; the current one may be hidden itself."""
         here = self.position(self.current)
         index = bisect_right(self.visible, here, key=self._positions.__getitem__)
-        if index == len(self.visible):
-            raise ActionRefused("This is the last one.")
-        return self.goto(self.visible[index])
+        return self._goto_visible(index, "This is the last one.")
 
     def previous(self) -> str:
         """Open the visible case before."""
         here = self.position(self.current)
         index = bisect_left(self.visible, here, key=self._positions.__getitem__) - 1
-        if index < 0:
-            raise ActionRefused("This is the first one.")
+        return self._goto_visible(index, "This is the first one.")
+
+    def _goto_visible(self, index: int, otherwise: str) -> str:
+        if not 0 <= index < len(self.visible):
+            raise ActionRefused(otherwise)
         return self.goto(self.visible[index])
 
     def next_open(self) -> str:
