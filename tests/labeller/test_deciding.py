@@ -166,7 +166,8 @@ def test_a_decision_that_is_unknown_here_is_shown_as_it_stands(clock: Callable[[
     case = {"id": "a", "question": "?"}
     session = Session({"a": case}, judgements, record=lambda event: None, now=clock)
     assert state_text(session)[0].startswith("doubtful")
-    assert question_row(session.summary, 20, 1, sign=">")[0][1] == ">a   "
+    # The id has four cells at least; then a blank, no sign, no flag, a blank.
+    assert question_row(session.summary, 20, 1, sign=">")[0][1] == ">a   " + " " * 4
 
 
 def test_progress_has_pace_and_time_left(session: Session) -> None:
