@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from extras.sweep.matrix import ON_PAGE, ON_SCREEN, matrix_blocks
 from extras.sweep.record import SettingOutcome, Sweep, read_sweep, sweep_file
 from records.run import Run
+from records.runs import scored_sections
 from terminal.page import (
     Block,
     DataColumn,
@@ -57,12 +60,22 @@ COLUMNS: tuple[DataColumn[SettingOutcome], ...] = (
 marks settings that no other one beats in quality, median latency and cost."""
 
 
-def sweep_page(sweep: Sweep) -> Page:
-    """The table, then its meaning, a sentence a line."""
+def sweep_page(sweep: Sweep, results_dir: Path) -> Page:
+    """The table, the questions on which its settings disagree, then its meaning, a sentence a line.
+
+    ``results_dir``: where its runs are.
+    """
     lines = (Prose(printable(line)) for line in sentences(sweep))
     title = ("Sweep ", Quoted(sweep.sweep_id))
     table = DataTable(COLUMNS, ranked(sweep))
-    return Page("", [Prose(title), table, Prose(""), *lines])
+    disagreeing = matrix_blocks(_folders(sweep, results_dir), ON_SCREEN)
+    return Page("", [Prose(title), table, Prose(""), *disagreeing, Prose(""), *lines])
+
+
+def _folders(sweep: Sweep, results_dir: Path) -> dict[str, Path]:
+    """The runs that were scored, by setting, the best first."""
+    folders = {outcome.name: results_dir / outcome.run for outcome in ranked(sweep)}
+    return {name: folder for name, folder in folders.items() if scored_sections(folder)}
 
 
 def lead(sweep: Sweep) -> str:
@@ -156,3 +169,4 @@ def report_blocks(runs: Sequence[Run]) -> Iterator[Block]:
         "The settings, the best first; ◆ no other one beats in quality, median latency and cost"
     )
     yield DataTable((replace(setting, cell=name), *others), ranked(sweep), caption=caption)
+    yield from matrix_blocks(_folders(sweep, folder.parent), ON_PAGE)

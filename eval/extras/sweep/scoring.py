@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from decisions.case_rules import Basis, basis_of, read_case_rules
-from decisions.case_verdict import read_verdicts
+from decisions.case_verdict import RunVerdicts, read_verdicts
 from decisions.pairing import places_of
 from decisions.primary import as_stored
 from ragmetrics import catalogue
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _SCRATCH = ".look."
+
+Name = TypeVar("Name", int, str)
 
 
 def scorer_of(section: str, job: ScoringJob) -> Scorer:
@@ -169,9 +171,12 @@ class PartScorer:
 def failing_cases(folders: Mapping[str, Path]) -> dict[str, int]:
     """The number of failing cases of each run, by the metrics that all runs have and within the
     smallest depth. A run without scores is left out."""
-    if not folders:
-        return {}
+    runs = verdicts_alike(folders) if folders else {}
+    return {name: run.counts().failing for name, run in runs.items() if run.cases}
+
+
+def verdicts_alike(folders: Mapping[Name, Path]) -> dict[Name, RunVerdicts]:
+    """The verdicts of some runs by the metrics that all have and within the smallest depth."""
     basis = reduce(Basis.shared, map(basis_of, folders.values()))
     rules = read_case_rules()
-    runs = {name: read_verdicts(folder, rules, basis) for name, folder in folders.items()}
-    return {name: run.counts().failing for name, run in runs.items() if run.cases}
+    return {name: read_verdicts(folder, rules, basis) for name, folder in folders.items()}

@@ -130,7 +130,7 @@ def main(asked: RaceOptions) -> None:
     if common.as_json:
         click.echo(sweep.path.read_bytes(), nl=False)
         return
-    print_page(options.stdout_console(), sweep_page(outcome))
+    print_page(options.stdout_console(), sweep_page(outcome, common.results_dir))
 
 
 if __name__ == "__main__":
