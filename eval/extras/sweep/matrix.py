@@ -67,8 +67,10 @@ def matrix_blocks(names: Mapping[str, Path], most: int) -> Iterator[Block]:
     )
     if not apart:
         return
+    legend: list[str | Quoted] = []
     for number, name in enumerate(names, 1):
-        yield Prose((f"{number}: ", Quoted(name)), item=1)
+        legend += [f"{', ' * (number > 1)}{number} ", Quoted(name)]
+    yield Prose((*legend, "."))
     columns = [DataColumn[MatrixRow]("question", lambda row: row.case_id, words=True, foreign=True)]
     columns += [_column(place, len(names)) for place in range(len(names))]
     caption = "Questions by settings: ✓ ok, ✗ fails, · not asked; most disagreement first"
