@@ -22,7 +22,7 @@ ROWS: tuple[Metric, ...] = (
         needs=f"answerable: false; {DECIDED}",
         headline=2,
         overview=8,
-        short="abstain",
+        short="declined",
         words="Unanswerable questions that are declined",
     ),
     _row(

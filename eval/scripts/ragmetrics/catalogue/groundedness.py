@@ -38,7 +38,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit; agreement with people in docs/validation.md",
         headline=1,
         overview=4,
-        short="support",
+        short="supported",
         primary=True,
         target="claim_support_rate",
         version=6,

@@ -26,7 +26,7 @@ HEADS = {metric.name: metric.short for metric in METRICS if metric.short}
 
 LOWER_IS_BETTER = frozenset(metric.name for metric in METRICS if not metric.higher_is_better)
 
-QUESTION_MIN = 24
+QUESTION_MIN = 18
 
 SCORE_MIN, SCORE_MAX = 6, 11
 
