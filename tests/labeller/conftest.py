@@ -13,6 +13,7 @@ import pytest
 
 from labeller.cases import SET_LABELS, LabelTarget
 from labeller.fetching import Arrival, Fetcher
+from labeller.merging import Conflict
 from labeller.passages import Chunk
 from labeller.plain import PlainLabeller
 from labeller.session import Session, View
@@ -198,6 +199,7 @@ class FakeStore(LabelStore):
         self.problem = ""
         self.saved_at: float | None = None
         self.notices: list[str] = []
+        self.conflicts: list[Conflict] = []
         self.asked: list[str] = []
         self.views: list[View] = []
         self.others: dict[str, dict[str, dict[str, Any]]] = {}
@@ -205,6 +207,11 @@ class FakeStore(LabelStore):
     def save(self) -> str:
         self.asked.append("save")
         return self.problem or "saved"
+
+    def resolve(self, conflict: Conflict, choice: str) -> str:
+        self.conflicts.remove(conflict)
+        self.asked.append(f"{conflict.case_id} {choice}")
+        return f"{conflict.case_id}: {choice}"
 
     def remember(self, view: View) -> None:
         self.views.append(view)

@@ -94,10 +94,10 @@ def test_a_record_is_read_as_it_was_written(record: Record) -> None:
 
 
 def merge(path: list[Record | None], theirs: Record | None) -> tuple[Any, tuple[str, ...]]:
-    """The merged record, and the fields that both changed."""
+    """The merged record and the fields in conflict."""
     states = [None if side is None else CaseState(side, {}) for side in (*path, theirs)]
-    state, fields = reconciled(states[:-1], states[-1])
-    return state and state.case, fields
+    state, conflict = reconciled("a", states[:-1], states[-1])
+    return state and state.case, conflict.fields if conflict else ()
 
 
 @given(FIELDS, FIELDS, FIELDS)
@@ -123,7 +123,7 @@ def test_what_this_side_wrote_itself_is_no_conflict(
         assert merge(steps, step) == (mine, ())
 
 
-def test_a_case_deleted_on_one_side_and_changed_on_the_other_stays_as_here() -> None:
+def test_a_case_deleted_on_one_side_and_changed_on_the_other_waits_for_a_choice() -> None:
     base, other = {"id": "a", "tags": []}, {"id": "a", "tags": ["t"]}
     assert merge([base, None], other) == (None, ("tags",))
     assert merge([base, other], None) == (other, ("tags",))

@@ -180,7 +180,7 @@ def test_a_set_that_vanished_is_no_deletion_of_its_cases(files: Files, left: byt
         assert "the set was removed or emptied; its last state is in" in store.save()
         assert store.problem
         assert "create an empty file" not in store.problem
-        assert not store.clashes
+        assert not store.conflicts
         assert session.queue.visible == ["a", "b", "c"]
         assert (files.path.read_bytes() if files.path.exists() else None) == left
     (backup,) = files.path.parent.glob("*.bak")

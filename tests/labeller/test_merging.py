@@ -1,4 +1,4 @@
-"""Others at work on the set: merging, clashes, the lock."""
+"""Others at work on the set: merging, conflicts, the lock."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_changes_of_another_are_merged_by_case(files: Files) -> None:
     assert json.loads(lines[2])["gold_supports"]
     assert session.ledger.case_of("b")["tags"] == ["other"]
     assert "d" in session.queue
-    assert store.clashes == []
+    assert store.conflicts == []
 
 
 def test_different_fields_of_one_case_are_merged(files: Files) -> None:
@@ -48,62 +48,80 @@ def test_different_fields_of_one_case_are_merged(files: Files) -> None:
     assert case["gold_supports"]
 
 
-def backups(files: Files) -> list[str]:
-    """All that backups hold."""
-    return [path.read_text() for path in sorted(files.path.parent.rglob("*.bak"))]
-
-
-def test_what_both_changed_stays_as_it_is_here_and_a_backup_keeps_the_other(files: Files) -> None:
+def test_a_conflict_is_never_overwritten(files: Files) -> None:
     store, session = files.open()
-    session.revise(edits.edit, {"question": "Mine?", "tags": ["mine"]})
-    session.do(edits.note, "mine")
+    session.revise(edits.edit, {"question": "Mine?"})
+    session.queue.goto("b")
+    session.revise(edits.edit, {"tags": ["mine"]})
     files.write(files.LINES[0].replace("First?", "Theirs?"), *files.LINES[1:])
-    files.judgements.mkdir(parents=True)
-    (files.judgements / "gold.jsonl").write_text('{"case_id": "a", "note": "theirs"}\n')
-    clash = "a: question, judgement changed here and in the file: yours stays, a backup beside"
-    assert store.save().startswith(f"saved; {clash}")
-    assert (files.case("a")["question"], files.case("a")["tags"]) == ("Mine?", ["mine"])
-    assert session.judgement["note"] == "mine"
-    old_set, old_labels = backups(files)
-    assert '"Theirs?"' in old_set
-    assert '"theirs"' in old_labels
-    assert store.save() == "saved already", "it is said once"
-    assert store.close().startswith(clash), "and at the end"
+    assert "1 in conflict" in store.save()
+    (conflict,) = store.conflicts
+    assert (conflict.case_id, conflict.fields) == ("a", ("question",))
+    assert conflict.base == {"question": "First?"}
+    assert conflict.mine == {"question": "Mine?"}
+    assert conflict.theirs == {"question": "Theirs?"}
+    assert files.case("a")["question"] == "Theirs?"
+    assert files.case("b")["tags"] == ["mine"], "what is not in conflict is saved"
+    assert session.ledger.case_of("a")["question"] == "Mine?", "and mine is not lost"
 
 
-def test_a_clash_survives_a_kill(files: Files) -> None:
+@pytest.mark.parametrize(("choice", "kept"), [("mine", "Mine?"), ("theirs", "Theirs?")])
+def test_a_conflict_is_settled_by_choice(files: Files, choice: str, kept: str) -> None:
+    store, session = files.open()
+    session.revise(edits.edit, {"question": "Mine?"})
+    session.revise(edits.edit, {"tags": ["also mine"]})
+    files.write(files.LINES[0].replace("First?", "Theirs?"), *files.LINES[1:])
+    store.save()
+    store.resolve(store.conflicts[0], choice)
+    assert store.conflicts == []
+    store.save()
+    assert files.case("a")["question"] == kept
+    assert files.case("a")["tags"] == ["also mine"]
+    assert session.ledger.case_of("a")["question"] == kept
+
+
+def test_a_conflict_survives_a_kill(files: Files) -> None:
     store, session = files.open()
     session.revise(edits.edit, {"question": "Mine?"})
     files.write(files.LINES[0].replace("First?", "Theirs?"), *files.LINES[1:])
+    store.save()
     files.kill(store)
     store, session = files.open()
-    assert any("a: question changed here and in the file" in text for text in store.notices)
+    assert [conflict.case_id for conflict in store.conflicts] == ["a"]
     assert session.ledger.case_of("a")["question"] == "Mine?"
-    assert files.case("a")["question"] == "Theirs?", "nothing was saved yet"
-    store.save()
-    assert any('"Theirs?"' in text for text in backups(files))
+    assert files.case("a")["question"] == "Theirs?"
 
 
-def test_a_case_deleted_on_one_side_and_changed_on_the_other(files: Files) -> None:
+def test_a_case_deleted_elsewhere_and_changed_here(files: Files) -> None:
     store, session = files.open()
     session.revise(edits.edit, {"tags": ["mine"]})
     session.queue.goto("b")
     session.delete_case()
-    files.write(files.LINES[1].replace('"t"', '"theirs"'), files.LINES[2])
-    said = store.save()
-    assert "a: tags changed here" in said
-    assert "b: tags changed here" in said
-    assert [json.loads(x)["id"] for x in files.lines() if x] == ["a", "c"]
-    assert '"theirs"' in backups(files)[0]
+    files.write(files.LINES[1], files.LINES[2])
+    store.save()
+    (conflict,) = store.conflicts
+    assert conflict.case_id == "a"
+    assert conflict.theirs is None
+    assert [json.loads(x)["id"] for x in files.lines() if x] == ["c"], "b was not changed there"
+    store.resolve(conflict, "theirs")
+    store.save()
+    assert "a" not in session.queue
+    assert [json.loads(x)["id"] for x in files.lines() if x] == ["c"]
 
 
-def test_of_two_new_cases_with_one_id_the_other_is_in_the_backup(files: Files) -> None:
+def test_two_new_cases_with_one_id_wait_for_a_choice(files: Files) -> None:
     store, session = files.open()
     session.add_case("Mine?", id="new", tags=["m"])
-    files.write(*files.LINES, '{"id": "new", "question": "Theirs?"}')
-    assert "new: question changed here" in store.save()
-    assert files.case("new") == {"id": "new", "question": "Mine?", "tags": ["m"]}
-    assert '"Theirs?"' in backups(files)[0]
+    theirs = '{"id": "new", "question": "Theirs?"}'
+    files.write(*files.LINES, theirs)
+    store.save()
+    (conflict,) = store.conflicts
+    assert (conflict.case_id, conflict.base) == ("new", None)
+    assert conflict.theirs == {"question": "Theirs?"}
+    assert theirs in files.lines()
+    store.resolve(conflict, "theirs")
+    store.save()
+    assert files.case("new")["question"] == session.ledger.case_of("new")["question"] == "Theirs?"
 
 
 def test_a_replayed_journal_is_merged_with_what_came_meanwhile(files: Files) -> None:
@@ -132,7 +150,7 @@ def test_what_a_killed_save_had_written_is_no_change_of_others(files: Files) -> 
     session.revise(edits.edit, {"tags": ["two"]})
     files.kill(store)
     store, session = files.open()
-    assert store.clashes == []
+    assert store.conflicts == []
     assert session.judgement["note"] == "two"
     assert session.case["tags"] == ["two"]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.labeller.conftest import FakeSource, Lines, snapshot
 
+from labeller.merging import Conflict
 from labeller.passages import Chunk
 from labeller.plain import COMMANDS
 from labeller.session import Session
@@ -113,6 +114,15 @@ def test_coming_back_asks_a_bot_again_that_was_away(lines: Lines) -> None:
     lines.source.problem = ""
     said = lines.do("h")
     assert "1 faq.md" in said
+
+
+def test_conflicts_are_shown_and_settled(lines: Lines) -> None:
+    conflict = Conflict("q-0001", ("tags",), {}, {"tags": ["a"]}, {"tags": ["b"]})
+    lines.store.conflicts.append(conflict)
+    said = lines.do("conflicts", "conflicts 1 theirs", "conflicts 2 mine")
+    assert "1 q-0001: tags" in said
+    assert "There is no conflict 2." in said
+    assert lines.store.asked == ["q-0001 theirs"]
 
 
 def test_moving_and_counting(lines: Lines) -> None:

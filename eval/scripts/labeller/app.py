@@ -143,6 +143,8 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         prefetch(self.session, self.source)
         self.take_arrivals()
         self.set_interval(AUTOSAVE_SECONDS, self._autosave)
+        if self.store.conflicts:
+            self.call_after_refresh(self.main.cases.show_conflicts)
 
     def _tell_arrival(self) -> None:
         """Called in the fetching thread."""
@@ -253,6 +255,8 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         self.main.say(event.text, "warn" if self.store.problem else "row")
         self.main.questions.load()
         self.main.redraw()
+        if self.store.conflicts and self.screen is self.main and not self.main.held:
+            self.main.cases.show_conflicts()  # keys that wait are no answers to it
         await self.release()
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from labeller.panes import QuestionList
     from labeller.row_list import RowList
     from labeller.session import Session
+    from labeller.store import LabelStore
 
 
 class CaseKeys:
@@ -36,11 +37,12 @@ class CaseKeys:
         self,
         owner: ActionScreen[None],
         session: Session,
+        store: LabelStore,
         source: Fetcher,
         rows: RowList,
         questions: QuestionList,
     ) -> None:
-        self._owner, self._session, self._source = owner, session, source
+        self._owner, self._session, self._store, self._source = owner, session, store, source
         self._rows, self._questions = rows, questions
         self.anchors: set[tuple[str, str]] = set()
         """Paths and headings of all chunks that have come."""
@@ -296,6 +298,16 @@ class CaseKeys:
 
         answers = {"e": "edit it again", "d": "drop it"}
         self._open(Ask(f"The record was not accepted: {problem}", answers), closed)
+
+    def show_conflicts(self) -> None:
+        """Show the fields that were changed both here and in the file, for a choice."""
+        from labeller.windows import ConflictScreen
+
+        def closed(_: object) -> None:
+            self._questions.load()
+            self._owner.show()
+
+        self._open(ConflictScreen(self._store, self._owner.say), closed)
 
 
 def _edit_outside(app: App[Any], text: str) -> str:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from labeller.case_state import LABEL_FIELDS, CaseState, Record, state_from
 from records.editing import written
 
 JUDGED = "judgement"
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Fields of a case that were changed here and, differently, in the file meanwhile.
+
+    `base`, `mine` and `theirs` hold just those fields; None where the case was deleted (or, for
+    `base`, did not exist).
+    """
+
+    case_id: str
+    fields: tuple[str, ...]
+    base: dict[str, Any] | None
+    mine: dict[str, Any] | None
+    theirs: dict[str, Any] | None
 
 
 class UnsavedEdit(NamedTuple):
@@ -34,25 +50,38 @@ def changes_of(events: Iterable[Record]) -> dict[str, UnsavedEdit]:
 
 
 def reconciled(
-    path: Sequence[CaseState | None], theirs: CaseState | None
-) -> tuple[CaseState | None, tuple[str, ...]]:
+    case_id: str, path: Sequence[CaseState | None], theirs: CaseState | None
+) -> tuple[CaseState | None, Conflict | None]:
     """One entry of the changes made here, along `path`, and of those in the file.
 
-    Fields that both changed stay as they are here; they are named. Where one side deleted the case,
-    these are all that the other one changed.
+    Fields in conflict stay as they are here. A case deleted on one side and changed on the other
+    conflicts in every field that was changed.
     """
     steps = [_flat(state) for state in path]
-    base, mine, there = steps[0], steps[-1], _flat(theirs)
+    sides = (base, mine, there) = (steps[0], steps[-1], _flat(theirs))
     if any(written(step) == written(there) for step in steps):
-        return path[-1], ()
+        return path[-1], None
     if written(base) == written(mine):
-        return theirs, ()
+        return theirs, None
     if mine is None or there is None:
         result, changed = mine, (there if mine is None else mine) or {}
         fields = _differing(base or {}, changed)
     else:
         result, fields = _merged([step or {} for step in steps], there)
-    return _entry_of(result, path[-1]), fields
+    parts = [None if side is None else {k: side[k] for k in fields if k in side} for side in sides]
+    conflict = Conflict(case_id, fields, *parts) if fields else None
+    return _entry_of(result, path[-1]), conflict
+
+
+def taking_theirs(
+    mine: CaseState | None, conflict: Conflict, theirs: CaseState | None
+) -> CaseState | None:
+    """The entry with the fields in conflict as the file has them; other changes stay."""
+    ours = _flat(mine)
+    if ours is None or conflict.theirs is None:
+        return theirs
+    agreed = {k: v for k, v in ours.items() if k not in conflict.fields}
+    return _entry_of(agreed | conflict.theirs, None)
 
 
 def _flat(entry: CaseState | None) -> Record | None:
@@ -72,7 +101,7 @@ def _entry_of(record: Record | None, mine: CaseState | None) -> CaseState | None
 
 
 def _merged(steps: Sequence[Record], theirs: Record) -> tuple[Record, tuple[str, ...]]:
-    """The merged record and the fields that both changed; it has what is here of them."""
+    """The merged record and the fields in conflict; those hold what is here in the result."""
     base, mine = steps[0], steps[-1]
     merged: Record = {}
     conflicts: list[str] = []

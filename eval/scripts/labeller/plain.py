@@ -402,6 +402,23 @@ def _delete(plain: PlainLabeller, rest: str) -> str:
     return plain.session.delete_case()
 
 
+def _conflicts(plain: PlainLabeller, rest: str) -> str:
+    words = rest.split()
+    conflicts = plain.store.conflicts
+    if len(words) == 2:
+        index = number_in(words[0], "conflict") - 1
+        if not 0 <= index < len(conflicts):
+            raise ActionRefused(f"There is no conflict {words[0]}.")
+        return plain.store.resolve(conflicts[index], words[1])
+    for number, conflict in enumerate(conflicts, start=1):
+        plain.say(f"{number} {conflict.case_id}: {', '.join(conflict.fields)}")
+        plain.say(f"  mine:   {conflict.mine}")
+        plain.say(f"  theirs: {conflict.theirs}")
+    return f"{len(conflicts)} conflicts" + (
+        "; conflicts 1 mine|theirs settles one" if conflicts else ""
+    )
+
+
 def _help(plain: PlainLabeller, rest: str) -> str:
     plain.say(
         "Rows: 2 7 marks both, for one need: either is enough. 2 '' 7 ok: 2 and 7, confirmed."
@@ -462,6 +479,7 @@ COMMANDS: Final[dict[str, LineCommand[PlainLabeller]]] = {
     ),
     "S": LineCommand("ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)),
     "B": LineCommand("on|off", "Hide or show ranks.", _blind),
+    "conflicts": LineCommand("[N mine|theirs]", "Conflicts with the file.", _conflicts),
     "progress": LineCommand("", "Counts, pace and time left.", _progress),
     "save": LineCommand("", "Write the set now.", lambda p, r: p.store.save()),
     "?": LineCommand("", "This help.", _help),

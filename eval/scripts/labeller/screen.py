@@ -70,7 +70,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.head = CaseHead(session)
         self.questions = QuestionList(self, session.queue)
         self.panes = Panes(self, session.queue, self.head, self.chunks, self.text, self.questions)
-        self.cases = CaseKeys(self, session, source, self.chunks, self.questions)
+        self.cases = CaseKeys(self, session, store, source, self.chunks, self.questions)
         self._top = Bar(id="top")
         self.held = 0  # keys that wait for the passages
         self._shown_case: str | None = None

@@ -30,7 +30,12 @@ from labeller.cases import (
     validate,
 )
 from labeller.ledger import CaseLedger
-from labeller.merging import changes_of, reconciled
+from labeller.merging import (
+    Conflict,
+    changes_of,
+    reconciled,
+    taking_theirs,
+)
 from labeller.session import View
 from records.editing import (
     STAMP,
@@ -71,14 +76,12 @@ class LabelStore:
         self.problem = ""
         self.saved_at: float | None = None
         self.notices: list[str] = []
-        self.clashes: list[str] = []
-        """What was changed here and in the file meanwhile, a sentence for each case."""
+        self.conflicts: list[Conflict] = []
         self.read_only = "" if writing else "nothing is written"
         self._now = now
         self._ledger: CaseLedger | None = None
         self._unwritten: list[Event] = []
         self._backed_up = False
-        self._overrules = False  # the file has changes that the next save does not keep
         self._rescued: Path | None = None
         self._main_path = self.judgements_path if labels.fixed else path
         self._lock = SetLock(self._main_path)
@@ -204,7 +207,7 @@ class LabelStore:
             self.notices.append(
                 f"The last session ended unsaved: {back} {noun} brought back from the journal."
             )
-        self.notices += self.clashes
+        self._say_conflicts()
         ledger.reopen()
 
     def save(self) -> str:
@@ -212,7 +215,6 @@ class LabelStore:
         ledger = self._ledger
         if ledger is None or self.read_only:
             return f"Read-only: {self.read_only}." if self.read_only else "Nothing to save."
-        clashes = len(self.clashes)
         try:
             reread = self._reload()
             count = self._write(ledger)
@@ -222,7 +224,7 @@ class LabelStore:
             self.problem = f"NOT SAVED: {error.message}"
             return self.problem
         self.problem = ""
-        if self._marked:
+        if self.conflicts or self._marked:
             self.record()
         else:
             self.record(
@@ -230,10 +232,14 @@ class LabelStore:
             )
         self.saved_at = self._now()
         ledger.refresh(reread=reread)
-        return "; ".join(["saved" if count else "saved already", *self.clashes[clashes:]])
+        if self.conflicts:
+            return f"saved; {len(self.conflicts)} in conflict with the file wait for a choice"
+        return "saved" if count else "saved already"
 
     def _write(self, ledger: CaseLedger) -> int:
-        ready, order = ledger.pending()
+        pending, order = ledger.pending()
+        waiting = {conflict.case_id for conflict in self.conflicts}
+        ready = {case_id: entry for case_id, entry in pending.items() if case_id not in waiting}
         if not self.labels.fixed:
             self.cases.patch({k: e.case if e else None for k, e in ready.items()}, order)
         line = self.labels.line
@@ -246,11 +252,8 @@ class LabelStore:
             self._set_bytes = new_set
         if new_judged != self._judged_bytes:
             self.judgements_path.parent.mkdir(parents=True, exist_ok=True)
-            if self._overrules and self._judged_bytes:
-                back_up(self.judgements_path, self._judged_bytes, timestamp(self._now()))
             replace(self.judgements_path, new_judged)
             self._judged_bytes = new_judged
-        self._overrules = False
         return len(ready) if changed else 0
 
     def _back_up(self) -> None:
@@ -278,6 +281,7 @@ class LabelStore:
         for case_id, mine in pending.items():
             ledger.adopt(case_id, self._merged(case_id, (bases[case_id], mine)))
         ledger.refresh()
+        self._say_conflicts()
         return True
 
     def _read_set(self) -> bytes:
@@ -302,15 +306,31 @@ class LabelStore:
         return CaseState(self.records[case_id], self.judgements.get(case_id, {}))
 
     def _merged(self, case_id: str, path: Sequence[CaseState | None]) -> CaseState | None:
-        """Both changes in one entry; of what both changed, mine stays."""
-        entry, fields = reconciled(path, self._on_disk(case_id))
-        if fields:
-            self._overrules = True
-            self.clashes.append(
-                f"{case_id}: {', '.join(fields)} changed here and in the file: yours stays, a "
-                "backup beside the file keeps the other"
-            )
+        """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
+        entry, conflict = reconciled(case_id, path, self._on_disk(case_id))
+        self.conflicts = [other for other in self.conflicts if other.case_id != case_id]
+        if conflict is not None:
+            self.conflicts.append(conflict)
         return entry
+
+    def _say_conflicts(self) -> None:
+        for conflict in self.conflicts:
+            self.notices.append(
+                f"{conflict.case_id}: {', '.join(conflict.fields)} changed here and in the file."
+            )
+
+    def resolve(self, conflict: Conflict, choice: str) -> str:
+        """Settle a conflict: ``mine`` overwrites the file's fields, ``theirs`` takes them."""
+        ledger = self._ledger
+        if ledger is None or conflict not in self.conflicts or choice not in ("mine", "theirs"):
+            return "There is no such conflict."
+        if choice == "theirs":
+            case_id = conflict.case_id
+            mine = ledger.now_of(case_id)
+            ledger.adopt(case_id, taking_theirs(mine, conflict, self._on_disk(case_id)))
+        self.conflicts.remove(conflict)
+        ledger.refresh()
+        return f"{conflict.case_id}: {choice} is taken"
 
     def close(self) -> str:
         """Save, close the journal, let go of the lock."""
@@ -318,7 +338,7 @@ class LabelStore:
         with contextlib.suppress(OSError):
             self._journal.close()
         self._lock.release()
-        return "\n".join(filter(None, [message, *self.clashes]))
+        return message
 
 
 class ViewFile:

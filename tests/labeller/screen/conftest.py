@@ -13,6 +13,7 @@ from tests.labeller.conftest import FakeSource, FakeStore
 from textual.geometry import Size
 
 from labeller.app import LabelApp
+from labeller.merging import Conflict
 from labeller.passages import Chunk
 from labeller.screen import MainScreen
 from labeller.session import Session
@@ -68,6 +69,7 @@ class Bench:
         look: Look | None = None,
         theme: str | None = None,
         notices: list[str] | None = None,
+        conflicts: list[Conflict] | None = None,
         **options: Any,
     ) -> None:
         cases = plain_cases(4) if cases is None else cases
@@ -83,6 +85,7 @@ class Bench:
         )
         self.store = FakeStore()
         self.store.notices = notices or []
+        self.store.conflicts = conflicts or []
         self.source = FakeSource(chunks, probed)
         self.app = LabelApp(
             self.session, self.store, self.source, look=look, keymap=keymap, theme=theme

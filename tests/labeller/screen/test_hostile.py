@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from labeller.merging import Conflict
 from labeller.passages import Chunk
 from terminal.safe_text import display
 
@@ -76,6 +77,13 @@ async def test_every_window_with_hostile_text(bench: Any, hostile: tuple[str, ..
             await pilot.pause()
             assert b.app.screen is b.main, keys
             b.main.remove_class("-side-on")
+        b.store.conflicts.append(
+            Conflict(text, (text,), {text: text}, {text: text}, {text: [text]})
+        )
+        b.main.cases.show_conflicts()
+        await pilot.pause()
+        assert "\x1b" not in b.shown()
+        await pilot.press("escape")
         assert not b.app._exit, "a [@click=app.quit] was obeyed"
 
 

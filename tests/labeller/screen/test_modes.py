@@ -1,4 +1,4 @@
-"""Snippet mode: every key of its table, and what is kept."""
+"""Snippet mode and conflicts: every key of their tables, and what is kept."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from tests.labeller.conftest import snapshot
 from tests.rows import each_row
 
+from labeller.merging import Conflict
 from labeller.passages import Chunk
 
 TEXT = "First things first. Audit events are kept for 30 days. The owner can extend it."
@@ -48,3 +49,32 @@ def test_snippets(bench: Any, keys: str, shown: str, snippets: list[str], facts:
         assert b.session.case.get("expected_key_facts", []) == facts
 
     asyncio.run(press())
+
+
+async def test_conflicts_are_shown_and_settled(bench: Any) -> None:
+    conflicts = [
+        Conflict(f"q-0{n}", ("question",), {"question": "Old?"}, {"question": f"Mine {n}?"}, theirs)
+        for n, theirs in ((1, {"question": "Theirs [bold]?"}), (2, None))
+    ]
+    b = bench(conflicts=conflicts)
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        shown = b.shown()
+        assert "q-01 was changed here and in the file (2 to settle)" in shown
+        assert "Mine 1?" in shown
+        assert "Theirs [bold]?" in shown
+        await pilot.press("1")
+        assert "(no such question)" in b.shown()
+        await pilot.press("2")
+        assert b.app.screen is b.main
+    assert b.store.asked == ["q-01 mine", "q-02 theirs"]
+
+
+async def test_conflicts_can_wait(bench: Any) -> None:
+    conflict = Conflict("q-01", ("question",), {}, {"question": "a"}, {"question": "b"})
+    b = bench(conflicts=[conflict])
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("escape", "1")
+        assert b.app.screen is b.main
+    assert b.store.conflicts == [conflict]
