@@ -286,6 +286,12 @@ def test_a_committed_baseline_is_compared_by_its_lines(base: Path, tmp_path: Pat
         in found["says"][0]
     )
 
+    found = compared(tmp_path, "--metrics", "pass,pipeline.answered", "--sections", "pipeline")
+    assert [row["metric"] for row in found["rows"]] == ["pass", "answered"]
+    for words in (("--metrics", "mrr"), ("--sections", "context")):
+        done = call(compare_runs, tmp_path, "base", "new", *words)
+        assert (done.exit_code, "only metrics.json of base is there" in done.stderr) == (2, True)
+
 
 @pytest.mark.parametrize("commit", [True, False], ids=["git has the set", "no one has it"])
 def test_an_older_run_is_aligned_by_the_set_that_it_was_asked(

@@ -66,6 +66,7 @@ def compare_committed(
     names = primary_names(options.targets)
     for run in (old, now):
         names = usable_names(run.source, run.metrics, names)
+    names = _asked_for(names, options, base)
     changes = align(old, now, shared, options.places)
     known, changes = changes is not None, changes or Alignment()
     problems = controls(old, now, sorted(shared), cases_known=known)
@@ -118,6 +119,23 @@ def compare_committed(
             *remarks(old, now, settings, options.varied),
         ),
     )
+
+
+def _asked_for(names: Sequence[str], options: CompareOptions, base: Path) -> tuple[str, ...]:
+    """Those of the primary metrics that the options name; all without any. Raises StorageError for
+    others, of which metrics.json has no scores of cases."""
+    sections = [(name, *name.split(".", 1)) for name in names]
+    asked = {name for name, part, _ in sections if not options.sections or part in options.sections}
+    unknown = [m for m in options.metrics if not any(m in (n, own) for n, _, own in sections)]
+    if options.metrics:
+        asked &= {n for n, _, own in sections if {n, own} & {*options.metrics}}
+    if unknown or (names and not asked):
+        words = f"--metrics {', '.join(unknown)}" if unknown else "--sections"
+        raise StorageError(
+            f"{words}: only metrics.json of {base.name} is there, with the scores of its cases for "
+            f"{', '.join(names)}. Name some of these, or score {base.name} again."
+        )
+    return tuple(name for name in names if name in asked)
 
 
 def compare_pair(
