@@ -38,6 +38,7 @@ SHORT = 200
 _NO_PLACES = frozenset({"id", "title", "name", "location"})
 _EMPTY = ("results", "passages", "documents", "hits", "result", "data", "items", "matches")
 
+_WORD = re.compile(r"[^\W\d_]{2,}")
 _FENCED = re.compile(r"[^`]{0,400}```(?:json)?\s*\n([^`]*)\n\s*```")
 """A block of JSON below a sentence or two."""
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"]+", re.IGNORECASE)
@@ -337,7 +338,7 @@ def _is_page(value: Any) -> bool:
 
 
 def _words(rows: Sequence[Row], name: str) -> float:
-    return sum(len(str(row.get(name) or "").split()) for row in rows) / len(rows)
+    return sum(len(_WORD.findall(str(row.get(name) or ""))) for row in rows) / len(rows)
 
 
 def _xml_items(text: str) -> list[Row] | None:
