@@ -13,8 +13,6 @@ from pathlib import Path
 from aiohttp import web
 from textual_serve.server import Server
 
-from clients.own_pages import bracketed, is_own, own_hosts
-
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -28,6 +26,30 @@ HEADERS = {
 }
 """Nothing is loaded from elsewhere, and no other page shows this one in a frame: a click there
 could label."""
+
+
+def own_hosts(host: str, port: int) -> frozenset[str]:
+    """The accepted values of ``Host`` for a server on ``host:port``, in lower case."""
+    names = {bracketed(name) for name in (host.lower(), *LOOPBACK)}
+    hosts = {f"{name}:{port}" for name in names}
+    return frozenset(hosts | names if port == 80 else hosts)  # browsers leave 80 out
+
+
+def is_own(hosts: frozenset[str], host: str | None, origin: str | None) -> bool:
+    """Whether a request with these two headers is answered; None where it has no such header.
+
+    A browser sends any page's requests to any address. ``Origin`` names the page that asked;
+    ``Host`` shows a foreign name that points here (DNS rebinding). A program need not send any.
+    """
+    return (host is None or host.lower() in hosts) and (
+        origin is None or origin in {f"http://{own}" for own in hosts}
+    )
+
+
+def bracketed(name: str) -> str:
+    """An address in the form of a URL, with IPv6 in brackets."""
+    return f"[{name}]" if ":" in name else name
+
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

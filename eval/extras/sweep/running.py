@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clients.demo_server import DemoServers
 from clients.profile import load_profile
 from clients.run_plan import Job, Jobs, select
 from decisions.change import measure
@@ -20,6 +19,7 @@ from extras.sweep.grid import check_fields
 from extras.sweep.order import portions, random_order
 from extras.sweep.record import Sweep, read_sweep, sweep_file, write_sweep
 from extras.sweep.scoring import PartScorer, failing_cases, replies_are_equal
+from extras.sweep.servers import DemoServers
 from extras.sweep.setting_run import SettingState, SweepOptions
 from ragmetrics.stats.means import generator
 from records.cases import TestCase

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clients.demo_server import DemoServers, started
 from clients.run import end, run
 from clients.run_plan import Ending, Job, RunOptions
 from extras.sweep import race
 from extras.sweep.grid import Grid, Setting, slug
 from extras.sweep.scoring import PartScorer, results_so_far
+from extras.sweep.servers import DemoServers, started
 from records.cases import TestCase
 from records.errors import Problem
 from records.results import TestResult
