@@ -1,7 +1,7 @@
 """Tests of paired differences, one metric at a time, and corrections for multiple tests.
 
 A difference is new minus base of one case. Sources: Fisher 1935 (permutation), McNemar 1947, its
-mid-p form (Fagerland, Lydersen and Laake 2013), Holm 1979, Benjamini and Hochberg 1995.
+mid-p form (Fagerland, Lydersen and Laake 2013), Benjamini and Hochberg 1995.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import exp, lgamma, log
 from ragmetrics.stats.arrays import Floats, Ints, np
 from ragmetrics.stats.means import RESAMPLES
 
-__all__ = ["benjamini_hochberg", "holm", "mcnemar", "sign_flip_p"]
+__all__ = ["benjamini_hochberg", "mcnemar", "sign_flip_p"]
 
 
 def mcnemar(rose: int, fell: int) -> tuple[float, float]:
@@ -34,19 +34,6 @@ def mcnemar(rose: int, fell: int) -> tuple[float, float]:
         if term < tail * 1e-17:
             break
     return min(1.0, 2 * tail), min(1.0, 2 * tail - at_least)
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Adjusted p values, in the order given; the chance of any false call stays below alpha.
-
-    The i-th smallest of m is multiplied by m - i + 1, kept rising, at most 1.
-    """
-    adjusted = [0.0] * len(p)
-    least = 0.0
-    for rank, index in enumerate(sorted(range(len(p)), key=p.__getitem__)):
-        least = max(least, min(1.0, (len(p) - rank) * p[index]))
-        adjusted[index] = least
-    return adjusted
 
 
 def benjamini_hochberg(p: Sequence[float]) -> list[float]:
