@@ -53,7 +53,7 @@ class Blocks:
     @property
     def listed(self) -> list[dict[str, Any]]:
         """The rows of the list of cases."""
-        names = ("case_id", "repeat", "state", "why", "category", "values", "question")
+        names = ("case_id", "repeat", "state", "why", "category", "values", "question", "marks")
         rows = (
             self.chart("cases")["rows"] if "cases" in [c["name"] for c in self.of("chart")] else []
         )

@@ -16,8 +16,14 @@ def test_words_that_differ_are_marked_in_both() -> None:
         ["90 whole"],
     )
     assert changed("a b", "a  b\n") == ([], []), "blanks are no words"
-    assert changed("", "new words") == ([], ["new words"])
     assert changed("It ends.", "It ends, then.") == ([], [", then"])
+
+
+def test_answers_with_little_in_common_have_no_marks() -> None:
+    """One of the shorter text's four words is common, 25 %; one of three, 33 %."""
+    assert changed("a b c d", "a e f g h") == ([], [])
+    assert changed("a b c", "a e f g h") == (["b c"], ["e f g h"])
+    assert changed("", "new words") == ([], ["new words"])
 
 
 def test_long_answers_take_no_time() -> None:

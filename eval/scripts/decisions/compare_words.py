@@ -185,14 +185,16 @@ def _change(row: Change) -> str:
 def change_of(row: Change) -> Whisker | None:
     """The difference of a metric with its interval, for a picture; None for a ratio.
 
-    Also what could be missed, and how far the target is from base. None without both values.
+    Also how far the target is from base and, without evidence, what could be missed. None without
+    both values.
     """
     if row.ratio is not None or row.base is None or row.new is None or row.delta is None:
         return None
     if row.verdict == "no verdict":  # the few cases that are left are no picture of all
         return None
     target = None if row.target is None else row.target - row.base
-    return Whisker(row.interval, row.delta, target, before=0.0, unseen=row.mde)
+    unseen = row.mde if row.verdict == "no evidence" else None
+    return Whisker(row.interval, row.delta, target, before=0.0, unseen=unseen)
 
 
 def _verdict(row: Change) -> str:

@@ -249,7 +249,7 @@ def _answer(case: Case, view: ShownWith) -> Iterator[Block]:
     yield Sides([(replies[0], replies[1])], view.runs)
     if both:
         same = case.answer == view.before.answer
-        words = "Changed words are underlined."
+        words = "Changed words are underlined." if any(spans) else "Most of their words differ."
         yield Prose("Both answers are the same." if same else words, "quiet")
 
 

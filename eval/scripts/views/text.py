@@ -115,6 +115,9 @@ Spans = list[tuple[int, int]]
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
+_LEAST_COMMON = 0.3
+"""Share of the shorter text's words that must be common for the others to be marked."""
+
 _MOST_PAIRS = 4_000_000
 """Pairs of words that are compared exactly; beyond, frequent words do not count as matches."""
 
@@ -123,13 +126,16 @@ def word_changes(before: str, after: str) -> tuple[Spans, Spans]:
     """The stretches of each text whose words the other one does not have at that place.
 
     Words and signs are compared as they are written, blanks and line breaks are not. Neighbouring
-    words that differ are one stretch.
+    words that differ are one stretch. None where less than 30 % of the shorter one is common.
     """
     left, right = (list(_WORD.finditer(text)) for text in (before, after))
     words, others = ([match.group() for match in side] for side in (left, right))
     exact = len(left) * len(right) <= _MOST_PAIRS
     matcher = difflib.SequenceMatcher(None, words, others, autojunk=not exact)
     spans: tuple[Spans, Spans] = ([], [])
+    common = sum(block.size for block in matcher.get_matching_blocks())
+    if common < _LEAST_COMMON * min(len(words), len(others)):
+        return spans
     for tag, left_start, left_end, right_start, right_end in matcher.get_opcodes():
         if tag != "equal":
             _add(spans[0], left, left_start, left_end)

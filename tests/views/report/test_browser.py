@@ -145,14 +145,6 @@ async def _until(tab: Any, condition: str) -> None:
     pytest.fail(f"never true: {condition}")
 
 
-async def _choose(tab: Any, control: str, value: str) -> None:
-    labels = "[...document.querySelectorAll('#case-controls label')]"
-    place = f"{labels}.find(one => one.textContent.startsWith('{control}')).lastElementChild"
-    await tab.value(
-        f"{{ const one = {place}; one.value = '{value}'; one.dispatchEvent(new Event('input')); }}"
-    )
-
-
 async def test_the_list_is_filtered_sorted_and_jumped_from_by_keyboard(
     browser: Any, pair: Any
 ) -> None:
@@ -191,21 +183,38 @@ async def test_the_list_is_filtered_sorted_and_jumped_from_by_keyboard(
         assert len(tab.requests()) == 1
 
 
-async def test_the_worst_come_first_and_a_state_is_chosen(browser: Any, pair: Any) -> None:
+CHIPS = "[...document.querySelectorAll('[data-chip]')].filter(chip => !chip.hidden)"
+
+
+async def test_the_worst_come_first_and_chips_choose(browser: Any, pair: Any) -> None:
+    """10 of 24 broke and 2 were fixed; 10 + 2 fail, one of them without an answer to differ."""
     async with browser.tab() as tab:
         await tab.look(1280, "light")
         await tab.open(pair.page.as_uri())
         row = _rows("[0]") + ".cells[{}].textContent"
         assert [await tab.value(row.format(cell)) for cell in (1, 2)] == ["broke", "gold 1 → none"]
-        for state, count in (
-            ("changed", 12),
-            ("broke", 10),
-            ("fails", 12),
-            ("fixed", 2),
-            ("ok", 10),
-        ):
-            await _choose(tab, "State", state)
-            assert await tab.value(COUNT) == f"{count} of 24 shown"
+        names = await tab.value(f"{CHIPS}.map(chip => chip.textContent)")
+        assert names == ["Broke 10", "Fixed 2", "Fails 12", "Answers differ 23", "OK 10"]
+        for at, name in enumerate(names):
+            await tab.value(f"{CHIPS}[{at}].click()")
+            assert await tab.value(COUNT) == f"{name.split()[-1]} of 24 shown"
+            pressed = f"{CHIPS}.filter(chip => chip.ariaPressed === 'true').map(c => c.textContent)"
+            assert await tab.value(pressed) == [name]
+        await tab.value(f"{CHIPS}[4].click()")
+        assert await tab.value(COUNT) == "24 of 24 shown"
+        await tab.value(f"{CHIPS}[0].click()")
+        await tab.value("document.querySelector('#case-controls input').focus()")
+        await _type(tab, "factual")
+        assert await tab.value(COUNT) == "5 of 24 shown"  # every second of cases 0 to 9
+        await _until(tab, "location.hash === '#q=factual&state=broke'")
+
+
+async def test_a_chip_finds_the_cases_with_a_note(browser: Any, made: Any) -> None:
+    async with browser.tab() as tab:
+        await tab.look(390, "dark", mobile=True)
+        await tab.open((made.run / "report.html").as_uri() + "#state=note")
+        assert await tab.value(COUNT) == "1 of 48 shown"
+        assert await tab.value(SHOWN) == ["case-7"]
 
 
 async def test_an_address_opens_its_case_and_shows_its_list(browser: Any, pair: Any) -> None:

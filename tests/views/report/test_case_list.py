@@ -44,12 +44,13 @@ IDS = [
 def test_no_row_takes_more_than_250_bytes(case_id: str) -> None:
     scores = [-0.25, 0.5, 1e308, None, 0.125, 0.0]  # one of them of a damaged file
     why = "<script>&amp;" * 9
-    row = CaseRow(case_id, 12, "broke", why, "<&>" * 40, scores, '<b>&"\\\u202e' * 50)
+    row = CaseRow(case_id, 12, "broke", why, "<&>" * 40, scores, '<b>&"\\\u202e' * 50, "dn")
     (text,) = case_rows(CaseTable([], [row], 0))
     assert len(text.encode()) <= 249  # and a comma before the next
     assert "<" not in text
     assert ">" not in text
-    key, _, state, *_, values = json.loads(html.unescape(text))
+    key, _, state, *_, values, marks = json.loads(html.unescape(text))
+    assert marks == "dn"
     assert (f"case-{key}", state) == (anchor(case_id, 12), "broke")
     assert values.split() == ["-0.25", "0.50", "1e+308", "–", "0.12", "0"]
     for in_full in (frozenset[str](), frozenset({anchor(case_id, 12)})):

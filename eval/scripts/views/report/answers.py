@@ -264,6 +264,21 @@ class ResultsRead:
 QUESTION_CHARACTERS, MOST_SLOW = 100, 10
 
 
+def differing_answers(before: Run, now: Run) -> set[Key]:
+    """The answers of a run that are another text than in its baseline; calls that failed have none.
+
+    Empty where one of the two has no results. Raises StorageError for a damaged line.
+    """
+    fields = ("test_case_id", "repeat", "answer")
+    if not (results_file(before.folder).exists() and results_file(now.folder).exists()):
+        return set()
+    known, new = (
+        {(r.test_case_id, r.repeat): hash(r.answer) for r in run.iter_results(*fields) if r.answer}
+        for run in (before, now)
+    )
+    return {key for key, answer in new.items() if known.get(key, answer) != answer}
+
+
 def read_results(
     answers: RunAnswers, rows: Iterable[int], listed: Collection[int] = ()
 ) -> ResultsRead:
@@ -324,7 +339,8 @@ STATES = ("broke", "fails", "fixed", "warns", UNREADABLE, "ok")
 
 
 class CaseRow(NamedTuple):
-    """An answer in the list; ``values``: its primary scores."""
+    """An answer in the list; ``values``: its primary scores. ``marks``: "d" where the baseline
+    answered otherwise, "n" where the case has a note."""
 
     case_id: str
     repeat: int
@@ -333,6 +349,7 @@ class CaseRow(NamedTuple):
     category: str | None
     values: Sequence[float | None]
     question: str
+    marks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +419,10 @@ class CaseListing:
     questions: Mapping[int, str] = field(default_factory=dict)
     pair: PairVerdicts | None = None
     by_harm: bool = True
+    differing: Collection[Key] = ()
+    """Answers that are another text than in the baseline."""
+    noted: Collection[str] = ()
+    """Cases with a note."""
 
     def part(self, columns: Sequence[Name], questions: Mapping[str, str]) -> CaseTable:
         """The list: the metrics of its scores, the rows, and how many are left out.
@@ -425,7 +446,9 @@ class CaseListing:
         category = next((v for name, v in self.slices.get(case_id, ()) if name == "category"), None)
         values = [None if isnan(score) else round(score, ROUND) for score in scores]
         question = self.questions.get(row) or questions.get(case_id, "")
-        return CaseRow(case_id, repeat, *self._state(row, case_id), category, values, question)
+        marks = "d" * ((case_id, repeat) in self.differing) + "n" * (case_id in self.noted)
+        state = self._state(row, case_id)
+        return CaseRow(case_id, repeat, *state, category, values, question, marks)
 
     def _harm(self, row: int) -> int:
         """The place of an answer's reason in the order of harm."""

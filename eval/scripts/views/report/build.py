@@ -62,6 +62,7 @@ from views.report.answers import (
     CaseListing,
     Name,
     RunAnswers,
+    differing_answers,
     order_of,
     read_results,
 )
@@ -169,6 +170,10 @@ class _Report:
         self.detailed = self.cases.order[:most]
         self.back = read_results(self.answers, self.detailed, set(self.cases.order))
         self.cases.questions = self.back.questions
+        self.notes = read_notes(options.eval_set, options.labels_dir)
+        self.cases.noted = self.notes
+        if self.baseline and self.baseline.table.folder.is_dir():
+            self.cases.differing = differing_answers(self.baseline.table, self.table)
         ids = {case_id for case_id, _ in self.cases.keys.values()}
         self.asked = read_asked(options.eval_set, options.labels_dir, ids)
         self.cases.slices = {name: slices_of(facets_of(case)) for name, case in self.asked.items()}
@@ -380,7 +385,7 @@ class _Report:
 
     def _in_full(self) -> list[tuple[Key, ShownCase]]:
         """The answers in full, in the order of the list, as long as the page has room for them."""
-        keys, options = self.cases.keys, self.options
+        keys = self.cases.keys
         rows = [row for row in self.detailed if keys.get(row) in self.back.results]
         lines = self.answers.lines(rows)
         judged = _judged(self.table, {keys[row] for row in rows})
@@ -389,7 +394,6 @@ class _Report:
         if self.baseline is not None:
             changed = {keys[row][0] for row in rows if keys[row][0] in changes}
             before = first_answers(self.baseline.table, changed, self.asked, SECTIONS)
-        notes = read_notes(options.eval_set, options.labels_dir)
         shown: list[tuple[Key, ShownCase]] = []
         room = PAGE_BYTES - FIGURE_BYTES - ROW_BYTES * len(self.cases.order)
         for row in rows:
@@ -401,7 +405,7 @@ class _Report:
             view = ShownWith(
                 said=said,
                 failing=said.word == "fails",
-                notes=notes.get(case_id, ()),
+                notes=self.notes.get(case_id, ()),
                 before=before.get(case_id) if own or way else None,
                 way=way,
                 changes=own,

@@ -183,8 +183,7 @@ def changes(rows: Sequence[Change]) -> Chart | None:
                 "y": _round(18.0 + 46 * at),
                 "values": whisker(values, 185.0),
                 "interval": (first, last) if shown.interval and inside else None,
-                "unseen": shown.unseen
-                and (across(-shown.unseen), _round(across(shown.unseen) - across(-shown.unseen))),
+                "unseen": shown.unseen and (across(-shown.unseen), across(shown.unseen)),
                 "change": across(shown.value or 0.0) if inside else None,
             }
         )

@@ -221,8 +221,8 @@ def head_blocks(
         more.remove(comparison.changed)
         yield Prose(one_line(comparison.changed, 600), "strong")
     caption = (
-        "Left: ○ before, ● after, │ target. Right: the difference with its 95 % interval; this set "
-        "cannot detect a change inside the shaded band. ▲ better, ▼ worse, · no evidence."
+        "Left: ○ before, ● after, │ target. Right: the difference with its 95 % interval; a "
+        "bracket under it spans what this set cannot detect. ▲ better, ▼ worse, · no evidence."
     )
     primary = compare_words.row_groups(comparison)[0]
     left: list[Block] = [Chart("changes", primary, caption)]

@@ -165,11 +165,12 @@ MOST_SCORE = 12
 
 def case_rows(case_list: CaseTable) -> Iterator[str]:
     """The rows as data of the page, harmless: of each a JSON list of its place (an anchor without
-    ``case-``), id ("" where that is the place), state, why, question, category and scores.
+    ``case-``), id ("" where that is the place), state, why, question, category, scores and marks.
 
     The question is cut to the room that is left.
     """
-    return (f"{escape(_json(cells), quote=False)}\n" for cells in map(_cells, case_list.rows))
+    rows = ([*_cells(row), *([row.marks] if row.marks else [])] for row in case_list.rows)
+    return (f"{escape(_json(cells), quote=False)}\n" for cells in rows)
 
 
 def rows_without_script(case_list: CaseTable, in_full: Collection[str]) -> Iterator[str]:
@@ -195,7 +196,7 @@ def _cells(row: CaseRow) -> list[str]:
     for own_category, longest in ((category, MOST_ID), (category, 20), ("", 20), ("", 5), ("", 0)):
         shown = one_line(row.case_id, longest) + (f" r{row.repeat}" if row.repeat else "")
         cells = [key, "" if shown == key else shown, row.state, why, "", own_category, scores]
-        room = ROW_BYTES - _bytes(_json(cells)) - len(",\n")
+        room = ROW_BYTES - _bytes(_json(cells)) - len(f',"{row.marks}",\n')
         if room >= 0:
             cells[4] = _cut(row.question, room)
             return cells

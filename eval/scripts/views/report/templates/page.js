@@ -66,19 +66,22 @@
   const names = heads.map(head => head.textContent);
   const scores = heads.flatMap((head, at) => head.classList.contains("score") ? [at] : []);
   const data = JSON.parse(find("case-data").content.textContent);
-  const rows = data.map(([key, id, state, why, question, category, values], at) => {
+  const rows = data.map(([key, id, state, why, question, category, values, marks = ""], at) => {
     const cells = [id || key, state, why, question, category, ...values.split(" ").slice(0, scores.length)];
-    return { at, key, cells, text: cells.join(" \n").toLowerCase() };
+    return { at, key, cells, marks, text: cells.join(" \n").toLowerCase() };
   });
   const FEW = 6;
   const controls = find("case-controls");
-  const [field, state, sorting] = controls.querySelectorAll("input, select");
+  const [field, sorting] = controls.querySelectorAll("input, select");
+  const chips = [...controls.querySelectorAll("[data-chip]")];
+  const fits = (row, chip) => chip === "differs" ? row.marks.includes("d") : chip === "note" ? row.marks.includes("n")
+    : row.cells[1] === chip || (chip === "fails" && row.cells[1] === "broke");
   const count = controls.querySelector("output"), choice = controls.querySelector("fieldset");
   const boxes = names.map((name, at) => make("input", "", { type: "checkbox", checked: at < FEW, disabled: !at }));
   const collator = new Intl.Collator("en", { numeric: true });
   const space = [0, 1].map(() => make("tr", "", { className: "space", ariaHidden: "true" }));
   const drawn = new Map();
-  let shown = rows, current = 0, down = false, waiting = 0;
+  let shown = rows, current = 0, down = false, waiting = 0, state = "";
 
   const height = () => parseFloat(getComputedStyle(document.documentElement).fontSize)
     * parseFloat(getComputedStyle(table).getPropertyValue("--row"));
@@ -143,8 +146,8 @@
 
   const arrange = () => {
     const wanted = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const states = { changed: ["broke", "fixed"], fails: ["broke", "fails"] }[state.value] || [state.value];
-    shown = rows.filter(row => (!state.value || states.includes(row.cells[1])) && wanted.every(word =>
+    for (const chip of chips) chip.ariaPressed = chip.dataset.chip === state;
+    shown = rows.filter(row => (!state || fits(row, state)) && wanted.every(word =>
       word.length > 1 && word[0] === "-" ? !row.text.includes(word.slice(1)) : row.text.includes(word)));
     const at = names.indexOf(sorting.value);
     const number = row => Number(row.cells[at].replaceAll(",", "")), sign = down ? -1 : 1;
@@ -163,7 +166,7 @@
 
   // The address remembers what is chosen, so that a copy of it shows the same.
   const address = key => {
-    const values = { case: key || "", q: field.value, state: state.value, sort: sorting.value && (down ? "-" : "") + sorting.value };
+    const values = { case: key || "", q: field.value, state, sort: sorting.value && (down ? "-" : "") + sorting.value };
     if (boxes.some((one, at) => one.checked !== at < FEW)) values.columns = names.filter((_, at) => boxes[at].checked).join(" ");
     return new URLSearchParams(Object.entries(values).filter(([, value]) => value)).toString().replaceAll("%40", "@");
   };
@@ -176,7 +179,7 @@
     if (!anyhow && (!location.hash.includes("=") || address(values.get("case")) === location.hash.slice(1))) return;
     const sort = values.get("sort") || "", wanted = values.get("columns")?.split(" ");
     field.value = values.get("q") || "";
-    state.value = values.get("state") || "";
+    state = chips.some(chip => chip.dataset.chip === values.get("state")) ? values.get("state") : "";
     down = sort[0] === "-";
     sorting.value = down ? sort.slice(1) : sort;
     boxes.forEach((one, at) => { one.checked = !at || (wanted ? wanted.includes(names[at]) : at < FEW); });
@@ -221,7 +224,17 @@
     label.append(boxes[at], ` ${names[at]}`);
     choice.append(label);
   });
-  for (const one of [field, state, sorting]) {
+  for (const chip of chips) {
+    const many = rows.filter(row => fits(row, chip.dataset.chip)).length;
+    chip.hidden = !many;
+    chip.append(` ${many.toLocaleString("en")}`);
+    chip.addEventListener("click", () => {
+      state = state === chip.dataset.chip ? "" : chip.dataset.chip;
+      arrange();
+      remember();
+    });
+  }
+  for (const one of [field, sorting]) {
     one.addEventListener("input", () => { down = down && one !== sorting; arrange(); remember(); });
   }
   choice.addEventListener("change", () => { anew(); remember(); });
