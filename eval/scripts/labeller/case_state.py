@@ -3,19 +3,19 @@
 An event is a plain dict that the store writes as one journal line:
 ``n`` (count from 1), ``at`` (UTC), ``by``, ``action``, ``case``, ``before`` and ``after`` (a state
 or null), ``place`` (where an added or deleted case stands), and for an undo or redo ``of``, the
-event that it takes back or repeats. A state is ``{"case",
-"judgement", "needs"}``. Nothing is ever taken out of the journal.
+event that it takes back or repeats. A state is ``{"case", "judgement", "needs"}``. Nothing is ever
+taken out of the journal.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from labeller.needs import Needs, needs_of
+from records.editing import written
 from terminal.actions import UndoSteps
 
 Record = dict[str, Any]
@@ -72,16 +72,11 @@ class EditResult(NamedTuple):
     row: str = ""
 
 
-def encoded(value: Any) -> str:
-    """JSON that keeps the order of fields, to check that two values are written in the same way."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
-
-
 def same(first: CaseState | None, second: CaseState | None) -> bool:
     """Would both be written the same, field order and number types included?"""
     if first is None or second is None:
         return first is second
-    return first is second or encoded(asdict(first)) == encoded(asdict(second))
+    return first is second or written(asdict(first)) == written(asdict(second))
 
 
 def same_on_disk(first: CaseState | None, second: CaseState | None) -> bool:

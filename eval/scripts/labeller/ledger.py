@@ -19,13 +19,13 @@ from labeller.case_state import (
     Event,
     Record,
     UndoHistory,
-    encoded,
     same,
     same_on_disk,
     state_from,
 )
 from labeller.edits import slug_id
 from labeller.worklist import CaseSummary, WorkQueue, summary_of
+from records.editing import written
 from terminal.actions import ActionRefused
 
 CACHED: Final = 64
@@ -110,7 +110,7 @@ class CaseLedger:
         before, after = self.open, change.state
         if same(before, after):
             raise ActionRefused("Nothing to change.")
-        if encoded(before.case) != encoded(after.case):
+        if written(before.case) != written(after.case):
             self._check(after.case, before.case)
         event = self._event(change.name, self._queue.current, before, after, row=change.row)
         self._do(event, after)
