@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from tests.labeller.conftest import FakeSource, Lines, snapshot
+from tests.rows import each_row
 
 from labeller.merging import Conflict
 from labeller.passages import Chunk
@@ -145,7 +145,7 @@ def test_every_command_is_in_the_help(lines: Lines) -> None:
         assert word.help in said
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hostile",
     [
         "\x1b]0;owned\x07",
@@ -159,7 +159,6 @@ def test_every_command_is_in_the_help(lines: Lines) -> None:
         "👩‍👩‍👧‍👦 漢字",
         "q\nx\nok\n",
     ],
-    ids=["title", "clear", "c1", "markup", "nul", "bidi", "separator", "long", "wide", "commands"],
 )
 def test_hostile_text_is_shown_as_text(clock: Callable[[], float], hostile: str) -> None:
     cases = {"a": {"id": "a", "question": f"Q {hostile}"}}
