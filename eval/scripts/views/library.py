@@ -85,14 +85,11 @@ class RunLibrary:
         self.score_base = score_base
         self.rules = read_case_rules() if rules is None else rules
         self._labeller = labeller
+        self.folder = str(results_dir)
         self._results_dir, self.eval_set, self.labels_dir = results_dir, eval_set, labels_dir
         self._paths = {path.name: path for path in extra if path.parent != results_dir}
         self._cached: dict[Path, tuple[Signature, RunInfo]] = {}
         self.notes = CaseNotes(eval_set, labels_dir)
-
-    @property
-    def folder(self) -> str:
-        return str(self._results_dir)
 
     def refresh(self) -> Sequence[RunInfo]:
         """The runs, newest first. Reads those whose files changed, and those in progress."""
@@ -441,23 +438,15 @@ def _record(row: Mapping[str, Any], case: Case) -> dict[str, Any]:
     return {
         **row,
         "labels": [{"label": label, "text": text} for label, text in case.labels],
-        "gold": [
-            {"location": gold.location, "snippets": list(gold.snippets), "rank": gold.rank}
-            for gold in case.gold
-        ],
+        "gold": [_fields(gold, "location", "snippets", "rank") for gold in case.gold],
         "retrieved": [
-            {
-                "rank": passage.rank,
-                "chunk_id": passage.chunk_id,
-                "location": passage.location,
-                "gold": passage.gold,
-                "text": passage.text,
-            }
+            _fields(passage, "rank", "chunk_id", "location", "gold", "text")
             for passage in case.passages
         ],
-        "claims": [
-            {"text": claim.text, "verdict": claim.verdict, "note": claim.note}
-            for claim in case.claims
-        ],
+        "claims": [_fields(claim, "text", "verdict", "note") for claim in case.claims],
         "metrics": {section: dict(line.scores) for section, line in case.lines.items()},
     }
+
+
+def _fields(item: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in names}

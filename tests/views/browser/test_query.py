@@ -17,7 +17,9 @@ from views.browser.query import KEYWORDS, QueryError, completions, parse
 def ids(table: AnswerTable, text: str) -> str:
     """The ids that a filter selects, as one word."""
     query = parse(text, table.metrics)
-    rows = query.select(table, range(table.count), Failing(), {1: "broke", 2: "fixed"})
+    rows = query.select(
+        table, range(table.count), Failing().reasons(table), {1: "broke", 2: "fixed"}
+    )
     return "".join(table.ids[row] for row in rows)
 
 
@@ -121,7 +123,9 @@ def test_a_value_that_no_case_has_gets_a_hint(table: AnswerTable) -> None:
     ],
 )
 def test_what_a_filter_could_become(table: AnswerTable, text: str, lines: list[str]) -> None:
-    offered = [line for line, _ in completions(text, table, table.metrics, Failing())]
+    offered = [
+        line for line, _ in completions(text, table, table.metrics, Failing().reasons(table))
+    ]
     assert sorted(offered) == sorted(lines)
 
 
@@ -159,7 +163,7 @@ def test_any_text_is_a_filter_or_a_sentence(text: str) -> None:
         query = parse(text, made.metrics)
     except QueryError:
         return
-    rows = query.select(made, range(made.count), Failing())
+    rows = query.select(made, range(made.count), Failing().reasons(made))
     assert list(rows) == sorted(set(rows))
     assert set(rows) <= set(range(made.count))
     assert parse(query.text, made.metrics).terms == query.terms, (
@@ -176,8 +180,10 @@ def test_a_term_and_its_opposite_share_no_row_and_miss_none(text: str) -> None:
         return
     for term in query.terms:
         one = f"{term.name}{term.op}{term.text}" if term.kind in ("words", "set") else term.name
-        chosen = parse(one, made.metrics).select(made, range(made.count), Failing())
-        rest = parse(f"-{one}", made.metrics).select(made, range(made.count), Failing())
+        chosen = parse(one, made.metrics).select(made, range(made.count), Failing().reasons(made))
+        rest = parse(f"-{one}", made.metrics).select(
+            made, range(made.count), Failing().reasons(made)
+        )
         assert sorted([*chosen, *rest]) == list(range(made.count))
 
 

@@ -141,7 +141,9 @@ def test_an_answer_that_could_not_be_read_neither_fails_nor_passes() -> None:
     assert failing.state(made, ("b", 0), detail) == unread
     assert Failing(condition=parse("mrr>0", made.metrics)).state(made, ("b", 0), detail) == unread
     found = {
-        text: "".join(made.ids[row] for row in parse(text, ()).select(made, range(5), failing))
+        text: "".join(
+            made.ids[row] for row in parse(text, ()).select(made, range(5), failing.reasons(made))
+        )
         for text in ("failing", "passing", "failed", "unreadable")
     }
     assert found == {"failing": "ad", "passing": "c", "failed": "", "unreadable": "bd"}

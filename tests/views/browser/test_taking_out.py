@@ -93,7 +93,7 @@ def test_a_group_is_a_filter_that_can_be_typed(
     table: AnswerTable, field: str, value: str, rows: list[int]
 ) -> None:
     query = parse(equals(field, value), table.metrics)
-    assert list(query.select(table, range(5), Failing())) == rows
+    assert list(query.select(table, range(5), Failing().reasons(table))) == rows
 
 
 def test_what_a_reason_filter_cannot_mean(table: AnswerTable) -> None:

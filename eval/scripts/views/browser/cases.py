@@ -23,7 +23,7 @@ from views.browser import rows
 from views.browser.actions import Browser, label_case, note_acts
 from views.browser.case_page import case_markdown
 from views.browser.failing import FIELDS, Group
-from views.browser.listing import CaseList, PairList, Walk
+from views.browser.listing import CaseList, PairList
 from views.browser.lists import GroupsScreen, ListScreen
 from views.browser.pages import CaseScreen, PageScreen, PairScreen
 from views.browser.query import QueryError, completions
@@ -207,19 +207,18 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
     def open(self) -> None:
         """Show the case under the cursor: in its run, or in both."""
         cases, at = self.cases, self.cases.index_of(self.row, 0)
-        walk = Walk([cases.table.keys[row] for row in cases.listed], cases)
+        keys = [cases.table.keys[row] for row in cases.listed]
         page: PageScreen
         if isinstance(cases, PairList):
-            page = PairScreen(self.browser, cases, walk, at)
+            page = PairScreen(self.browser, cases, keys, at)
         else:
-            page = CaseScreen(self.browser, cases.run, walk, at, cases.failing)
+            page = CaseScreen(self.browser, cases.run, cases.failing, keys, at, cases)
         self.app.push_screen(page, self.closed)
 
     def open_alone(self, key: Key) -> None:
         """Show a case of the run, in the list or not."""
         cases = self.cases
-        page = CaseScreen(self.browser, cases.run, Walk([key]), 0, cases.failing)
-        self.app.push_screen(page)
+        self.app.push_screen(CaseScreen(self.browser, cases.run, cases.failing, [key]))
 
     def closed(self, key: Key | None) -> None:
         """A page was closed on a case: the cursor goes there."""
@@ -278,7 +277,8 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
     def _terms(self, text: str) -> list[tuple[str, str]]:
         """What the last term of a condition could become."""
         cases = self.cases
-        return completions(text, cases.table, cases.available_metrics(), cases.failing)
+        reasons = cases.failing.reasons(cases.table)
+        return completions(text, cases.table, cases.available_metrics(), reasons)
 
     def turn_failing(self) -> None:
         """Failing cases only, or all again."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from decisions.case_changes import CHANGES, Ways, rank_change
-from decisions.case_verdict import Key, Ruling
+from decisions.case_verdict import Ruling
 from decisions.committed import ComparedPair
 from ragmetrics.catalogue.cases import RULES
 from records.id_numbers import id_number
@@ -77,7 +77,7 @@ class CaseList:
 
     def select(self, query: Query, candidates: Sequence[int]) -> Sequence[int]:
         """The rows that a filter lets through."""
-        return query.select(self.table, candidates, self.failing)
+        return query.select(self.table, candidates, self.failing.reasons(self.table))
 
     def update(self, cursor: int) -> int:
         """Work out the list again. Returns where the case that stood at `cursor` stands now."""
@@ -424,7 +424,7 @@ class PairList(CaseList):
         return reason
 
     def select(self, query: Query, candidates: Sequence[int]) -> Sequence[int]:
-        return query.select(self.table, candidates, self.failing, self.flips)
+        return query.select(self.table, candidates, self.failing.reasons(self.table), self.flips)
 
     def reason(self, row: int) -> str:
         """The change of the case, and its reason to fail in the new run."""
@@ -501,30 +501,3 @@ def _change(name: str, before: float | None, after: float | None, look: Look) ->
     """A number of two runs with its style; one number where they do not differ."""
     base, new = rows.number_pair(name, before, after)
     return ("dim", new) if base == new else ("key", f"{base}{'>' if look.ascii else '→'}{new}")
-
-
-class Walk:
-    """The cases that a page walks through, by id and repeat.
-
-    ``cases``: the list they are of; what comes to it later comes behind them, and a case that only
-    left the list stays.
-    """
-
-    def __init__(self, keys: Sequence[Key], cases: CaseList | None = None) -> None:
-        self.keys = list(keys)
-        self._cases = cases
-        self._listed = cases.listed if cases is not None else ()
-
-    def follow(self, index: int) -> int:
-        """Adopt the present list; return the new position of the case at ``index``."""
-        cases = self._cases
-        if cases is None or cases.listed is self._listed:
-            return index
-        self._listed, key, table = cases.listed, self.keys[index], cases.table
-        if table.row_of(*key) is None:  # the case in view is gone: it stays in view
-            return index
-        still_there = [key_ for key_ in self.keys if table.row_of(*key_) is not None]
-        before = set(still_there)
-        listed = [table.keys[row] for row in cases.listed]
-        self.keys = still_there + [key_ for key_ in listed if key_ not in before]
-        return self.keys.index(key)

@@ -41,7 +41,7 @@ from views.browser.case_page import (
 )
 from views.browser.document import Doc
 from views.browser.failing import Failing
-from views.browser.listing import PairList, Walk
+from views.browser.listing import CaseList, PairList
 from views.browser.rows import progress
 from views.case import Case
 from views.case_blocks import ShownWith
@@ -57,11 +57,18 @@ TWO_FROM = 120
 class PageScreen(ActionScreen[Key], inherit_bindings=False):
     """Walks through cases, and returns the last one. Subclasses say what a page holds.
 
-    ``runs``: the runs that the page is of, the new one last.
+    ``runs``: the runs that the page is of, the new one last. ``keys``: the cases to walk through,
+    by id and repeat; ``cases``: the list that they are of.
     """
 
     def __init__(
-        self, browser: Browser, where: str, runs: Sequence[RunReader], walk: Walk, index: int
+        self,
+        browser: Browser,
+        where: str,
+        runs: Sequence[RunReader],
+        keys: Sequence[Key],
+        index: int,
+        cases: CaseList | None,
     ) -> None:
         look = Look(ascii=browser.ascii_only)
         super().__init__(ACTIONS[where].values(), HINTS[where].split(), look)
@@ -69,8 +76,8 @@ class PageScreen(ActionScreen[Key], inherit_bindings=False):
         self.where = where
         self.runs = runs
         self.run_id = runs[-1].run_id
-        self.walk = walk
-        self.index = index
+        self.keys, self.index = list(keys), index
+        self._cases, self._listed = cases, cases.listed if cases is not None else ()
         self.details = tuple(_no_detail(self.key) for _ in runs)
         self.gone = False
         """The case in view is not in the files any more: what was read of it stays."""
@@ -114,7 +121,7 @@ class PageScreen(ActionScreen[Key], inherit_bindings=False):
     @property
     def key(self) -> Key:
         """Case id and repeat of the case in view."""
-        return self.walk.keys[self.index]
+        return self.keys[self.index]
 
     def fails(self, key: Key) -> bool:
         """Does a case count as failing?"""
@@ -157,13 +164,25 @@ class PageScreen(ActionScreen[Key], inherit_bindings=False):
 
     def changed(self) -> None:
         """The files grew or were written again: the page shows what stands there now."""
-        self.index = self.walk.follow(self.index)
+        self._follow()
         if self.load():
             self.redraw()
         else:
             self.show_head()
         if self.gone:
             self.say("this case is not in the files any more: this is what was read", "warn")
+
+    def _follow(self) -> None:
+        """Adopt the present list: what came to it comes behind, what only left it stays."""
+        cases, key = self._cases, self.key
+        if cases is None or cases.listed is self._listed:
+            return
+        self._listed, table = cases.listed, cases.table
+        if table.row_of(*key) is not None:  # else the case in view is gone: it stays in view
+            walked = dict.fromkeys(each for each in self.keys if table.row_of(*each) is not None)
+            listed = (table.keys[row] for row in cases.listed)
+            self.keys = [*(walked | dict.fromkeys(listed))]
+            self.index = self.keys.index(key)
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= TWO_FROM, "-two")
@@ -182,7 +201,7 @@ class PageScreen(ActionScreen[Key], inherit_bindings=False):
         page = self.page
         side = f"{('left', 'right')[self._side]} side, w other" if self.two else ""
         where = f"{side}  lines {page.top + 1}-{page.bottom} of {page.line_count}"
-        left = f"{self.index + 1}/{len(self.walk.keys)} {one_line(self.label_text(), 200)}"
+        left = f"{self.index + 1}/{len(self.keys)} {one_line(self.label_text(), 200)}"
         self.head.show([rule(self.look, self.size.width, left, where.strip())])
 
     @property
@@ -272,7 +291,7 @@ class PageScreen(ActionScreen[Key], inherit_bindings=False):
 
     def go(self, by: int) -> None:
         """Show the case that is so many further down (1) or up (-1) in the list."""
-        if not 0 <= self.index + by < len(self.walk.keys):
+        if not 0 <= self.index + by < len(self.keys):
             raise ActionRefused(
                 "this is the last case of the list" if by > 0 else "this is the first case"
             )
@@ -287,27 +306,32 @@ class PageScreen(ActionScreen[Key], inherit_bindings=False):
             page.top = 0
 
     def _go_failing(self, by: int) -> None:
-        keys = self.walk.keys
+        keys = self.keys
         for index in range(self.index + by, len(keys) if by > 0 else -1, by):
             if self.fails(keys[index]):
                 self.go(index - self.index)
                 return
         raise ActionRefused(f"no case that fails {'after' if by > 0 else 'before'} this one")
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+    def on_mouse_scroll_down(self, event: events.MouseEvent) -> None:
         self.call_after_refresh(self.show_head)
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.call_after_refresh(self.show_head)
+    on_mouse_scroll_up = on_mouse_scroll_down
 
 
 class CaseScreen(PageScreen, inherit_bindings=False):
     """Question, answer with its claims, expected, retrieved chunks, verdicts, scores, trace."""
 
     def __init__(
-        self, browser: Browser, run: RunReader, walk: Walk, index: int, failing: Failing
+        self,
+        browser: Browser,
+        run: RunReader,
+        failing: Failing,
+        keys: Sequence[Key],
+        index: int = 0,
+        cases: CaseList | None = None,
     ) -> None:
-        super().__init__(browser, CASE, (run,), walk, index)
+        super().__init__(browser, CASE, (run,), keys, index, cases)
         self.run = run
         self.failing = failing
         self.full = False
@@ -427,8 +451,8 @@ def _or_last(now: Case | None, before: Case, key: Key) -> Case:
 class PairScreen(PageScreen, inherit_bindings=False):
     """The changes between two runs for one case."""
 
-    def __init__(self, browser: Browser, pair: PairList, walk: Walk, index: int) -> None:
-        super().__init__(browser, PAIR, (pair.base, pair.run), walk, index)
+    def __init__(self, browser: Browser, pair: PairList, keys: Sequence[Key], index: int) -> None:
+        super().__init__(browser, PAIR, (pair.base, pair.run), keys, index, pair)
         self.pair = pair
         self.level = True
 
@@ -480,4 +504,4 @@ class PairScreen(PageScreen, inherit_bindings=False):
         if run.table.row_of(*self.key) is None:
             raise ActionRefused(f"{run.run_id} does not hold this case any more")
         failing = Failing(Ruling(run.rules, run.basis), self.pair.condition)
-        self.app.push_screen(CaseScreen(self.browser, run, Walk([self.key]), 0, failing))
+        self.app.push_screen(CaseScreen(self.browser, run, failing, [self.key]))

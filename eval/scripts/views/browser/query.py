@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Protocol
 
 from ragmetrics.catalogue.cases import RULES
 from records.results import UNREADABLE
@@ -60,13 +59,6 @@ FAILS = "fails"
 WORDS_OF_RULES = (*(rule.word for rule in RULES), FAILS)
 
 
-class Reasons(Protocol):
-    """The interface to failing rows, see ``browser.failing.Failing``."""
-
-    def reasons(self, table: AnswerTable) -> Sequence[str]:
-        """Why each row fails, in a word; "" where it does not."""
-
-
 Rows = Sequence[int]
 
 RowTest = Callable[[int], bool]
@@ -87,14 +79,13 @@ class QueryTerm:
     value: float | None = None
     turned: bool = False
 
-    def test(self, table: AnswerTable, failing: Reasons | None, flips: Flips) -> RowTest:
+    def test(self, table: AnswerTable, reasons: Sequence[str], flips: Flips) -> RowTest:
         """A function that says whether a row matches it."""
-        test = self._test(table, failing, flips)
+        test = self._test(table, reasons, flips)
         return (lambda row: not test(row)) if self.turned else test
 
-    def _test(self, table: AnswerTable, failing: Reasons | None, flips: Flips) -> RowTest:
+    def _test(self, table: AnswerTable, reasons: Sequence[str], flips: Flips) -> RowTest:
         text, equal = self.text.casefold(), self.op == "="
-        reasons = failing.reasons(table) if failing is not None else [""] * table.count
         if self.kind == "word":
             ids, questions = table.ids, table.questions
             return lambda row: text in questions[row].casefold() or text in ids[row].casefold()
@@ -155,11 +146,13 @@ class Query:
         self,
         table: AnswerTable,
         rows: Rows,
-        failing: Reasons | None = None,
+        reasons: Sequence[str] | None = None,
         flips: Flips | None = None,
     ) -> Rows:
-        """The rows that match all terms, in their order."""
-        tests = [term.test(table, failing, flips or {}) for term in self.terms]
+        """The rows that match all terms, in their order. ``reasons``: why each row of the table
+        fails, see ``Failing``."""
+        reasons = [""] * table.count if reasons is None else reasons
+        tests = [term.test(table, reasons, flips or {}) for term in self.terms]
         return [row for row in rows if all(test(row) for test in tests)]
 
     def hint(self, table: AnswerTable) -> str:
@@ -259,7 +252,7 @@ _LAST = re.compile(
 
 
 def completions(
-    text: str, table: AnswerTable, metrics: Collection[str], failing: Reasons | None = None
+    text: str, table: AnswerTable, metrics: Collection[str], reasons: Sequence[str] = ()
 ) -> list[tuple[str, str]]:
     """The completions of the last term of a filter: the whole line, and the name or the value with
     its number of cases. A word without a name becomes also a category or a tag that begins so."""
@@ -270,7 +263,7 @@ def completions(
     name, sign, begun = typed.partition("=")
 
     def terms(name: str, begun: str) -> list[tuple[str, str]]:
-        counts = Counter(_values(table, name.removesuffix("!").casefold(), failing))
+        counts = Counter(_values(table, name.removesuffix("!").casefold(), reasons))
         return [
             (head + equals(name, value), f"{value} {count}")
             for value, count in counts.most_common()
@@ -288,10 +281,10 @@ def completions(
     return [*named, *values, *numbers]
 
 
-def _values(table: AnswerTable, name: str, failing: Reasons | None) -> Iterable[str]:
+def _values(table: AnswerTable, name: str, reasons: Sequence[str]) -> Iterable[str]:
     """The values of a column of words, one a case and value."""
-    if name == REASON and failing is not None:
-        return filter(None, failing.reasons(table))
+    if name == REASON:
+        return filter(None, reasons)
     if name in SETS:
         return chain.from_iterable(table.sets[name])
     words = table.ids if name == "id" else table.words[name] if name in WORDS else ()
