@@ -95,7 +95,9 @@ class RunLibrary:
         """The runs, newest first. Reads those whose files changed, and those in progress."""
         folders = [*self._paths.values()]
         if self._results_dir.is_dir():
-            folders += [path for path in self._results_dir.iterdir() if _is_run(path)]
+            inside = (CONFIG, RESULTS, PARTIAL)
+            paths = filter(Path.is_dir, self._results_dir.iterdir())
+            folders += [path for path in paths if any((path / name).exists() for name in inside)]
         self._cached = {path: self._look(path) for path in folders}
         runs = [info for _, info in self._cached.values()]
         return sorted(runs, key=lambda info: (info.started, info.run_id), reverse=True)
@@ -200,11 +202,6 @@ class CaseNotes:
         self.refresh()
 
 
-def _is_run(path: Path) -> bool:
-    names = (CONFIG, RESULTS, PARTIAL)
-    return path.is_dir() and any((path / name).exists() for name in names)
-
-
 POLL_SECONDS = 1.0
 
 _PAUSE_SHARE = 10
@@ -291,17 +288,14 @@ class RunReader:
             if self._notes.refresh():
                 self.table.changed()
                 tell()
-        except StorageError as error:
-            self._failure = error.message
-            tell()
-        except OSError as error:
-            self._failure = f"cannot be read ({error.strerror})"
-            tell()
         except Exception as error:
-            # A fault of ours: it must not end in silence with old cases in view.
-            self._failure = f"stopped: {type(error).__name__}"
+            words = f"stopped: {type(error).__name__}"
+            if isinstance(error, OSError):
+                words = f"cannot be read ({error.strerror})"
+            self._failure = error.message if isinstance(error, StorageError) else words
             tell()
-            raise
+            if not isinstance(error, StorageError | OSError):
+                raise  # a fault of ours: it must not end in silence with old cases in view
 
     def _read(self) -> _Reading:
         eval_set = self._library.eval_set

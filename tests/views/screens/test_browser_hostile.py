@@ -9,6 +9,7 @@ import pytest
 from tests.contrasts import unreadable_on
 
 from views.browser.app import BrowseApp
+from views.browser.query import QueryError
 
 SIZES = ((80, 24), pytest.param((200, 60), marks=pytest.mark.thorough))
 
@@ -119,9 +120,9 @@ def test_a_run_that_is_not_there_is_a_sentence(fakes: Any) -> None:
         BrowseApp(fakes.library(), ["gone"])
     cases: Any = BrowseApp(fakes.library(), ["new"]).first
     cases = cases.cases
-    with pytest.raises(ValueError, match="near it: recall@5"):
+    with pytest.raises(QueryError, match="near it: recall@5"):
         cases.set_success("recall@4>0")
-    with pytest.raises(ValueError, match="write a condition on a score"):
+    with pytest.raises(QueryError, match="write a condition on a score"):
         cases.set_success("failing")
 
 

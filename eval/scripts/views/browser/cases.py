@@ -26,7 +26,7 @@ from views.browser.failing import FIELDS, Group
 from views.browser.listing import CaseList, PairList
 from views.browser.lists import GroupsScreen, ListScreen
 from views.browser.pages import CaseScreen, PageScreen, PairScreen
-from views.browser.query import QueryError, completions
+from views.browser.query import completions
 from views.case_blocks import ShownWith
 from views.library import EXPORTS
 
@@ -65,7 +65,9 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
             **super().acts(),
             "open": self.open,
             "label": lambda: label_case(self, self.browser, cases.run.run_id, self.id_in_view()),
-            **note_acts(self, self.browser, self.case_in_view, self.show),
+            **note_acts(
+                self, self.browser, lambda: (self.id_in_view(), cases.run.run_id), self.show
+            ),
             "next-failing": lambda: self._next_failing(1),
             "previous-failing": lambda: self._next_failing(-1),
             "filter": self.ask_filter,
@@ -139,10 +141,6 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
     def id_in_view(self) -> str:
         return self.cases.table.ids[self.row]
 
-    def case_in_view(self) -> tuple[str, str]:
-        """Id and run of the case under the cursor."""
-        return self.id_in_view(), self.cases.run.run_id
-
     def copy_case(self) -> None:
         """Give the case under the cursor to the clipboard, as Markdown."""
         key = self.cases.table.keys[self.row]
@@ -158,15 +156,13 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
     def ask_group(self) -> None:
         """Ask for a field, and count the listed cases by it."""
 
-        def answered(text: str | None) -> None:
-            if text is None:
-                return
-            try:
-                groups = self.cases.groups(text or self.cases.grouped_by)
-            except QueryError as error:
-                self.say(str(error), "warn")
-                return
+        def show(field: str) -> None:
+            groups = self.cases.groups(field or self.cases.grouped_by)
             self.app.push_screen(GroupsScreen(self.browser, self.cases, groups), self._narrowed)
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.attempt(lambda: show(text))
 
         prompt = LinePrompt(
             "Group by (Tab: the fields):", complete=lambda text: _named(FIELDS, text)
@@ -186,13 +182,8 @@ class CasesScreen(ListScreen[None], inherit_bindings=False):
         self.app.push_screen(GroupsScreen(self.browser, self.cases, groups), closed)
 
     def _narrowed(self, group: Group | None) -> None:
-        if group is None:
-            return
-        try:
-            self.cases.narrow(group)
-        except QueryError as error:
-            self.say(str(error), "warn")
-        self.show()
+        if group is not None:
+            self.attempt(lambda: self.cases.narrow(group))
 
     # -- one case -------------------------------------------------------------------------------
 

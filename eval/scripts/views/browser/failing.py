@@ -4,8 +4,6 @@ With it: how many fail by which rule, means, and groups by a field."""
 
 from __future__ import annotations
 
-import operator
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,19 +60,17 @@ class Failing:
         return list(map(reason, range(table.count), table.words["status"]))
 
     def _broken(self, table: AnswerTable) -> Sequence[int]:
-        broken = array("Q", bytes(8 * table.count))
+        broken = [0] * table.count
         for section in self.ruling.sections:
-            if section not in table.sections:
-                continue
-            bits = self.ruling.broken_of_codes(table.sections[section])
-            if any(bits):
-                bits.append(0)  # for UNKNOWN
-                of_rows = map(bits.__getitem__, table.codes[section])
-                broken = array("Q", map(operator.or_, broken, of_rows))
-        for row in _with_status("error", table):
-            broken[row] = no_response(self.ruling)
-        for row in _with_status(UNREADABLE, table):
-            broken[row] = UNREADABLE_BIT
+            if section in table.sections:
+                bits = [*self.ruling.broken_of_codes(table.sections[section]), 0]  # for UNKNOWN
+                for row, code in enumerate(table.codes[section]):
+                    broken[row] |= bits[code]
+        for row, status in enumerate(table.words["status"]):
+            if status == "error":
+                broken[row] = no_response(self.ruling)
+            elif status == UNREADABLE:
+                broken[row] = UNREADABLE_BIT
         return broken
 
     def state(
@@ -140,11 +136,6 @@ class Failing:
         ]
         depth = "" if self.ruling.depth is None else f" (first {self.ruling.depth} passages)"
         return f"Fails on: {', '.join(words)}{depth}"
-
-
-def _with_status(status: str, table: AnswerTable) -> list[int]:
-    """The rows that have a status."""
-    return [row for row, word in enumerate(table.words["status"]) if word == status]
 
 
 FIELDS = (*WORDS, *SETS, "reason")

@@ -16,6 +16,7 @@ from itertools import chain
 
 from ragmetrics.catalogue.cases import RULES
 from records.results import UNREADABLE
+from terminal.actions import ActionRefused
 from views.browser.answers import PLAIN, SETS, WORDS, AnswerTable
 
 KEYWORDS: Mapping[str, str] = {
@@ -59,12 +60,10 @@ FAILS = "fails"
 WORDS_OF_RULES = (*(rule.word for rule in RULES), FAILS)
 
 
-Rows = Sequence[int]
-
 RowTest = Callable[[int], bool]
 
 
-class QueryError(ValueError):
+class QueryError(ActionRefused):
     """A filter that cannot be understood; the message names the fault and the right form."""
 
 
@@ -145,10 +144,10 @@ class Query:
     def select(
         self,
         table: AnswerTable,
-        rows: Rows,
+        rows: Sequence[int],
         reasons: Sequence[str] | None = None,
         flips: Flips | None = None,
-    ) -> Rows:
+    ) -> Sequence[int]:
         """The rows that match all terms, in their order. ``reasons``: why each row of the table
         fails, see ``Failing``."""
         reasons = [""] * table.count if reasons is None else reasons

@@ -227,14 +227,7 @@ def progress(run: RunInfo, count: int) -> str:
     return f"{words[run.state]}: {count} of {run.planned or '?'}" if run.state in words else ""
 
 
-def _run_metrics(runs: Sequence[RunInfo], width: int, used: int) -> list[Column]:
-    """Columns for the main metrics that any of the runs has, as many as fit."""
-    names = (name for name in RUN_MAIN if any(run.mean(name) is not None for run in runs))
-    return _that_fit(map(_metric_column, names), width - used)
-
-
 RUN_FIXED = (
-    Column("run_id", "run", 28, right=False),
     Column("started", "date", 16, right=False),
     Column("done", "cases", 9),
     Column("errors", "errors", 6),
@@ -242,12 +235,13 @@ RUN_FIXED = (
 
 
 def run_columns(runs: Sequence[RunInfo], width: int) -> list[Column]:
-    """Columns of the run list."""
+    """Columns of the run list: the fixed ones, and the main metrics of any run that fit."""
     longest = max((cells(one_line(run.run_id, 60)) for run in runs), default=3)
     name = Column("run_id", "run", max(3, min(longest, 28 if width >= 100 else 22)), right=False)
-    fixed = [name, *RUN_FIXED[1:]]
+    fixed = [name, *RUN_FIXED]
     used = 2 + sum(column.width + 1 for column in fixed)
-    return [*fixed, *_run_metrics(runs, width, used)]
+    names = (name for name in RUN_MAIN if any(run.mean(name) is not None for run in runs))
+    return [*fixed, *_that_fit(map(_metric_column, names), width - used)]
 
 
 def run_row(run: RunInfo, columns: Sequence[Column], *, sign: str, marked: bool) -> Line:
@@ -270,7 +264,7 @@ def run_row(run: RunInfo, columns: Sequence[Column], *, sign: str, marked: bool)
 
     signs = [("row", display(sign)), ("marked", display("*" if marked else " "))]
     # without scores a word stands in place of the metrics
-    spans = [*_line(signs, columns if run.sections else columns[: len(RUN_FIXED)], cell)]
+    spans = [*_line(signs, columns if run.sections else columns[: 1 + len(RUN_FIXED)], cell)]
     words = {"running": "running", "stopped": "stopped", "empty": "no results"}
     if run.state in words:
         spans.append(("key" if run.state == "running" else "warn", display(words[run.state])))
