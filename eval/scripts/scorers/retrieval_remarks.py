@@ -229,12 +229,12 @@ def _about_ranges(section: Mapping[str, Any]) -> Iterator[str]:
         for low, high in [ranges[f"{name}@{k}"]]
     ]
     yield (
-        f"{share:.0%} of the top {k} have no human judgement. Over the "
+        f"{100 * share:.0f} % of the top {k} have no human judgement. Over the "
         f"{section['n'][f'unjudged@{k}']} cases with judgements the worst and best possible means "
         f"are: {', '.join(parts)}."
     )
     if share > MOSTLY:
         yield (
-            "Most of it is unjudged: passages that were chunked anew are, since a judgement holds "
-            "for a text. Label this run (label_eval.py) before you trust its precision."
+            "Most of it is unjudged, as after a change of the chunks: a judgement is for one text. "
+            "Label this run (label_eval.py) before you trust its precision."
         )

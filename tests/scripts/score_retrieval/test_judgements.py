@@ -63,7 +63,7 @@ def test_a_row_read_to_its_end_is_judged_and_one_never_shown_is_not(judged: Any)
     assert found["ranges"]["evidence_recall@1"] == [0.0, 0.0]
     assert run.rows()["q"]["evidence"]["unjudged"] == [3, 4, 5]
     shown = " ".join(run.score().stdout.split())
-    assert "60% of the top 5 have no human judgement." in shown
+    assert "60 % of the top 5 have no human judgement." in shown
     assert "precision@5 0.200 … 0.800, evidence_recall@5 0.500 … 1.000" in shown
     assert "Most of it is unjudged" in shown
 
