@@ -8,12 +8,14 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from tests.bots.one_pdf import HEADER, QUESTIONS, TEXTS, view
 from tests.bots.serving import BotServer
+from tests.processes import call_in_one_process
 
 import init_repo
 from records.metrics import load_metrics
@@ -21,10 +23,11 @@ from records.metrics import load_metrics
 SCRIPTS = Path(init_repo.__file__).parent
 
 
-def run(folder: Path, script: str, *words: str) -> subprocess.CompletedProcess[str]:
-    env = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
-    command = [sys.executable, str(SCRIPTS / script), *words]
-    return subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=300)
+def run(folder: Path, *calls: Sequence[str]) -> list[str]:
+    """What scripts print, called in turn by one process, and how the last ends; others end well."""
+    ended = call_in_one_process(SCRIPTS, calls, folder)
+    assert {code for code, _, _ in ended[:-1]} <= {0}, ended
+    return [*(out + err for _, out, err in ended), str(ended[-1][0])]
 
 
 def label(folder: Path, url: str) -> None:
@@ -79,43 +82,22 @@ def repository(tmp_path: Path) -> Path:
 
 
 def test_from_connect_to_a_gate_that_fails(repository: Path) -> None:
-    """Worse passages give a lower recall. All twelve questions are about one document, which is
-    fixed: each has its own quote, so there are twelve cases to tell by."""
+    """A label is the sentence that answers and no running header. Worse passages give a lower
+    recall. All twelve questions are about one document, which is fixed: each has its own quote, so
+    there are twelve cases to tell by."""
     results = repository / "rag-eval" / "eval" / "results"
     good, worse = view(), view(worse=True)
     with BotServer({("POST", "/ask"): good}) as bot, BotServer({("POST", "/ask"): worse}) as second:
-        done = run(repository, "connect_bot.py", f"{bot.url}/ask", "--name", "rules", "--yes")
-        assert done.returncode == 0, done.stderr
+        connect = ("connect_bot", f"{bot.url}/ask", "--name", "rules", "--yes")
+        assert run(repository, connect)[-1] == "0"
         label(repository, bot.url)
-        again = ("connect_bot.py", f"{bot.url}/ask", "--name", "rules", "--yes", "--force")
-        done = run(repository, *again)
-        assert "3 of 3 gold files were retrieved; 3 of these 3 quotes match." in done.stderr
+        calls = [(*connect, "--force")]
         for name, url in (("good", bot.url), ("worse", second.url)):
             words = ("--api-url", url, "--profile", "rules", "--run-id", name, "--store-full-text")
-            assert run(repository, "run_eval.py", *words).returncode == 0
-            for script in ("score_retrieval.py", "score_abstention.py"):
-                assert run(repository, script, "--run", name).returncode == 0
-    means = {
-        name: load_metrics(results / name / "metrics.json")["sections"]["retrieval"]["mean"]
-        for name in ("good", "worse")
-    }
-    assert means["good"]["evidence_recall@5"] == 1.0
-    assert means["worse"]["evidence_recall@5"] == 0.0  # no question has its page among the last 5
-    done = run(repository, "gate_run.py", "--run", "worse", "--baseline", "good")
-    assert done.returncode == 1, done.stdout
-    said = " ".join(done.stdout.split())
-    assert "evidence_recall@5: 1.000 → 0.000" in said
-    assert "12 cases, each by itself, of 1 document" in said
-    assert "All verdicts are on this document; other documents may differ." in said
-    assert "Gate FAILED" in said
-    assert json.loads((results / "worse" / "gate.json").read_bytes())["passed"] is False
-
-
-def test_a_label_is_the_sentence_that_answers_and_no_running_header(repository: Path) -> None:
-    with BotServer({("POST", "/ask"): view()}) as bot:
-        words = ("connect_bot.py", f"{bot.url}/ask", "--name", "rules", "--yes")
-        assert run(repository, *words).returncode == 0
-        label(repository, bot.url)
+            calls += [("run_eval", *words)]
+            calls += [(script, "--run", name) for script in ("score_retrieval", "score_abstention")]
+        gate = ("gate_run", "--run", "worse", "--baseline", "good")
+        connected, *_, shown, code = run(repository, *calls, gate)
     lines = (repository / "rag-eval" / "eval_set.jsonl").read_text("utf-8").splitlines()
     for line, (_, page, _) in zip(lines, QUESTIONS.values(), strict=True):
         (support,) = json.loads(line)["gold_supports"]
@@ -123,3 +105,17 @@ def test_a_label_is_the_sentence_that_answers_and_no_running_header(repository: 
         (snippet,) = support["snippets"]
         assert snippet in TEXTS[page]
         assert snippet not in HEADER
+    assert "3 of 3 gold files were retrieved; 3 of these 3 quotes match." in connected
+    means = {
+        name: load_metrics(results / name / "metrics.json")["sections"]["retrieval"]["mean"]
+        for name in ("good", "worse")
+    }
+    assert means["good"]["evidence_recall@5"] == 1.0
+    assert means["worse"]["evidence_recall@5"] == 0.0  # no question has its page among the last 5
+    assert code == "1", shown
+    shown = " ".join(shown.split())
+    assert "evidence_recall@5: 1.000 → 0.000" in shown
+    assert "12 cases, each by itself, of 1 document" in shown
+    assert "All verdicts are on this document; other documents may differ." in shown
+    assert "Gate FAILED" in shown
+    assert json.loads((results / "worse" / "gate.json").read_bytes())["passed"] is False

@@ -335,10 +335,9 @@ def test_any_text_gives_numbers_in_range_or_a_reason(
             assert metric.low <= value <= 1.0
 
 
-def test_megabytes_give_numbers_or_a_reason() -> None:
-    """An answer and a context of a megabyte each: what would be 10^8 comparisons is declined."""
-    text = " ".join(f"The cats of street {n} sleep all day." for n in range(28_000))
-    assert len(text) > 1_000_000
+def test_long_texts_give_numbers_or_a_reason() -> None:
+    """10,500 sentences in answer and context: what would be 10^8 comparisons is declined."""
+    text = " ".join(f"The cats of street {n} sleep all day." for n in range(10_500))
     row, _ = EmbeddingScorer(WordModel(limit=200)).score(case("cats?", "Cats."), result(text, text))
     assert dict(row.reasons) == {"answer_hallucination@2": "answer and contexts are too long"}
     assert row.values[NAMES.index("answer_hallucination")] == 0.0
