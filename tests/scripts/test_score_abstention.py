@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from score_abstention import main
@@ -26,38 +25,6 @@ RESULTS = [
     TestResult("unlabelled", answer=ANSWER),
     TestResult("broken", status="error", error=ErrorInfo("timeout")),
 ]
-
-
-def test_refusals_in_german_are_refusals(finished: Any) -> None:
-    answers = [
-        "Dazu finde ich in den Dokumenten leider keine Angaben.",
-        "Das kann ich Ihnen nicht sagen, es steht nicht in den Texten.",
-    ]
-    names = [f"q{place}" for place in range(len(answers))]
-    finished.write(
-        [{"id": name, "answerable": False} for name in names],
-        [TestResult(name, answer=answer) for name, answer in zip(names, answers, strict=True)],
-    )
-    assert finished.section(main)["mean"]["hallucination_on_unanswerable"] == 0.0
-
-
-def test_refusals_in_a_language_without_phrases_are_not_counted_as_answers(finished: Any) -> None:
-    """The third is too short to tell its language, and goes by the most frequent of the run."""
-    answers = [
-        "Nemohu to říci, ale je to pro ty, které byly nebo jsou podle toho zde.",
-        "Nevím, jestli je to v dokumentech, které jsou zde, nebo podle čeho to může být.",
-        "Neznámé.",
-    ]
-    names = [f"q{place}" for place in range(len(answers))]
-    finished.write(
-        [{"id": name, "answerable": False} for name in names],
-        [TestResult(name, answer=answer) for name, answer in zip(names, answers, strict=True)],
-    )
-    found = finished.section(main)
-    assert found["mean"]["hallucination_on_unanswerable"] is None
-    assert found["not_applicable"]["hallucination_on_unanswerable"] == 3
-    assert found["decided_by"] == {}
-    assert finished.rows("abstention")["q2"]["reasons"] == {"*": "language"}
 
 
 def test_numbers_states_and_evidence(finished: Any) -> None:
@@ -105,10 +72,3 @@ def test_the_tables_and_the_worst_case(finished: Any) -> None:
     assert "decided by: phrases" in other
     assert "why: refusal" in other
     assert f"sentence: {REFUSAL}" in other
-
-
-def test_neither_order_of_work_nor_repetition_changes_a_byte(
-    finished: Any, same_bytes: Callable[..., None]
-) -> None:
-    finished.write(CASES, RESULTS)
-    same_bytes(finished, main, "abstention")

@@ -86,14 +86,6 @@ def test_cut_texts_are_not_applicable_and_the_remedy_is_told(finished: Any) -> N
     assert finished.rows("context")["same"]["reasons"] == {"*": "text was truncated"}
 
 
-def test_an_unfinished_run_is_refused(finished: Any) -> None:
-    finished.write(CASES, RESULTS)
-    (finished.run / "results.jsonl").unlink()
-    done = finished.score(main, "--run", "run")
-    assert done.exit_code == 2
-    assert "finish the run" in done.stderr
-
-
 def test_neither_order_of_work_nor_repetition_changes_a_byte(
     finished: Any, same_bytes: Callable[..., None]
 ) -> None:

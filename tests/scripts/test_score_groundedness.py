@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from score_groundedness import main
@@ -77,13 +76,6 @@ def test_cut_texts_are_not_applicable_and_the_remedy_is_told(finished: Any) -> N
     assert rows["good"]["scores"]["citation_validity_form"] == 1.0
     assert finished.section(main)["mean"]["claim_support_rate"] is None
     assert "--store-full-text" not in finished.score(main, "-q").stderr
-
-
-def test_neither_order_of_work_nor_repetition_changes_a_byte(
-    finished: Any, same_bytes: Callable[..., None]
-) -> None:
-    finished.write(CASES, RESULTS)
-    same_bytes(finished, main, "groundedness")
 
 
 def test_an_unknown_metric_for_the_worst_cases_is_refused(finished: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from score_pipeline import main
@@ -107,10 +106,3 @@ def test_a_wrong_outcome_in_a_label_is_told_and_nothing_is_written(finished: Any
     assert f"{place}'succes' is unknown; use one of: success" in done.stderr
     assert not (finished.run / "metrics.json").exists()
     assert not (finished.run / "scores" / "pipeline.jsonl").exists()
-
-
-def test_neither_order_of_work_nor_repetition_changes_a_byte(
-    finished: Any, same_bytes: Callable[..., None]
-) -> None:
-    finished.write(CASES, RESULTS, pipeline_labels=LABELS)
-    same_bytes(finished, main, "pipeline")

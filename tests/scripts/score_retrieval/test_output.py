@@ -54,21 +54,6 @@ def test_the_note_when_the_set_has_changed(evaluated: Any) -> None:
     assert "the eval set has changed" in done.stderr
 
 
-def test_processes_and_order_change_no_byte(evaluated: Any, many: Any) -> None:
-    cases, results = many(400)
-    run = evaluated(cases, results)
-    kept = {}
-    for jobs in ("1", "2", "3"):
-        assert run.score("--jobs", jobs).exit_code == 0
-        scores = (run.path / "scores/retrieval.jsonl").read_bytes()
-        kept[jobs] = (scores, (run.path / "metrics.json").read_bytes())
-    assert kept["1"] == kept["2"] == kept["3"]
-    path = run.path / "results.jsonl"
-    path.write_bytes(b"".join(sorted(path.read_bytes().splitlines(keepends=True))[::-1]))
-    assert run.score().exit_code == 0
-    assert (run.path / "metrics.json").read_bytes() == kept["1"][1]
-
-
 @pytest.mark.skipif(os.name != "posix", reason="a shell that closes a stream")
 @pytest.mark.parametrize(
     ("words", "closed"), [([], ">&-"), (["--json"], ">&-"), ([], "<&- >&- 2>&-")]
