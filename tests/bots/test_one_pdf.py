@@ -114,8 +114,8 @@ def test_from_connect_to_a_gate_that_fails(repository: Path) -> None:
     assert means["worse"]["evidence_recall@5"] == 0.0  # no question has its page among the last 5
     assert code == "1", shown
     shown = " ".join(shown.split())
-    assert "evidence_recall@5: 1.000 → 0.000" in shown
-    assert "12 cases, each by itself, of 1 document" in shown
+    assert "✗ retrieval.evidence_recall@5 no worse 0.000 1.000 −1.000" in shown
+    assert "2 primary metrics on 12 cases" in shown
     assert "All verdicts are on this document; other documents may differ." in shown
     assert "Gate FAILED" in shown
     assert json.loads((results / "worse" / "gate.json").read_bytes())["passed"] is False
