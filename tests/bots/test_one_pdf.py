@@ -91,7 +91,7 @@ def test_from_connect_to_a_gate_that_fails(repository: Path) -> None:
         connect = ("connect_bot", f"{bot.url}/ask", "--name", "rules", "--yes")
         assert run(repository, connect)[-1] == "0"
         label(repository, bot.url)
-        calls = [(*connect, "--force")]
+        calls: list[Sequence[str]] = [(*connect, "--force")]
         for name, url in (("good", bot.url), ("worse", second.url)):
             words = ("--api-url", url, "--profile", "rules", "--run-id", name, "--store-full-text")
             calls += [("run_eval", *words)]
