@@ -1,4 +1,4 @@
-"""The embedded bot, started for as long as it is asked."""
+"""The embedded bot, started while it is asked and stopped at the end."""
 
 from __future__ import annotations
 
