@@ -288,8 +288,8 @@ def _meanings(metrics: Iterable[ReportMetric]) -> Iterator[Block]:
 METRICS_EXPLAINED = Prose(
     (
         "Mean over the cases that have a score, with its 95 % interval. The coverage is the share "
-        "of cases that have one. In the pictures the dot is the mean, the line its interval, the "
-        "upright stroke the target. A star marks an interval that is unreliable; ",
+        "of cases that have one. In the pictures: ● mean, ├─┤ its interval, │ target. A star marks "
+        "an interval that is unreliable; ",
         Quoted("marks"),
         " in metrics.json says why. A sign ≈ marks a result that is too close to call: its "
         "interval includes the target.",
