@@ -286,6 +286,14 @@ def test_a_pick_beside_the_quote_of_another_passage_is_a_persons_choice(session:
     assert "auto" not in support["quote"]
 
 
+def test_a_pick_says_how_many_snippets_there_are_and_that_one_is_not_unique(
+    session: Session,
+) -> None:
+    assert session.on_row(OWNER, marks.pick, 0) == "row 4: 1 snippet"
+    session.pool.put("q-0001", [Chunk("a.md", "H", "It is so. Why? It is So.")])
+    assert session.on_row(1, marks.pick, 0) == "row 1: 1 snippet; not unique here"
+
+
 def test_picking_marks_the_row(session: Session) -> None:
     session.on_row(OWNER, marks.pick, 0)
     assert session.view.row(OWNER).marked

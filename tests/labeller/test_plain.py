@@ -130,6 +130,8 @@ def test_moving_and_counting(lines: Lines) -> None:
     assert "0 of 3 cases" in said
     assert "0 of 3 done" in said
     assert "Row order 'x' is unknown" in said
+    assert "There is no question 0; there are 3." in lines.do("go 3", "go 1", "go 0")
+    assert lines.session.current == "q-0001"
 
 
 def test_blind_mode_can_be_left(lines: Lines) -> None:
@@ -141,8 +143,10 @@ def test_blind_mode_can_be_left(lines: Lines) -> None:
 def test_every_command_is_in_the_help(lines: Lines) -> None:
     said = lines.do("?")
     for name, word in COMMANDS.items():
-        assert f"{name} {word.usage}".strip() in said
-        assert word.help in said
+        (line,) = (x for x in said.splitlines() if x.startswith(f"{name} {word.usage}".ljust(29)))
+        assert line[29:].endswith("."), "its own sentence, or that of the key"
+        assert word.help in line
+    assert "x                            The documents do not contain the answer" in said
 
 
 @each_row(
