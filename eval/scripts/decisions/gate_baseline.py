@@ -23,7 +23,7 @@ from decisions.gate_checks import (
     unlike,
 )
 from decisions.gate_rules import AgainstBase, GateRule, GateRules
-from decisions.headline import rescored_words
+from decisions.headline import first_lines
 from decisions.measures import known_metrics
 from decisions.metric_words import points, topic
 from decisions.primary import primary_names
@@ -99,11 +99,7 @@ def gate_sentences(evidence: GateEvidence, result: Regressions) -> list[str]:
     base, tested = evidence.base, result.tested
     if evidence.alignment is None:
         return []  # of unlike sets there is no verdict
-    changed = result.comparison.changed if result.comparison else ""
-    fell = result.comparison.fell if result.comparison else ()
-    first = [*result.says[:1], *filter(None, (changed, *fell, evidence.since))]
-    if evidence.rescored and base is not None:
-        first.append(rescored_words(evidence.rescored, base.id))
+    first = [*first_lines(result.comparison)] if result.comparison else []
     if base is None or not tested:
         return first
     most = max(tested, key=lambda row: row.n)

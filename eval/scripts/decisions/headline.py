@@ -92,31 +92,30 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     if comparison.labels_of:
         yield labels_words(comparison)
         return
-    scope = f", {comparison.scope}" if comparison.scope else ""
-    if comparison.set_changes is not None:
-        scope = f", on the {comparison.set_changes.words()}{scope}"
-    price = list(_price(comparison))
-    parts = [f"{verdict_sentence(comparison)}{scope}", *_behind(comparison)]
-    if comparison.headline == "SAME" and price:
-        parts.append(f"calls of the new run {' and '.join(price)}: you choose")
-        price = []
-    yield f"{'; '.join(parts)}."
-    if comparison.changed:
-        yield comparison.changed
-    yield from comparison.fell
-    if comparison.since:
-        yield comparison.since
-    if comparison.set_changes is not None and comparison.set_changes.rescored:
-        yield rescored_words(comparison.set_changes.rescored, comparison.base_id)
+    yield from first_lines(comparison)
     yield from _not_shown(comparison)
     yield from _to_see_more(comparison)
-    if price:
+    if comparison.headline != "SAME" and (price := list(_price(comparison))):
         yield f"Calls {' and '.join(price)}."
     yield from _times(comparison)
     if names := list(_look_at(comparison))[:MOST_ADDED]:
         yield f"Look at {'; and at '.join(names)}."
     if step := _next(comparison):
         yield f"Next: {step}."
+
+
+def first_lines(comparison: Comparison) -> Iterator[str]:
+    """The verdict, the settings and slices behind it, the pinned baseline, and other labels."""
+    scope = f", {comparison.scope}" if comparison.scope else ""
+    if comparison.set_changes is not None:
+        scope = f", on the {comparison.set_changes.words()}{scope}"
+    parts = [f"{verdict_sentence(comparison)}{scope}", *_behind(comparison)]
+    if comparison.headline == "SAME" and (price := list(_price(comparison))):
+        parts.append(f"calls of the new run {' and '.join(price)}: you choose")
+    yield f"{'; '.join(parts)}."
+    yield from filter(None, (comparison.changed, *comparison.fell, comparison.since))
+    if comparison.set_changes is not None and comparison.set_changes.rescored:
+        yield rescored_words(comparison.set_changes.rescored, comparison.base_id)
 
 
 def labels_words(comparison: Comparison) -> str:

@@ -120,6 +120,7 @@ def regressions(
             eval_set=evidence.eval_set,
             labels_dir=evidence.labels_dir,
             rescored=evidence.rescored,
+            since=evidence.since,
         )
         comparison = compare(
             base.folder, new.folder, options, clusters=clustering, tables=evidence.tables
@@ -142,6 +143,7 @@ def regressions(
             seed=evidence.seed,
             targets=evidence.targets,
             changes=evidence.alignment,
+            since=evidence.since,
         )
         scored = [_scored(old), _scored(now)]
     excused = {row.name for row in comparison.rows if row.left_out}
