@@ -30,7 +30,7 @@ from ragmetrics import retrieval
 from ragmetrics.catalogue.cases import RULES
 from ragmetrics.matching import Matches
 from records.id_numbers import id_number
-from terminal.page import plain_words
+from terminal.page import DataColumn, plain_words
 
 
 @each_row(
@@ -106,6 +106,12 @@ def test_missed_targets_come_first_by_how_far_they_are_missed() -> None:
     tone = target_table(shown).tone
     assert tone is not None
     assert [tone(row) for row in shown] == ["bad", "bad", "bad", "quiet", None]
+    target = next(c for c in target_table(shown).columns if getattr(c, "name", "") == "target")
+    assert isinstance(target, DataColumn)
+    few = replace(rows[1], passed=None)
+    hint = replace(rows[0], advisory="advisory > 0.4")
+    cells = [target.cell(row) for row in (rows[2], rows[1], few, rows[0], hint)]
+    assert cells == ["> 0.8 ✗", "> 0.8 ✓", "> 0.8 ?", "", "advisory > 0.4"]
 
 
 def test_the_sentence_counts_questions_with_all_their_evidence() -> None:

@@ -104,7 +104,7 @@ def evidence_sentence(sections: Mapping[str, Mapping[str, Any]]) -> str:
     if mean is None:
         return ""
     row = catalogue_row(name)
-    value = value_in_words(row, mean, own["n"][name], repeated=bool(own.get("stability")))
+    value = value_in_words(row, mean, own["n"].get(name, 0), repeated=bool(own.get("stability")))
     words = sentence(row, name, value)
     return f"{words[0].upper()}{words[1:]}."
 
@@ -137,14 +137,15 @@ def target_table(rows: Sequence[Measure]) -> DataTable[Measure]:
     def tone(row: Measure) -> Tone | None:
         return None if row.passed is None else "quiet" if row.passed else "bad"
 
+    def target(row: Measure) -> str:
+        return f"{row.target} {_MARKS[row.passed]}" if row.target else row.advisory or ""
+
     columns: list[AnyColumn[Measure]] = [
         term_column("metric", term),
         DataColumn("mean", lambda row: number(row.mean)),
         DataColumn("95 % interval", lambda row: between(row.ci95), drop=2),
         WhiskerColumn(whisker, drop=3, draws="95 % interval", least=_PICTURED),
-        DataColumn(
-            "target", lambda row: f"{row.target} {_MARKS[row.passed]}" if row.target else ""
-        ),
+        DataColumn("target", target),
     ]
     caption = "Mean with its 95 % interval; the upright stroke is the target"
     return DataTable(columns, rows, tone=tone, caption=caption, look="targets")

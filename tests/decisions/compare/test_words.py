@@ -49,6 +49,17 @@ def test_the_legend_explains_what_occurs() -> None:
     assert compare_words.legend(comparison(slow))[1].startswith("1.12× means")
 
 
+def test_what_could_be_missed_is_drawn_without_evidence_alone() -> None:
+    """A proven fall within the smallest change that would show is no doubt about the fall."""
+    for verdict in ("worse", "better", "mixed", "equal"):
+        drawn = compare_words.change_of(row("a", -0.05, verdict))  # type: ignore[arg-type]
+        assert drawn is not None
+        assert drawn.unseen is None, verdict
+    drawn = compare_words.change_of(row("a", -0.05, "no evidence"))
+    assert drawn is not None
+    assert drawn.unseen == 0.1
+
+
 def of_engine(falls: int, cases: int) -> Comparison:
     """Cases that score 1 before, of which some score 0 now."""
     a = np.ones((cases, 1))
