@@ -52,7 +52,7 @@ def test_the_legend_explains_what_occurs() -> None:
 def test_what_could_be_missed_is_drawn_without_evidence_alone() -> None:
     """A proven fall within the smallest change that would show is no doubt about the fall."""
     for verdict in ("worse", "better", "mixed", "equal"):
-        drawn = compare_words.change_of(row("a", -0.05, verdict))  # type: ignore[arg-type]
+        drawn = compare_words.change_of(row("a", -0.05, verdict))
         assert drawn is not None
         assert drawn.unseen is None, verdict
     drawn = compare_words.change_of(row("a", -0.05, "no evidence"))
