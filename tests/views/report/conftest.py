@@ -285,6 +285,7 @@ class Pair:
     """
 
     COUNT = 24
+    reported: Blocks
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -338,12 +339,11 @@ class Pair:
         words = ["--eval-set", str(self.folder / "set.jsonl"), "--results-dir", str(self.results)]
         return CliRunner().invoke(command, [*options, *words])
 
-    def report(self, *options: str) -> Blocks:
-        where = ("--run", "new", "--output", str(self.folder / "report"))
-        done = self.call(report_run.main, *where, "--json", *options)
+    def report(self, target: Path, *options: str) -> Blocks:
+        words = ("--run", "new", "--baseline", "base", "--output", str(target), "--json")
+        done = self.call(report_run.main, *words, *options)
         assert done.exit_code == 0, done.output
-        self.reported = page_of(json.loads(done.stdout))
-        return self.reported
+        return page_of(json.loads(done.stdout))
 
     @property
     def page(self) -> Path:
@@ -357,5 +357,5 @@ STARTED = {"base": "2026-01-01T10:00:00+00:00", "new": "2026-01-02T10:00:00+00:0
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """Two scored runs, and the report of the new one against the base, in all forms."""
     runs = Pair(tmp_path_factory.mktemp("pair"))
-    runs.report("--baseline", "base", "--history")
+    runs.reported = runs.report(runs.folder / "report", "--history")
     return runs

@@ -27,7 +27,7 @@ from views.text import anchor
 
 @pytest.fixture(scope="module")
 def report(pair: Any) -> Blocks:
-    found: Blocks = pair.report("--baseline", "base", "--history")
+    found: Blocks = pair.reported
     return found
 
 
@@ -197,7 +197,9 @@ def test_compare_runs_writes_the_same_part_as_a_page(pair: Any, page: str, tmp_p
     assert (tmp_path / "three.html").read_text("utf-8").count("Primary metrics") == 2
 
 
-def test_each_score_file_is_read_through_once(pair: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_score_file_is_read_through_once(
+    pair: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Clusters, metrics, verdicts, the list and the figures stand on one reading of each run."""
     read: Counter[str] = Counter()
     numbered = jsonl._numbered
@@ -208,7 +210,7 @@ def test_each_score_file_is_read_through_once(pair: Any, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(jsonl, "_numbered", counted)
     monkeypatch.setattr(invariants, "LOOKED_AT", 0)  # a look at the first lines of each run
-    pair.report("--baseline", "base")
+    pair.report(tmp_path / "report")
     names = (f"{run}/scores/{name}.jsonl" for run in ("base", "new") for name in SCORED)
     assert {name: n for name, n in read.items() if "/scores/" in name} == dict.fromkeys(names, 1)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import report_run
 from records import extras
 
 ADDED = '"""Counts."""\nBLOCKS = {"counts": "report:blocks", "nothing": "report:nothing"}\n'
@@ -31,8 +30,7 @@ def test_it_stands_in_all_forms_and_in_the_contents(
     monkeypatch.syspath_prepend(str(tmp_path))
     extras.extras.cache_clear()
     try:
-        words = ("--run", "new", "--baseline", "base", "--output", str(tmp_path / "report"))
-        assert pair.call(report_run.main, *words).exit_code == 0
+        pair.report(tmp_path / "report")
     finally:
         extras.extras.cache_clear()
     page = (tmp_path / "report.html").read_text("utf-8")
