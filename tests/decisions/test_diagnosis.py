@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.definitions import definition_of
@@ -120,6 +121,10 @@ def test_what_was_not_measured_is_neither_good_nor_bad() -> None:
     known = found(measure("retrieval", "ndcg@5", None, None))
     assert health(known, "retrieval") is None
     assert rules(known) == ["nothing_measured"]
+    few = replace(measure("retrieval", "ndcg@5", 0.9, True), n=7, passed=None)
+    for row, says in ((known, "No target could be checked."), (found(few), "each needs 8 cases.")):
+        (finding,) = diagnose(row)
+        assert finding.says.endswith(says)
     half = found(measure("safety", "auc", 0.9, True), measure("safety", "tpr_at_fpr_1", None, None))
     assert health(half, "safety") is True
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from decisions.measures import Measure
+from decisions.measures import FEWEST_CASES, Measure
 from ragmetrics.catalogue import SECTIONS
 from ragmetrics.matching import SEPARATOR, heading_segments
 from ragmetrics.paths import PathCut, PathVerdict
@@ -62,11 +62,11 @@ def diagnose(
         return findings
     known_sections = [name for name in DIAGNOSED if health(measures, name) is not None]
     if not known_sections:
-        return [
-            DiagnosisFinding(
-                "nothing_measured", "No target could be checked.", "the reasons above.", ()
-            )
-        ]
+        says, look_at = "No target could be checked.", "the reasons above."
+        if any(measure.verdict == "too few to say" for measure in measures.values()):
+            says = f"No target could be checked: each needs {FEWEST_CASES} cases."
+            look_at = "more questions of each kind."
+        return [DiagnosisFinding("nothing_measured", says, look_at, ())]
     missed = _because([measure for measure in measures.values() if measure.passed is False])
     if missed:
         are = "target is" if len(missed) == 1 else "targets are"
