@@ -197,9 +197,9 @@ def _width(widths: Sequence[int], shown: Sequence[int]) -> int:
     return sum(widths[at] for at in shown) + 2 * (len(shown) - 1)
 
 
-def has_room(console: Console) -> bool:
+def has_room(console: Console, least: int = ROOMY) -> bool:
     """Whether tables on this console have pictures: on a terminal of 100 columns or more."""
-    return console.is_terminal and console.width >= ROOMY
+    return console.is_terminal and console.width >= least
 
 
 def picture(
