@@ -41,6 +41,19 @@ def test_a_killed_session_is_replayed_and_says_so(files: Files) -> None:
     assert store.notices == []
 
 
+def test_the_case_last_worked_on_is_opened_while_it_is_open(files: Files) -> None:
+    for change, opened in ((edits.flag, "c"), (edits.unanswerable, "a")):
+        store, session = files.open()
+        session.queue.goto("c")
+        session.do(change)
+        if change is edits.unanswerable:
+            session.confirm()
+        files.kill(store)
+        store, session = files.open()
+        assert session.current == opened
+        store.close()
+
+
 def test_a_torn_last_line_is_left_out(files: Files) -> None:
     store, session = files.open()
     session.on_row(2, marks.toggle)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from labeller import edits, marks
+from labeller.needs import Needs
 from records.files import SetLock
 from terminal.actions import ActionRefused
 
@@ -122,6 +123,16 @@ def test_two_new_cases_with_one_id_wait_for_a_choice(files: Files) -> None:
     store.resolve(conflict, "theirs")
     store.save()
     assert files.case("new")["question"] == session.ledger.case_of("new")["question"] == "Theirs?"
+
+
+def test_labels_of_others_come_with_their_own_needs(files: Files) -> None:
+    store, session = files.open()
+    session.revise(edits.edit, {"tags": ["mine"]})
+    session.open_need(0)
+    theirs = json.loads(files.LINES[0]) | {"answerable": True, "gold_supports": [{"rel_path": "x"}]}
+    files.write(json.dumps(theirs), *files.LINES[1:])
+    store.save()
+    assert (session.case["tags"], session.layout) == (["mine"], Needs(((0,),)))
 
 
 def test_a_replayed_journal_is_merged_with_what_came_meanwhile(files: Files) -> None:

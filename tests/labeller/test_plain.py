@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from tests.labeller.conftest import FakeSource, Lines, snapshot
@@ -32,7 +33,9 @@ def test_marks_grade_and_confirm_in_one_line(lines: Lines) -> None:
 
 
 def test_decisions(lines: Lines) -> None:
-    lines.do("x", "ok", "s", "c two plans", "f", "note ask", "")
+    said = lines.do("x", "ok", "progress", "s", "c two plans", "f", "note ask", "")
+    assert "1 of 3 done: 0 labelled, 1 unanswerable" in said
+    assert re.search(r"flagged; \d+ s each, \d+ min left", said)
     briefs = {b.id: b for b in lines.session.queue.summaries.values()}
     assert briefs["q-0001"].status == "unanswerable"
     assert briefs["q-0002"].status == "skipped"
