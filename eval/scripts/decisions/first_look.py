@@ -14,7 +14,7 @@ from typing import Any
 from decisions.case_verdict import RunVerdicts
 from decisions.diagnosis import DiagnosisFinding
 from decisions.evidence_path import FIRST, RunPath
-from decisions.measures import Measure, known_metrics
+from decisions.measures import SIGNS, Measure, known_metrics
 from decisions.metric_words import catalogue_row, sentence, value_in_words
 from records.cases import ignore, iter_cases
 from records.id_numbers import id_number
@@ -42,8 +42,6 @@ Measures = Mapping[tuple[str, str], Measure]
 WORST = 5
 
 EVIDENCE = "retrieval", f"recall_all@{FIRST}"
-
-_MARKS = {True: "✓", False: "✗", None: "?"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ def target_table(rows: Sequence[Measure]) -> DataTable[Measure]:
         return None if row.passed is None else "quiet" if row.passed else "bad"
 
     def target(row: Measure) -> str:
-        return f"{row.target} {_MARKS[row.passed]}" if row.target else row.advisory or ""
+        return f"{row.target} {SIGNS[row.verdict]}" if row.target else row.advisory or ""
 
     columns: list[AnyColumn[Measure]] = [
         term_column("metric", term),

@@ -24,6 +24,8 @@ any number of cases.)"""
 
 TargetVerdict = Literal["met", "missed", "too few to say", "not measured"]
 
+SIGNS = {None: "", "met": "✓", "missed": "✗", "too few to say": "?", "not measured": "?"}
+
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "fair"))
 
 WORST_BAND = "poor"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from decisions.measures import UNCLEAR_BAND, Measure
+from decisions.measures import SIGNS, UNCLEAR_BAND, Measure
 from records.cases import DRAFT
 from terminal.page import (
     AnyColumn,
@@ -27,32 +27,21 @@ _NAMED = 3
 _SHARED = {"group": "share a group", "conversation": "are turns of one conversation"}
 
 
-_SIGNS = {None: "", "met": "✓", "missed": "✗", "too few to say": "?", "not measured": "?"}
-
-
-def measure_table(
-    rows: Sequence[Measure], *, every_count: bool = True, groups: bool = False
-) -> DataTable[Measure]:
+def measure_table(rows: Sequence[Measure], *, groups: bool = False) -> DataTable[Measure]:
     """Return a row per metric: mean, interval, how many cases, target, whether it is met.
 
-    ``every_count``: with the cases that have no score, and a star at an interval that is to be
-    doubted. ``groups``: the rows are under the names of their sections, with the band; else a table
-    without counts has the section in the name.
+    ``groups``: the rows are under the names of their sections, with the band; else they have the
+    cases without a score, and a star at an interval that is to be doubted.
     """
 
-    def name(row: Measure) -> str:
-        if groups or every_count:
-            return "  " * groups + row.title
-        return f"{row.section}.{row.title}"
-
     def interval(row: Measure) -> str:
-        return between(row.ci95) + "*" * bool(row.mark and every_count)
+        return between(row.ci95) + "*" * bool(row.mark and not groups)
 
     def band(row: Measure) -> str:  # on 80 columns there is no room for more than one word
         return "" if row.band in (None, UNCLEAR_BAND) else str(row.band)
 
     columns: list[AnyColumn[Measure]] = [
-        DataColumn("metric", name, words=True, foreign=True),
+        DataColumn("metric", lambda row: "  " * groups + row.title, words=True, foreign=True),
         DataColumn("mean", lambda row: number(row.mean)),
         DataColumn("95 % interval", interval, drop=5),
         WhiskerColumn(lambda row: Whisker(row.ci95, row.mean, row.bound), drop=1),
@@ -60,10 +49,10 @@ def measure_table(
         DataColumn("n/a", lambda row: str(row.not_applicable), drop=3),
         DataColumn("failed", lambda row: str(row.failed), drop=2),
         DataColumn("target", lambda row: row.target or row.advisory or ""),
-        DataColumn("", lambda row: _SIGNS[row.verdict]),
+        DataColumn("", lambda row: SIGNS[row.verdict]),
         DataColumn("band", band, drop=2, words=True),
     ]
-    gone = {"band"} if every_count else {"n/a", "failed"} if groups else {"n/a", "failed", "band"}
+    gone = {"n/a", "failed"} if groups else {"band"}
     kept = [column for column in columns if getattr(column, "name", "") not in gone]
     return DataTable(kept, rows, tone=_tone, group=(lambda row: row.section) if groups else None)
 

@@ -282,7 +282,7 @@ def suite_page(report: SuiteReport, every: bool) -> Page:
     if report.incomplete:
         blocks.append(Prose(report.incomplete, "doubt"))
     if every:
-        blocks.append(measure_table(rows, every_count=False, groups=True))
+        blocks.append(measure_table(rows, groups=True))
         blocks += path_blocks([report.path] if report.path else ())
     else:
         blocks.append(target_table(shown))
