@@ -88,7 +88,8 @@ def _is_said(check: Check) -> bool:
     if check.value is None or check.accepted:
         return False
     bare = (f"{shown}, must be {check.must}" for shown in (number(check.value), _value(check)))
-    return (check.rule == WORSE and check.status == "failed") or check.reason in bare
+    tested = check.rule == WORSE and check.delta is not None
+    return (tested and check.status == "failed") or check.reason in bare
 
 
 def gate_page(verdict: Verdict) -> Page:
