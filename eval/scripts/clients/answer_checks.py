@@ -35,8 +35,8 @@ _SCORES = ("score_final", "score_vector", "score_lexical")
 
 _SAYS = {
     "neither": "{field} does not give the order of the passages (reranked, fused?).",
-    "falls": "{field} falls in all {lists} lists: the best passage is first.",
-    "rises": "{field} rises in all {lists} lists: the nearest passage is first.",
+    "falls": "{field} falls in {lists}: the best passage is first.",
+    "rises": "{field} rises in {lists}: the nearest passage is first.",
 }
 
 Kind = Literal["falls", "rises", "neither", "open"]
@@ -57,6 +57,10 @@ class ScoreOrder(NamedTuple):
         """As in a proof."""
         return "?" if self.asks else "–" if self.kind == "neither" else "✓"
 
+    @property
+    def _lists(self) -> str:
+        return "the one list" if self.lists == 1 else f"all {self.lists} lists"
+
     def sentence(self, shared: tuple[float, float], first_right: tuple[float, float] | None) -> str:
         """The verdict on the order as a sentence.
 
@@ -64,10 +68,10 @@ class ScoreOrder(NamedTuple):
         share of answers whose first passage is right, and whose last is.
         """
         if not self.asks:
-            return _SAYS[self.kind].format(field=self.field, lists=self.lists)
+            return _SAYS[self.kind].format(field=self.field, lists=self._lists)
         doubt = "a distance (the order is right), or" if self.kind == "rises" else "is"
         said = (
-            f"{self.field} {self.kind} in all {self.lists} lists: {doubt} the worst passage first? "
+            f"{self.field} {self.kind} in {self._lists}: {doubt} the worst passage first? "
             f"Then --set order=reversed. The first passage shares {shared[0]:.1f} words with its "
             f"question, the last {shared[1]:.1f}."
         )
