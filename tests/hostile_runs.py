@@ -87,9 +87,11 @@ def scoring(folder: Path) -> list[Job]:
         jobs += [
             ("eval_suite", [*words, "--sections", sections, "-q"], str(folder)),
             ("judge_answers", [*words, "--cache-dir", f"{folder}/cache", "-q"], str(folder)),
-            ("gate_run", [*words, "-q"], str(folder)),
             ("report_run", [*words, "-q"], str(folder)),
         ]
+    for run, baseline in (("base", "new"), ("new", "base")):
+        words = [*of_runs(folder), "--run", run, "--baseline", baseline, "-q"]
+        jobs.append(("gate_run", words, str(folder)))
     return jobs
 
 
