@@ -414,6 +414,23 @@ def test_a_judgement_that_failed_is_no_failed_call(tmp_path: Path, section: str)
     assert (run.counts().cases, run.counts().reasons) == (2, {"no_response": 1})
 
 
+def test_passages_that_nobody_knows_matter_to_rules_alone(tmp_path: Path) -> None:
+    """A bot that sends no passages: no rule reads the section context, one reads retrieval.mrr."""
+    line = {"case_id": "a", "repeat": 0, "scores": {}, "reasons": {"*": "passages are not mapped"}}
+    lines = {"context": [line | {"scores": {"mattr": None}}]}
+    lines["retrieval"] = [line | {"scores": {"mrr": None}}]
+    table = Run(write_run(tmp_path / "r", 5, lines))
+    ruling = Ruling(CaseRules(), LOCAL)
+    assert "context" not in ruling.sections
+    run = RunVerdicts(ruling)
+    run.take_table(table.section("context"))
+    assert not run.unknown
+    run.take_table(table.section("retrieval"))
+    assert [[rule.name for rule in ruling.rules_of(bits)] for bits in run.unknown.values()] == [
+        ["no_gold"]
+    ]
+
+
 @each_row(
     ("cases", "failing", "says"),
     [

@@ -212,7 +212,7 @@ class Ruling:
         """The bits of the rules that each code of a section's score lines has no value for."""
         import numpy as np
 
-        names, checks = self._sections[table.section]
+        names, checks = self._sections.get(table.section, ((), ()))
         without = [np.isnan(np.array(table.raw(name))) for name in names]
         bits = np.zeros(len(table.kind_of), np.int64)
         for check in checks:

@@ -71,7 +71,7 @@ def diagnose(
     if missed:
         are = "target is" if len(missed) == 1 else "targets are"
         says = f"{len(missed)} {are} missed, and no rule here says why."
-        look_at = "the cases that fail: browse_runs.py, then F."
+        look_at = "the answers that do worst: report_run.py --worst-by METRIC."
         return [DiagnosisFinding("unexplained", says, look_at, missed)]
     return [
         DiagnosisFinding(

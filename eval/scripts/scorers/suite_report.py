@@ -234,17 +234,23 @@ def _verdict_text(report: SuiteReport) -> str:
 def _section_notes(report: SuiteReport, every: bool) -> Iterator[str]:
     """Notes on the sections that were scored, and those that were not: several of these with their
     reasons only where ``every`` is asked for."""
-    unscored = [outcome for outcome in report.outcomes if outcome.status != "scored"]
-    told = unscored if every or len(unscored) == 1 else []
+    lacking = [outcome for outcome in report.outcomes if _lacks(outcome)]
+    told = lacking if every or len(lacking) == 1 else []
     for outcome in report.outcomes:
         shown = (
-            outcome in told if outcome in unscored else "guardrails" not in (outcome.section or {})
+            outcome in told if outcome in lacking else "guardrails" not in (outcome.section or {})
         )
         if outcome.reason and (every or shown):
-            state = "not scored: " if outcome in unscored else ""
+            state = "not scored: " * (outcome.status != "scored")
             yield f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
-    if unscored and not told:
-        yield f"Not scored: {', '.join(outcome.name for outcome in unscored)} (-v says why)."
+    if lacking and not told:
+        names = ("pass" if outcome.status == "scored" else outcome.name for outcome in lacking)
+        yield f"Not scored: {', '.join(names)} (-v says why)."
+
+
+def _lacks(outcome: SectionOutcome) -> bool:
+    """Whether a section was not scored, or scored without a pass."""
+    return outcome.status != "scored" or (outcome.section or {}).get("n", {}).get("pass") == 0
 
 
 def write_report(report: SuiteReport, path: Path, metrics: Path, *, copied: bool = False) -> Path:

@@ -42,6 +42,21 @@ def test_the_first_screen_has_what_a_newcomer_asks(
     assert "0 of 1 target met, 1 missed" in last
 
 
+def test_what_is_not_scored_is_one_line(write: Any, finished: Any) -> None:
+    """Without labels of prompts and outcomes neither safety nor a pass: one line, reasons in -v.
+    A single one has its reason at once."""
+    write()
+    (finished.folder / "labels/safety_labels.jsonl").unlink()
+    both = finished.score(main, "--sections", "safety,pipeline,retrieval")
+    assert "Not scored: safety, pass (-v says why)." in both.stdout.splitlines()
+    assert "_labels.jsonl" not in both.stdout
+    why = "pipeline: pass is not measured: label expected_outcome"
+    assert why in finished.score(main, "--sections", "pipeline,retrieval").stdout
+    whole = finished.score(main, "--sections", "safety,pipeline,retrieval", "-v").stdout
+    assert why in whole
+    assert "safety: not scored: " in whole
+
+
 def test_a_long_table_shrinks_to_the_main_metrics(write: Any, finished: Any) -> None:
     write(3, 1)
     short: Result = finished.score(score_retrieval.main, columns=100)

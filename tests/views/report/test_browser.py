@@ -339,6 +339,16 @@ async def test_a_report_prints_on_few_pages(browser: Any, pair: Any) -> None:
         assert 1 < pages <= 12
 
 
+async def test_hatched_cells_are_not_printed_as_pictures(browser: Any, made: Any) -> None:
+    """Stripes made the PDF of some pages of 40 cases larger than 2 MB."""
+    async with browser.tab() as tab:
+        await tab.open((made.run / "report.html").as_uri())
+        few = "getComputedStyle(document.querySelector('.few')).backgroundImage"
+        assert "gradient" in await tab.value(few)
+        await tab.send("Emulation.setEmulatedMedia", media="print")
+        assert await tab.value(few) == "none"
+
+
 async def test_light_and_dark_differ(browser: Any, made: Any) -> None:
     colours = []
     for scheme in ("light", "dark"):
