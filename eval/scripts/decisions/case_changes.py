@@ -106,7 +106,11 @@ class CaseFlips:
             return f"No case is compared: {_UNREAD}."
         text = f"Of {total} {broke:,} broke and {fixed:,} {'was' if fixed == 1 else 'were'} fixed"
         text += f"; {fails:,} still {'fails' if fails == 1 else 'fail'}, {fine:,} still ok"
-        notes = [] if self.depth is None else [f"gold counts within the first {self.depth}"]
+        notes = (
+            []
+            if self.depth is None
+            else [f"a case must also find gold, in both runs within the first {self.depth}"]
+        )
         notes += self.unmeasured
         text += f" ({'; '.join(notes)})." if notes else "."
         if not self.unreadable:
