@@ -206,6 +206,17 @@ def test_a_form_reads_the_result_inside_and_with_its_message() -> None:
     assert [row.get("rel_path") for row in passages_in(text, markup) or ()] == ["rooms.md"]
 
 
+def test_a_list_of_one_whose_item_came_alone_is_read_by_its_form() -> None:
+    """MCP has a block for each item, so a single item and a list of them look different."""
+    form = ToolForm(passages=lambda v: v, text=lambda hit: hit["t"], rel_path=lambda hit: hit["at"])
+    blocks = [{"type": "text", "text": json.dumps({"t": "Water.", "at": "a.md"})}]
+    read = [{"rel_path": "a.md", "text": "Water."}]
+    assert passages_in({"content": blocks * 2, "isError": False}, form) == read * 2
+    assert passages_in({"content": blocks, "isError": False}, form) == read
+    loose = ToolForm(passages=lambda value: value, text=lambda hit: hit.get("t"))
+    assert passages_in({"t": "Nothing was found."}, loose) == []  # a message without a place
+
+
 def test_a_place_behind_its_text_is_not_given_to_the_next_text() -> None:
     text = "Water is allowed. (source: rooms.md)\n\nTen cents a day. (source: loans.md)"
     place = re.compile(r"\(source: (?P<path>\S+)\)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -106,6 +107,14 @@ def test_fields_that_passages_have_too_are_no_sign_of_lines_or_logs() -> None:
         [FLOOR | {"text": "9:30 is when the reading room opens."}],
     ):
         assert judge_tool("find", [(ASKED, result)]).is_search
+
+
+def test_a_search_without_a_hit_is_one_whatever_message_is_around_its_words() -> None:
+    data = {"content": "nothing was found", "name": "find", "tool_call_id": "c1", "type": "tool"}
+    none = json.dumps({"type": "tool", "data": data | {"additional_kwargs": {}, "x": "." * 99}})
+    assert judge_tool("find", [(ASKED, "[rooms.md # Food]\nWater."), (ASKED, none)]).is_search
+    long = none.replace("nothing", "nothing of that kind " * 20)
+    assert not judge_tool("find", [(ASKED, "[rooms.md]\nWater."), (ASKED, long)]).is_search
 
 
 def test_half_of_the_places_are_documents_and_on_one_site() -> None:

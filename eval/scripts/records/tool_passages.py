@@ -443,6 +443,8 @@ def _by_form(result: Any, form: ToolForm) -> list[Row] | None:
         value = opened(value)
         listed = _listed(form.passages, value, opened(result))
         items = [opened(item) for item in listed] if isinstance(listed, list) else []
+        if isinstance(listed, Mapping) and "rel_path" in _formed(listed, form):
+            items = [listed]  # a list of one, of which a framework made its item
     rows = [row for item in items if (row := _formed(item, form))]
     return rows if rows or len(shown_text(value)) <= SHORT else None
 
@@ -450,8 +452,9 @@ def _by_form(result: Any, form: ToolForm) -> list[Row] | None:
 def _listed(passages: Getter | None, *values: Any) -> Any:
     """The list that a form names in a tool's own result, else in the message around it."""
     if passages is not None:
-        lists = (passages(value) for value in values)
-        return next((listed for listed in lists if isinstance(listed, list)), None)
+        first = passages(values[0])
+        lists = (passages(value) for value in values[1:] if not isinstance(first, list))
+        return next((listed for listed in lists if isinstance(listed, list)), first)
     own = values[0]
     are_objects = isinstance(own, list) and all(isinstance(item, Mapping) for item in own)
     return own if are_objects else items_in(own)

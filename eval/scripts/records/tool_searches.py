@@ -23,6 +23,7 @@ from records.tool_passages import (
     is_place,
     items_in,
     opened,
+    own_result,
     passages_in,
     query_of,
     shown_text,
@@ -108,14 +109,14 @@ def judge_tool(
         about = f"its form does not read {unread or 'any'} of {_counted(len(results), 'result')}"
         return _not_a_search(name, about)
     if not rows:
-        if not any(len(shown_text(result)) > SHORT // 4 for result in results):
+        if not any(len(shown_text(own_result(result))) > SHORT // 4 for result in results):
             return ToolVerdict(False)
         about = f"{_counted(len(results), 'result')} without a file, page or URL as place"
         return _not_a_search(name, about, _REMEDY)
     others = [
         result
         for result, listed in zip(results, lists, strict=True)
-        if listed is None and len(shown_text(result)) > SHORT
+        if listed is None and len(shown_text(own_result(result))) > SHORT
     ]
     if others:
         about = f"{len(others)} of {len(results)} results are no list of passages with places"
