@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -84,3 +85,14 @@ def test_a_bot_that_answers_the_question_before_is_named() -> None:
     same = [heard(name, "oil") for name in order]  # always the same page: no lag
     assert lags(same) == ""
     assert lags([heard("roses", "roses")]) == ""
+
+
+def test_before_a_turn_is_the_turn_of_its_own_conversation() -> None:
+    """Turns of several conversations are asked at the same time, and come back mixed."""
+    told = (("roses", "roses"), ("lawn", "roses"), ("oil", "lawn"))
+    mixed = [
+        replace(heard(asked, answer), conversation=name) for asked, answer in told for name in "ab"
+    ]
+    assert lags(mixed).startswith("4 of 4 answers fit the question")
+    right = [replace(heard(asked, asked), conversation=name) for asked, _ in told for name in "ab"]
+    assert lags(right) == ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple
 
 from clients.expressions import compile_path
@@ -158,11 +158,12 @@ def shared_words(results: Sequence[tuple[str, TestResult]]) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class HeardAnswer:
-    """A question with its answer, and the files where its gold is."""
+    """A question with its answer, the files where its gold is, and of a turn its conversation."""
 
     question: str
     result: TestResult
     gold: frozenset[str] = frozenset()
+    conversation: str | None = None
 
     def words(self) -> set[str]:
         """The words of the answer and of its first passage."""
@@ -177,12 +178,17 @@ class HeardAnswer:
 def lags(heard: Sequence[HeardAnswer]) -> str:
     """A sentence for a bot whose answers fit the question before better than their own; "" else.
 
-    ``heard``: in the order in which they were asked. Compared are the words that one of the two
+    ``heard``: in the order in which they were asked; before a turn is the turn of its conversation
+    before it, whatever was asked in others in between. Compared are the words that one of the two
     questions has alone, and the files of their gold. A question without gold in a set that has
     gold cannot be answered, so nothing fits it.
     """
     has_gold = any(each.gold for each in heard)
-    fits = [_fits_before(b, each) for b, each in pairwise(heard) if b.gold or not has_gold]
+    by_conversation: dict[str | None, list[HeardAnswer]] = {}
+    for each in heard:
+        by_conversation.setdefault(each.conversation, []).append(each)
+    pairs = chain.from_iterable(map(pairwise, by_conversation.values()))
+    fits = [_fits_before(b, each) for b, each in pairs if b.gold or not has_gold]
     telling = [fit for fit in fits if fit is not None]
     lagging = sum(telling)
     if len(telling) < LEAST_PAIRS or lagging < _LEAST_SHARE * len(telling):

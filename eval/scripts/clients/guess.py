@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any
 
 from clients import field_names
@@ -34,6 +35,7 @@ from clients.reply_form import (
 from clients.tool_paths import find_last_message, find_searches, find_tools
 from ragmetrics.matching import same_form
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
+from records.tool_passages import items_in
 
 _SOURCES = re.compile(
     r"\n[ \t]*((?:#+ |\*\*)?(?:sources?|references?|citations?|quellen)(?:\*\*)?:?(?:\*\*)?)"
@@ -64,6 +66,8 @@ def propose(
     columns = columns_of(payloads, streamed="stream" in proposal.settings)
     gold_files = {_last_part(path) for path in gold_paths}
     passages = _passages(columns, gold_files, set(gold_ids))
+    if passages and passages.path.startswith("unique("):
+        passages = _of_lists_alone(passages, payloads, proposal)
     inside = passages.path if passages else None
     outer = [column for column in columns if not is_under(column.path, inside)]
     response = proposal.tables["response"]
@@ -105,6 +109,63 @@ def propose(
     return proposal
 
 
+def _of_lists_alone(
+    passages: ReplyColumn, payloads: Sequence[Any], proposal: Proposal
+) -> ReplyColumn | None:
+    """Joined lists by a path that leaves out what other items have in their place: an object; None
+    where that is a text with passages, which no path reads."""
+
+    def others(path: str) -> list[Any]:
+        pairs = zip(map(compile_path(path), payloads), passages.values, strict=True)
+        return [item for found, joined in pairs for item in found or () if item not in joined]
+
+    beside = others(passages.path)
+    if any(isinstance(value, str) and items_in(value) for value in beside):
+        proposal.notes.append(
+            f"? {passages.path} leaves out passages that come as one text, so it is not taken: "
+            "nothing is proposed."
+        )
+        return None
+    joined = re.fullmatch(r"unique\((.+?)\[\]\.([^\[\]]+)\[\]\)", passages.path)
+    if beside and joined:
+        path = f"unique({joined[1]}[?type({joined[2]}) == 'array'].{joined[2]}[])"
+        return passages if others(path) else replace(passages, path=path)
+    return passages
+
+
+def longer_list(payloads: Sequence[Any], passages_path: str) -> str | None:
+    """The path of another list that has every passage of each answer, each as an item of its own,
+    and more of them in some answer; None without any."""
+    get = compile_path(passages_path)
+    lists = [value if isinstance(value := get(each), list) else [] for each in payloads]
+    own = [[_long_texts(item) for item in items] for items in lists]
+    if not all(texts for items in own for texts in items) or not any(own):
+        return None
+    streamed = all(isinstance(payload, dict) and "events" in payload for payload in payloads)
+    for column in columns_of(payloads, streamed=streamed):
+        other = [
+            [_long_texts(item) for item in value] if isinstance(value, list) else []
+            for value in column.values
+        ]
+        pairs = list(zip(own, other, strict=True))
+        has_all = all(any(item <= more for more in theirs) for items, theirs in pairs
+                      for item in items)  # fmt: skip
+        is_longer = any(
+            items and len(set(filter(None, theirs))) > len(set(items)) for items, theirs in pairs
+        )
+        if has_all and is_longer and column.path != passages_path:
+            return column.path
+    return None
+
+
+def _long_texts(item: Any) -> frozenset[str]:
+    """The texts of some words in an item, without those in lists within it."""
+    values = item.values() if isinstance(item, dict) else [item]
+    inner = [_long_texts(value) for value in values if isinstance(value, dict)]
+    own = {bare(value) for value in values if isinstance(value, str) and len(value.split()) >= 4}
+    return frozenset(own).union(*inner)
+
+
 def _are_of_searches(passages: ReplyColumn, lists: Sequence[Sequence[Any]]) -> bool:
     """Whether the list of passages is just what the calls of tools returned."""
     pairs = zip(passages.values, lists, strict=True)
@@ -135,8 +196,26 @@ def _answer(
         for pair in _ranked_answers(columns, questions)
         if pair[0] > 5.5 and _answer_name(pair[1])
     ]
-    own = [pair for pair in named if not _repeats(pair[1], passages)]
+    others = [column for _, column in named]
+    own = [
+        pair for pair in named if not _repeats(pair[1], passages) and not _is_part(pair[1], others)
+    ]
     return max(own or named, key=lambda pair: pair[0], default=(0.0, None))[1]
+
+
+def _is_part(column: ReplyColumn, others: Sequence[ReplyColumn]) -> bool:
+    """Whether a text of one item of a list is only a part of another text, in every answer."""
+    if "[" not in column.path:
+        return False
+    for other in others:
+        pairs = [
+            (part, whole)
+            for part, whole in zip(column.values, other.values, strict=True)
+            if isinstance(part, str)
+        ]
+        if all(isinstance(whole, str) and part != whole and part in whole for part, whole in pairs):
+            return True
+    return False
 
 
 def _answer_name(column: ReplyColumn) -> float:
@@ -206,10 +285,12 @@ def another_answer(
     """
     streamed = all(isinstance(payload, dict) and "events" in payload for payload in payloads)
     lists = ReplyColumn("", (), tuple(passages))
+    answer = ReplyColumn(answer_path, (), tuple(map(compile_path(answer_path), payloads)))
     able = [
         column
         for column in columns_of(payloads, streamed=streamed)
         if column.path != answer_path
+        and not _is_part(column, [answer])
         and not _repeats(column, lists)
         and len(set(strings_of(column.present))) > 1
         and mean_words(strings_of(column.present)) > 1

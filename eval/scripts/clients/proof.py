@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from clients.expressions import compile_path
 from clients.field_names import ANSWER
-from clients.guess import another_answer, is_under
+from clients.guess import another_answer, is_under, longer_list
 from clients.place_check import NO_LABELS, PlaceCheck
 from clients.reply_form import bare, name_rank, texts_within
 from guardrails.blot import blot
@@ -288,7 +288,23 @@ def _answer_doubt(
         return "?", "Every answer is word for word a passage."
     if all(len(text.split()) < FEW_WORDS for text in texts):
         return "?", f"Every answer has fewer than {FEW_WORDS} words."
+    if most := _items_beside(response.get("answer", ""), answers):
+        return "?", f"The answer is the first of {most} texts of its list; the others are not read."
     return "✓", "The answers differ, and none is a passage or the question."
+
+
+def _items_beside(path: str, answers: Sequence[ProvenAnswer]) -> int:
+    """How many items the list has, the first of which the path takes, that have such a text; 0
+    where one alone has it."""
+    most = 1
+    for match in re.finditer(r"\[0\]", path):
+        get, inner = compile_path(path[: match.start()] or "@"), path[match.end() :].lstrip(".")
+        text_of = compile_path(inner or "@")
+        for each in answers:
+            items = get(each.payload)
+            texts = map(text_of, items if isinstance(items, list) else ())
+            most = max(most, sum(isinstance(text, str) and bool(text.strip()) for text in texts))
+    return most if most > 1 else 0
 
 
 def _passages_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> ProofRow:
@@ -297,7 +313,11 @@ def _passages_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) 
         return _row(ask, None, (), "–", "No list of passages is mapped: retrieval is not measured.")
     lists = [each.result.chunks() for each in answers]
     values = [_several(chunks, _first_words) for chunks in lists]
-    return _row(ask, path, values, *_passages_doubt(answers, lists))
+    mark, says = _passages_doubt(answers, lists)
+    if mark == "✓" and (other := longer_list([each.payload for each in answers], path)):
+        mark, says = "?", f"{other} has these passages and more: if it is what was retrieved, "
+        says += f"--set retrieved={other}."
+    return _row(ask, path, values, mark, says)
 
 
 def _several(items: Sequence[T], words: Callable[[Sequence[T]], str]) -> str:

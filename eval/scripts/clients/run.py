@@ -257,6 +257,7 @@ class _RunChecks:
                     result.question,
                     result,
                     frozenset(gold.rel_path for gold in self._first_cases[name].gold_supports),
+                    self._first_cases[name].conversation,
                 )
                 for name, result in self._first_results.items()
             ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from clients.expressions import compile_path
-from clients.guess import propose
+from clients.guess import another_answer, longer_list, propose
+from clients.proof import ProvenAnswer, _items_beside
+from records.results import TestResult
 
 WORDS = ("Water is allowed in every room.", "Books are lent for twenty-eight days.")
 
@@ -107,3 +109,69 @@ def test_the_sources_of_the_last_message_are_the_passages() -> None:
     tables = propose([answer(0), answer(1), answer(2)], ["a?", "b?", "c?"]).tables
     assert tables["response"]["retrieved"] == "messages[-1].sources"
     assert tables["chunk"] == {"chunk_id": "id", "rel_path": "path", "text": "text"}
+
+
+def steps(*outputs: Any) -> dict[str, Any]:
+    """An agent's answer with its steps: each has a tool and what it gave back."""
+    return {
+        "reply": f"A reply to {outputs!r:.40}",
+        "steps": [{"tool": f"t{n}", "output": output} for n, output in enumerate(outputs)],
+    }
+
+
+def test_what_other_steps_gave_back_is_no_passage() -> None:
+    weather = {"degrees": 11, "text": "There are few clouds today."}
+    answers = [steps(weather, [source(1), source(2)]), steps(weather, [source(3)])]
+    path = propose(answers, ["a?", "b?"]).tables["response"]["retrieved"]
+    found = [[each["id"] for each in compile_path(path)(answer)] for answer in answers]
+    assert found == [["d1", "d2"], ["d3"]]
+
+
+def test_lists_are_not_taken_without_the_passages_that_come_as_a_text_beside_them() -> None:
+    """Two searches of different forms: half of the passages would be missing, and look proved."""
+    block = f"[9.md # Rooms]\n{WORDS[0]}"
+    proposal = propose(
+        [steps([source(1), source(4)], block), steps([source(2)], block)], ["a?", "b?"]
+    )
+    assert "retrieved" not in proposal.tables["response"]
+    assert any(note.startswith("? unique(steps[].output[]) leaves out") for note in proposal.notes)
+
+
+def test_a_part_of_the_answer_is_not_the_answer() -> None:
+    """Also where the whole answer repeats a passage word for word."""
+    answers = [
+        {"answer": words, "hits": [source(n) | {"text": words}],
+         "segments": [{"text": words[:20]}, {"text": words[20:]}]}
+        for n, words in enumerate(WORDS)
+    ]  # fmt: skip
+    assert propose(answers, ["a?", "b?"]).tables["response"]["answer"] == "answer"
+    lists = [answer["hits"] for answer in answers]
+    assert another_answer(answers, ["a?", "b?"], "answer", lists) is None
+
+
+def test_a_list_that_is_a_part_of_another_one_is_a_doubt() -> None:
+    """The sources cut to the first citation, beside all that was retrieved."""
+    answers = [
+        {"sources": [source(1)], "context": [{"meta": source(n)} for n in (1, 2)]},
+        {"sources": [source(3)], "context": [{"meta": source(n)} for n in (3, 1, 4)]},
+    ]
+    assert longer_list(answers, "sources") == "context"
+    assert longer_list(answers, "context") is None
+    whole = [
+        answer | {"sources": [each["meta"] for each in answer["context"]]} for answer in answers
+    ]
+    assert longer_list(whole, "sources") is None
+    in_steps = [{"sources": [source(1)], "steps": [{"n": 1}, {"hits": [source(1)]}]}]
+    assert longer_list(in_steps, "sources") is None  # one step has them all
+    others = [answer | {"context": [{"meta": source(7)}] * 3} for answer in answers]
+    assert longer_list(others, "sources") is None
+
+
+def test_the_first_of_several_texts_of_a_list_is_a_doubt() -> None:
+    def answer(*texts: str) -> ProvenAnswer:
+        parts = {"parts": [{"text": text} for text in texts]}
+        return ProvenAnswer("a?", parts, TestResult("a"), 0.1)
+
+    assert _items_beside("parts[0].text", [answer("A."), answer("A.", "B.", "")]) == 2
+    assert _items_beside("parts[0].text", [answer("A."), answer("B.", "")]) == 0
+    assert _items_beside("reply", [answer("A.", "B.")]) == 0
