@@ -316,12 +316,15 @@ def test_the_calls_of_named_tools_are_searches() -> None:
         *called(6, "price", '{"query": "hat"}', {"content": "[broken"}),
         {"role": "assistant", "content": "So."},
     ]
+    read = [each | {"text": each["page_content"], "rel_path": path}
+            for each, path in zip(DOCUMENTS, ("a.md", "b.md"), strict=True)]  # fmt: skip
     assert search_calls(messages, "search", "lookup", "find") == [
-        {"tool": "search", "query": "hat", "retrieved": DOCUMENTS},
+        {"tool": "search", "query": "hat", "retrieved": read},
         {"tool": "search", "query": "cap", "retrieved": []},
-        {"tool": "lookup", "query": "Porto", "retrieved": DOCUMENTS},
-        {"tool": "find", "query": "hats", "retrieved": DOCUMENTS[:1]},
+        {"tool": "lookup", "query": "Porto", "retrieved": read},
+        {"tool": "find", "query": "hats", "retrieved": read[:1]},
     ]
+    assert (search_calls(messages, "lookup") or [{}])[0]["retrieved"] == DOCUMENTS
     path, lists, about = find_searches([{"m": messages}], "tool_calls(m)", set())
     assert path == "search_calls(m, 'search', 'lookup', 'find')"
     assert ([len(found) for found in lists], about) == ([5], [])
@@ -398,3 +401,40 @@ def test_a_known_product_whose_calls_are_told_beside_the_answer() -> None:
     tables = recipe.proposal([reply], ["?"]).tables
     assert tables["response"]["tools"] == "usedTools"
     assert tables["tool"] == {"name": "tool", "arguments": "toolInput", "result": "toolOutput"}
+
+
+def test_a_list_of_passages_as_a_result_keeps_its_places() -> None:
+    """An agent with a search beside another tool: its passages are no parts of a message."""
+    hits = [{"path": "hats.md", "heading": "Prices", "text": "A hat costs three euros today."}]
+    outputs = {"weather": {"text": "Sunny"}, "find": hits * 2}
+    events = [
+        {"type": kind, "toolCallId": name, "toolName": name, "input": {"query": "hats"},
+         "output": output}
+        for name, output in outputs.items()
+        for kind in ("tool-input-available", "tool-output-available")
+    ]  # fmt: skip
+    proposal = propose([{"events": events, "text": "It is three."}], ["a?"],
+                       settings={"stream": "sse", "stream_delta": "delta"})  # fmt: skip
+    assert proposal.tables["response"]["searches"] == "search_calls(events, 'find')"
+    (search,) = search_calls(events, "find") or ()
+    assert search["retrieved"] == hits * 2
+    assert (tool_calls(events) or [{}])[0]["result"] == '{"text": "Sunny"}'
+
+
+def test_searches_of_different_shapes_are_read_by_one_profile() -> None:
+    """Two tools with names of their own, one of them without headings, and one with blocks."""
+    messages = [
+        {"role": "user", "content": "?"},
+        *called(1, "notes", '{"query": "hat"}',
+                {"content": json.dumps([{"path": "a.md", "heading": "A", "text": "Felt hats."}])}),
+        *called(2, "pages", '{"query": "hat"}',
+                {"content": json.dumps({"hits": [{"file": "b.md", "content": "Straw hats."}]})}),
+        *called(3, "minutes", '{"query": "hat"}', {"content": "[c.md # C]\nWoollen hats."}),
+        {"role": "assistant", "content": "There are three kinds of hats."},
+    ]  # fmt: skip
+    tables = propose([{"messages": messages}], ["?"]).tables
+    answer = profile(response=tables["response"], chunk=tables["chunk"])
+    result = build_result(answer.fields({"messages": messages}), "q", "?")
+    assert [(c.rel_path, c.heading_path, c.text) for c in result.chunks()] == [
+        ("a.md", "A", "Felt hats."), ("b.md", None, "Straw hats."), ("c.md", "C", "Woollen hats."),
+    ]  # fmt: skip

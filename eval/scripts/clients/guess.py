@@ -42,6 +42,7 @@ _SOURCES = re.compile(
     r"[ \t]*\n",
     re.IGNORECASE,
 )
+_OURS = ("text", "rel_path", "heading_path", "chunk_id", "page", "score")
 _SOURCE_LINE = re.compile(
     r"(?P<lead>\[\d+\]:? |\d+[.):] |[-*•] )?(?P<path>[^\s#]+\.\w{1,5})(?P<rest>.*)"
 )
@@ -95,6 +96,7 @@ def propose(
         if path and (passages is None or _are_of_searches(passages, lists)):
             response.pop("retrieved", None)
             response["searches"] = path
+            lists = _by_our_names(lists) if "', '" in path else lists
             column = ReplyColumn(response["searches"], ("searches",), tuple(lists))
             proposal.tables["chunk"] = _chunk(column, gold_files)
     _rest(outer, proposal, seconds)
@@ -169,7 +171,21 @@ def _long_texts(item: Any) -> frozenset[str]:
 def _are_of_searches(passages: ReplyColumn, lists: Sequence[Sequence[Any]]) -> bool:
     """Whether the list of passages is just what the calls of tools returned."""
     pairs = zip(passages.values, lists, strict=True)
-    return all((value or []) == [*listed] for value, listed in pairs)
+    return all(
+        len(value or ()) == len(listed) and all(map(_is_within, value or (), listed))
+        for value, listed in pairs
+    )
+
+
+def _is_within(item: Any, other: Any) -> bool:
+    are_objects = isinstance(item, dict) and isinstance(other, dict)
+    return item.items() <= other.items() if are_objects else bool(item == other)
+
+
+def _by_our_names(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The passages of several tools, which may name their fields differently, by our names."""
+    return [[{name: item[name] for name in _OURS if name in item} for item in items]
+            for items in lists]  # fmt: skip
 
 
 def is_under(path: str, parent: str | None) -> bool:

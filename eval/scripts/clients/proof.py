@@ -297,7 +297,8 @@ def _items_beside(path: str, answers: Sequence[ProvenAnswer]) -> int:
     """How many items the list has, the first of which the path takes, that have such a text; 0
     where one alone has it."""
     most = 1
-    for match in re.finditer(r"\[0\]", path):
+    plain = path if re.fullmatch(r"[\w.\[\]]+", path) else ""
+    for match in re.finditer(r"\[0\]", plain):
         get, inner = compile_path(path[: match.start()] or "@"), path[match.end() :].lstrip(".")
         text_of = compile_path(inner or "@")
         for each in answers:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from records.tool_passages import items_in, query_of
+from records.tool_passages import items_in, passages_in, query_of
 
 Raw = Mapping[str, Any]
 
@@ -48,7 +48,8 @@ def tool_calls(items: Sequence[Any] | None) -> list[dict[str, Any]] | None:
 def search_calls(items: Sequence[Any] | None, *tools: str) -> list[dict[str, Any]] | None:
     """The calls of these tools as searches: tool, query, and the passages, as the bot has them.
 
-    LangChain's message has passages as its ``artifact``, too. None for null.
+    LangChain's message has passages as its ``artifact``, too. Those of several tools have text,
+    rel_path and heading_path by these names besides, for each tool may have its own. None for null.
     """
     if items is None:
         return None
@@ -56,12 +57,19 @@ def search_calls(items: Sequence[Any] | None, *tools: str) -> list[dict[str, Any
         {
             "tool": call["name"],
             "query": query_of(call.get("arguments")),
-            "retrieved": items_in(returned(call)) or [],
+            "retrieved": _passages(returned(call), is_one_of=len(tools)),
         }
         | ({"error": call["error"]} if call.get("error") else {})
         for call in read_calls(items)
         if call["name"] in tools
     ]
+
+
+def _passages(result: Any, *, is_one_of: int) -> list[Raw]:
+    items = items_in(result) or []
+    if is_one_of < 2:
+        return items
+    return [{**item, **row} for item, row in zip(items, passages_in(result) or (), strict=True)]
 
 
 def returned(call: Raw) -> Any:
@@ -180,11 +188,16 @@ class _CallReader:
 
 
 def _text(value: Any) -> str | None:
-    """A result as text: of a list of parts their texts, of anything else JSON."""
+    """A result as text: of a message's parts their texts, of anything else JSON, such as of
+    passages, which have a text, too."""
     if value is None or isinstance(value, str):
         return value
     parts = value if isinstance(value, list) else ()
-    texts = [part["text"] for part in parts if isinstance(part, Mapping) and "text" in part]
+    texts = [
+        part["text"] if "text" in str(part.get("type", "")) or len(part) == 1 else None
+        for part in parts
+        if isinstance(part, Mapping) and "text" in part
+    ]
     if texts and all(isinstance(text, str) for text in texts):
         return "\n".join(texts)
     return json.dumps(value, ensure_ascii=False, default=str)

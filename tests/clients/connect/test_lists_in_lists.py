@@ -175,3 +175,4 @@ def test_the_first_of_several_texts_of_a_list_is_a_doubt() -> None:
     assert _items_beside("parts[0].text", [answer("A."), answer("A.", "B.", "")]) == 2
     assert _items_beside("parts[0].text", [answer("A."), answer("B.", "")]) == 0
     assert _items_beside("reply", [answer("A.", "B.")]) == 0
+    assert _items_beside("before(parts[0].text, '.')", [answer("A.", "B.")]) == 0
