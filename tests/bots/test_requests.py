@@ -126,6 +126,16 @@ def test_where_all_operations_refuse_the_header_is_asked_for(tmp_path: Path) -> 
     assert "the bot needs a header (HTTP 401)" in done.output
 
 
+def test_a_header_that_the_bot_names_is_asked_for_by_its_name(tmp_path: Path) -> None:
+    def unnamed(body: Any, headers: Mapping[str, str]) -> Answer:
+        return Answer({"error": "X-User-Id header missing"}, 401)
+
+    with BotServer({("POST", "/ask"): unnamed}) as server:
+        done = connect(server, "/ask", tmp_path)
+    assert done.exit_code == 2
+    assert "--header 'X-User-Id: VALUE' where it is no secret" in " ".join(done.output.split())
+
+
 class Sessions:
     """A bot that is asked inside a session, which remembers; how many were begun."""
 

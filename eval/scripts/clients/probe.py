@@ -146,7 +146,7 @@ class Prober:
     _reached: bool = False
     _last: Shape | None = None
     _listed: dict[str, str | None] = field(default_factory=dict)
-    _refused: tuple[int, Shape] | None = None
+    _refused: tuple[int, Shape, bytes] | None = None
     _spare: Answered | None = None
     """The first reply that may hold an answer under a name that says nothing."""
 
@@ -291,7 +291,7 @@ class Prober:
             document = json.loads(self.send(shape, Question("openapi", ""))[0].body)
         except (CallError, ValueError, RecursionError) as error:
             if isinstance(error, CallError) and error.status in (401, 403) and path == "/":
-                self._refuse_login(error.status, shape)
+                self._refuse_login(error.status, shape, error.body)
         shapes = openapi_shapes(document, path)
         if recipe := described(document):
             own = [each for each in shapes if recipe.fit(each.path)]
@@ -347,7 +347,7 @@ class Prober:
     def _next(self, shape: Shape, error: CallError, seen: set[str]) -> list[Shape]:
         """The requests to try first after this failure."""
         if error.status in (401, 403):
-            self._refused = error.status, shape
+            self._refused = error.status, shape, error.body
             return []
         if error.status == 426:
             raise StorageError(
@@ -368,13 +368,21 @@ class Prober:
             return [better] if better else []
         return []
 
-    def _refuse_login(self, status: int, shape: Shape) -> None:
+    def _refuse_login(self, status: int, shape: Shape, body: bytes) -> None:
         sent = [*self.headers, *filter(SECRET_HEADER.search, shape.headers)]
         if sent:
             raise StorageError(
                 f"the bot refuses the value of {', '.join(sent)} (HTTP {status}). The variable "
                 "must "
                 'hold the whole value, such as "Bearer abc…".'
+            )
+        named = re.search(rb"\b[Xx]-[A-Za-z][A-Za-z0-9-]{1,40}", body)
+        if named:
+            name = named[0].decode()
+            raise StorageError(
+                f"the bot needs a header (HTTP {status}): --header {name}=VARIABLE, where "
+                f"VARIABLE is an environment variable, or --header '{name}: VALUE' where it "
+                "is no secret."
             )
         raise StorageError(
             f"the bot needs a header (HTTP {status}): --header Authorization=BOT_TOKEN, where "

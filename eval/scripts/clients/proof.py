@@ -315,7 +315,8 @@ def _passages_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) 
     lists = [each.result.chunks() for each in answers]
     values = [_several(chunks, _first_words) for chunks in lists]
     mark, says = _passages_doubt(answers, lists)
-    if mark == "✓" and (other := longer_list([each.payload for each in answers], path)):
+    payloads = [each.payload for each in answers] if "retrieved" in response else []
+    if mark == "✓" and (other := longer_list(payloads, path)):
         mark, says = "?", f"{other} has these passages and more: if it is what was retrieved, "
         says += f"--set retrieved={other}."
     return _row(ask, path, values, mark, says)

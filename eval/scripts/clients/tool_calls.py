@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from records.tool_passages import items_in, passages_in, query_of
+from records.tool_passages import Row, items_in, passages_in, query_of
 
 Raw = Mapping[str, Any]
 
@@ -65,7 +65,7 @@ def search_calls(items: Sequence[Any] | None, *tools: str) -> list[dict[str, Any
     ]
 
 
-def _passages(result: Any, *, is_one_of: int) -> list[Raw]:
+def _passages(result: Any, *, is_one_of: int) -> list[Row]:
     items = items_in(result) or []
     if is_one_of < 2:
         return items
@@ -193,7 +193,7 @@ def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     parts = value if isinstance(value, list) else ()
-    texts = [
+    texts: list[Any] = [
         part["text"] if "text" in str(part.get("type", "")) or len(part) == 1 else None
         for part in parts
         if isinstance(part, Mapping) and "text" in part
