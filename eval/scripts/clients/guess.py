@@ -136,8 +136,10 @@ def _of_lists_alone(
 
 
 def longer_list(payloads: Sequence[Any], passages_path: str) -> str | None:
-    """The path of another list that has every passage of each answer, each as an item of its own,
-    and more of them in some answer; None without any."""
+    """The path of another list with all passages of each answer and, in some, more; None without.
+
+    Each passage is an item of its own there, so a list of messages or steps is none.
+    """
     get = compile_path(passages_path)
     lists = [value if isinstance(value := get(each), list) else [] for each in payloads]
     own = [[_long_texts(item) for item in items] for items in lists]
