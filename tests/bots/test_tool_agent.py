@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -112,12 +113,12 @@ def test_the_whole_way_of_an_agent(server: BotServer, tmp_path: Path) -> None:
     assert "tool_recall" in suite
     compared = desk.call("compare_runs", "careful", "careless")
     assert "tool_recall     1.000  0.750" in compared
-    assert "Broke: q0  called a forbidden tool; an expected tool call was not made" in compared
+    assert "Broke: q0  called a forbidden tool\n" in compared
     rules = '[tools]\ntool_recall = ">= 0.9"\nforbidden_called = "<= 0"\n'
     (tmp_path / "gates.toml").write_text(rules, encoding="utf-8")
     desk.call("gate_run", "--run", "careful", "--gates", "gates.toml")
     refused = desk.call("gate_run", "--run", "careless", "--gates", "gates.toml", ends=1)
-    assert "tools.tool_recall: 0.750, must be >= 0.9" in refused
+    assert re.search(r"✗ +tools\.tool_recall +>= 0\.9 +0\.750", refused)
 
 
 @pytest.mark.parametrize(("assistant", "support"), [("quoting", 1.0), ("inventing", 0.0)])
