@@ -354,6 +354,29 @@ def test_a_gate_needs_enough_cases_that_did_not_change(base: Path, tmp_path: Pat
         assert (done.exit_code, "cases_compared" in done.stdout) == (code, code == 1)
 
 
+def test_a_set_whose_ids_are_all_new_passes_nowhere(base: Path, tmp_path: Path) -> None:
+    """No case is in both runs, though the baseline has scores of 120 and 140 others."""
+
+    def renamed(rows: Rows) -> Rows:
+        return [row | {"id": f"q{number + 500}"} for number, row in enumerate(rows)]
+
+    edited(tmp_path, base, renamed)
+    found = compared(tmp_path)
+    assert (found["headline"], found["set_changes"]["same"]) == ("TOO FEW", 0)
+    rules = tmp_path / "gates.toml"
+    rules.write_text('[gates]\nunlabelled = "skip"\nmin_compared = 0\n')
+    words = ("--run", "new", "--baseline", "base")
+    gate = call(gate_run, tmp_path, *words, "--gates", rules, "--json")
+    failed = [row for row in json.loads(gate.stdout)["checks"] if row["status"] == "failed"]
+    assert gate.exit_code == 1
+    assert {row["name"] for row in failed} >= {RECALL, "pipeline.answered"}
+    assert all("no case has a score in both runs" in row["reason"] for row in failed)
+    sections = ("--sections", "retrieval,abstention,pipeline", "--eval-set", tmp_path / "set.jsonl")
+    suite = call(eval_suite, tmp_path, *words, *sections)
+    assert suite.exit_code == 1, suite.output
+    assert "TOO FEW: no case has a primary metric in both runs" in suite.stdout
+
+
 def test_conversations_are_compared_turn_by_turn(tmp_path: Path) -> None:
     """What the bot answered to the first turn is no part of what the second one asks; a reworded
     first turn changes the second."""

@@ -4,6 +4,7 @@ and said so."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ def test_figures_of_a_whole_run_are_of_the_cases_that_did_not_change(tmp_path: P
     f1 = row_of(found, "abstention.abstention_f1")
     assert (f1["base"], f1["n"]) == (1.0, 139)
     assert f1["new"] == pytest.approx(36 / 38)
+    shown = call(compare_runs, tmp_path, "base", "new", "--all", "-v").stdout
+    assert re.search(r"abstention_f1 +1\.000 +0\.947 .* −0\.053 ", shown), shown
     kept = row_of(found, "pipeline.latency_percentiles_ok")
     assert (kept["base"], kept["new"], kept["n"]) == (1.0, 0.0, 139)
 

@@ -219,6 +219,7 @@ def _metric_rows(
         elif pairs.changed is not None and pairs.changed.any():
             if figure := shared_figure(pairs, name):
                 before, after, n = figure
+                row = replace(row, base_mean=before, new_mean=after)
                 yield replace(row, base=before, new=after, delta=after - before, n=n)
                 continue
             why = "is a figure of all cases, and these are not the same"

@@ -139,7 +139,9 @@ def broken_cases(evidence: GateEvidence, result: Regressions) -> tuple[str, list
     total = broke + fixed + sum(rest)
     found = f"{broke} of {counted(total, 'case')} broke"
     fell = {row.name: row.worse_by for row in tested if row.worse_by > 0}
-    doubt = "too few cases to tell" if fell else "no primary metric fell"
+    small = all(row.verdict == "equal" for row in tested if row.name in fell)
+    doubt = "the fall is within what matters" if small else "too few cases to tell"
+    doubt = doubt if fell else "no primary metric fell"
     most = max(fell, key=lambda name: fell[name], default="pipeline.pass")
     groups = f" ({result.cases})" if result.cases else ""
     reason = (

@@ -125,9 +125,14 @@ def regressions(
         comparison = compare(
             base.folder, new.folder, options, clusters=clustering, tables=evidence.tables
         )
+        # of two versions of a set, a metric may have scores in cases that are not compared alone
         scored = [
-            {row.name for row in comparison.rows if (row.base_n, row.new_n)[side]}
-            for side in (0, 1)
+            {
+                row.name
+                for row in comparison.rows
+                if (row.base_n, row.new_n)[number] or side.part(row.section, "n", row.metric)
+            }
+            for number, side in enumerate((base, new))
         ]
     else:
         old, now = (read_primary(side.source, declared) for side in (base, new))

@@ -100,6 +100,13 @@ def test_the_rule_that_it_names_fails_the_same_pair(pair: Pair) -> None:
     assert verdict.title == "Gate FAILED"
 
 
+def test_a_fall_that_does_not_matter_is_not_called_one_of_too_few_cases(pair: Pair) -> None:
+    """Five of 14 cases broke, on two documents: a mean fall of .36, and 95 points matter."""
+    pair.targets.write_text(f"{pair.targets.read_text()}matters = 0.95\n")
+    title = "Gate passed, but 5 of 14 cases broke: the fall is within what matters"
+    assert pair.gated(5).title == title
+
+
 @pytest.mark.parametrize(("broke", "fixed"), [(3, 0), (4, 3), (0, 7), (0, 0)])
 def test_what_chance_explains_is_no_remark(pair: Pair, broke: int, fixed: int) -> None:
     """Three of three: mid-p 1/16."""
