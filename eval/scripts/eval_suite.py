@@ -13,8 +13,9 @@ Examples:
   python eval/scripts/eval_suite.py --baseline eval/results/night-12/metrics.json
   python eval/scripts/eval_suite.py --plugin docs/examples/custom_metric.py
 
-Exit codes: 0 done, 1 a regression, a missed gate, a comparison that is INCOMPLETE or has TOO FEW
-cases, or a baseline that was measured in another way, 2 bad input, 3 bot unreachable."""
+Exit codes: 0 done, 1 a regression, a missed gate, an INCOMPLETE comparison, one of too few cases of
+a set that changed, or a baseline that was measured in another way, 2 bad input, 3 bot
+unreachable."""
 
 from __future__ import annotations
 

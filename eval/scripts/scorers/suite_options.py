@@ -55,8 +55,8 @@ class SuiteOptions(opt.Output):
     )
     baseline: Path | None = opt.value(
         "Run or metrics.json to compare with; exit 1 on a regression, if the comparison is "
-        "INCOMPLETE or TOO FEW, or if it was measured with another judge, other labels or another "
-        "set."
+        "INCOMPLETE, if too few cases of a set that changed are left, or if it was measured with "
+        "another judge, other labels or another set."
     )
     max_drop: float | None = opt.setting(
         "with --baseline: a larger fall is a regression, whatever its interval", low=0
