@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from extras.sweep.scoring import verdicts_alike
+from extras.sweep.scoring import ruling_of, verdicts_alike
 from records.id_numbers import id_of
 from terminal.page import Block, DataColumn, DataTable, Prose, Quoted
 from terminal.tables import counted
@@ -61,9 +61,15 @@ def matrix_blocks(names: Mapping[str, Path], most: int) -> Iterator[Block]:
     apart = [row for row in rows if row.disagreement]
     never = sum(True not in row.fails for row in rows)
     agreed = len(rows) - len(apart)
+    depth = ruling_of(list(names.values())).depth
+    within = (
+        ""
+        if depth is None
+        else f" (gold counts within the first {depth}, in the column failing too)"
+    )
     yield Prose(
         f"{counted(len(apart), 'question')} of {len(rows):,}: ok with some settings, not with "
-        f"others. {agreed - never:,} fail with all, {never:,} with none."
+        f"others. {agreed - never:,} fail with all, {never:,} with none{within}."
     )
     if not apart:
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from decisions.case_rules import Basis, basis_of, read_case_rules
-from decisions.case_verdict import RunVerdicts, read_verdicts
+from decisions.case_verdict import Ruling, RunVerdicts, read_verdicts
 from decisions.pairing import places_of
 from decisions.primary import as_stored
 from ragmetrics import catalogue
@@ -177,6 +177,13 @@ def failing_cases(folders: Mapping[str, Path]) -> dict[str, int]:
 
 def verdicts_alike(folders: Mapping[Name, Path]) -> dict[Name, RunVerdicts]:
     """The verdicts of some runs by the metrics that all have and within the smallest depth."""
-    basis = reduce(Basis.shared, map(basis_of, folders.values()))
-    rules = read_case_rules()
-    return {name: read_verdicts(folder, rules, basis) for name, folder in folders.items()}
+    ruling = ruling_of(folders.values())
+    return {
+        name: read_verdicts(folder, ruling.case_rules, ruling.basis)
+        for name, folder in folders.items()
+    }
+
+
+def ruling_of(folders: Iterable[Path]) -> Ruling:
+    """The rules by which the verdicts of some runs are alike."""
+    return Ruling(read_case_rules(), reduce(Basis.shared, map(basis_of, folders)))

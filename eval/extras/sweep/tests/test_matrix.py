@@ -35,7 +35,7 @@ def test_questions_that_settings_disagree_on_come_first(home: Path) -> None:
     both = sum(row.fails == (True, True) for row in rows)
     assert first.words == (  # type: ignore[union-attr]
         f"{apart} questions of 8: ok with some settings, not with others. {both} fail with all, "
-        f"{8 - apart - both} with none."
+        f"{8 - apart - both} with none (gold counts within the first 2, in the column failing too)."
     )
     table = next(block for block in others if isinstance(block, DataTable))
     assert len(table.rows) == 2
