@@ -133,7 +133,11 @@ def test_one_number_of_broken_and_fixed_cases(home: Path) -> None:
     assert (compared["broke"], compared["fixed"], compared["depth"]) == (2, 1, 2)
     printed = call(home, compare_runs.main, "base", "new").stdout
     assert "Of 8 cases 2 broke and 1 was fixed; 3 still fail, 2 still ok" in printed
-    assert "a case must also find gold, in both runs within the first 2" in printed
+    hidden = (
+        "gold must be among the first 2 passages of both runs; 1 of those that still fail passes"
+    )
+    assert f"{hidden} in base by its passages up to 3" in printed, "late: 3 failing are 2 + 1"
+    assert compared["deeper"] == {"run": "base", "depth": 3, "cases": 1}
     words = ("--run", "new", "--baseline", "base", "--json")
     report = page_of(json.loads(call(home, report_run.main, *words).stdout))
     runs = [opened(home, name) for name in ("base", "new")]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -68,18 +68,29 @@ class CaseFlip:
     fact: str = ""
 
 
+class Deeper(NamedTuple):
+    """Of the two runs the one that asked for more passages. ``depth``: how many. ``cases``: those
+    that fail in both within the smaller number and pass in it within its own."""
+
+    run: str
+    depth: int
+    cases: int
+
+
 @dataclass(frozen=True, slots=True)
 class CaseFlips:
     """The changes of the cases that two runs share: how many, and those that changed.
 
-    ``depth``: the passages in which gold counted; None where no run tells. ``unmeasured``: what
-    could not count, in words. ``unknown``: why nothing can be told, then all counts are 0.
-    ``unreadable``: shared cases without a readable answer in one of the runs; no count has them.
+    ``depth``: the passages in which gold counted; None where no run tells. ``deeper``: what that
+    hides of the run that asked for more. ``unmeasured``: what could not count, in words.
+    ``unknown``: why nothing can be told, then all counts are 0. ``unreadable``: shared cases that
+    a run has no readable answer to; no count has them.
     """
 
     counts: Mapping[Ways, int]
     changed: tuple[CaseFlip, ...] = ()
     depth: int | None = None
+    deeper: Deeper | None = None
     unmeasured: tuple[str, ...] = ()
     unknown: str = ""
     unreadable: int = 0
@@ -91,10 +102,19 @@ class CaseFlips:
         return {
             **{way.replace(" ", "_"): count for way, count in self.counts.items()},
             "depth": self.depth,
+            **({"deeper": self.deeper._asdict()} if self.deeper else {}),
             **({UNREADABLE: self.unreadable} if self.unreadable else {}),
             "unmeasured": list(self.unmeasured),
             "changed": [asdict(case) for case in self.changed],
         }
+
+    def _depth_said(self) -> str:
+        within = f"gold must be among the first {self.depth} passages"
+        if self.deeper is None:
+            return within
+        run, depth, cases = self.deeper
+        more = f"{cases:,} of those that still fail {'passes' if cases == 1 else 'pass'}"
+        return f"{within} of both runs; {more} in {run} by its passages up to {depth}"
 
     def says(self) -> str:
         """All of it in one sentence: ``Of 146 cases 8 broke and 2 were fixed; …``."""
@@ -106,11 +126,7 @@ class CaseFlips:
             return f"No case is compared: {_UNREAD}."
         text = f"Of {total} {broke:,} broke and {fixed:,} {'was' if fixed == 1 else 'were'} fixed"
         text += f"; {fails:,} still {'fails' if fails == 1 else 'fail'}, {fine:,} still ok"
-        notes = (
-            []
-            if self.depth is None
-            else [f"a case must also find gold, in both runs within the first {self.depth}"]
-        )
+        notes = [] if self.depth is None else [self._depth_said()]
         notes += self.unmeasured
         text += f" ({'; '.join(notes)})." if notes else "."
         if not self.unreadable:
@@ -124,7 +140,8 @@ class PairVerdicts:
 
     ``tables``: what was read of the two. ``committed``: of the base there is metrics.json alone.
     ``unknown``: why nothing can be told, in words. ``changed``: cases that are not the same in both
-    runs, which count as if base lacked them.
+    runs, which count as if base lacked them. ``own``: ``base`` or ``new``, the one that asked for
+    more passages, judged by all of them.
     """
 
     def __init__(
@@ -136,8 +153,9 @@ class PairVerdicts:
         committed: bool = False,
         unknown: str = "",
         changed: Collection[str] = (),
+        own: tuple[str, RunVerdicts] | None = None,
     ) -> None:
-        self.base, self.new = base, new
+        self.base, self.new, self._own = base, new, own
         self._changed = frozenset(map(id_number, changed))
         self.base_table, self.new_table = tables
         self.committed, self.unknown = committed, unknown
@@ -290,6 +308,18 @@ class PairVerdicts:
         return {way: self._codes.count(code) for code, way in enumerate(_WORDS)}
 
     @property
+    def deeper(self) -> Deeper | None:
+        """The run that asked for more passages; None where both asked for as many."""
+        if self._own is None:
+            return None
+        name, own = self._own
+        fails = {number for number, v in zip(own.ids, own.verdicts(), strict=True) if v.fails}
+        code = _WORDS.index("fails still")
+        codes = zip(self.new.ids, self._codes, strict=True)
+        cases = sum(found == code and number not in fails for number, found in codes)
+        return Deeper(name, own.ruling.depth or 0, cases)
+
+    @property
     def unreadable(self) -> int:
         """The shared cases without a readable answer in one of the runs."""
         return self._codes.count(_NOT_MEASURED)
@@ -341,11 +371,16 @@ def read_pair(
         verdicts = committed.by(basis), new_verdicts
         changed = align_folders(base, new, new_verdicts.ruling.sections).of_any
         return PairVerdicts(*verdicts, both, committed=True, unknown=unknown, changed=changed)
-    basis = basis_of(base).shared(basis_of(new))
+    bases = basis_of(base), basis_of(new)
+    basis = bases[0].shared(bases[1])
     old, now = (read_verdicts(table.folder, rules, basis, table) for table in both)
-    return PairVerdicts(
-        old, now, both, changed=align_folders(base, new, now.ruling.sections).of_any
-    )
+    changed = align_folders(base, new, now.ruling.sections).of_any
+    own = None
+    for name, table, its in zip(("base", "new"), both, bases, strict=True):
+        ruling = Ruling(rules, msgspec.structs.replace(basis, depth=its.depth))
+        if its.depth is not None and ruling.depth != now.ruling.depth:
+            own = name, read_verdicts(table.folder, rules, ruling.basis, table)
+    return PairVerdicts(old, now, both, changed=changed, own=own)
 
 
 def changes_of(pair: PairVerdicts, most: int) -> CaseFlips | None:
@@ -365,6 +400,7 @@ def changes_of(pair: PairVerdicts, most: int) -> CaseFlips | None:
         pair.counts(),
         tuple(changed),
         pair.ruling.depth,
+        pair.deeper,
         tuple(unmeasured),
         unreadable=pair.unreadable,
     )
