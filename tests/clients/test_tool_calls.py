@@ -437,3 +437,32 @@ def test_searches_of_different_shapes_are_read_by_one_profile() -> None:
     assert [(c.rel_path, c.heading_path, c.text) for c in result.chunks()] == [
         ("a.md", "A", "Felt hats."), ("b.md", None, "Straw hats."), ("c.md", "C", "Woollen hats."),
     ]  # fmt: skip
+
+
+def test_several_searches_among_steps_are_no_single_list() -> None:
+    """They have no one ranking, and what a memory remembers is no passage."""
+
+    def answer(*texts: str) -> dict[str, Any]:
+        hits = [{"path": f"{text[0]}.md", "text": f"{text} are made of felt."} for text in texts]
+        remembered = [{"id": "m1", "text": "The user asked for hats before."}]
+        steps = [("memory", remembered), ("find", hits), ("find", hits[:1])]
+        return {
+            "reply": f"All of these are made of felt: {texts}.",
+            "steps": [
+                {"tool": tool, "input": {"query": f"hats {n}"}, "output": output}
+                for n, (tool, output) in enumerate(steps)
+            ],
+        }
+
+    answers = [answer("Caps", "Hats"), answer("Bonnets")]
+    tables = propose(answers, ["a?", "b?"]).tables
+    assert "retrieved" not in tables["response"]
+    searches = compile_path(tables["response"]["searches"])(answers[0])
+    assert [(s["tool"], s["query"]) for s in searches] == [("find", "hats 1"), ("find", "hats 2")]
+    assert [[hit["path"] for hit in s["retrieved"]] for s in searches] == [
+        ["C.md", "H.md"],
+        ["C.md"],
+    ]
+    assert tables["chunk"] == {"rel_path": "path", "text": "text"}
+    alone = [each | {"steps": each["steps"][1:2]} for each in answers]
+    assert "searches" not in propose(alone, ["a?", "b?"]).tables["response"]

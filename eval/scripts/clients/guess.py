@@ -32,7 +32,12 @@ from clients.reply_form import (
     texts_within,
     varying_lists,
 )
-from clients.tool_paths import find_last_message, find_searches, find_tools
+from clients.tool_paths import (
+    find_last_message,
+    find_searches,
+    find_step_searches,
+    find_tools,
+)
 from ragmetrics.matching import same_form
 from ragmetrics.paths import HEADER_LEVEL, looks_like_path
 from records.tool_passages import items_in
@@ -79,7 +84,11 @@ def propose(
         response["answer"] = answer.path
     elif path := find_last_message(payloads, outer):
         response["answer"] = path
-    if passages:
+    if passages and (steps := find_step_searches(payloads, passages.path, gold_files)):
+        response["searches"], found_lists = steps
+        column = ReplyColumn(response["searches"], ("searches",), tuple(found_lists))
+        proposal.tables["chunk"] = _chunk(column, gold_files)
+    elif passages:
         response["retrieved"] = passages.path
         if passages.path.startswith("unique("):
             proposal.notes.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
@@ -10,7 +11,11 @@ from clients import field_names
 from clients.expressions import compile_path
 from clients.reply_form import ReplyColumn, name_words
 from clients.tool_calls import read_calls, returned, tool_calls
+from records.tool_passages import QUERIES
 from records.tool_searches import ToolResult, judge_tool
+
+_JOINED = re.compile(r"unique\((?P<outer>[\w.]+)\[[^\]]*\]\.(?P<inner>[\w.]+)\[\]\)")
+"""How ``clients.reply_form`` joins the lists in the items of a list."""
 
 
 class ToolPaths(NamedTuple):
@@ -66,6 +71,44 @@ def find_searches(
     found = compile_path(path)
     lists = [[p for call in found(each) or () for p in call["retrieved"]] for each in payloads]
     return path, lists, about
+
+
+def find_step_searches(
+    payloads: Sequence[Any], passages: str, gold_files: AbstractSet[str]
+) -> tuple[str, list[list[Any]]] | None:
+    """The path of the searches among steps with a tool and its arguments, whose lists were joined,
+    and the passages of each answer. None where one step alone gave them, so that they are one list.
+    """
+    joined = _JOINED.fullmatch(passages)
+    if joined is None:
+        return None
+    outer, inner = joined["outer"], joined["inner"]
+    steps = [compile_path(outer)(payload) or [] for payload in payloads]
+    keys = _inside([item for each in steps for item in each])
+    if not keys:
+        return None
+    name, arguments = keys["name"], keys["arguments"]
+    calls: dict[str, list[ToolResult]] = {}
+    get = compile_path(inner)
+    for item in (item for each in steps for item in each if isinstance(get(item), list)):
+        calls.setdefault(item[name], []).append((item[arguments], get(item)))
+    searching = [
+        tool
+        for tool, held in calls.items()
+        if judge_tool(tool, held, gold=gold_files).is_search and "'" not in tool
+    ]
+    most = max((sum(isinstance(get(item), list) for item in each) for each in steps), default=0)
+    if not searching or most < 2:
+        return None
+    asked = [held for tool in searching for held, _ in calls[tool]]
+    query = next((q for q in QUERIES if all(isinstance(a, dict) and q in a for a in asked)), None)
+    fields = f"tool: {name}, " + f"query: {arguments}.{query}, " * (query is not None)
+    tools = ", ".join(f"'{tool}'" for tool in searching)
+    path = f"{outer}[?contains([{tools}], {name}) && type({inner}) == 'array']"
+    path += f".{{{fields}retrieved: {inner}}}"
+    found = compile_path(path)
+    lists = [[p for call in found(each) or () for p in call["retrieved"]] for each in payloads]
+    return path, lists
 
 
 def find_last_message(payloads: Sequence[Any], columns: Sequence[ReplyColumn]) -> str | None:
