@@ -231,3 +231,4 @@ def test_targets_are_counted_in_words() -> None:
     text = targets_text(verdicts)  # type: ignore[arg-type]
     assert text == "16 of 27 targets met, 8 missed, 3 too few to say"
     assert targets_text(["not measured", None]) == "0 of 1 target met, 1 not measured"
+    assert targets_text([None]) == "No target is set for what was measured"

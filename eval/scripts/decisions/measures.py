@@ -157,6 +157,8 @@ def targets_text(verdicts: Iterable[TargetVerdict | None]) -> str:
     """
     counts = Counter(verdict for verdict in verdicts if verdict is not None)
     targets = counts.total()
+    if not targets:
+        return "No target is set for what was measured"
     parts = [f"{counts['met']} of {targets} {'target' if targets == 1 else 'targets'} met"]
     others: tuple[TargetVerdict, ...] = ("missed", "too few to say", "not measured")
     return ", ".join(parts + [f"{counts[name]} {name}" for name in others if counts[name]])

@@ -195,8 +195,6 @@ def targets_verdict(
     unknown = [metric for metric in aimed if metric.measure.passed is None]
     measured = {metric.measure.section for metric in known if metric.measure.n}
     text = targets_text(metric.measure.verdict for metric in aimed)
-    if not aimed:
-        text = "No target is set for what was measured"
     if not answers:
         text = f"The run holds no answer to a case; {text[0].lower()}{text[1:]}"
     return TargetsVerdict(
