@@ -110,6 +110,13 @@ def test_flips_then_failed_calls_then_the_worst_then_the_others(tmp_path: Path) 
     assert told == [("c5", "broke", ""), ("c0", "fails", "low"), ("c6", "ok", "")]
 
 
+def test_the_list_names_the_states_that_it_has() -> None:
+    """A run without a baseline has nothing that broke or was fixed."""
+    fine, bad = (CaseRow("q", 0, state, "", None, [], "How?") for state in ("ok", "fails"))
+    assert CaseTable([], [bad, fine], 0).says() == "2 answers, the worst first: fails, ok."
+    assert CaseTable([], [fine], 0).says() == "1 answer: ok."
+
+
 def test_a_large_run_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The list holds 4 of 30 answers: the failed one, and the three that fail."""
     monkeypatch.setattr("views.report.answers.MOST_LISTED", 29)

@@ -28,6 +28,7 @@ from records.runs import RESULTS, results_file, scored_sections
 from records.scores import OWN_TEXTS, ScoreLine
 from records.section_table import LineKind
 from terminal.page import CaseLinks
+from terminal.tables import counted
 from views.report.metrics import ReportMetric, SliceLinks
 
 if TYPE_CHECKING:
@@ -366,9 +367,12 @@ class CaseTable:
         """The content of the list, and the part that is left out."""
         if not self.rows:
             return "No scores of single answers are there."
-        unread = f" {UNREADABLE}," if any(row.state == UNREADABLE for row in self.rows) else ""
+        seen = {row.state for row in self.rows}
+        order = ", ".join(state for state in STATES if state in seen)
         text = (
-            f"{len(self.rows):,} answers, the worst first: broke, fails, fixed, warns,{unread} ok."
+            counted(len(self.rows), "answer")
+            + ", the worst first" * (len(seen) > 1)
+            + f": {order}."
         )
         if self.left_out:
             text += f" {self.left_out:,} more are left out; browse_runs.py shows all of them."
