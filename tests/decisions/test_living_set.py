@@ -293,6 +293,18 @@ def test_a_committed_baseline_is_compared_by_its_lines(base: Path, tmp_path: Pat
         assert (done.exit_code, "only metrics.json of base is there" in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("committed", [True, False])
+def test_new_cases_that_fail_lose_no_target(base: Path, tmp_path: Path, committed: bool) -> None:
+    """More than 70 % is the target: 100 of 120 before and now, and 100 of 148 with the new ones."""
+    shutil.copytree(base / "results/base", tmp_path / "results/base")
+    path = write_set(tmp_path / "set.jsonl", grown(first_set()))
+    make_run(tmp_path, "new", path, range(200, 228))
+    if committed:
+        leave_metrics_alone(tmp_path / "results/base")
+    done = call(compare_runs, tmp_path, "base", "new", "--fail-on", "target")
+    assert (done.exit_code, "no longer met" in done.stdout) == (0, False), done.stdout
+
+
 @pytest.mark.parametrize("commit", [True, False], ids=["git has the set", "no one has it"])
 def test_an_older_run_is_aligned_by_the_set_that_it_was_asked(
     base: Path, tmp_path: Path, commit: bool

@@ -200,6 +200,8 @@ def compare_scores(
     table = paired_table(base, new, labels, changes)
     decision = decide(table, margin=margin, seed=seed, lead=lead)
     rows = [_row(joint, base, new) for joint in decision.rows]
+    if changes.differs:  # the means in metrics.json are of other cases
+        rows = [replace(r, base_mean=r.base, new_mean=r.new) if r.n else r for r in rows]
     for name, reason in of_other_cases(base, new, changes).items():
         row = _row(change_of(name, primary=True), base, new)
         rows.append(replace(row, verdict="not comparable", reason=reason))
