@@ -273,6 +273,16 @@ def test_of_a_hash_its_beginning_is_enough() -> None:
     assert changed_words([corpus]) == "Changed: corpus_hash 01234567… → fedcba98…."
 
 
+def test_of_answers_from_files_no_change_of_the_bot_is_told() -> None:
+    file = [Difference("answerer.imported_sha256", "a" * 64, "b" * 64)]
+    file.append(Difference("api.path", "old.jsonl", "new.jsonl"))
+    assert changed_words(file) == (
+        "The answers come from a file: what changed in the bot is not known."
+    )
+    model = Difference("answerer.model", "small", "large")
+    assert changed_words([*file, model]) == "Changed: model small → large."
+
+
 def test_a_set_named_as_a_label_file_is_found_in_git_with_its_labels(tmp_path: Path) -> None:
     """A file labels/cases.jsonl is one of labels, also when the set beside it has that name."""
     eval_set = write_set(tmp_path / "cases.jsonl", first_set()[:3])

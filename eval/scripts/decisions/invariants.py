@@ -373,6 +373,9 @@ _HISTORY = "retriever.requested.history"
 
 _ADDRESS = "api.url"
 
+_IMPORTED = {"answerer.imported_sha256", "api.path"}
+"""Of a file with answers: no settings of the bot."""
+
 
 MOST_CHANGED = 4
 """Settings that changed and are named."""
@@ -386,13 +389,15 @@ def changed_words(changes: Sequence[Difference], unknown: Sequence[str] = ()) ->
     if unknown:
         return f"The settings of {plain(' and '.join(unknown))} are not known (no {CONFIG})."
     differences = {change.name: change for change in changes}
-    names = _changed_things(changes)
+    names = [name for name in _changed_things(changes) if name not in _IMPORTED]
     leaves = Counter(map(_setting, names))
     words = []
     for name in names[:MOST_CHANGED]:
         label = _setting(name) if leaves[_setting(name)] == 1 else name
         old, now = differences[name].base, differences[name].new
         words.append(f"{plain(label)} {_short(shown(old))} → {_short(shown(now))}")
+    if not words and not _IMPORTED.isdisjoint(differences):
+        return "The answers come from a file: what changed in the bot is not known."
     if not words:
         return "Nothing in the settings changed."
     if len(names) > MOST_CHANGED:
