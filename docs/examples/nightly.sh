@@ -13,6 +13,6 @@ RUN="nightly-$(date -u +%Y-%m-%d)"
 
 $PYTHON eval/scripts/run_eval.py --api-url "$API" --run-id "$RUN" --store-full-text --quiet
 $PYTHON eval/scripts/eval_suite.py --run "$RUN" --quiet >/dev/null
-git add "eval/results/$RUN/metrics.json"
-git commit --quiet --message "Metrics of $RUN" -- "eval/results/$RUN/metrics.json"
+git add "eval/results/$RUN/metrics.json" "eval/results/$RUN/config.json"
+git commit --quiet --message "Metrics of $RUN" -- "eval/results/$RUN"
 exec "$PYTHON" eval/scripts/track_metrics.py --fail-on any

@@ -188,6 +188,28 @@ def test_a_base_without_its_settings_is_said(base: Path, tmp_path: Path) -> None
         assert "Changed" not in done.stdout
 
 
+def test_the_gate_tells_what_changed_since_a_committed_file(base: Path, tmp_path: Path) -> None:
+    """By config.json beside metrics.json: base was asked with k = 3, the new run with 10."""
+    edited(tmp_path, base, grown)
+    folder = tmp_path / "results/base"
+    config = json.loads((folder / "config.json").read_text())
+    leave_metrics_alone(folder)
+    config["retriever"] = {"k": 3}
+    (folder / "config.json").write_text(json.dumps(config))
+    named = ("--run", "new", "--baseline", str(folder / "metrics.json"))
+    assert "Changed: k 3 → 10." in call(gate_run, tmp_path, *named).stdout.splitlines()
+    (folder / "config.json").unlink()
+    text = call(gate_run, tmp_path, *named).stdout.splitlines()
+    assert "The settings of base are not known (no config.json)." in text
+
+
+def test_a_file_in_place_of_a_run_is_said(base: Path, tmp_path: Path) -> None:
+    edited(tmp_path, base, grown)
+    refused = call(compare_runs, tmp_path, str(tmp_path / "results/base/metrics.json"), "new")
+    assert refused.exit_code == 2
+    assert "metrics.json: is a file; name the run, or its folder." in refused.stderr
+
+
 def test_an_incomplete_comparison_has_one_exit_code(base: Path, tmp_path: Path) -> None:
     """The new bot sends no passages with 100 of 140 answers: there is no verdict on recall. Gate
     and suite fail, and both pass where the gates allow it."""

@@ -92,7 +92,8 @@ def baseline_of(results_dir: Path, baseline: str) -> Conditions:
     """A baseline: a run (id or folder), a metrics.json, or a report of eval_suite.py.
 
     With its run folder behind it, cases are paired by their score lines; else by the scores that
-    the file holds of them. Raises StorageError for anything else, and a faulty part.
+    the file holds of them, and a config.json beside it tells the settings. Raises StorageError
+    for anything else, and a faulty part.
     """
     path = Path(baseline)
     if not path.is_file():
@@ -101,7 +102,14 @@ def baseline_of(results_dir: Path, baseline: str) -> Conditions:
         return measured_run(path.parent)
     metrics = read_sections(path, ComparedSection, REMEDY)
     run_id = str(metrics.get("run_id") or path)
-    return _with_means(Conditions(run_id, metrics, RunConfig(run_id), path))
+    config = config_of(path.parent) if has_settings(path) else RunConfig(run_id)
+    return _with_means(Conditions(run_id, metrics, config, path))
+
+
+def has_settings(source: Path) -> bool:
+    """Whether the settings of a run are known: its folder, or the one of its metrics.json, holds
+    config.json."""
+    return (source.parent if source.name == METRICS else source).joinpath(CONFIG).is_file()
 
 
 def _with_means(run: Conditions) -> Conditions:

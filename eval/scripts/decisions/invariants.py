@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from decisions.comparison import Difference, shown
-from decisions.conditions import Conditions
+from decisions.conditions import Conditions, has_settings
 from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.results import UNREADABLE, RunConfig
@@ -245,7 +245,7 @@ def varied(base: Conditions, new: Conditions) -> list[Difference]:
 
 def without_settings(*runs: Conditions) -> list[str]:
     """The ids of the runs whose config.json is missing."""
-    return [run.id for run in runs if not (run.folder and (run.folder / CONFIG).exists())]
+    return [run.id for run in runs if not has_settings(run.source)]
 
 
 def _differences(base: Any, new: Any, name: str) -> list[Difference]:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from decisions.change import FEWEST_CLUSTERS, Change, change_of
 from decisions.committed import compare_scores
-from decisions.compare import CompareOptions, compare
+from decisions.compare import CompareOptions, compare, fallen_words
 from decisions.comparison import Comparison
 from decisions.conditions import Conditions
 from decisions.effects import ALPHA
 from decisions.gate_checks import GateEvidence, left_out_of
 from decisions.headline import repeat_advice
+from decisions.invariants import changed_words, varied, without_settings
 from decisions.measures import Measure
 from decisions.metric_words import no_verdict_words
 from decisions.primary import (
@@ -110,18 +111,18 @@ def regressions(
     declared = tuple(name for name in declared if name.partition(".")[0] not in differing)
     of_interest = {name.partition(".")[0] for name in declared} | {*sections}
     shared = _shared_sections(base, new, of_interest) - differing.keys()
+    options = CompareOptions(
+        sections=tuple(sorted(shared)),
+        every=bool(sections),
+        ignore_invariants=True,
+        seed=evidence.seed,
+        targets=evidence.targets,
+        eval_set=evidence.eval_set,
+        labels_dir=evidence.labels_dir,
+        rescored=evidence.rescored,
+        since=evidence.since,
+    )
     if base.folder is not None and new.folder is not None and shared:
-        options = CompareOptions(
-            sections=tuple(sorted(shared)),
-            every=bool(sections),
-            ignore_invariants=True,
-            seed=evidence.seed,
-            targets=evidence.targets,
-            eval_set=evidence.eval_set,
-            labels_dir=evidence.labels_dir,
-            rescored=evidence.rescored,
-            since=evidence.since,
-        )
         comparison = compare(
             base.folder, new.folder, options, clusters=clustering, tables=evidence.tables
         )
@@ -148,6 +149,8 @@ def regressions(
             seed=evidence.seed,
             targets=evidence.targets,
             changes=evidence.alignment,
+            changed=changed_words(varied(base, new), without_settings(base, new)),
+            fell=fallen_words(base.source, new.source, options, evidence.tables),
             since=evidence.since,
         )
         scored = [_scored(old), _scored(now)]

@@ -117,6 +117,8 @@ def find_run(results_dir: Path, run: str) -> Path:
         if folder.is_dir():
             check_folder(folder)
             return folder
+    if Path(run).is_file():
+        raise StorageError(f"{run}: is a file; name the run, or its folder.")
     if Path(run).suffix == ".json":
         raise StorageError(f"{run}: no such file.")
     names = sorted(path.name for path in results_dir.glob("*") if path.is_dir())
