@@ -153,4 +153,6 @@ def test_phrases_are_linear_in_runs_of_their_own_words() -> None:
 
 @each_row(("expression", "steep"), [("={5,}x", True), ("(?<!=)={5,}x", False)])
 def test_the_measure_tells_a_square_from_a_line(expression: str, steep: bool) -> None:
-    assert is_steep(finder(re.compile(expression)), "", "=") is steep
+    """Asked up to five times: a busy machine can stretch the short run."""
+    find = finder(re.compile(expression))
+    assert any(is_steep(find, "", "=") for _ in range(5)) is steep
