@@ -133,12 +133,9 @@ def beside_statsmodels(found: list[Sample], p: list[float]) -> bool:
         theirs = mcnemar([[0, rose], [fell, 0]], exact=True).pvalue
         off.append(abs(significance.mcnemar(rose, fell)[0] - theirs))
     rows = [["McNemar exact", len(binary), f"{max(off):.1e}"]]
-    for name, correct, method in (
-        ("Holm", significance.holm, "holm"),
-        ("Benjamini-Hochberg", significance.benjamini_hochberg, "fdr_bh"),
-    ):
-        theirs = multipletests(p, method=method)[1]
-        rows.append([name, len(p), f"{np.abs(np.array(correct(p)) - theirs).max():.1e}"])
+    ours = np.array(significance.benjamini_hochberg(p))
+    theirs = multipletests(p, method="fdr_bh")[1]
+    rows.append(["Benjamini-Hochberg", len(p), f"{np.abs(ours - theirs).max():.1e}"])
     print("## Beside statsmodels")
     print_table(("number", "compared", "largest difference"), rows)
     return all(float(row[2]) < 1e-9 for row in rows)
@@ -187,7 +184,7 @@ def family_calls(scores: Scores, simulations: int) -> list[Any]:
             p_of(row[order[:half]], row[order[half : 2 * half]], name=name, seed=seed)
             for name, row in zip(measures, table, strict=True)
         ]
-        calls += min(significance.holm(p)) < ALPHA
+        calls += len(p) * min(p) < ALPHA  # Holm calls one of them then
     return [half, *share(calls, simulations)]
 
 

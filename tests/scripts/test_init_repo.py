@@ -98,7 +98,8 @@ def test_a_baseline_that_is_named_is_never_left_out(
         numbers.write_text("{}")
     words = ["make", "-C", str(tmp_path / "rag-eval"), "-o", "setup", "PY=echo", "SCRIPTS=at"]
     words += ["RUN=new", target, *given]
-    env = {name: text for name, text in os.environ.items() if name not in ("BASE", "RUN", "ARGS")}
+    outer = ("BASE", "RUN", "ARGS", "MAKEFLAGS", "MFLAGS")  # of a make that runs these tests
+    env = {name: text for name, text in os.environ.items() if name not in outer}
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True)
     (said,) = [line.split() for line in done.stdout.splitlines() if line.startswith("at/")]
     assert said[1:] == ["--run", "new", *baseline]
