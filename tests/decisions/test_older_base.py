@@ -203,11 +203,18 @@ def test_the_gate_tells_what_changed_since_a_committed_file(base: Path, tmp_path
     assert "The settings of base are not known (no config.json)." in text
 
 
-def test_a_file_in_place_of_a_run_is_said(base: Path, tmp_path: Path) -> None:
+def test_a_run_is_named_by_its_metrics_file_too(base: Path, tmp_path: Path) -> None:
     edited(tmp_path, base, grown)
-    refused = call(compare_runs, tmp_path, str(tmp_path / "results/base/metrics.json"), "new")
-    assert refused.exit_code == 2
-    assert "metrics.json: is a file; name the run, or its folder." in refused.stderr
+    folder = tmp_path / "results/base"
+    leave_metrics_alone(folder)
+    by_name = call(compare_runs, tmp_path, "base", "new").stdout
+    assert call(compare_runs, tmp_path, str(folder / "metrics.json"), "new").stdout == by_name
+    for name, fault in (
+        ("set.jsonl", "is a file; name the run, or its folder."),
+        ("metrics.json", "no such file."),
+    ):
+        refused = call(compare_runs, tmp_path, str(tmp_path / name), "new")
+        assert (refused.exit_code, f"{name}: {fault}" in refused.stderr) == (2, True)
 
 
 def test_an_incomplete_comparison_has_one_exit_code(base: Path, tmp_path: Path) -> None:

@@ -264,6 +264,18 @@ def test_the_gitlab_job(runner: Runner, starts: bool) -> None:
     assert "Gate passed" in said
     paths = [*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]]
     assert [path for path in paths if not (runner.folder / path).is_file()] == []
+    pr, main = (runner.folder / "rag-eval/eval/results" / name for name in ("pr", "main"))
+    main.mkdir()
+    for name in ("metrics.json", "config.json"):
+        pr.joinpath(name).rename(main / name)
+    shutil.rmtree(pr)
+    try:  # the next merge request, with committed numbers
+        said = runner.shell("\n".join(job["script"]), env, "-eo", "pipefail")
+    finally:
+        end_bot(runner)
+    assert "TOO FEW: 2 cases to compare" in said, "two questions decide nothing"
+    assert "Nothing in the settings changed." in said
+    assert [path for path in paths if not (runner.folder / path).is_file()] == []
     runner.program(runner.calls.parent / "bin" / "curl", f'echo curl "$@" >>{runner.calls}')
     gitlab = {"GITLAB_TOKEN": "secret", "CI_API_V4_URL": "https://gitlab.example/api/v4"}
     gitlab |= {"CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7"}

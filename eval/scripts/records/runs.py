@@ -103,7 +103,8 @@ def latest_run(results_dir: Path) -> Path | None:
 
 
 def find_run(results_dir: Path, run: str) -> Path:
-    """The folder of a run given by id, by path, or as ``latest`` (newest complete results).
+    """The folder of a run given by id, by path, by its metrics.json, or as ``latest`` (newest
+    complete results).
 
     Raises StorageError for a run that is not there, or that has a link out of its folder.
     """
@@ -113,13 +114,15 @@ def find_run(results_dir: Path, run: str) -> Path:
             raise StorageError(f"{results_dir}: has no complete run; make one with run_eval.py.")
         check_folder(latest)
         return latest
-    for folder in (results_dir / run, Path(run)):
+    path = Path(run)
+    own = path.parent if path.name == METRICS and path.is_file() else path
+    for folder in (results_dir / run, own):
         if folder.is_dir():
             check_folder(folder)
             return folder
-    if Path(run).is_file():
+    if path.is_file():
         raise StorageError(f"{run}: is a file; name the run, or its folder.")
-    if Path(run).suffix == ".json":
+    if path.suffix == ".json":
         raise StorageError(f"{run}: no such file.")
     names = sorted(path.name for path in results_dir.glob("*") if path.is_dir())
     shown = ", ".join(names[-5:]) or "none"
