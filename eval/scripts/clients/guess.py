@@ -92,7 +92,7 @@ def propose(
         response["retrieved"] = passages.path
         if passages.path.startswith("unique("):
             proposal.notes.append(
-                f"The passages are joined from several lists ({passages.path}), in their order."
+                f"The passages of all lists at {passages.path} are joined, in their order."
             )
         proposal.tables["chunk"] = _chunk(passages, gold_files)
     elif answer:
@@ -362,28 +362,42 @@ def _passages(
         elif all(isinstance(item, dict) for item in items):
             inner = _item_columns(items)
             gold = any(_names_gold(each, gold_files) for each in inner)
-            texts = any(
-                _long(each) and (gold or name_rank(each.name, field_names.TEXT)) for each in inner
-            )
-            files = any(
-                name_rank(each.name, field_names.FILE) >= 4 and strings_of(each.present)
+            texts = [
+                each
                 for each in inner
-            )
+                if _long(each) and (gold or name_rank(each.name, field_names.TEXT))
+            ]
+            files = [
+                each
+                for each in inner
+                if name_rank(each.name, field_names.FILE) >= 4 and strings_of(each.present)
+            ]
+            if _are_of_inner_lists(texts, files):
+                continue
             weight += 4 * gold * (not files)
-            files = files or gold
+            has_place = bool(files) or gold
             scores = any(name_rank(each.name, field_names.SCORE) for each in inner)
             are_paths = any(
                 name_rank(each.name, field_names.FILE) >= 6
                 and all(map(looks_like_path, strings_of(each.present)))
                 for each in inner
             )
-            weight += 5 * texts + 3 * files + 1.5 * scores - 6 * (not texts and not files)
-            weight += texts and files and are_paths  # a text and its place are enough
+            weight += 5 * bool(texts) + 3 * has_place + 1.5 * scores
+            weight -= 6 * (not texts and not has_place)
+            weight += bool(texts) and has_place and are_paths  # a text and its place are enough
         else:
             continue
         if weight > most:
             best, most = column, weight
     return best
+
+
+def _are_of_inner_lists(texts: Sequence[ReplyColumn], files: Sequence[ReplyColumn]) -> bool:
+    """Whether texts with their places stand in lists within the items: those are the passages."""
+    inner = {each.path.rpartition("[0].")[0] for each in texts}
+    return bool(inner) and all(
+        held and any(each.path.startswith(f"{held}[0].") for each in files) for held in inner
+    )
 
 
 def _long(column: ReplyColumn) -> bool:

@@ -143,7 +143,8 @@ def walk(
 ) -> Iterator[Node]:
     """Every node below ``value``; of a list its first item, unless its length varies (``sizes``).
 
-    The lists in the items of a list with several are one: ``citations[].sources[]``.
+    The lists in the items of a list are one: ``citations[].sources[]``. Another answer may have
+    several items where all of these have one; only of alternatives the first is meant.
     """
     if path:
         yield Node(path, names, value)
@@ -159,7 +160,7 @@ def walk(
     elif isinstance(value, list) and value and isinstance(value[0], (dict, list)):
         yield from _zipped_all(value, path, names)
         lengths = sizes.get(path, frozenset({len(value)}))
-        is_sole = max(lengths) == 1 and not _has_several(names)
+        is_sole = max(lengths) == 1 and (not names or names[-1] in field_names.REPLIES)
         if not is_sole:
             yield from _joined_lists(value, path, names)
             if _are_messages(value) and isinstance(value[-1], dict):
@@ -172,13 +173,6 @@ def walk(
                     yield node
     elif isinstance(value, list) and value and names and names[-1] in field_names.REPLIES:
         yield Node(f"{path}[0]", names, value[0])
-
-
-def _has_several(names: Sequence[str]) -> bool:
-    """Whether other answers have several items, by the name of the list: citations, parts."""
-    name = names[-1] if names else ""
-    ranked = (field_names.CITED, field_names.PASSAGES)
-    return name in field_names.PARTS or any(name_rank(name, table) >= 5 for table in ranked)
 
 
 def _joined_lists(value: list[Any], path: str, names: tuple[str, ...]) -> Iterator[Node]:

@@ -35,11 +35,11 @@ def find_tools(
         return ToolPaths("tool_calls(events)", {}) if _hold_calls(events) else None
     for column in columns:
         if _hold_calls(column.present):
-            return ToolPaths(f"tool_calls({column.path})", {})
+            return ToolPaths(f"tool_calls({_all_items(column.path)})", {})
     for column in columns:
         items = [item for value in column.present if isinstance(value, list) for item in value]
         if "_".join(name_words(column.name)) in field_names.TOOLS and (inside := _inside(items)):
-            return ToolPaths(column.path, inside)
+            return ToolPaths(_all_items(column.path), inside)
     whole = _hold_calls([[payload] for payload in payloads])
     return ToolPaths("tool_calls([@])", {}) if whole else None
 
@@ -124,6 +124,11 @@ def find_last_message(payloads: Sequence[Any], columns: Sequence[ReplyColumn]) -
         if is_last and are_said:
             return f"{column.path}[-1].content"
     return None
+
+
+def _all_items(path: str) -> str:
+    """The path of joined lists with equal items, too: a call that was made twice counts twice."""
+    return path.removeprefix("unique(").removesuffix(")") if path.startswith("unique(") else path
 
 
 def _hold_calls(lists: Sequence[Any]) -> bool:

@@ -176,3 +176,48 @@ def test_the_first_of_several_texts_of_a_list_is_a_doubt() -> None:
     assert _items_beside("parts[0].text", [answer("A."), answer("B.", "")]) == 0
     assert _items_beside("reply", [answer("A.", "B.")]) == 0
     assert _items_beside("before(parts[0].text, '.')", [answer("A.", "B.")]) == 0
+
+
+def agent(*searches: list[int]) -> dict[str, Any]:
+    """An agent's answer with a step for each search, which gave back these sources."""
+    steps = [
+        {"tool": "search", "args": {"query": f"{found}"}, "found": [source(n) for n in found]}
+        for found in searches
+    ]
+    return {"reply": f"A reply by these searches: {searches}", "steps": steps}
+
+
+def test_steps_that_found_one_passage_each_are_no_passages() -> None:
+    """Else a step with two passages would count as one."""
+    answers = [agent([1], [2]), agent([3], [4])]
+    response = propose(answers, ["a?", "b?"]).tables["response"]
+    searches = compile_path(response["searches"])(agent([1, 2], [3]))
+    assert [[each["id"] for each in search["retrieved"]] for search in searches] == [
+        ["d1", "d2"],
+        ["d3"],
+    ]
+    assert "retrieved" not in response
+
+
+def test_a_list_with_one_item_in_each_answer_is_read_whole_where_another_has_more() -> None:
+    path = propose([agent([1, 2]), agent([3])], ["a?", "b?"]).tables["response"]["retrieved"]
+    found = compile_path(path)(agent([1, 2], [3], [1]))
+    assert [each["id"] for each in found] == ["d1", "d2", "d3"]
+
+
+def test_a_file_with_its_text_in_a_list_is_one_passage() -> None:
+    answers = [
+        {"reply": f"It says {words}",
+         "data": [{"filename": f"{n}.md", "content": [{"text": words}]}]}
+        for n, words in enumerate(WORDS)
+    ]  # fmt: skip
+    tables = propose(answers, ["a?", "b?"]).tables
+    assert tables["response"]["retrieved"] == "data"
+    assert tables["chunk"] == {"rel_path": "filename", "text": "content[0].text"}
+
+
+def test_a_tool_that_is_called_twice_alike_has_two_calls() -> None:
+    call = {"name": "price", "arguments": {"id": 1}, "result": "2 EUR"}
+    answers = [{"reply": words, "turns": [{"tools_used": [call]}]} for words in WORDS]
+    path = propose(answers, ["a?", "b?"]).tables["response"]["tools"]
+    assert compile_path(path)({"turns": [{"tools_used": [call, call]}]}) == [call, call]
