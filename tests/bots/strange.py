@@ -137,6 +137,7 @@ ODD: dict[str, Callable[[str], Any]] = {
     "cut_texts": _each(lambda it: it | {"text": f"{it['text'][:20]}…"}),
     "new_ids": _each(lambda it: it | {"id": f"chunk-{next(_calls)}"}),
     "seconds": _slow_seconds,
+    "parts_of_time": _with(lambda it: {**it, "timings": {"retrieval_ms": 1_000_000}}),
     "cites_all": _with(lambda it: {**it, "citations": it["sources"]}),
     "separators": _each(lambda it: it | {"section": it["section"].replace(" > ", " / ")}),
     "stream": _no_answer_stream,

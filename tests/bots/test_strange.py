@@ -85,6 +85,7 @@ def test_an_honest_bot_has_a_tick_at_each_question_that_it_answers(tmp_path: Pat
         ("new_ids", "place", "?", "Passage ids changed when a question was asked twice"),
         ("cites_all", "cited", "–", "No list of citations is mapped"),
         ("seconds", "time", "✓", "fits the measured one in one unit"),
+        ("parts_of_time", "time", "?", "reports no time of the whole call"),
         ("separators", "place", "✓", "3 of 3 gold files were retrieved, 3 of them at"),
         ("passage_as_answer", "answer", "✓", "none is a passage"),
     ],

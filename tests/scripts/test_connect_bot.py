@@ -338,6 +338,7 @@ def test_a_saved_answer_needs_no_bot(fake_bot: FakeBot, connect: Connect, tmp_pa
     assert done.exit_code == 0, done.output
     assert tomllib.loads(done.stdout)["chunk"]["rel_path"] == "node.metadata.file_path"
     assert fake_bot.seen == []
+    assert "? How long did it take?" in said(done)
     (tmp_path / "other.json").write_text('{"a": 1}')
     bad = connect("/x", "--from-response", str(tmp_path / "other.json"))
     assert bad.exit_code == options.Exit.BAD_INPUT

@@ -246,12 +246,19 @@ class ConnectJob:
         """Take the bot's own time only where it fits the measured one in one unit."""
         response, settings = self._proposal.tables["response"], self._proposal.settings
         path = response.get("latency_ms")
-        if path is None or self._options.from_response:
+        if self._options.from_response:
+            self._time_doubt = "The answer is a saved one: no call was measured."
             return
+        if path is None:
+            return
+        self._time_doubt = ""
         get = compile_path(path)
         times = [get(each.payload) for each in self._heard]
         totals = [time.get("total") if isinstance(time, dict) else None for time in times]
         if not any(totals):
+            self._time_doubt = (
+                "The bot reports no time of the whole call: the unit of its times is not checked."
+            )
             return
         units = fitting_units(totals, [each.timing.total for each in self._heard])
         if len(units) == 1:

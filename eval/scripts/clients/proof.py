@@ -113,7 +113,7 @@ def prove(
     """Check the values that a profile maps in answers to different questions.
 
     ``repeated``: the answer to the first question, asked again. ``time_doubt``: why the bot's own
-    time was not taken.
+    time was not taken, or not checked.
     """
     response, answers = tables["response"], _two_unlike_first(answers)
     answer_row = _answer_row(response, answers, retrieves_only)
@@ -468,9 +468,10 @@ def _time_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer], doub
     values = [
         f"{each.result.latency_ms.get('total', 0.0):,.1f} ms (call {each.seconds * 1000:,.1f} ms)"
         for each in answers
+        if each.seconds
     ]
     if doubt:
-        return _row(ask, None, values, "?", doubt)
+        return _row(ask, path, values, "?", doubt)
     if path is None:
         return _row(ask, None, values, "✓", "The whole call, measured here.")
     return _row(ask, path, values, "✓", "The bot's time fits the measured one in one unit only.")
