@@ -7,10 +7,11 @@ stdout.
 Known products (docs/products.md) are recognised and asked in their own way. For any other bot the
 request is yours (--curl, --body, or a URL with {question} in it, for GET). Without one, the script
 tries the bot's /openapi.json, then known requests (ours, OpenAI's, {"message": …} and the like) at
-the path of the URL. It tries at most 10 requests and prints each before it sends it. Then it asks
-three questions, one of them twice. It proposes a path in the answers for each field, by names,
-types and shapes; you accept or change them. Last it compares the places that the bot names with the
-labels, and says what would make them match.
+the path of the URL. It tries at most 10 requests and prints each before it sends it. Then it asks a
+few questions, the first one twice, and at most ten more if scores look reversed; it says how many
+before. It proposes a path in the answers for each field, by names, types and shapes; you accept or
+change them. Last it compares the places that the bot names with the labels, and says what would
+make them match.
 
 No secret is written: --header names a variable, and secrets in --curl become ${VARIABLE}. GraphQL
 needs --curl. A bot that needs a request to begin a conversation needs --begin, or an OpenAPI

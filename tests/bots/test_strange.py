@@ -75,6 +75,18 @@ def test_an_honest_bot_has_a_tick_at_each_question_that_it_answers(tmp_path: Pat
     )
 
 
+def test_how_many_requests_are_sent_is_said_before_the_first(tmp_path: Path) -> None:
+    shown = connect("honest", tmp_path)
+    first, second, *_ = shown.done.stderr.splitlines()
+    assert first == (
+        "At most 10 requests are tried. When one works, 4 questions are asked, the first one twice,"
+        " and at most 5 more if scores look reversed."
+    )  # 8 of the 9 questions have labels: three of them and the one without are the four
+    assert second.startswith("1. GET /openapi.json")
+    # the description, the first question, three more, and the first one again
+    assert shown.data["requests"] == 6
+
+
 @each_row(
     ("name", "row", "mark", "sentence"),
     [

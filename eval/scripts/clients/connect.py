@@ -23,6 +23,7 @@ from clients.http import CallError, Reply
 from clients.known import at_path
 from clients.limits import BotLimits
 from clients.probe import (
+    MOST_TRIES,
     Answered,
     Heard,
     K,
@@ -93,6 +94,9 @@ def connect(
     base, path, url_query = url_parts(url)
     chosen = _chosen(cases)
     questions = _questions(options, chosen)
+    asked = {case.id for case in chosen}
+    further = [case for case in cases if case.gold_supports and case.id not in asked]
+    further = further[:MOST_FOR_ORDER]
     finder = SecretFinder(talk.name or str)
     headers = header_templates(options.header)
     given = given_shape(options, request, path, url_query, finder)
@@ -112,8 +116,10 @@ def connect(
     if options.from_response:
         answered, heard, repeat = _from_file(options, given, path, questions[0])
     else:
+        more = f", and at most {len(further)} more if scores look reversed" if further else ""
         talk.tell(
-            f"When the request is known, {len(questions)} questions are asked, the first one twice."
+            f"At most {MOST_TRIES} requests are tried. When one works, {len(questions)} questions "
+            f"are asked, the first one twice{more}."
         )
         answered = prober.find(given, path, questions[0])
         heard, repeat = _ask_all(prober, answered, questions, talk)
@@ -146,9 +152,7 @@ def connect(
     job = ConnectJob(options, shape, heard, repeat, proposal, cases, chosen)
     job.settle()
     if not options.from_response:
-        asked = {case.id for case in chosen}
-        more = [case for case in cases if case.gold_supports and case.id not in asked]
-        for case in more[:MOST_FOR_ORDER]:
+        for case in further:
             if not job.order_is_open():
                 break
             if reply := _ask(prober, answered, _questions(options, [case])[0], talk):
