@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import shlex
 import sys
 import time
 from collections import Counter
@@ -201,9 +202,12 @@ def _next_command(options: LabelOptions) -> str:
     if options.labels and options.labels.next_command:
         return options.labels.next_command
     if options.from_run is not None:
-        return f"eval_suite.py --run {options.from_run}"
-    profile = f" --profile {options.profile}" if "profile" in options.typed else ""
-    return f"run_eval.py --api-url {options.api_url or 'URL'}{profile}"
+        return shlex.join(["eval_suite.py", "--run", options.from_run])
+    from clients.secrets import public_url
+
+    profile = ["--profile", options.profile] if "profile" in options.typed else []
+    url = public_url(options.api_url or "URL")
+    return shlex.join(["run_eval.py", "--api-url", url, *profile])
 
 
 def _run(options: LabelOptions, session: Session, store: LabelStore, source: Fetcher) -> int:

@@ -249,7 +249,7 @@ def api_source(
 
     check_bot_address(url)
     with contextlib.ExitStack() as stack:
-        shown = "demo" if url == "demo" else public_url(url)
+        shown = public_url(url)
         if url == "demo":
             from clients.demo_server import demo_server
 

@@ -89,6 +89,14 @@ def test_what_is_no_address_ends_with_2_and_no_login_is_repeated(tool: Tool, add
     assert "PASS-WORD" not in done.stdout + done.stderr
 
 
+def test_the_next_command_has_no_login_and_no_key_of_the_address(tool: Tool) -> None:
+    url = "http://bob:PASS-WORD@127.0.0.1:1/chat?key=KEY-WORD"
+    done = tool.run("--plain", "--api-url", url, "--profile", "default", typed="q\n")
+    next_command = "Next: run_eval.py --api-url http://127.0.0.1:1/chat --profile default"
+    assert done.stderr.splitlines()[-1] == next_command
+    assert not [word for word in ("PASS-WORD", "KEY-WORD") if word in done.stdout + done.stderr]
+
+
 def test_labels_from_a_run(tool: Tool) -> None:
     tool.make_run()
     done = tool.run("--plain", "--from-run", "latest", "--set", "blind=false", typed="1\n\nq\n")
