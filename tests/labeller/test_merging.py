@@ -113,6 +113,7 @@ def test_a_case_deleted_elsewhere_and_changed_here(files: Files) -> None:
 def test_two_new_cases_with_one_id_wait_for_a_choice(files: Files) -> None:
     store, session = files.open()
     session.add_case("Mine?", id="new", tags=["m"])
+    session.do(marks.add_support, "mine.md", "")
     theirs = '{"id": "new", "question": "Theirs?"}'
     files.write(*files.LINES, theirs)
     store.save()
@@ -122,7 +123,21 @@ def test_two_new_cases_with_one_id_wait_for_a_choice(files: Files) -> None:
     assert theirs in files.lines()
     store.resolve(conflict, "theirs")
     store.save()
-    assert files.case("new")["question"] == session.ledger.case_of("new")["question"] == "Theirs?"
+    assert files.case("new") == session.ledger.case_of("new") == json.loads(theirs)
+
+
+def test_labels_of_the_file_come_without_the_decision_made_here(files: Files) -> None:
+    """Enter would save the labels of the file as unanswerable."""
+    store, session = files.open()
+    session.do(edits.note, "mine")
+    session.do(edits.unanswerable)
+    theirs = json.loads(files.LINES[0]) | {"answerable": True, "gold_supports": [{"rel_path": "x"}]}
+    files.write(json.dumps(theirs), *files.LINES[1:])
+    store.save()
+    store.resolve(store.conflicts[0], "theirs")
+    session.queue.goto("a")
+    assert session.judgement == {"note": "mine"}
+    assert session.confirm().startswith("Saved as answerable.")
 
 
 def test_labels_of_others_come_with_their_own_needs(files: Files) -> None:

@@ -10,6 +10,8 @@ from labeller.case_state import LABEL_FIELDS, CaseState, Record, state_from
 from records.editing import written
 
 JUDGED = "judgement"
+_NOTED = ("flag", "note")
+"""What a judgement holds beside the decision."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def reconciled(
     """One entry of the changes made here, along `path`, and of those in the file.
 
     Fields in conflict stay as they are here. A case deleted on one side and changed on the other
-    conflicts in every field that was changed.
+    conflicts in every field that was changed; two new cases with one id in all that differ.
     """
     steps = [_flat(state) for state in path]
     sides = (base, mine, there) = (steps[0], steps[-1], _flat(theirs))
@@ -63,9 +65,8 @@ def reconciled(
         return path[-1], None
     if written(base) == written(mine):
         return theirs, None
-    if mine is None or there is None:
-        result, changed = mine, (there if mine is None else mine) or {}
-        fields = _differing(base or {}, changed)
+    if base is None or mine is None or there is None:
+        result, fields = mine, _differing(*(side for side in sides if side is not None))
     else:
         result, fields = _merged([step or {} for step in steps], there)
     parts = [None if side is None else {k: side[k] for k in fields if k in side} for side in sides]
@@ -76,11 +77,17 @@ def reconciled(
 def taking_theirs(
     mine: CaseState | None, conflict: Conflict, theirs: CaseState | None
 ) -> CaseState | None:
-    """The entry with the fields in conflict as the file has them; other changes stay."""
+    """The entry with the fields in conflict as the file has them; other changes stay.
+
+    Of a judgement of other labels than the file's the flag and the note stay.
+    """
     ours = _flat(mine)
     if ours is None or conflict.theirs is None:
         return theirs
     agreed = {k: v for k, v in ours.items() if k not in conflict.fields}
+    if theirs is not None and not set(LABEL_FIELDS).isdisjoint(conflict.fields):
+        noted = {k: v for k, v in agreed.get(JUDGED, {}).items() if k in _NOTED}
+        agreed[JUDGED] = {k: v for k, v in theirs.judgement.items() if k not in _NOTED} | noted
     return _entry_of(agreed | conflict.theirs, None)
 
 
