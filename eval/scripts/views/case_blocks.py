@@ -40,7 +40,7 @@ from terminal.page import (
 from terminal.tables import counted
 from views.case import Case, Claim, GoldMatch, RetrievedPassage, Said, Verdict
 from views.searches import longest_ms, tools_note
-from views.text import score, score_pair, shortened, word_changes
+from views.text import same_words, score, score_pair, shortened, word_changes
 
 TONES: Mapping[Verdict, Tone] = {
     "supported": "good",
@@ -248,9 +248,9 @@ def _answer(case: Case, view: ShownWith) -> Iterator[Block]:
         replies.append([*head, *_reply(side, changed), *signs])
     yield Sides([(replies[0], replies[1])], view.runs)
     if both:
-        same = case.answer == view.before.answer
+        same = same_words(view.before.answer or "", case.answer or "")
         words = "Changed words are underlined." if any(spans) else "Most of their words differ."
-        yield Prose("Both answers are the same." if same else words, "quiet")
+        yield Prose("Both answers have the same words." if same else words, "quiet")
 
 
 def _reply(case: Case, changed: Sequence[tuple[int, int]] = ()) -> Iterator[Block]:

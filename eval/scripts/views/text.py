@@ -143,6 +143,11 @@ def word_changes(before: str, after: str) -> tuple[Spans, Spans]:
     return spans
 
 
+def same_words(before: str, after: str) -> bool:
+    """Whether two texts differ in blanks and line breaks at most."""
+    return _WORD.findall(before) == _WORD.findall(after)
+
+
 def _add(spans: Spans, words: Sequence[re.Match[str]], start: int, end: int) -> None:
     if start < end:
         spans.append((words[start].start(), words[end - 1].end()))

@@ -89,6 +89,36 @@ def test_thirty_keys_in_one_write_wait_for_slow_passages(
     assert [len(case["gold_supports"]) for case in cases] == [2] * 10
 
 
+def test_a_passage_that_a_search_of_the_bot_found_is_marked(
+    tmp_path: Path, fake_bot: FakeBot, pseudo_terminal: Callable[..., Any]
+) -> None:
+    write_data(tmp_path, simple_cases(1), TEXTS)
+
+    def passages(exchange: Exchange) -> None:
+        question = exchange.json()["question"]
+        chunk = fake_bot.answer(question)["retrieved"][0]
+        path = "searched.md" if question == "other words" else "own.md"
+        found = [chunk | {"rel_path": path, "text": f"{path} has the text."}]
+        exchange.reply(fake_bot.answer(question, retrieved=found))
+
+    fake_bot.default = passages
+    argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
+    argv += ["--labels-dir", str(tmp_path), "--api-url", fake_bot.url]
+    with pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path) as terminal:
+        terminal.wait_for(b"lines 1-")
+        terminal.write(b"p")
+        terminal.wait_for(b"Search the API")
+        terminal.write(b"other words k=7\r")
+        terminal.wait_for(b"1 new chunk")
+        terminal.write(b"G ")
+        terminal.wait_for(b"row +1 meets")
+        terminal.write(b"q")
+        assert terminal.wait() == 0
+    (asked,) = [sent for sent in map(Exchange.json, fake_bot.seen) if "words" in sent["question"]]
+    assert (asked["question"], asked["k"]) == ("other words", 7)
+    assert [gold["rel_path"] for gold in read_set(tmp_path)[0]["gold_supports"]] == ["searched.md"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signals_end_cleanly(tmp_path: Path, start: Start, number: signal.Signals) -> None:
     write_data(tmp_path, simple_cases(), TEXTS)

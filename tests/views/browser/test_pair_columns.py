@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.rows import each_row
 
 from records.scores import ScoreLine
@@ -49,6 +51,22 @@ def test_values_stand_under_each_other_whatever_the_length_of_the_names() -> Non
         "mrr                    0.25 → 0.75",
         "context_relevance_top3 0.25 → 0.75",
     ]
+
+
+@each_row(
+    ("before", "now", "sentence"),
+    [
+        ("It ends here.", "It ends here.", "Both answers have the same words."),
+        ("It ends here.", "It ends\nhere.", "Both answers have the same words."),
+        ("It ends here.", "It ends there.", "Changed words are underlined."),
+        ("It ends here.", "Nobody knows that", "Most of their words differ."),
+    ],
+)
+def test_below_two_answers_stands_how_they_differ(before: str, now: str, sentence: str) -> None:
+    sides = [replace(detail(1.0), answer=text) for text in (before, now)]
+    doc = Doc()
+    doc.draw(case_blocks(sides[1], ("answer",), ShownWith(before=sides[0], runs=("a", "b"))))
+    assert sentence in doc.text
 
 
 @each_row("name", sorted({*MAIN, *RUN_MAIN}))
