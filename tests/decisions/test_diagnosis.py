@@ -129,6 +129,13 @@ def test_what_was_not_measured_is_neither_good_nor_bad() -> None:
     assert health(half, "safety") is True
 
 
+def test_targets_of_other_sections_alone_are_checked_too() -> None:
+    missed = found(measure("embedding", "answer_relevance", 0.5, False))
+    assert rules(missed) == ["unexplained"]
+    met = found(measure("embedding", "answer_relevance", 0.9, True))
+    assert diagnose(met)[0].says == "No fault shows in embedding."
+
+
 def test_safety_blames_the_detector_when_scores_do_not_part() -> None:
     parts = found(measure("safety", "auc", 0.9, True), measure("safety", "tpr_at_fpr_1", 0, False))
     assert diagnose(parts)[0].look_at.startswith("the guardrail thresholds")

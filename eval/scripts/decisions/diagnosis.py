@@ -60,7 +60,9 @@ def diagnose(
     findings = [*mismatches, *findings]
     if findings:
         return findings
+    checked = (section for (section, _), row in measures.items() if row.passed is not None)
     known_sections = [name for name in DIAGNOSED if health(measures, name) is not None]
+    known_sections = known_sections or [*dict.fromkeys(checked)]
     if not known_sections:
         says, look_at = "No target could be checked.", "the reasons above."
         if any(measure.verdict == "too few to say" for measure in measures.values()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from decisions.measures import measures
@@ -45,3 +46,10 @@ def test_the_numbers_of_the_first_screen_are_those_of_metrics_json(made: Any) ->
     assert failing is not None
     assert heading["words"] == f"The worst of {failing.group(1)} failing cases"
     assert len([block for block in worst if block.get("item")]) >= 5
+
+
+def test_without_the_set_cases_that_fail_are_counted(made: Any, tmp_path: Path) -> None:
+    options = ("--eval-set", str(tmp_path / "gone.jsonl"), "--output", str(tmp_path / "report"))
+    heading, counts, *_ = made.report(*options).of("sides")[0]["rows"][0][1]
+    assert heading["words"] == "Failing cases"
+    assert re.match(r"[1-9]\d* of 48 cases fail: ", counts["words"])

@@ -242,11 +242,12 @@ class _Report:
         """The worst cases, what to do first, and what the failing cases have in common."""
         options, verdicts = self.options, self.answers.verdicts
         worst = worst_cases(verdicts, options.eval_set, options.labels_dir)
-        failing = counted(verdicts.counts().failing, "failing case")
+        counts = verdicts.counts()
+        title = f"The worst of {counted(counts.failing, 'failing case')}"
         steps = to_do(self.findings, self.rated, self.paths[-1] if self.paths else None)
         return [
-            Heading(f"The worst of {failing}" if worst else "No case fails", 2),
-            *worst_blocks(worst, 130),
+            Heading(title if worst else "Failing cases", 2),
+            *(worst_blocks(worst, 130) if worst else [Prose(counts.says())]),
             Heading("What to do first", 2),
             *items(steps),
             *common_blocks(in_common),
