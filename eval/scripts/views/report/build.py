@@ -240,9 +240,8 @@ class _Report:
 
     def _first_steps(self, in_common: Sequence[str]) -> list[Block]:
         """The worst cases, what to do first, and what the failing cases have in common."""
-        options, verdicts = self.options, self.answers.verdicts
-        worst = worst_cases(verdicts, options.eval_set, options.labels_dir)
-        counts = verdicts.counts()
+        options, counts = self.options, self.answers.verdicts.counts()
+        worst = worst_cases(self.answers.verdicts, options.eval_set, options.labels_dir)
         title = f"The worst of {counted(counts.failing, 'failing case')}"
         steps = to_do(self.findings, self.rated, self.paths[-1] if self.paths else None)
         return [
