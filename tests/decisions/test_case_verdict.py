@@ -14,7 +14,7 @@ from tests.metrics_files import write_metrics
 from tests.rows import each_row
 from tests.score_lines import write_lines
 
-from decisions.case_changes import read_pair
+from decisions.case_changes import changes_of, read_pair
 from decisions.case_rules import Basis, CaseRules, read_case_rules
 from decisions.case_verdict import (
     CaseVerdict,
@@ -341,7 +341,7 @@ def test_two_runs_are_compared_within_the_smaller_depth(tmp_path: Path) -> None:
     new = write_run(tmp_path / "new", 3, {"retrieval": mrr_lines(d=0, c=2, b=0, a=3, only_new=1)})
     assert read_verdicts(base).counts().failing == 1  # c; b has its gold at 9 of 10
     pair = read_pair(base, new)
-    assert pair.within() == "within the first 3"
+    assert pair.ruling.gold_within == 3
     ways = {case_id: pair.way(case_id) for case_id in ("a", "b", "c", "d", "only_base")}
     assert ways == {
         "a": "ok still",
@@ -351,6 +351,28 @@ def test_two_runs_are_compared_within_the_smaller_depth(tmp_path: Path) -> None:
         "only_base": None,
     }
     assert pair.counts() == {"broke": 1, "fixed": 1, "fails still": 1, "ok still": 1}
+
+
+@each_row("level", ["off", "warn"])
+def test_passages_are_not_spoken_of_where_no_case_must_have_gold(
+    tmp_path: Path, level: str
+) -> None:
+    """No case was declined, so both are ok, whatever was retrieved."""
+    scores = {"over_refusal": 0.0}
+    right = {"abstention": [{"case_id": i, "repeat": 0, "scores": scores} for i in "ab"]}
+    base = write_run(tmp_path / "base", 10, right | {"retrieval": mrr_lines(a=1, b=9)})
+    new = write_run(tmp_path / "new", 3, right | {"retrieval": mrr_lines(a=1, b=0)})
+    (tmp_path / "targets.toml").write_text(f'[cases]\nno_gold = "{level}"\n')
+    rules = read_case_rules(tmp_path / "targets.toml")
+    cases = changes_of(read_pair(base, new, rules), 3)
+    assert cases is not None
+    assert cases.says().startswith("Of 2 cases 0 broke and 0 were fixed; 0 still fail, 2 still ok")
+    assert "passages" not in cases.says()
+    assert (cases.depth, cases.deeper) == (None, None)
+    with_gold = changes_of(read_pair(base, new), 3)
+    assert with_gold is not None
+    told = "gold must be among the first 3 passages of both runs; 1 of those that still fail passes"
+    assert f"{told} in base by its passages up to 10" in with_gold.says()
 
 
 def test_two_runs_are_compared_by_what_both_were_measured_for(tmp_path: Path) -> None:

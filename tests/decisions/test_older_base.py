@@ -43,11 +43,14 @@ from decisions.comparison import Difference
 from decisions.coverage import ChosenRest, Coverage
 from decisions.invariants import changed_words
 from decisions.metric_words import chosen_rest_words
+from decisions.same_cases import align_folders
 from records.files import sha256_file
 from records.labels import labels_sha256
 from records.results import RetrievedChunk
 from records.set_versions import set_with
 from records.targets import read_decide
+
+NOT_KNOWN = "The settings of base are not known (no config.json, or one of another run)."
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +187,7 @@ def test_a_base_without_its_settings_is_said(base: Path, tmp_path: Path) -> None
             leave_metrics_alone(tmp_path / "results/base")
         done = call(compare_runs, tmp_path, "base", "new")
         assert "on the 140 cases that did not change in the set (28 new)" in done.stdout
-        assert "The settings of base are not known (no config.json)." in done.stdout.splitlines()
+        assert NOT_KNOWN in done.stdout.splitlines()
         assert "Changed" not in done.stdout
 
 
@@ -199,8 +202,52 @@ def test_the_gate_tells_what_changed_since_a_committed_file(base: Path, tmp_path
     named = ("--run", "new", "--baseline", str(folder / "metrics.json"))
     assert "Changed: k 3 → 10." in call(gate_run, tmp_path, *named).stdout.splitlines()
     (folder / "config.json").unlink()
-    text = call(gate_run, tmp_path, *named).stdout.splitlines()
-    assert "The settings of base are not known (no config.json)." in text
+    assert NOT_KNOWN in call(gate_run, tmp_path, *named).stdout.splitlines()
+
+
+def test_a_config_of_another_run_beside_a_committed_file_tells_nothing(
+    base: Path, tmp_path: Path
+) -> None:
+    """Only metrics.json of a newer run was committed: the older config.json has another hash."""
+    edited(tmp_path, base, grown)
+    folder = tmp_path / "results/base"
+    config = json.loads((folder / "config.json").read_text())
+    leave_metrics_alone(folder)
+    older = config | {"retriever": {"k": 3}, "config_hash": "0" * 64}
+    (folder / "config.json").write_text(json.dumps(older))
+    for source in (folder, folder / "metrics.json"):
+        done = call(gate_run, tmp_path, "--run", "new", "--baseline", str(source))
+        assert NOT_KNOWN in done.stdout.splitlines()
+    assert NOT_KNOWN in call(compare_runs, tmp_path, "base", "new").stdout.splitlines()
+
+
+def test_a_committed_file_of_chosen_cases_is_refused_as_its_folder_is(
+    base: Path, tmp_path: Path
+) -> None:
+    edited(tmp_path, base, grown)
+    folder = tmp_path / "results/base"
+    config = json.loads((folder / "config.json").read_text())
+    leave_metrics_alone(folder)
+    config["run"]["sample"] = {"kind": "enriched"}
+    (folder / "config.json").write_text(json.dumps(config))
+    for source in (folder, folder / "metrics.json"):
+        done = call(gate_run, tmp_path, "--run", "new", "--baseline", str(source))
+        assert done.exit_code == 2
+        assert "cases that were chosen because something was wrong" in done.stderr
+
+
+def test_a_committed_file_has_the_cases_of_its_folder(base: Path, tmp_path: Path) -> None:
+    """Of a part of the set: the 28 cases that it was not asked are not new in the set."""
+    edited(tmp_path, base, grown)
+    folder, new = tmp_path / "results/base", tmp_path / "results/new"
+    config = json.loads((folder / "config.json").read_text())
+    leave_metrics_alone(folder)
+    config["dataset"]["cases"] = 168
+    (folder / "config.json").write_text(json.dumps(config))
+    sections = ("retrieval", "abstention", "pipeline")
+    by_file = align_folders(folder / "metrics.json", new, sections)
+    assert by_file == align_folders(folder, new, sections)
+    assert (len(by_file.shared), by_file.new) == (140, frozenset())
 
 
 def test_a_run_is_named_by_its_metrics_file_too(base: Path, tmp_path: Path) -> None:

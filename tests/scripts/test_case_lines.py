@@ -169,7 +169,7 @@ def test_what_a_committed_file_cannot_tell_is_said(home: Path, tmp_path: Path) -
     assert cases.to_dict() == {"unknown": says, "changed": []}
     deeper = read_pair(alone(results / "shallow", tmp_path), results / "new")
     assert {case["id"] for case in CASES if deeper.way(case["id"]) == "broke"} == set()
-    assert deeper.within() == "within the first 2"
+    assert deeper.ruling.gold_within == 2
 
 
 def alone(folder: Path, target: Path) -> Path:

@@ -61,7 +61,7 @@ def matrix_blocks(names: Mapping[str, Path], most: int) -> Iterator[Block]:
     apart = [row for row in rows if row.disagreement]
     never = sum(True not in row.fails for row in rows)
     agreed = len(rows) - len(apart)
-    depth = ruling_of(list(names.values())).depth
+    depth = ruling_of(list(names.values())).gold_within
     within = (
         ""
         if depth is None

@@ -81,10 +81,10 @@ class Deeper(NamedTuple):
 class CaseFlips:
     """The changes of the cases that two runs share: how many, and those that changed.
 
-    ``depth``: the passages in which gold counted; None where no run tells. ``deeper``: what that
-    hides of the run that asked for more. ``unmeasured``: what could not count, in words.
-    ``unknown``: why nothing can be told, then all counts are 0. ``unreadable``: shared cases that
-    a run has no readable answer to; no count has them.
+    ``depth``: the passages in which gold counted; None where no run tells, and where no case must
+    have gold. ``deeper``: what that hides of the run that asked for more. ``unmeasured``: what could
+    not count, in words. ``unknown``: why nothing can be told, then all counts are 0.
+    ``unreadable``: shared cases that a run has no readable answer to; no count has them.
     """
 
     counts: Mapping[Ways, int]
@@ -109,7 +109,8 @@ class CaseFlips:
         }
 
     def _depth_said(self) -> str:
-        within = f"gold must be among the first {self.depth} passages"
+        passages = "the first passage" if self.depth == 1 else f"the first {self.depth} passages"
+        within = f"gold must be among {passages}"
         if self.deeper is None:
             return within
         run, depth, cases = self.deeper
@@ -317,16 +318,12 @@ class PairVerdicts:
         code = _WORDS.index("fails still")
         codes = zip(self.new.ids, self._codes, strict=True)
         cases = sum(found == code and number not in fails for number, found in codes)
-        return Deeper(name, own.ruling.depth or 0, cases)
+        return Deeper(name, own.ruling.gold_within or 0, cases)
 
     @property
     def unreadable(self) -> int:
         """The shared cases without a readable answer in one of the runs."""
         return self._codes.count(_NOT_MEASURED)
-
-    def within(self) -> str:
-        """``within the first 3``, where the depth is known; else empty."""
-        return "" if self.ruling.depth is None else f"within the first {self.ruling.depth}"
 
 
 def _harm(verdict: CaseVerdict | None) -> int:
@@ -378,7 +375,7 @@ def read_pair(
     own = None
     for name, table, its in zip(("base", "new"), both, bases, strict=True):
         ruling = Ruling(rules, msgspec.structs.replace(basis, depth=its.depth))
-        if its.depth is not None and ruling.depth != now.ruling.depth:
+        if its.depth is not None and ruling.gold_within != now.ruling.gold_within:
             own = name, read_verdicts(table.folder, rules, ruling.basis, table)
     return PairVerdicts(old, now, both, changed=changed, own=own)
 
@@ -399,7 +396,7 @@ def changes_of(pair: PairVerdicts, most: int) -> CaseFlips | None:
     return CaseFlips(
         pair.counts(),
         tuple(changed),
-        pair.ruling.depth,
+        pair.ruling.gold_within,
         pair.deeper,
         tuple(unmeasured),
         unreadable=pair.unreadable,

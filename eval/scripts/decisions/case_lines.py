@@ -110,10 +110,10 @@ class CommittedVerdicts:
         own, both = self.ruling, Ruling(self.ruling.case_rules, shared)
         if self.missing:
             return self.missing
-        if own.depth != both.depth:
+        if own.gold_within != both.gold_within:
             return (
-                f"gold counted within {_first(own.depth)} in the baseline, and counts within "
-                f"{_first(both.depth)} here"
+                f"gold counted within {_first(own.gold_within)} in the baseline, and counts within "
+                f"{_first(both.gold_within)} here"
             )
         if own.deciding != both.deciding:
             return "the runs were scored or judged differently, and the baseline has no score lines"

@@ -112,6 +112,13 @@ class Ruling:
         return self._fails & active, self._tells & active
 
     @property
+    def gold_within(self) -> int | None:
+        """The passages in which a case must have gold; None where all count, and where no rule
+        that can fail a case asks for gold."""
+        asks = any(rule.ranked for rule in self.rules_of(self.deciding[0]))
+        return self.depth if asks else None
+
+    @property
     def unmeasured(self) -> tuple[str, ...]:
         """The unmeasured inputs of the rules, in words: ``not judged by a model``."""
         sections = dict.fromkeys(

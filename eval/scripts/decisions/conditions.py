@@ -6,7 +6,7 @@ It is a run folder, a metrics.json alone as git keeps one, or a report of the su
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,16 @@ from records.metrics import (
     read_sections,
 )
 from records.results import RunConfig
-from records.runs import CONFIG, ENRICHED, METRICS, SAMPLE, SCORES, find_run, known_config
+from records.runs import (
+    CONFIG,
+    ENRICHED,
+    METRICS,
+    SAMPLE,
+    SCORES,
+    find_run,
+    known_config,
+    scored_sections,
+)
 
 REMEDY = "give a report of eval_suite.py or a metrics.json, unchanged"
 
@@ -30,13 +39,15 @@ REMEDY = "give a report of eval_suite.py or a metrics.json, unchanged"
 @dataclass(frozen=True)
 class Conditions:
     """A scored run. ``metrics``: its metrics.json, or a report of it. ``source``: the run folder or
-    that file. ``folder``: None where there is only a file."""
+    that file. ``folder``: None where there is only a file. ``has_settings``: whether ``config`` is
+    its config.json, and not its id alone."""
 
     id: str
     metrics: Mapping[str, Any]
     config: RunConfig
     source: Path
     folder: Path | None = None
+    has_settings: bool = True
 
     @property
     def sections(self) -> Mapping[str, Mapping[str, Any]]:
@@ -77,10 +88,11 @@ def read_run(folder: Path, whole: type[MetricsSection] = MetricsSection) -> Cond
             f"{folder}: is not scored; run score_retrieval.py --run {folder.name} (and other "
             "score_* scripts), or eval_suite.py."
         )
-    config = config_of(folder)
-    refuse_enriched(folder, config)
     metrics = read_metrics(folder, whole)
-    return Conditions(folder.resolve().name, metrics, config, folder, folder)
+    run_id = folder.resolve().name
+    run = with_settings(Conditions(run_id, metrics, RunConfig(folder.name), folder, folder))
+    refuse_enriched(folder, run.config)
+    return run
 
 
 def measured_run(folder: Path) -> Conditions:
@@ -102,14 +114,25 @@ def baseline_of(results_dir: Path, baseline: str) -> Conditions:
         return measured_run(path.parent)
     metrics = read_sections(path, ComparedSection, REMEDY)
     run_id = str(metrics.get("run_id") or path)
-    config = config_of(path.parent) if has_settings(path) else RunConfig(run_id)
-    return _with_means(Conditions(run_id, metrics, config, path))
+    run = with_settings(Conditions(run_id, metrics, RunConfig(run_id), path))
+    refuse_enriched(path, run.config)
+    return _with_means(run)
 
 
-def has_settings(source: Path) -> bool:
-    """Whether the settings of a run are known: its folder, or the one of its metrics.json, holds
-    config.json."""
-    return (source.parent if source.name == METRICS else source).joinpath(CONFIG).is_file()
+def with_settings(run: Conditions) -> Conditions:
+    """The run with config.json, of its folder or beside its metrics.json, as far as that is there.
+
+    One with another hash than a metrics.json without score lines names is of another run, and does
+    not count. Raises StorageError for a damaged file.
+    """
+    place = run.source.parent if run.source.name == METRICS else run.source
+    config = config_of(place) if (place / CONFIG).is_file() else None
+    if config and not scored_sections(place):
+        known = {config.config_hash, run.metrics.get("config_hash")} - {"", None}
+        config = config if len(known) < 2 else None
+    if config is None:
+        return replace(run, has_settings=False)
+    return replace(run, config=config)
 
 
 def _with_means(run: Conditions) -> Conditions:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from decisions.comparison import Difference, shown
-from decisions.conditions import Conditions, has_settings
+from decisions.conditions import Conditions
 from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.results import UNREADABLE, RunConfig
@@ -245,7 +245,7 @@ def varied(base: Conditions, new: Conditions) -> list[Difference]:
 
 def without_settings(*runs: Conditions) -> list[str]:
     """The ids of the runs whose config.json is missing."""
-    return [run.id for run in runs if not has_settings(run.source)]
+    return [run.id for run in runs if not run.has_settings]
 
 
 def _differences(base: Any, new: Any, name: str) -> list[Difference]:
@@ -387,7 +387,8 @@ def changed_words(changes: Sequence[Difference], unknown: Sequence[str] = ()) ->
     ``unknown``: runs whose settings are not known, see ``without_settings``.
     """
     if unknown:
-        return f"The settings of {plain(' and '.join(unknown))} are not known (no {CONFIG})."
+        runs = plain(" and ".join(unknown))
+        return f"The settings of {runs} are not known (no {CONFIG}, or one of another run)."
     differences = {change.name: change for change in changes}
     names = [name for name in _changed_things(changes) if name not in _IMPORTED]
     leaves = Counter(map(_setting, names))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from decisions.conditions import Conditions
+from decisions.conditions import Conditions, with_settings
 from ragmetrics import catalogue
 from ragmetrics.stats.arrays import Ints, NDArray, np
 from records.asked import asked_of, asked_set
@@ -29,7 +29,7 @@ from records.labels import own_labels
 from records.metric_lines import PRIMARY
 from records.metrics import CASE_FINGERPRINTS, PRIMARY_METRICS, load_metrics
 from records.results import RunConfig
-from records.runs import METRICS, known_config, scored_sections
+from records.runs import METRICS, scored_sections
 from records.scores import OWN_TEXTS
 from records.set_versions import cases_with
 from terminal.tables import counted
@@ -221,11 +221,9 @@ def align_folders(base: Path, new: Path, sections: Collection[str]) -> Alignment
         path = source / METRICS if source.is_dir() else source
         if not path.exists():
             return Alignment()
-        config, folder = RunConfig(""), None
-        if source.is_dir():
-            config, folder = known_config(source), source
-        metrics = load_metrics(path, slices=False)
-        runs.append(Conditions(source.name, metrics, config, source, folder))
+        metrics, folder = load_metrics(path, slices=False), source if source.is_dir() else None
+        run = Conditions(source.name, metrics, RunConfig(""), source, folder)
+        runs.append(with_settings(run))
     return align(runs[0], runs[1], sections) or Alignment()
 
 

@@ -22,7 +22,7 @@ from decisions.case_lines import update_case_lines
 from decisions.case_rules import basis_from, read_case_rules
 from decisions.case_verdict import Ruling, read_verdicts
 from decisions.change import change_of
-from decisions.conditions import Conditions, baseline_of, config_of, measured_run
+from decisions.conditions import Conditions, baseline_of, measured_run, with_settings
 from decisions.diagnosis import diagnose
 from decisions.evidence_path import read_paths
 from decisions.first_look import worst_cases
@@ -48,7 +48,7 @@ from records.gate_verdict import WORSE, Check
 from records.labels import read_cases
 from records.metric_lines import PRIMARY
 from records.metrics import CASE_FINGERPRINTS, PRIMARY_METRICS, MeasuredSection, read_sections
-from records.results import SCHEMA
+from records.results import SCHEMA, RunConfig
 from records.run import Run, Runs
 from records.runs import (
     CONFIG,
@@ -227,7 +227,9 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             primary={name: head[name] for name in OF_EACH_CASE if name in head},
         )
         figures = {**report.header, "sections": report.sections()}
-        new = Conditions(report.run_id, figures, config_of(folder), folder, folder)
+        new = with_settings(
+            Conditions(report.run_id, figures, RunConfig(report.run_id), folder, folder)
+        )
         evidence = GateEvidence(
             new,
             base,

@@ -134,8 +134,9 @@ class Failing:
             for place in sorted(self.ruling.active)
             if self.ruling.rules[place].level == "fail"
         ]
-        depth = "" if self.ruling.depth is None else f" (first {self.ruling.depth} passages)"
-        return f"Fails on: {', '.join(words)}{depth}"
+        depth = self.ruling.gold_within
+        within = "" if depth is None else f" (first {depth} passages)"
+        return f"Fails on: {', '.join(words)}{within}"
 
 
 FIELDS = (*WORDS, *SETS, "reason")
