@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.decisions.test_living_set import (
     CASES,
@@ -26,7 +27,12 @@ from tests.decisions.test_living_set import (
 import compare_runs
 import gate_run
 import score_conversations
-from records.results import ErrorInfo
+import score_pipeline
+from records.files import sha256_file
+from records.fingerprints import asked_digests
+from records.labels import read_cases
+from records.results import EARLIER_TURN_FAILED, ErrorInfo, RunConfig, TestResult
+from storage import ResultsWriter
 
 
 def test_figures_of_a_whole_run_are_of_the_cases_that_did_not_change(tmp_path: Path) -> None:
@@ -145,3 +151,40 @@ def test_a_figure_of_whole_conversations_is_said_to_be_left_out(tmp_path: Path) 
         "evidence_path"
     ]
     assert [path["steps"]["need evidence"] for path in paths] == [20, 20]
+
+
+def test_counts_of_repeats_and_conversations_are_those_of_metrics_json(tmp_path: Path) -> None:
+    """Of twelve conversations of two turns, asked twice, the first has no result; in the second
+    the first call of both times failed, so its second turn was not asked. So 22 cases of 24 have
+    results and two calls failed. Two conversations are new in the other set."""
+    late = ErrorInfo("timeout", "late", 1)
+    behind = ErrorInfo(EARLIER_TURN_FAILED, "not asked", 0)
+    path = tmp_path / "set.jsonl"
+    for run, talks in (("base", 12), ("new", 14)):
+        write_set(path, [turn(talk, number) for talk in range(talks) for number in (1, 2)])
+        cases = read_cases(path, None)
+        writer = ResultsWriter(tmp_path / "results", run)
+        dataset = {"path": path.name, "sha256": sha256_file(path), "cases": len(cases)}
+        asked = {"selected": len(cases), "repeat": 2}
+        writer.write_config(RunConfig(run, dataset=dataset, run=asked))
+        digests = asked_digests(cases)
+        for own in cases[2:]:
+            failed = {0: late, 1: behind}[cases.index(own) % 2] if own in cases[2:4] else None
+            answer: dict[str, Any] = {"answer": "It is so."}
+            if failed:
+                answer = {"status": "error", "error": failed}
+            for repeat in range(2):
+                result = TestResult(own.id, own.question, repeat=repeat, **answer)
+                writer.write_result(msgspec.structs.replace(result, asked=digests[own.id]))
+        writer.finish(own.id for own in cases)
+        assert call(score_pipeline, tmp_path, "--run", run, "--eval-set", path).exit_code == 0
+    head = json.loads((tmp_path / "results/base/metrics.json").read_text())
+    assert (head["cases"], head["errors"]) == (22, 2)
+    rules = tmp_path / "gates.toml"
+    rules.write_text('[gates.baseline]\n"run.errors" = "drop 1 %"\n"run.cases" = "drop 1 %"\n')
+    words = ("--run", "new", "--baseline", "base", "--gates", rules, "--json")
+    checks = {
+        row["name"]: row for row in json.loads(call(gate_run, tmp_path, *words).stdout)["checks"]
+    }
+    assert (checks["cases"]["baseline"], checks["cases"]["value"]) == (22, 22)
+    assert (checks["errors"]["baseline"], checks["errors"]["value"]) == (2, 2)

@@ -82,8 +82,8 @@ class CaseFlips:
     """The changes of the cases that two runs share: how many, and those that changed.
 
     ``depth``: the passages in which gold counted; None where no run tells, and where no case must
-    have gold. ``deeper``: what that hides of the run that asked for more. ``unmeasured``: what could
-    not count, in words. ``unknown``: why nothing can be told, then all counts are 0.
+    have gold. ``deeper``: what that hides of the run that asked for more. ``unmeasured``: what
+    could not count, in words. ``unknown``: why nothing can be told, then all counts are 0.
     ``unreadable``: shared cases that a run has no readable answer to; no count has them.
     """
 

@@ -15,7 +15,7 @@ from decisions.pairing import SideBySide
 from ragmetrics.pipeline import ResponseTotals
 from ragmetrics.stats.arrays import Floats, np
 from ragmetrics.stats.means import f1
-from records.results import UNREADABLE
+from records.results import EARLIER_TURN_FAILED, UNREADABLE
 from records.scores import CALL_FAILED, NO_RESULT
 from records.section_table import SectionTable
 
@@ -91,11 +91,10 @@ def on_shared_cases(
 
 
 def _of_cases(run: Conditions, table: SectionTable, ids: Sequence[str]) -> Conditions:
-    totals = _totals(table, ids)
+    totals, cases = _totals(table, ids)
     section = {"latency_ms": totals.latency(), "usage": totals.tokens, "cost_usd": totals.cost}
-    lost = totals.errors.pop(NO_RESULT, 0)
     unread = totals.errors.pop(UNREADABLE, 0)
-    head = {"cases": len(ids) - lost, "errors": totals.errors.total(), UNREADABLE: unread}
+    head = {"cases": cases, "errors": totals.errors.total(), UNREADABLE: unread}
     return replace(run, metrics=head | {"sections": {"pipeline": section}})
 
 
@@ -105,17 +104,26 @@ def shared_ids(pairs: SideBySide) -> list[str]:
     return list(pairs.case_ids(rows.tolist()).values())
 
 
-def _totals(table: SectionTable, ids: Sequence[str]) -> ResponseTotals:
-    """The times, tokens, cost and failures of the responses to some cases."""
-    totals, fields = ResponseTotals(), ("status", "reasons", "evidence")
+_NO_CALL = (NO_RESULT, f"{CALL_FAILED}{EARLIER_TURN_FAILED}")
+"""Why there is no answer where no call failed."""
+
+
+def _totals(table: SectionTable, ids: Sequence[str]) -> tuple[ResponseTotals, int]:
+    """The times, tokens, cost and failures of the responses to some cases, and how many of these
+    have a result."""
+    totals, fields, cases = ResponseTotals(), ("status", "reasons", "evidence"), 0
     for start in range(0, len(ids), _CASES_AT_ONCE):
         some = table.lines_of(ids[start : start + _CASES_AT_ONCE], fields)
+        cases += sum(
+            any(line.reasons.get("*") != NO_RESULT for line in own) for own in some.values()
+        )
         for line in (line for own in some.values() for line in own):
             if line.status == UNREADABLE:
                 totals.add_error(UNREADABLE)
             elif line.status == "failed":
-                totals.add_error(line.reasons.get("*", CALL_FAILED))
+                if (why := line.reasons.get("*", CALL_FAILED)) not in _NO_CALL:
+                    totals.add_error(why)
             elif row := line.evidence:
                 measured = row.latency_ms, row.usage, row.cost_usd, row.run_budgets_ms
                 totals.add(row.outcome, row.expected, *measured)
-    return totals
+    return totals, cases
