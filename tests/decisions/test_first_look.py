@@ -89,23 +89,25 @@ def test_the_gain_of_a_reranker_needs_the_same_answers_and_one_search() -> None:
 
 
 def test_missed_targets_come_first_by_how_far_they_are_missed() -> None:
-    """``b`` is primary and missed by .1, ``far`` by .5, ``near`` by .2; ``a`` is met; ``free``
-    has no target; ``other`` is met and decides nothing."""
+    """``b`` is primary and missed by .1, ``far`` by .5, ``near`` by .2 of .8; ``wide``, which has
+    no range, by .9 of 3; ``a`` is met; ``free`` has no target; ``other`` is met and decides
+    nothing."""
     rows = [
         measure("free", 0.5),
         measure("a", 0.9, "> 0.8"),
         measure("b", 0.7, "> 0.8"),
         measure("near", 0.6, "> 0.8"),
         measure("far", 0.3, "> 0.8"),
+        replace(measure("wide", 3.9, "< 3"), passed=False),
         measure("other", 0.9, "> 0.8"),
     ]
     measures = {(row.section, row.metric): row for row in rows}
     primary = ["retrieval.free", "retrieval.a", "retrieval.b", "judged.none"]
     shown = first_measures(measures, primary)
-    assert [row.metric for row in shown] == ["b", "far", "near", "a", "free"]
+    assert [row.metric for row in shown] == ["b", "far", "wide", "near", "a", "free"]
     tone = target_table(shown).tone
     assert tone is not None
-    assert [tone(row) for row in shown] == ["bad", "bad", "bad", "quiet", None]
+    assert [tone(row) for row in shown] == ["bad", "bad", "bad", "bad", "quiet", None]
     target = next(c for c in target_table(shown).columns if getattr(c, "name", "") == "target")
     assert isinstance(target, DataColumn)
     few = replace(rows[1], passed=None)

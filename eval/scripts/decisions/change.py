@@ -260,6 +260,12 @@ def range_of(name: str) -> float | None:
     return None if ends is None else abs(ends[1] - ends[0])
 
 
+def miss_of(name: str, mean: float | None, target: float | None) -> float:
+    """How far a mean is from its target, as a share of the metric's range, else of the target."""
+    width = range_of(name) or abs(target or 0.0) or 1.0
+    return abs((mean or 0.0) - (target or 0.0)) / width
+
+
 def is_skewed(name: str) -> bool:
     """Whether a metric is compared by ratios: times, costs, tokens."""
     return name.partition(".")[2] in MEASURED

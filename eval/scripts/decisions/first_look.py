@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from decisions.case_verdict import RunVerdicts
+from decisions.change import miss_of
 from decisions.diagnosis import DiagnosisFinding
-from decisions.evidence_path import FIRST, RunPath
+from decisions.evidence_path import FIRST, NEED, RunPath
 from decisions.measures import SIGNS, Measure, known_metrics
 from decisions.metric_words import catalogue_row, sentence, value_in_words
 from records.cases import ignore, iter_cases
@@ -114,7 +115,7 @@ def first_measures(measures: Measures, primary: Iterable[str]) -> list[Measure]:
     keys = [(section, metric) for section, _, metric in (n.partition(".") for n in primary)]
     own = [measure for key in keys if (measure := measures.get(key)) and measure.n]
     missed = [measure for measure in measures.values() if measure.passed is False]
-    missed.sort(key=lambda row: (row not in own, -abs((row.mean or 0.0) - (row.bound or 0.0))))
+    missed.sort(key=lambda m: (m not in own, -miss_of(f"{m.section}.{m.metric}", m.mean, m.bound)))
     return missed + sorted((m for m in own if m not in missed), key=lambda row: not row.target)
 
 
@@ -179,7 +180,7 @@ def rerank_sentence(measures: Measures, path: RunPath | None) -> str:
     measure = measures.get(("retrieval", f"evidence_recall@{FIRST}"))
     if path is None or path.reranked is None or measure is None or measure.mean is None:
         return ""
-    if measure.per_search or measure.n != path.steps.get("need evidence"):
+    if measure.per_search or measure.n != path.steps.get(NEED):
         return ""
     if path.reranked - measure.mean < _LEAST_GAIN:
         return ""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from decisions.change import FEWEST_CLUSTERS, Change, range_of
+from decisions.change import FEWEST_CLUSTERS, Change, miss_of
 from decisions.comparison import Comparison, missed_targets, with_targets
 from decisions.effects import minimum_detectable_effect, power_of
 from decisions.joint import Headline
@@ -477,7 +477,9 @@ def _look_at(comparison: Comparison) -> Iterator[str]:
     missed = [(row, aim) for n, aim in comparison.missed if (row := comparison.row(n)) is not None]
     texts = [
         f"{plain(row.metric, 80)} {from_to(row.base_mean, row.new_mean)} (target {target})"
-        for row, target in sorted(missed, key=lambda pair: -_miss(pair[0]))
+        for row, target in sorted(
+            missed, key=lambda pair: -miss_of(pair[0].name, pair[0].new_mean, pair[0].target)
+        )
         if row.verdict != "no verdict"
     ]
     if texts:
@@ -485,12 +487,6 @@ def _look_at(comparison: Comparison) -> Iterator[str]:
     for row in comparison.rows:
         if row.section == "safety" and row.bad and not row.primary:
             yield f"safety: {plain(row.metric, 80)} is worse ({from_to(row.base, row.new)})"
-
-
-def _miss(row: Change) -> float:
-    """How far a mean is from its target, as a share of the range, else of the target."""
-    width = range_of(row.name) or abs(row.target or 0.0) or 1.0
-    return abs((row.new_mean or 0.0) - (row.target or 0.0)) / width
 
 
 def _next(comparison: Comparison) -> str:

@@ -66,7 +66,7 @@ def _decided_in_both(pairs: SideBySide, metric: str) -> tuple[Floats, Floats] | 
 def _budgets_kept(pairs: SideBySide) -> SharedFigure | None:
     """The share of the run's time budgets that are kept."""
     ids = shared_ids(pairs)
-    a, b = (_totals(run, ids).budgets_kept for run in (pairs.base, pairs.new))
+    a, b = (_totals(run, ids)[0].budgets_kept for run in (pairs.base, pairs.new))
     return None if a is None or b is None else SharedFigure(a, b, len(ids))
 
 
