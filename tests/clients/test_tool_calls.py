@@ -18,10 +18,13 @@ from clients.guess import propose
 from clients.http import CallError
 from clients.known import recognised
 from clients.mapping import AnswerMap, build_result
+from clients.place_check import PlaceCheck
 from clients.profile import check_profile
+from clients.proof import ProvenAnswer, ProvenPlaces, prove
 from clients.reply_form import columns_of
 from clients.tool_calls import search_calls, tool_calls
 from clients.tool_paths import find_searches, find_tools
+from ragmetrics.paths import PathVerdict
 from records.tool_calls import MOST_CALLS, MOST_TOOL_TEXT, ToolCall
 
 SEARCH = {"name": "search", "arguments": {"query": "hat"}}
@@ -464,5 +467,31 @@ def test_several_searches_among_steps_are_no_single_list() -> None:
         ["C.md"],
     ]
     assert tables["chunk"] == {"rel_path": "path", "text": "text"}
+    # One search in each of these answers: another answer may have several.
     alone = [each | {"steps": each["steps"][1:2]} for each in answers]
-    assert "searches" not in propose(alone, ["a?", "b?"]).tables["response"]
+    assert propose(alone, ["a?", "b?"]).tables["response"] == tables["response"]
+    asked = profile(response=tables["response"], chunk=tables["chunk"])
+    lists = [build_result(asked.fields(each), "q", "?").chunks() for each in alone]
+    assert [[hit.rel_path for hit in hits] for hits in lists] == [["C.md", "H.md"], ["B.md"]]
+
+
+def test_an_answer_that_is_a_passage_of_a_search_gets_no_check_mark() -> None:
+    def answer(word: str) -> dict[str, Any]:
+        text = f"{word} are made of felt by hand."
+        hits = [
+            {"path": f"{word}.md", "text": text},
+            {"path": "z.md", "text": "Coats are of wool."},
+        ]
+        step = {"tool": "find", "input": {"query": word}, "output": hits}
+        return {"reply": text, "steps": [step, step]}
+
+    answers = [answer("Caps"), answer("Hats")]
+    tables = propose(answers, ["a?", "b?"]).tables
+    assert "searches" in tables["response"]
+    asked = profile(response=tables["response"], chunk=tables["chunk"])
+    proven = [
+        ProvenAnswer(question, each, build_result(asked.fields(each), "q", question), 0.1)
+        for question, each in zip(("a?", "b?"), answers, strict=True)
+    ]
+    row = prove(tables, proven, None, ProvenPlaces(PlaceCheck(), PathVerdict())).rows[0]
+    assert (row.mark, row.says) == ("?", "Every answer is word for word a passage.")

@@ -209,7 +209,7 @@ def _answer_row(
         path = path or _empty_answer([each.payload for each in answers])
         where = f"{path} has no text in any answer" if path else "not found"
         says = f"The answer: {where}. Name its path with --set answer=PATH"
-        if "retrieved" in response:
+        if _passages_path(response):
             says += "; for a bot that only retrieves use --set kind=retrieval"
         return _row(ask, path, texts, "✗", f"{says}.")
     given = [each for each in answers if not _lacks_answer(each.result)]
@@ -230,11 +230,11 @@ def _empty_answer(payloads: Sequence[Any]) -> str | None:
 
 def _passage_fault(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> str:
     """F2: the answer is a string of the passages, and another one can be the answer."""
-    path, passages = response.get("answer", ""), response.get("retrieved")
+    path, passages = response.get("answer", ""), _passages_path(response)
     if passages is None:
         return ""
     inside = is_under(path, passages)
-    if not inside and not _is_a_passage(response, answers):
+    if not inside and not _is_a_passage(passages, answers):
         return ""
     payloads, questions = [each.payload for each in answers], [each.question for each in answers]
     lists = [compile_path(passages)(payload) for payload in payloads]
@@ -245,9 +245,15 @@ def _passage_fault(response: Mapping[str, str], answers: Sequence[ProvenAnswer])
     return f"The answer's path leads to a passage. Use {remedy}."
 
 
-def _is_a_passage(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> bool:
+def _passages_path(response: Mapping[str, str]) -> str | None:
+    """The path of the passages, of several searches all of them; None without any."""
+    searches = response.get("searches")
+    return response.get("retrieved") or (f"{searches}[].retrieved[]" if searches else None)
+
+
+def _is_a_passage(passages: str, answers: Sequence[ProvenAnswer]) -> bool:
     """Whether every answer equals, word for word, a string of one of its passages."""
-    get = compile_path(response["retrieved"])
+    get = compile_path(passages)
     within = [texts_within(get(each.payload)) for each in answers if each.result.retrieved]
     own = [bare(each.result.answer or "") for each in answers if each.result.retrieved]
     return bool(own) and all(text in texts for text, texts in zip(own, within, strict=True))
@@ -284,7 +290,7 @@ def _answer_doubt(
         return "?", "Only one answer was read, so nothing could be compared."
     if len(set(texts)) == 1:
         return "?", f"The bot gave the same answer to {len(questions)} different questions."
-    if "retrieved" in response and _is_a_passage(response, answers):
+    if (passages := _passages_path(response)) and _is_a_passage(passages, answers):
         return "?", "Every answer is word for word a passage."
     if all(len(text.split()) < FEW_WORDS for text in texts):
         return "?", f"Every answer has fewer than {FEW_WORDS} words."

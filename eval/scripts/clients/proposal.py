@@ -52,7 +52,7 @@ class Proposal:
     @property
     def usable(self) -> bool:
         """True when there is an answer or a list of passages: else the reply is none."""
-        return bool(self.tables["response"].keys() & {"answer", "retrieved"})
+        return bool(self.tables["response"].keys() & {"answer", "retrieved", "searches"})
 
 
 @dataclass(frozen=True)

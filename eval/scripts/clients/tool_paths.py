@@ -76,8 +76,10 @@ def find_searches(
 def find_step_searches(
     payloads: Sequence[Any], passages: str, gold_files: AbstractSet[str]
 ) -> tuple[str, list[list[Any]]] | None:
-    """The path of the searches among steps with a tool and its arguments, whose lists were joined,
-    and the passages of each answer. None where one step alone gave them, so that they are one list.
+    """The path of the searches among steps with a tool and its arguments, None without any.
+
+    Also the passages of each answer. ``passages``: the path of all of their lists as one, which has
+    no one ranking. Where one step has all of them, their list is the ranking.
     """
     joined = _JOINED.fullmatch(passages)
     if joined is None:
@@ -97,8 +99,7 @@ def find_step_searches(
         for tool, held in calls.items()
         if judge_tool(tool, held, gold=gold_files).is_search and "'" not in tool
     ]
-    most = max((sum(isinstance(get(item), list) for item in each) for each in steps), default=0)
-    if not searching or most < 2:
+    if not searching:
         return None
     asked = [held for tool in searching for held, _ in calls[tool]]
     query = next((q for q in QUERIES if all(isinstance(a, dict) and q in a for a in asked)), None)

@@ -200,8 +200,12 @@ def test_steps_that_found_one_passage_each_are_no_passages() -> None:
 
 
 def test_a_list_with_one_item_in_each_answer_is_read_whole_where_another_has_more() -> None:
-    path = propose([agent([1, 2]), agent([3])], ["a?", "b?"]).tables["response"]["retrieved"]
-    found = compile_path(path)(agent([1, 2], [3], [1]))
+    def answer(*lists: list[int]) -> dict[str, Any]:
+        parts = [{"topic": f"{each}", "results": [source(n) for n in each]} for each in lists]
+        return {"reply": f"A reply by these parts: {lists}", "parts": parts}
+
+    path = propose([answer([1, 2]), answer([3])], ["a?", "b?"]).tables["response"]["retrieved"]
+    found = compile_path(path)(answer([1, 2], [3], [1]))
     assert [each["id"] for each in found] == ["d1", "d2", "d3"]
 
 
