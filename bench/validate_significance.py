@@ -29,7 +29,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 import numpy as np
 
-from decisions import effects
+from decisions import change
 from decisions.effects import ALPHA
 from ragmetrics.stats import means as stats_means
 from ragmetrics.stats import significance
@@ -114,8 +114,8 @@ def beside_peers(found: list[Sample]) -> bool:
 
 def p_of(base: Any, new: Any, *, binary: bool = False, name: str = "", seed: int = 0) -> float:
     """The p of one metric by itself, as compare_runs.py tests it."""
-    effect, evidence = effects.measure(base, new, None)
-    return effects.plain_p(effect, evidence, None, binary=binary, name=name, seed=seed)[0]
+    effect, evidence = change.measure(base, new, None)
+    return change.plain_p(effect, evidence, None, binary=binary, name=name, seed=seed)[0]
 
 
 def beside_statsmodels(found: list[Sample], p: list[float]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import pkgutil
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ from tests.sources import (
     imports_of,
     name_of,
     part_of,
+    sources,
     tree_of,
 )
 
@@ -152,6 +154,67 @@ def test_nobody_imports_a_script() -> None:
         if item.top in SCRIPT_NAMES
     ]
     assert importers == []
+
+
+ROOT = SCRIPTS_DIR.parents[1]
+OUTSIDE = [path for folder in ("bench", "eval/extras") for path in sources(ROOT / folder)]
+
+
+def missing_names(tree: ast.Module) -> list[str]:
+    """What a file imports from the core, or takes from a module of it, and is not there when it
+    runs."""
+    body = [node for node in tree.body if not _is_for_types(node)]
+    tree = ast.Module(body, [])
+    names = {(item.module, item.line) for item in imports(tree) if item.top in TOP}
+    modules = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if f"{node.module}.{alias.name}" in MODULES
+    }
+    names |= {
+        (f"{modules[node.value.id]}.{node.attr}", node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in modules
+    }
+    return [f"{line}: {name}" for name, line in sorted(names) if not _is_there(name)]
+
+
+def _is_for_types(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def _is_there(name: str) -> bool:
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+@each_row("path", OUTSIDE)
+def test_benchmarks_and_extras_take_what_the_core_has(path: Path) -> None:
+    """No test runs most benchmarks, and the type checker does not read them."""
+    assert missing_names(tree_of(path)) == []
+
+
+def test_a_name_that_is_gone_is_found() -> None:
+    text = (
+        "from ragmetrics.stats import significance as s, gone\nfrom records.run import Run, Ran\n"
+        "import storage\nimport labeller.lost\nimport numpy.lost\n"
+        "def f():\n    from records import files\n    files.lost(Run)\n"
+        "s.mcnemar(1, 2)\ns.holm([])\n"
+    )
+    assert missing_names(ast.parse(text)) == [
+        "4: labeller.lost",
+        "1: ragmetrics.stats.gone",
+        "10: ragmetrics.stats.significance.holm",
+        "8: records.files.lost",
+        "2: records.run.Ran",
+    ]
 
 
 def module_of(item: Import) -> str:

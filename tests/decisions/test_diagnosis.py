@@ -144,6 +144,14 @@ def test_safety_blames_the_detector_when_scores_do_not_part() -> None:
     assert diagnose(mixes)[0].because == ("auc 0.500 (target > 0.5)",)
 
 
+def test_the_checks_of_the_pipeline_are_its_own() -> None:
+    outcome = measure("pipeline", "outcome_match", 0.5, None)
+    unmeasured = measure("pipeline", "citations_ok", None, None)
+    known = found(outcome, unmeasured, measure("retrieval", "mrr", 0.2, None), pipeline=BAD)
+    (finding,) = (each for each in diagnose(known) if each.rule == "pipeline_bad")
+    assert finding.because == ("pass 0.100 (target > 0.5)", "outcome_match 0.500")
+
+
 def test_folder_selection_is_named_when_it_leaves_gold_out() -> None:
     known = found(measure("retrieval", "scope_miss", 0.2, None), retrieval=BAD)
     assert diagnose(known)[0].look_at.startswith("folder selection")

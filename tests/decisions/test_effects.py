@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from math import exp, sqrt
+from dataclasses import replace
+from math import atan, exp, pi, sqrt, tan
 from pathlib import Path
 from statistics import NormalDist
 
@@ -95,6 +96,14 @@ class TestSpread:
             mde = minimum_detectable_effect(spread, critical)
             assert mde is not None
             assert power_of(mde, spread, critical, 90) == pytest.approx(0.8, abs=1e-9)
+
+    def test_clusters_that_count_as_fewer_than_two_have_a_power_and_one_has_none(self) -> None:
+        """Of 3 cases and 1: 4² / (3² + 1²) = 1.6, so t has one degree of freedom, where its upper
+        tail is 1/2 - atan(t)/π. An effect of 1 is two standard errors of √(1/4)."""
+        spread = Spread(4, 1.6, 1.0, 0.0, 1.0)
+        reach = tan(pi * (0.975 - 0.5)) - 2
+        assert power_of(1.0, spread, 0.0, 4) == pytest.approx(1 / 2 - atan(reach) / pi, abs=1e-9)
+        assert power_of(1.0, replace(spread, effective=1.0), 0.0, 4) is None
 
     def test_a_score_in_between_may_fall_to_the_bad_end(self) -> None:
         """Scores 1, 1/2, 1/2, 0 and 1, 1, 1/2, 0: Σab = 7/4, Σa² = 3/2, Σb² = 9/4, Σa = 2,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from labeller.case_state import CaseState
 from labeller.merging import reconciled
 from records.editing import Document, _encode, decode, written
-from records.judged import identify_judgement
+from records.judged import identify_case, identify_judgement
 
 Record = dict[str, Any]
 VALUES = st.recursive(
@@ -80,6 +80,24 @@ def test_untouched_lines_keep_their_bytes_and_undo_gives_all_back(
     back: dict[str, Record | None] = {name: first[name] for name in touched}
     document.patch(back | {"added": None}, ids)
     assert document.render() == before
+
+
+def test_a_set_begins_empty_and_a_new_case_stands_where_the_order_has_it() -> None:
+    document = Document(b"", identify_case, cases=True)
+    document.patch({"b": {"id": "b", "question": "?"}}, ["b"])
+    document.patch({"a": {"id": "a", "question": "é"}}, ["a", "b"])
+    lines = '{"id": "a", "question": "é"}\n{"id": "b", "question": "?"}\n'
+    assert document.render() == lines.encode()
+
+
+def test_a_line_of_a_set_keeps_its_names_and_one_of_labels_has_no_other_names() -> None:
+    line = b'{"case_id": "a", "query": "?"}'
+    document = Document(line, identify_case, cases=True)
+    document.patch({"a": {"id": "a", "question": "Who?"}}, ["a"])
+    assert document.render() == b'{"case_id": "a", "query": "Who?"}'
+    labels = Document(line, identify_judgement)
+    labels.patch({"a": {"case_id": "a", "question": "Who?"}}, ["a"])
+    assert labels.render() == b'{"case_id": "a", "question": "Who?"}'
 
 
 def _is(line: bytes, name: str) -> bool:

@@ -151,6 +151,14 @@ def test_sources_that_happen_to_be_alike_leave_an_interval() -> None:
     )
 
 
+def test_what_agreement_cannot_show_grows_with_the_range_of_a_value() -> None:
+    """Judge and people give four texts a 3 of 1 to 5: variance 0, so half of the interval is z
+    times the root of z² / (4 · 4²) · 4², which is z² / 2 = 1.9207."""
+    found = prediction_powered([3] * 4, [3] * 4, list("abcd"), limits=(1.0, 5.0))
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((3 - 1.9207, 3 + 1.9207), abs=1e-4)
+
+
 def test_prediction_powered_needs_labels_in_two_groups() -> None:
     assert prediction_powered([1, 0], [None, None], ["a", "b"]) is None
     assert prediction_powered([1, 0, 1], [1, 0, None], ["a", "a", "b"]) is None

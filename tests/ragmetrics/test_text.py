@@ -293,6 +293,13 @@ def test_a_short_answer_takes_the_language_of_its_question_and_passages() -> Non
     assert language.language_of("The fee that is due to it.", "", [], "de") == "en"  # its own first
 
 
+def test_no_more_passages_are_read_than_a_guess_looks_at() -> None:
+    """A guess looks at 4,000 characters: 3,000 of the answer, 900 of each passage."""
+    passages = iter(["1" * 900] * 9)
+    assert language.language_of("1" * 3000, "", passages) is None
+    assert len([*passages]) == 6  # two are read, and the third is not looked at
+
+
 def test_what_tells_no_language_is_covered_and_another_script_never_is() -> None:
     assert [language.is_covered(name) for name in ("en", None, "de", "hi", "pl")] == [True] * 5
     assert not any(language.is_covered(name) for name in ("cs", "hebrew", "hangul"))

@@ -117,6 +117,7 @@ def test_spans_are_those_of_the_answer_as_it_was_written(name: str) -> None:
         ('{"answer": 20}', '{"answer": 20}'),
         ('{"answer": "20"', '{"answer": "20"'),  # no JSON
         ("```\nfee = plan.cost * 2\n```", "```\nfee = plan.cost * 2\n```"),  # code
+        ("```\nFees in euros\nand in pounds\n```", "Fees in euros\nand in pounds\n"),  # words
         ("```python\nIt is.\n```", "```python\nIt is.\n```"),
         ("See:\n```\nIt is [1].\n```", "See:\n```\nIt is [1].\n```"),  # a part of the answer
         ("```\nIt is.\n```\n```\nIt was.\n```", "```\nIt is.\n```\n```\nIt was.\n```"),

@@ -100,3 +100,5 @@ def test_a_text_cut_in_its_middle_has_the_width(text: str, width: int) -> None:
 def test_ids_keep_what_tells_them_apart() -> None:
     shown = [fit_middle(one_line(f"pdb-breakpoints-turn-{turn}"), 16) for turn in (1, 2)]
     assert shown == ["pdb-bre…s-turn-1", "pdb-bre…s-turn-2"]
+    # Two cells a sign, one for what is left out: two signs of each end are 9 of 10 cells.
+    assert fit_middle(one_line("日本語テスト"), 10) == "日本…スト "
