@@ -7,6 +7,7 @@ recall@5 is 3/4, MRR (1 + 1/2 + 1/3 + 0)/4 = 11/24 and precision@1 1/4.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,7 @@ def test_one_command_connects_it_and_the_metrics_are_right(name: str, tmp_path: 
         assert done.exit_code == 0, done.output
         recipe = next(each for each in recipes() if each.name == name)
         assert f"This is {recipe.title}." in done.output
+        assert "Write your own id" not in done.output, "the address has it"
         means, results = bench.run()
     assert means["recall@5"] == pytest.approx(3 / 4)
     assert means["mrr"] == pytest.approx(11 / 24)
@@ -107,7 +109,10 @@ def test_a_saved_answer_is_recognised_by_its_keys(name: str, tmp_path: Path) -> 
     assert done.exit_code == 0, done.output
     recipe = next(each for each in recipes() if each.name == name)
     assert f"This is {recipe.title}." in done.output
-    response = tomllib.loads(done.stdout)["response"]
+    profile = tomllib.loads(done.stdout)
+    response = profile["response"]
+    has_gap = re.search("/[A-Z]", profile.get("request", {}).get("path", "")) is not None
+    assert ("Write your own id into the path of the request." in done.output) is has_gap
     assert "answer" in response
     assert response.keys() & {"retrieved", "searches"}
 

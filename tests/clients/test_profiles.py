@@ -137,6 +137,7 @@ def test_placeholders_keep_their_type() -> None:
         "folders": "{folders}",
         "vaults": "{vaults}",
         "braces": "{{k}}",
+        "single": ["{{ opens", "closes }}"],
         "nested": [{"seed": "{seed}"}, "{seed}", True, 1.5],
     }
     # a value is put in as it is: braces inside the question are text
@@ -145,6 +146,7 @@ def test_placeholders_keep_their_type() -> None:
         "text": "top 5 of x, y: a {k} b",
         "folders": ["x", "y"],
         "braces": "{k}",
+        "single": ["{ opens", "closes }"],
         "nested": [{}, True, 1.5],
     }
     assert render("{seed}", values) is ABSENT

@@ -63,6 +63,9 @@ async def test_conflicts_are_shown_and_settled(bench: Any) -> None:
         assert "q-01 was changed here and in the file (2 to settle)" in shown
         assert "Mine 1?" in shown
         assert "Theirs [bold]?" in shown
+        text, marks = b.app.screen.pane._text, b.app.screen.pane._marks
+        heads = [text[start:end] for start, end, name in marks if name == "key"]
+        assert heads == ["question, before:", "question, 1 mine:", "question, 2 in the file:"]
         await pilot.press("1")
         assert "(no such question)" in b.shown()
         await pilot.press("2")

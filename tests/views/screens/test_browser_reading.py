@@ -24,6 +24,8 @@ async def test_a_page_is_searched_copied_noted_and_read_on(fakes: Any) -> None:
         assert '"for ever": 2 of 2' in fakes.shown(app)
         await pilot.press("N")
         assert '"for ever": 1 of 2' in fakes.shown(app)
+        await pilot.press("slash", *"never", "escape", "n")
+        assert '"for ever": ' in fakes.shown(app), "Escape keeps the words of before"
         await pilot.press("y")
         assert app.clipboard == "q1"
         await pilot.press("Y")
