@@ -22,6 +22,7 @@ from decisions import invariants
 from records import jsonl
 from records.metrics import load_metrics
 from terminal.page import p_value
+from views.report.cases import FIGURE_BYTES, PAGE_BYTES
 from views.text import anchor
 
 
@@ -195,6 +196,21 @@ def test_compare_runs_writes_the_same_part_as_a_page(pair: Any, page: str, tmp_p
     )
     assert done.exit_code == 0, done.output
     assert (tmp_path / "three.html").read_text("utf-8").count("Primary metrics") == 2
+
+
+def test_changed_cases_without_room_are_counted(
+    pair: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = []
+    for room in (PAGE_BYTES, FIGURE_BYTES + 5_000):
+        monkeypatch.setattr("views.report.compared.PAGE_BYTES", room)
+        pair.call(compare_runs.main, "base", "new", "-q", "--html", str(tmp_path / "diff.html"))
+        text = (tmp_path / "diff.html").read_text("utf-8")
+        counts.append(len(set(re.findall(r' id="(case-[^"]+)"', text))))
+        assert ("more are left out" in text) is (room < PAGE_BYTES)
+    whole, few = counts
+    assert 0 < few < 12 <= whole, "10 cases broke and 2 were fixed"
+    assert f"<p>{whole - few} more are left out.</p>" in text
 
 
 def test_each_score_file_is_read_through_once(
