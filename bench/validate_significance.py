@@ -2,7 +2,7 @@
 
     RAG_EVAL_DATA=FOLDER python bench/validate_significance.py --simulations 1000
 
-Two questions. Does p equal scipy's (and McNemar and the corrections statsmodels', if it is
+Two questions. Does p equal scipy's (and McNemar and Benjamini-Hochberg statsmodels', if that is
 installed), as far as two sets of 10,000 draws can? How often is a difference called where there is
 none: one system, its cases split into two halves by seed, the halves paired? FOLDER holds
 trec_robust03, ragtruth, xstest_refusals and mtrag_human: several systems that answered the same
