@@ -7,6 +7,7 @@ from typing import Any
 from clients.expressions import compile_path
 from clients.guess import another_answer, longer_list, propose
 from clients.proof import ProvenAnswer, _items_beside
+from clients.reply_form import columns_of
 from records.results import TestResult
 
 WORDS = ("Water is allowed in every room.", "Books are lent for twenty-eight days.")
@@ -165,6 +166,18 @@ def test_a_list_that_is_a_part_of_another_one_is_a_doubt() -> None:
     assert longer_list(in_steps, "sources") is None  # one step has them all
     others = [answer | {"context": [{"meta": source(7)}] * 3} for answer in answers]
     assert longer_list(others, "sources") is None
+
+
+def test_of_nameless_deltas_the_lists_inside_are_offered() -> None:
+    """Passages come in the first delta; a word that is in one delta alone is no field."""
+    events = [
+        {"choices": [{"delta": {"hits": [source(1)]}}]},
+        {"choices": [{"delta": {"content": WORDS[0]}}]},
+    ]
+    payload = {"events": events, "text": WORDS[0], "last": events[-1]}
+    paths = [column.path for column in columns_of([payload], streamed=True)]
+    offered = [path for path in paths if path.startswith("events")]
+    assert offered == ["events[].choices[0].delta.hits | [0]"]
 
 
 def test_the_first_of_several_texts_of_a_list_is_a_doubt() -> None:
