@@ -475,6 +475,48 @@ def test_several_searches_among_steps_are_no_single_list() -> None:
     assert [[hit.rel_path for hit in hits] for hits in lists] == [["C.md", "H.md"], ["B.md"]]
 
 
+@each_row(
+    ("tool", "arguments", "found", "name"),
+    [
+        ("tool", "input", "output", "find"),
+        ("tool-name", "tool-input", "found-docs", "find"),
+        ("tool", "input", "output", "editor's find"),
+    ],
+)
+def test_searches_among_other_steps_are_found_whatever_their_names(
+    tool: str, arguments: str, found: str, name: str
+) -> None:
+    """A thought and a closing word are no calls, and no reason to join the lists of searches."""
+
+    def answer(word: str) -> dict[str, Any]:
+        hits = [{"path": f"{word}{n}.md", "text": f"{word} are made of felt {n}."} for n in (1, 2)]
+        searches = [{tool: name, arguments: {"query": word}, found: hits[n:]} for n in (0, 1)]
+        return {
+            "reply": f"They say that {word} are made of felt.",
+            "agent-steps": [{"thought": "Let me look."}, *searches, {"final": "Done."}],
+        }
+
+    answers = [answer("Caps"), answer("Hats")]
+    tables = propose(answers, ["a?", "b?"]).tables
+    asked = profile(response=tables["response"], chunk=tables["chunk"])
+    result = build_result(asked.fields(answers[0]), "q", "?")
+    assert [(s.tool, s.query) for s in result.searches] == [(name, "Caps")] * 2
+    assert [[c.rel_path for c in s.retrieved] for s in result.searches] == [
+        ["Caps1.md", "Caps2.md"],
+        ["Caps2.md"],
+    ]
+
+
+def test_calls_whose_fields_have_dashes_in_their_names_are_read() -> None:
+    call = {"tool-name": "price", "tool-input": {"id": 1}, "tool-output": "2 EUR"}
+    answers = [{"reply": f"It costs {n} EUR in our shop.", "tools_used": [call]} for n in (2, 3)]
+    tables = propose(answers, ["a?", "b?"]).tables
+    result = build_result(
+        profile(response=tables["response"], tool=tables["tool"]).fields(answers[0]), "q", "?"
+    )
+    assert result.tools == [ToolCall("price", {"id": 1}, "2 EUR")]
+
+
 def test_an_answer_that_is_a_passage_of_a_search_gets_no_check_mark() -> None:
     def answer(word: str) -> dict[str, Any]:
         text = f"{word} are made of felt by hand."

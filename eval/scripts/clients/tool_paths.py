@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from clients import field_names
 from clients.expressions import compile_path
-from clients.reply_form import ReplyColumn, name_words
+from clients.reply_form import ReplyColumn, child, name_words
 from clients.tool_calls import read_calls, returned, tool_calls
 from records.tool_passages import QUERIES
 from records.tool_searches import ToolResult, judge_tool
 
-_JOINED = re.compile(r"unique\((?P<outer>[\w.]+)\[[^\]]*\]\.(?P<inner>[\w.]+)\[\]\)")
+_JOINED = re.compile(r"unique\((?P<outer>[^\[\]]+)\[[^\]]*\]\.(?P<inner>[^\[\]]+)\[\]\)")
 """How ``clients.reply_form`` joins the lists in the items of a list."""
 
 
@@ -60,13 +60,11 @@ def find_searches(
         if not call.get("error"):
             calls.setdefault(call["name"], []).append((call.get("arguments"), returned(call)))
     verdicts = {name: judge_tool(name, held, gold=gold_files) for name, held in calls.items()}
-    searching = [
-        name for name, verdict in verdicts.items() if verdict.is_search and "'" not in name
-    ]
+    searching = [name for name, verdict in verdicts.items() if verdict.is_search]
     about = [v.about for v in verdicts.values() if v.about and not v.is_search]
     if not searching:
         return None, [], about
-    names = "".join(f", '{name}'" for name in searching)
+    names = "".join(f", {_quoted(name)}" for name in searching)
     path = f"search_calls({inner}{names})"
     found = compile_path(path)
     lists = [[p for call in found(each) or () for p in call["retrieved"]] for each in payloads]
@@ -85,26 +83,26 @@ def find_step_searches(
     if joined is None:
         return None
     outer, inner = joined["outer"], joined["inner"]
-    steps = [compile_path(outer)(payload) or [] for payload in payloads]
-    keys = _inside([item for each in steps for item in each])
+    get = compile_path(inner)
+    steps = [item for payload in payloads for item in compile_path(outer)(payload) or ()]
+    found_by = [each for each in steps if isinstance(each, dict) and isinstance(get(each), list)]
+    keys = _inside(found_by)
     if not keys:
         return None
     name, arguments = keys["name"], keys["arguments"]
+    name_of, arguments_of = compile_path(name), compile_path(arguments)
     calls: dict[str, list[ToolResult]] = {}
-    get = compile_path(inner)
-    for item in (item for each in steps for item in each if isinstance(get(item), list)):
-        calls.setdefault(item[name], []).append((item[arguments], get(item)))
+    for item in found_by:
+        calls.setdefault(name_of(item), []).append((arguments_of(item), get(item)))
     searching = [
-        tool
-        for tool, held in calls.items()
-        if judge_tool(tool, held, gold=gold_files).is_search and "'" not in tool
+        tool for tool, held in calls.items() if judge_tool(tool, held, gold=gold_files).is_search
     ]
     if not searching:
         return None
     asked = [held for tool in searching for held, _ in calls[tool]]
     query = next((q for q in QUERIES if all(isinstance(a, dict) and q in a for a in asked)), None)
     fields = f"tool: {name}, " + f"query: {arguments}.{query}, " * (query is not None)
-    tools = ", ".join(f"'{tool}'" for tool in searching)
+    tools = ", ".join(map(_quoted, searching))
     path = f"{outer}[?contains([{tools}], {name}) && type({inner}) == 'array']"
     path += f".{{{fields}retrieved: {inner}}}"
     found = compile_path(path)
@@ -132,6 +130,11 @@ def _all_items(path: str) -> str:
     return path.removeprefix("unique(").removesuffix(")") if path.startswith("unique(") else path
 
 
+def _quoted(name: str) -> str:
+    """The name of a tool as a text in an expression."""
+    return "'" + name.replace("'", r"\'") + "'"
+
+
 def _hold_calls(lists: Sequence[Any]) -> bool:
     """Whether the lists are of a documented form and hold calls, all with a name."""
     found = [call for each in lists if isinstance(each, list) for call in tool_calls(each) or ()]
@@ -139,7 +142,7 @@ def _hold_calls(lists: Sequence[Any]) -> bool:
 
 
 def _inside(items: Sequence[Any]) -> dict[str, str]:
-    """The names of a call's fields, where every item has a name and arguments; {} else."""
+    """The paths of a call's fields, where every item has a name and arguments; {} else."""
     keys = dict.fromkeys(key for item in items if isinstance(item, Mapping) for key in item)
     paths: dict[str, str] = {}
     for field, names in field_names.OF_TOOL.items():
@@ -152,4 +155,4 @@ def _inside(items: Sequence[Any]) -> dict[str, str]:
         and isinstance(item.get(paths["arguments"]), dict | str)
         for item in items
     )
-    return paths if certain else {}
+    return {field: child("", key) for field, key in paths.items()} if certain else {}
