@@ -136,6 +136,16 @@ def test_a_header_that_the_bot_names_is_asked_for_by_its_name(tmp_path: Path) ->
     assert "--header 'X-User-Id: VALUE' where it is no secret" in " ".join(done.output.split())
 
 
+def test_the_id_of_a_refused_request_is_no_header_to_send(tmp_path: Path) -> None:
+    def refusing(body: Any, headers: Mapping[str, str]) -> Answer:
+        return Answer({"error": "Unauthorized", "x-request-id": "a-1"}, 401)
+
+    with BotServer({("POST", "/ask"): refusing}) as server:
+        done = connect(server, "/ask", tmp_path)
+    assert done.exit_code == 2
+    assert "--header Authorization=BOT_TOKEN" in done.output
+
+
 class Sessions:
     """A bot that is asked inside a session, which remembers; how many were begun."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
 from tests.clients.test_mapping import JSON
 from tests.records.test_tool_passages import OTHER_TOOLS
 from tests.rows import each_row
@@ -500,11 +501,11 @@ def test_searches_among_other_steps_are_found_whatever_their_names(
     tables = propose(answers, ["a?", "b?"]).tables
     asked = profile(response=tables["response"], chunk=tables["chunk"])
     result = build_result(asked.fields(answers[0]), "q", "?")
+    assert isinstance(result.searches, list)
     assert [(s.tool, s.query) for s in result.searches] == [(name, "Caps")] * 2
-    assert [[c.rel_path for c in s.retrieved] for s in result.searches] == [
-        ["Caps1.md", "Caps2.md"],
-        ["Caps2.md"],
-    ]
+    first, second = (to_builtins(search.retrieved) for search in result.searches)
+    assert [chunk["rel_path"] for chunk in first] == ["Caps1.md", "Caps2.md"]
+    assert [chunk["rel_path"] for chunk in second] == ["Caps2.md"]
 
 
 def test_calls_whose_fields_have_dashes_in_their_names_are_read() -> None:

@@ -37,6 +37,11 @@ _MODELS = "[data[].id, models[].[name, id][], [].[graph_id, id][]][] | [?@]"
 
 _ACCEPT = "application/json, text/event-stream;q=0.5, application/x-ndjson;q=0.5"
 
+_OWN_HEADER = re.compile(
+    rb"\bx-(?!(?:request|trace|correlation)\b)[a-z][a-z0-9-]{1,40}", re.IGNORECASE
+)
+"""A header that a refusal names; ids of the request itself are none that a client must send."""
+
 _WAITING = frozenset(("pending", "queued", "processing", "accepted", "in_progress", "running"))
 
 HOW_TO_GO_ON = (
@@ -376,7 +381,7 @@ class Prober:
                 "must "
                 'hold the whole value, such as "Bearer abc…".'
             )
-        named = re.search(rb"\b[Xx]-[A-Za-z][A-Za-z0-9-]{1,40}", body)
+        named = _OWN_HEADER.search(body)
         if named:
             name = named[0].decode()
             raise StorageError(
