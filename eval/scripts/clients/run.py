@@ -130,7 +130,14 @@ def run(
     )
     folder = RunFolder(options, config, console, order, asked_digests(cases))
     folder.check()
-    checks = _RunChecks(options, folder, len(jobs), selected, proves=options.proof)
+    checks = _RunChecks(
+        options,
+        folder,
+        len(jobs),
+        selected,
+        proves=options.proof,
+        with_answers=profile.answer.answers and not options.retrieval_only,
+    )
     asking = _Asking(
         options, console, folder, checks, selected, plan, one_at_a_time=profile.one_memory
     )
@@ -186,10 +193,11 @@ class _RunChecks:
         selected: Sequence[TestCase] = (),
         *,
         proves: bool = False,
+        with_answers: bool = True,
     ) -> None:
         self._options, self._folder, self._selected = options, folder, selected
         self.total = total
-        self._proves = proves
+        self._proves, self._with_answers = proves, with_answers
         self._errors = 0
         self._last_error: TestResult | None = None
         self._first_cases: dict[str, TestCase] = {}
@@ -249,7 +257,7 @@ class _RunChecks:
             list(self._first_results.values()),
             self._first_cases,
             (gold.rel_path for case in self._selected for gold in case.gold_supports),
-            with_answers=not self._options.retrieval_only,
+            with_answers=self._with_answers,
         )
         self.doubt = lags(
             [

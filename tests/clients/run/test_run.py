@@ -152,6 +152,20 @@ def test_retrieval_only(fake_bot: Any, tmp_path: Path, invoke: Run, read: Read) 
     assert config["retriever"]["requested"]["retrieval_only"] is True
 
 
+def test_a_bot_that_only_retrieves_is_run_by_its_profile(
+    tmp_path: Path, invoke: Run, read: Read
+) -> None:
+    """It gives no answer at all, which stops the run of any other bot."""
+    profile = tmp_path / "retriever.toml"
+    profile.write_text(
+        'kind = "retrieval"\n[request]\npath = "/ask"\n[request.body]\nquestion = "{question}"\n'
+        '[response]\nretrieved = "retrieved"\n'
+    )
+    done = invoke("--profile", str(profile), "--run-id", "r")
+    assert done.returncode == 0, done.stderr
+    assert [len(result["retrieved"]) for result in read(tmp_path / "results" / "r")][:1] == [1]
+
+
 def test_the_address_may_name_the_endpoint(fake_bot: Any, invoke: Run) -> None:
     done = invoke("-q", url=f"{fake_bot.url}/api/v1/ask")
     assert done.returncode == 0, done.stderr
