@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib.util
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,17 @@ def pytest_make_parametrize_id(val: object) -> str | None:
         return None
     text = val if isinstance(val, str) else val.decode("latin-1")
     return f"{ascii(text[:LONGEST_ID])[1:-1]}..{len(val)}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and their modules stay until the end: no search for garbage reads them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

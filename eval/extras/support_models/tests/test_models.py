@@ -24,8 +24,8 @@ from extras.support_models.models import (
 )
 from ragmetrics.claims import AnswerClaim
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+torch: Any = None
+transformers: Any = None
 
 PASSAGE = "staff get ten days"
 CLAIM = "staff get nine days"
@@ -129,6 +129,13 @@ TINY = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
 TINY_T5 = {"vocab_size": len(WORDS) + 8, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 2,
            "num_heads": 2, "initializer_factor": 0.6, "feed_forward_proj": "gated-gelu",
            "decoder_start_token_id": 0}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def slow_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loaded by the first test here, not by each worker that collects it."""
+    for name in ("torch", "transformers"):
+        monkeypatch.setitem(globals(), name, pytest.importorskip(name))
 
 
 @pytest.fixture
