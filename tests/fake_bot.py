@@ -198,6 +198,7 @@ def _server(bot: FakeBot) -> ThreadingHTTPServer:
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
+        # Who finds no room knocks again after a second.
         request_queue_size = 256
 
         def handle_error(self, *args: Any) -> None:

@@ -377,12 +377,13 @@ class StrangeBot:
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True
+            request_queue_size = 256  # see tests/fake_bot.py
 
             def handle_error(self, *_: object) -> None:
                 """A client may leave."""
 
         self.server = Server(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
         self.thread.start()
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 

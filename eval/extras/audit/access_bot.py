@@ -81,7 +81,10 @@ def server_of(ask: Ask, port: int = 0) -> ThreadingHTTPServer:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's
             """Requests are not logged."""
 
-    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 256  # with five, many calls at once wait a second and knock again
+
+    return Server(("127.0.0.1", port), Handler)
 
 
 @options.command(help=__doc__)

@@ -91,6 +91,7 @@ class Server(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 256  # see tests/fake_bot.py
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

@@ -73,6 +73,13 @@ def runs(tmp_path: Path) -> Runs:
     return Runs(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is looked at again at once, not after a second."""
+    monkeypatch.setattr("views.library.POLL_SECONDS", 0.02)
+    monkeypatch.setattr("views.library._PAUSE_SHARE", 1)
+
+
 @pytest.fixture
 def wait_until() -> Callable[..., None]:
     """Waits for a condition, a minute at most."""

@@ -215,7 +215,7 @@ def test_the_role_is_part_of_what_is_asked() -> None:
 def served(hole: str) -> Iterator[str]:
     roles = read_roles(EXAMPLE / "roles.toml")
     server = server_of(bot_of(read_vault(EXAMPLE / "vault").notes, roles, hole))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
