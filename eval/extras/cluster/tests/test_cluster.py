@@ -6,7 +6,6 @@ Each process is started as the page of the extra says, and killed with -9.
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import random
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+from tests.processes import call_script
 
 pytest.importorskip("distributed")
 
@@ -49,12 +49,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def score(folder: Path, *words: str, section: str = "groundedness") -> tuple[int, str]:
-    """The exit code and stderr of a score script in a process of its own."""
-    line = [str(word).replace("groundedness", section) for word in command(folder, *words)]
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
-    done = subprocess.run(
-        line, capture_output=True, text=True, env=kept | {"RAG_EVAL_CONFIG": os.devnull}
-    )
+    """The exit code and stderr of a score script."""
+    done = call_script(f"score_{section}", *map(str, command(folder, *words)[2:]))
     return done.returncode, done.stderr
 
 
@@ -145,7 +141,10 @@ def test_a_lost_scheduler_ends_with_3_and_changes_nothing(folder: Path) -> None:
     assert [path.name for path in (folder / "texts").glob(".*")] == []
 
 
-def test_an_address_without_a_scheduler_ends_with_3(folder: Path) -> None:
+def test_an_address_without_a_scheduler_ends_with_3(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("extras.cluster.starter.CONNECT_S", 0.2)
     before = files(folder)
     code, said = score(folder, "--scheduler", "tcp://127.0.0.1:9")
     assert code == 3
