@@ -54,7 +54,7 @@ def scored_alike(
 
     It is the base itself where no label of a shared case changed, where its results or the set of
     the new run are not there, and without ``rescore``. Sections with a judge or a plugin, and those
-    that were scored with options of their own, stay as they are.
+    that were scored with another model or with judgements, stay as they are.
     """
     with contextlib.ExitStack() as stack:
         place = eval_set, labels_dir
@@ -135,7 +135,8 @@ def with_labels(
     before, again = load_metrics(run / METRICS)["sections"], []
     for name in sections:
         job = ScoringJob(part, *version, case_lines=False)
-        own = try_section(name, job, _OPTIONS).section if name in SECTIONS else None
+        options = _OPTIONS | _own_options(before[name])
+        own = try_section(name, job, options).section if name in SECTIONS else None
         if own is None or _options(own) != _options(before[name]):
             continue
         scores_file(folder, name).unlink()
@@ -147,6 +148,16 @@ def with_labels(
 
 def _options(section: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in section.get("options", {}).items() if name != "seed"}
+
+
+def _own_options(section: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a section was scored with, by the names of its scorer's options; without
+    those that stand for something else: a model, files of judgements."""
+    options = _options(section)
+    if "k" in options:
+        options["ks"] = tuple(options["k"])
+    elsewhere = ("judgements", *(name for name in options if name.endswith("model")))
+    return {name: value for name, value in options.items() if name not in elsewhere}
 
 
 def copy_of_part(folder: Path, ids: Iterable[str], parent: Path, remedy: str = "") -> Path:
