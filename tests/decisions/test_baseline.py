@@ -12,11 +12,7 @@ from tests.metrics_files import write_metrics
 from decisions.change import Change, ChangeVerdict
 from decisions.conditions import Conditions, baseline_of
 from decisions.measures import measures
-from decisions.regressions import (
-    caveats,
-    compare_means,
-    outcome_of,
-)
+from decisions.regressions import caveats, compare_means, outcome_of
 from records.results import RunConfig
 from storage import StorageError
 

@@ -16,13 +16,7 @@ from tests.score_lines import write_lines
 
 from decisions.case_changes import changes_of, read_pair
 from decisions.case_rules import Basis, CaseRules, read_case_rules
-from decisions.case_verdict import (
-    CaseVerdict,
-    Ruling,
-    RunVerdicts,
-    judge_case,
-    read_verdicts,
-)
+from decisions.case_verdict import CaseVerdict, Ruling, RunVerdicts, judge_case, read_verdicts
 from decisions.verdict_counts import VerdictCounts
 from ragmetrics.catalogue.cases import RULES
 from ragmetrics.pipeline import Expected, ScoredResponse, score_case
@@ -113,10 +107,7 @@ def test_no_gold_passage_fails_unless_the_answer_is_judged_right() -> None:
 )
 def test_a_vital_fact_is_missing(partial: float, strict: float, fails: bool) -> None:
     found = verdict(
-        {
-            "judged.nugget_recall_vital_judged": partial,
-            "judged.nugget_recall_vital_strict": strict,
-        }
+        {"judged.nugget_recall_vital_judged": partial, "judged.nugget_recall_vital_strict": strict}
     )
     assert names(found.reasons) == (["vital_fact"] if fails else [])
 

@@ -84,16 +84,16 @@ def test_a_conversation_breaks_at_its_first_failing_turn(tmp_path: Path, eval_se
     assert changes is not None
     assert changes.compared == 5
     assert [(c.conversation, c.case_id, c.says()) for c in changes.broke] == [
-        ("a", "a2", "all 3 turns were ok, now turn 2 fails"),
+        ("a", "a2", "all 3 turns were ok, now turn 2 fails")
     ]
     assert [(c.conversation, c.case_id, c.says()) for c in changes.earlier] == [
-        ("b", "b1", "first failed at turn 3, now at turn 1"),
+        ("b", "b1", "first failed at turn 3, now at turn 1")
     ]
     assert [(c.conversation, c.question, c.says()) for c in changes.fixed] == [
-        ("c", "c 1?", "turn 1 failed, now all 3 turns are ok"),
+        ("c", "c 1?", "turn 1 failed, now all 3 turns are ok")
     ]
     assert [(c.conversation, c.question, c.says()) for c in changes.later] == [
-        ("f", "f 2?", "first failed at turn 2, now at turn 3"),
+        ("f", "f 2?", "first failed at turn 2, now at turn 3")
     ]
     assert changes.summary() == (
         "Of 5 conversations 1 broke and 1 was fixed; 1 now fails earlier, 1 later."

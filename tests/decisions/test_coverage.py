@@ -9,14 +9,7 @@ import pytest
 from tests.rows import each_row
 
 from decisions.change import Change
-from decisions.coverage import (
-    Coverage,
-    Unscored,
-    at_worst,
-    coverage_of,
-    permutation_p,
-    unscored_of,
-)
+from decisions.coverage import Coverage, Unscored, at_worst, coverage_of, permutation_p, unscored_of
 from decisions.joint import Decision, PrimaryTable, decide
 
 NAN = float("nan")

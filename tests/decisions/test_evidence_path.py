@@ -13,13 +13,7 @@ from tests.score_lines import write_lines
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling
-from decisions.evidence_path import (
-    PathAnswer,
-    RunPath,
-    evidence_path,
-    path_blocks,
-    read_paths,
-)
+from decisions.evidence_path import PathAnswer, RunPath, evidence_path, path_blocks, read_paths
 from records.run import Run
 from terminal.page import BarColumn, DataColumn, DataTable, Prose
 from terminal.plot import bar

@@ -13,13 +13,7 @@ from decisions.change import Change
 from decisions.comparison import Comparison
 from decisions.coverage import Coverage
 from decisions.effects import Spread, minimum_detectable_effect
-from decisions.headline import (
-    bot_noise,
-    cases_needed,
-    repeat_advice,
-    repeated_mde,
-    with_headline,
-)
+from decisions.headline import bot_noise, cases_needed, repeat_advice, repeated_mde, with_headline
 from decisions.joint import Headline, PrimaryTable, decide, headline_of
 from decisions.metric_words import amounts, finding
 from decisions.primary import lead_of

@@ -7,14 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from tests.rows import each_row
 
-from decisions.slices import (
-    SliceMember,
-    Slices,
-    find_rise,
-    find_slices,
-    places_in,
-    sliced,
-)
+from decisions.slices import SliceMember, Slices, find_rise, find_slices, places_in, sliced
 from records.cases import GoldSupport, TestCase
 from records.clusters import cluster_number
 from records.id_numbers import id_number

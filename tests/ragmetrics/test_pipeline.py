@@ -103,12 +103,7 @@ def test_all_checks_kept() -> None:
             {"flags": ["b"]},
             {"forbidden_flags": ["b"]},
         ),
-        (
-            "citations_ok",
-            Expected(min_citations=3),
-            {},
-            {"citations": {"found": 2, "min": 3}},
-        ),
+        ("citations_ok", Expected(min_citations=3), {}, {"citations": {"found": 2, "min": 3}}),
         (
             "latency_ok",
             Expected(budget_ms=99.5),
@@ -213,11 +208,7 @@ def test_totals_of_a_run() -> None:
     assert totals.tokens == {"total_tokens": 100}  # neither a name nor a flag is a count
     assert totals.cost == 5.0
     assert totals.errors == {"timeout": 2}
-    assert totals.outcomes == {
-        ("success", "success"): 19,
-        ("success", "blocked"): 1,
-        ("", ""): 1,
-    }
+    assert totals.outcomes == {("success", "success"): 19, ("success", "blocked"): 1, ("", ""): 1}
     # the ten cases with budgets took 10 … 100 ms: p50 is 50, p95 is 100, just kept
     assert totals.budgets() == [
         {"percentile": "p50", "budget_ms": 100.0, "ms": 50.0, "n": 10, "kept": True},

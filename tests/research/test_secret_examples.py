@@ -5,13 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from click.testing import CliRunner
-from research.secret_examples import (
-    SecretExample,
-    found,
-    main,
-    read_gitleaks,
-    read_trufflehog,
-)
+from research.secret_examples import SecretExample, found, main, read_gitleaks, read_trufflehog
 
 KEY = "k7Qm2xVt9RzL4wBn8sHd3"
 

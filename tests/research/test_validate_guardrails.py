@@ -96,12 +96,7 @@ def test_numbers_of_made_up_sets_as_json(data: Path) -> None:
 def test_tables_print_the_pessimistic_figure_beside_the_optimistic(data: Path) -> None:
     done = _run("validate_guardrails.py", RAG_EVAL_DATA=str(data))
     assert done.returncode == 0, done.stderr
-    for part in (
-        "rules alone",
-        "own distribution",
-        "leave one set out",
-        "Secrets",
-    ):
+    for part in ("rules alone", "own distribution", "leave one set out", "Secrets"):
         assert part in done.stdout
 
 

@@ -119,10 +119,7 @@ def test_each_metric_by_the_verdicts_that_it_is_counted_from(judged: Any) -> Non
     judged.rules('[gates.calibration]\n"judged.*" = "calibrated"\n')
     put(judged, calibration())
     said = judged.failures()
-    assert set(said) == {
-        "judged.fact_recall:calibration",
-        "judged.context_precision:calibration",
-    }
+    assert set(said) == {"judged.fact_recall:calibration", "judged.context_precision:calibration"}
     assert "--metric correctness" in said["judged.fact_recall:calibration"]
     assert "groundedness and correctness" in said["judged.context_precision:calibration"]
     put(judged, calibration("correctness"), name="calibration_correctness.json")

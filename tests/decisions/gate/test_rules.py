@@ -8,12 +8,7 @@ import pytest
 from tests.rows import each_row
 
 import storage
-from decisions.gate_rules import (
-    AgainstBase,
-    against,
-    calibrated,
-    read_rules,
-)
+from decisions.gate_rules import AgainstBase, against, calibrated, read_rules
 from records.targets import Target, read_advisory, read_targets
 from storage import StorageError
 

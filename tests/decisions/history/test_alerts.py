@@ -7,14 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from tests.definitions import definition_of
 
-from decisions.alerts import (
-    Alert,
-    AlertRule,
-    MetricCourse,
-    chosen_keys,
-    compare_points,
-    make_lines,
-)
+from decisions.alerts import Alert, AlertRule, MetricCourse, chosen_keys, compare_points, make_lines
 from decisions.history import HistoryPoint, Key, MetricHistory, MetricValue
 from decisions.history_print import ALIKE, _change, history_page
 from records.clusters import ClusterLabels, LabelsById
@@ -229,11 +222,7 @@ def test_a_line_whose_neighbours_are_alike_is_marked_from_twenty_points_on() -> 
     ]
     assert line_of(points, rule).runs_alike is False
     page = history_page(
-        MetricHistory(points=history(waves)),
-        [marked],
-        [],
-        max_drop=None,
-        primary=NAMES,
+        MetricHistory(points=history(waves)), [marked], [], max_drop=None, primary=NAMES
     )
     assert f"groundedness.claim_support_rate: {ALIKE}." in str(page)
 
