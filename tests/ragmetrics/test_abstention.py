@@ -8,7 +8,6 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.ragmetrics.partial_answers import FULL, PARTIAL
@@ -28,7 +27,7 @@ from ragmetrics.text.refusals import _may_decline, _phrases_of
 from ragmetrics.text.words import fold
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "I don't know.",
@@ -41,6 +40,16 @@ from ragmetrics.text.words import fold
         "As an AI language model, I cannot give advice.",
         "The fee is not specified in the given passages.",
         "It's not appropriate to share such data.",
+        "No idea, ask the desk.",
+        "Not specified.",
+        "Couldn't find it, sorry.",
+        "It is not clear from the text whether dogs are allowed.",
+        "That is beyond what I know.",
+        "Good question! The fee isn't mentioned anywhere.",
+        "None of the documents mentions a fee.",
+        "Parking isn't part of my notes.",
+        "Its origin is impossible to determine.",
+        "We can't say when it opens again.",
     ],
 )
 def test_abstentions(answer: str) -> None:
@@ -59,13 +68,22 @@ def test_abstentions(answer: str) -> None:
         "🙂",
         "42",
         "# Only a heading",
+        # a denial about the matter
+        "We cannot refund shipping costs.",
+        "Sorry, dogs are not allowed in the garden.",
+        "Unfortunately, the warranty does not cover water damage.",
+        "You cannot change the name after the account is made.",
+        "There is no one answer to that, it depends on the plan.",
+        "No, there is no evidence that it helps.",
+        "Vouchers can't be exchanged for cash.",
+        "What if I don't have a card?",
     ],
 )
 def test_answers(answer: str) -> None:
     assert detect(answer).state == "answered"
 
 
-@each_row("answer", [None, "", " \n\t "])
+@each_row("answer", [None, "", " \n\t ", "<b></b>", "<A>", "<think>Hm.</think>", "\u200b"])
 def test_an_empty_answer_is_a_failure_and_no_abstention(answer: str | None) -> None:
     found = detect(answer)
     assert found.state == "empty"
@@ -93,42 +111,6 @@ def test_lacking_a_part_is_a_partial_answer() -> None:
     assert detect(f"{statement} Its price is not stated.").abstained
     assert detect(f"{statement} The exact price is not stated.").state == "partial"
     assert detect(f"{statement} It costs 20 EUR. Its trial is not mentioned.").state == "partial"
-
-
-@each_row(
-    "answer",
-    [
-        "We cannot refund shipping costs.",
-        "Sorry, dogs are not allowed in the garden.",
-        "Unfortunately, the warranty does not cover water damage.",
-        "You cannot change the name after the account is made.",
-        "There is no one answer to that, it depends on the plan.",
-        "No, there is no evidence that it helps.",
-        "Vouchers can't be exchanged for cash.",
-        "What if I don't have a card?",
-    ],
-)
-def test_a_denial_about_the_matter_is_an_answer(answer: str) -> None:
-    assert detect(answer).state == "answered"
-
-
-@each_row(
-    "answer",
-    [
-        "No idea, ask the desk.",
-        "Not specified.",
-        "Couldn't find it, sorry.",
-        "It is not clear from the text whether dogs are allowed.",
-        "That is beyond what I know.",
-        "Good question! The fee isn't mentioned anywhere.",
-        "None of the documents mentions a fee.",
-        "Parking isn't part of my notes.",
-        "Its origin is impossible to determine.",
-        "We can't say when it opens again.",
-    ],
-)
-def test_abstentions_in_other_words(answer: str) -> None:
-    assert detect(answer).abstained
 
 
 @dataclass(frozen=True)
@@ -161,19 +143,16 @@ def test_passages_decide_what_a_phrase_has_caught(answer: str, state: str) -> No
     assert detect(answer).abstained
 
 
-def test_a_denial_needs_one_in_the_passages() -> None:
-    """The window has all content words, but is not negated."""
-    answer = "The fee is not specified."
-    assert detect_with_passages(answer, [Passage("The fee is specified.")], "").abstained
-    assert not detect_with_passages(answer, [Passage("The fee is not specified.")], "").abstained
-
-
 def test_passages_decide_in_other_languages() -> None:
     answer = "Zur Garantie wird im Vertrag nichts gesagt."
     assert detect(answer).abstained
     said = [Passage("Zur Garantie wird im Vertrag nichts gesagt. Er gilt zwei Jahre.")]
     assert detect_with_passages(answer, said, "").state == "answered"
     assert detect_with_passages(answer, [Passage("Die Garantie gilt zwei Jahre.")], "").abstained
+    # The window has all content words, but is not negated.
+    answer = "The fee is not specified."
+    assert detect_with_passages(answer, [Passage("The fee is specified.")], "").abstained
+    assert not detect_with_passages(answer, [Passage("The fee is not specified.")], "").abstained
 
 
 def test_a_denial_of_the_passages_is_a_claim() -> None:
@@ -220,17 +199,9 @@ def test_four_cells_and_rates() -> None:
         "over_refusal": 1 / 6,
         "abstention_f1": 6 / 8,  # 2 * 3 / (2 * 3 + 1 + 1)
     }
-
-
-def test_rates_without_cases_are_undefined() -> None:
-    assert rates(FourCells()) == dict.fromkeys(rates(FourCells()))
-    answerable = rates(FourCells(answered_answerable=4))
-    assert answerable["over_refusal"] == 0.0
-    assert answerable["abstention_accuracy"] is None
-    assert answerable["abstention_f1"] is None  # nothing to abstain from, nothing abstained
-
-
-def test_one_case() -> None:
+    assert rates(FourCells()) == dict.fromkeys(rates(table))
+    # nothing to abstain from, nothing abstained
+    assert rates(FourCells(answered_answerable=4)) == rates(FourCells()) | {"over_refusal": 0.0}
     assert case_metrics(True, False) == {
         "abstention_accuracy": 1.0,
         "hallucination_on_unanswerable": 0.0,
@@ -248,37 +219,26 @@ def test_any_text_has_a_state(text: str) -> None:
     assert (found.state == "empty") == (not shown)
 
 
-@each_row("text", ["", " \n", "<b></b>", "<A>", "<think>Hm.</think>", "\u200b"])
-def test_an_answer_that_shows_nothing_is_empty(text: str) -> None:
-    assert detect(text).state == "empty"
-
-
 # Written for this test, language by language: two refusals, a statement of lack, and two answers
 # that only quote one or suppose one.
 _BY_LANGUAGE = {
     "de": (
         ["Das weiß ich leider nicht.", "Tut mir leid, dabei darf ich nicht helfen."],
         ["Die Unterlagen enthalten dazu keine Angaben."],
-        [
-            "Der Bot schreibt dann „Das weiß ich nicht“ und nennt die Hotline.",
-            "Wenn die Unterlagen nichts dazu sagen, fragt er nach. Danach sucht er neu.",
-        ],
+        ["Der Bot schreibt dann „Das weiß ich nicht“ und nennt die Hotline.",
+         "Wenn die Unterlagen nichts dazu sagen, fragt er nach. Danach sucht er neu."],
     ),
     "fr": (
         ["Je ne sais pas.", "Désolé, je ne peux pas vous aider sur ce point."],
         ["Les documents ne précisent pas le prix."],
-        [
-            "L'assistant affiche « Je ne sais pas » quand la source manque.",
-            "Si les documents ne précisent rien, le prix normal s'applique. Il est de 20 euros.",
-        ],
+        ["L'assistant affiche « Je ne sais pas » quand la source manque.",
+         "Si les documents ne précisent rien, le prix normal s'applique. Il est de 20 euros."],
     ),
     "es": (
         ["No lo sé.", "Lo siento, no puedo ayudarle con eso."],
         ["El documento no menciona el precio."],
-        [
-            "El asistente muestra «No lo sé» y ofrece un enlace.",
-            "Si el texto no indica otra cosa, son 20 euros. Se paga al llegar.",
-        ],
+        ["El asistente muestra «No lo sé» y ofrece un enlace.",
+         "Si el texto no indica otra cosa, son 20 euros. Se paga al llegar."],
     ),
     "it": (
         ["Mi dispiace, non posso rispondere.", "Non ho accesso a questi dati."],
@@ -293,21 +253,21 @@ _BY_LANGUAGE = {
     "nl": (
         ["Sorry, daar kan ik niet bij helpen.", "Ik weet het niet."],
         ["De documenten vermelden geen prijs."],
-        ['De bot toont "Ik weet het niet" in het rood.', "Als de tekst niets zegt, geldt artikel 3."],
+        ["De bot toont \"Ik weet het niet\" in het rood.",
+         "Als de tekst niets zegt, geldt artikel 3."],
     ),
     "hi": (
         ["क्षमा करें, मैं इसका उत्तर नहीं दे सकता।", "मुझे नहीं पता।"],
         ["दस्तावेज़ों में इसकी जानकारी नहीं है।"],
-        ["सहायक \"मुझे नहीं पता\" लिखकर रुकता है।", "यदि पाठ में उत्तर नहीं है, तो लाल बत्ती जलती है।"],
+        ["सहायक \"मुझे नहीं पता\" लिखकर रुकता है।",
+         "यदि पाठ में उत्तर नहीं है, तो लाल बत्ती जलती है।"],
     ),
     "zh": (
-        ["抱歉，我无法回答这个问题。", "我不知道。"],
-        ["文档中没有提到价格。"],
+        ["抱歉，我无法回答这个问题。", "我不知道。"], ["文档中没有提到价格。"],
         ["助手会显示“我不知道”，然后给出链接。", "如果文档没有提到价格，则按标准收费。"],
     ),
     "ja": (
-        ["申し訳ございませんが、お答えできません。", "分かりません。"],
-        ["資料には価格が記載されていません。"],
+        ["申し訳ございませんが、お答えできません。", "分かりません。"], ["資料には価格が記載されていません。"],
         ["画面には「分かりません」と表示されます。", "もし資料に記載がありません場合は、標準料金です。"],
     ),
     "ru": (["Извините, я не могу ответить."], ["В документах нет такой информации."], ["Бот пишет «Я не знаю» и ждёт."]),

@@ -63,11 +63,6 @@ def test_what_a_citation_resolves_to(target: int | str, place: int | None) -> No
     assert Resolver(CHUNKS)(target) == place
 
 
-def test_numbers_may_count_from_zero() -> None:
-    assert Resolver(CHUNKS, first=0)(0) == 0
-    assert Resolver(CHUNKS, first=0)(2) is None
-
-
 def test_the_list_of_references_says_what_its_numbers_mean() -> None:
     resolver = Resolver(
         CHUNKS, [Reference(index=1, doc_id="internal-002"), Reference(index=2, doc_id="gone")]
@@ -75,6 +70,8 @@ def test_the_list_of_references_says_what_its_numbers_mean() -> None:
     assert resolver(1) == 1
     assert resolver(2) is None
     assert resolver.reference(Reference(index=1)) == 0  # a bare number is a place in the list
+    assert Resolver(CHUNKS, first=0)(0) == 0
+    assert Resolver(CHUNKS, first=0)(2) is None
 
 
 def attached(answer: str) -> list[tuple[object, int | None, str, int | None]]:
@@ -82,37 +79,40 @@ def attached(answer: str) -> list[tuple[object, int | None, str, int | None]]:
     return [(c.target, c.claim, c.covered, c.chunk) for c in found]
 
 
-def test_a_mark_at_the_end_covers_its_sentence() -> None:
-    assert attached("Plan B costs money. Plan C is free of charge. [2]") == [
-        (2, 1, "Plan C is free of charge. [2]", 1)
+@each_row(
+    ("answer", "expected"),
+    [
+        (  # the clause up to it, or the whole sentence
+            "Plan B costs money [1] while plan C is free of charge [2].",
+            [
+                (1, 0, "Plan B costs money", 0),
+                (2, 0, "Plan B costs money [1] while plan C is free of charge [2].", 1),
+            ],
+        ),
+        (
+            "Plan B costs money. Plan C is free of charge. [2]",
+            [(2, 1, "Plan C is free of charge. [2]", 1)],
+        ),
+        (  # marks side by side
+            "Plan B costs money [1][2] and plan C is free of charge.",
+            [(1, 0, "Plan B costs money", 0), (2, 0, "Plan B costs money", 1)],
+        ),
+        ("# Plans [1]\nPlan B costs money.", [(1, None, "", 0)]),
+    ],
+)
+def test_what_a_mark_covers(answer: str, expected: list[tuple[object, ...]]) -> None:
+    found = [
+        (target, claim, covered.strip(), chunk)
+        for target, claim, covered, chunk in attached(answer)
     ]
-
-
-def test_a_mark_inside_covers_the_clause_up_to_it() -> None:
-    found = attached("Plan B costs money [1] while plan C is free of charge [2].")
-    assert [(target, covered.strip()) for target, _, covered, _ in found] == [
-        (1, "Plan B costs money"),
-        (2, "Plan B costs money [1] while plan C is free of charge [2]."),
-    ]
-
-
-def test_marks_side_by_side_cover_the_same_words() -> None:
-    found = attached("Plan B costs money [1][2] and plan C is free of charge.")
-    assert [covered.strip() for _, _, covered, _ in found] == ["Plan B costs money"] * 2
+    assert found == expected
 
 
 def test_the_same_source_counts_once_a_claim() -> None:
     assert len(attached("Plan B [1] costs money [1].")) == 1
-
-
-def test_a_mark_on_the_next_line_belongs_to_the_last_sentence() -> None:
     assert [
         claim for _, claim, _, _ in attached("Plan B costs money. It renews yearly.\n\n[1]")
     ] == [1]
-
-
-def test_a_mark_in_a_heading_covers_nothing() -> None:
-    assert attached("# Plans [1]\nPlan B costs money.") == [(1, None, "", 0)]
 
 
 TEXTS = [prepare("Plan B costs 20 EUR a month."), prepare("Plan C is free of charge.")]

@@ -78,7 +78,7 @@ def test_fewer_than_three_content_words_must_all_be_there() -> None:
     assert not score("It costs money.", "The plan costs nothing.").supported  # 1 of 2
 
 
-def test_a_number_without_a_source_vetoes() -> None:
+def test_a_number_without_a_source_vetoes_but_one_of_the_question_does_not() -> None:
     context = "Plan B costs 20 EUR a month for all members."
     found = score("Plan B costs 25 EUR a month for all members.", context)
     # Content words: plan, b, cost, 25, eur, month, member: 6 of 7 are held, and yet:
@@ -87,21 +87,15 @@ def test_a_number_without_a_source_vetoes() -> None:
     assert not found.supported
     assert found.strength == 0.0
     assert score("Plan B costs 20 EUR a month for all members.", context).strength == 1.0
-
-
-def test_a_number_of_the_question_does_not_veto() -> None:
     question = index("What did it cost in 2019?")
     claim, context = "In 2019 plan B cost twenty EUR.", "Plan B cost 20 EUR."
     assert score(claim, context).vetoing == ("2019",)
     assert score(claim, context, question=question).vetoing == ()
 
 
-def test_no_contexts_is_no_support() -> None:
+def test_no_contexts_is_no_support_and_no_content_word_no_score() -> None:
     found = score("Plan B costs money.")
     assert (found.supported, found.score, found.chunk, found.window) == (False, 0.0, None, None)
-
-
-def test_no_content_word_is_no_score() -> None:
     assert score_claim("It is.", [prepare("It is.")]) is None
     assert score_claim("!?", [prepare("It is.")]) is None
     assert score_claim("", []) is None
@@ -140,10 +134,6 @@ def test_a_lead_adds_its_words_but_not_its_numbers() -> None:
     # Lead and claim: 80, word, plan, b, includ, phone, support: 5 of 7; 80 does not veto.
     assert found.score == 5 / 7
     assert found.vetoing == ()
-
-
-def test_meaning_of_numbers_is_compared_not_their_spelling() -> None:
-    assert score("Refunds take fifteen days.", "Refunds take 15 days.").vetoing == ()
 
 
 def naive_best(wanted: list[str], text: str) -> int:

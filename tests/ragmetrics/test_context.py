@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from tests.rows import each_row
 
 from ragmetrics import context
+from ragmetrics.case_scores import CaseScores
 from ragmetrics.context import ngram_overlap, score_case, shared_end
 from ragmetrics.facts import find_facts
 from ragmetrics.text.tfidf import Frequencies, tokens
@@ -53,6 +55,10 @@ def test_redundancy_of_three_chunks() -> None:
     assert found.values["redundancy_ngram"] == pytest.approx(4 / 15)
     assert found.values["redundant_chunks_ngram"] == 1 / 3
     assert found.evidence["most_alike"] == {"chunks": ["c0", "c1"], "overlap": 0.8}
+    found = score_case(chunks(*TEXTS))
+    assert found.values["redundancy_tfidf"] is None
+    assert found.reasons["redundancy_tfidf"] == "no document frequencies of the run"
+    assert found.values["redundancy_ngram"] is not None
 
 
 def test_tfidf_equals_scikit_learn() -> None:
@@ -103,19 +109,9 @@ def test_one_chunk_is_not_redundant_and_none_is_not_applicable() -> None:
     none = score_case([], frequencies=frequencies(TEXTS[0]))
     assert all(value is None for value in none.values.values())
     assert set(none.reasons.values()) == {"no contexts"}
-
-
-def test_cut_and_missing_texts_are_not_applicable() -> None:
     cut = [RetrievedChunk(chunk_id="c0", text="Plan", text_length=400)]
     assert set(score_case(cut).reasons.values()) == {"text was truncated"}
     assert set(score_case([RetrievedChunk(chunk_id="c0")]).reasons.values()) == {"no chunk texts"}
-
-
-def test_without_frequencies_only_tfidf_is_missing() -> None:
-    found = score_case(chunks(*TEXTS))
-    assert found.values["redundancy_tfidf"] is None
-    assert found.reasons["redundancy_tfidf"] == "no document frequencies of the run"
-    assert found.values["redundancy_ngram"] is not None
 
 
 def test_the_overlap_that_a_chunker_adds_is_told_apart() -> None:
@@ -196,16 +192,19 @@ def test_no_facts_and_none_found() -> None:
     assert missed.evidence["facts"] == [{"fact": "the moon", "chunks": []}]
 
 
-def test_mattr() -> None:
+def test_mattr_and_the_ratio_of_distinct_words() -> None:
     # Windows of 3 over a b | a c c: aba 2, bac 3, acc 2: (2 + 3 + 2) / 9.
     assert context.mattr([["a", "b"], ["a", "c", "c"]], window=3) == pytest.approx(7 / 9)
     # Fewer words than the window: distinct / words, as the plain ratio.
     assert context.mattr([["a", "b", "a"]], window=3) == context.mattr([["a", "b", "a"]]) == 2 / 3
     assert context.mattr([["a"] * 5], window=2) == 1 / 2
     assert context.mattr([[], []]) is None
-    found = score_case(chunks("Plan B costs", "Plan B is"))
-    assert found.values["mattr"] == 4 / 6
-    assert score_case(chunks("!!!")).reasons["mattr"] == "no words"
+    # Plan, b, costs, money are distinct of 6 words.
+    found = score_case(chunks("Plan B costs", "plan b money"))
+    assert found.values["mattr"] == found.values["unique_token_ratio"] == 4 / 6
+    text = [f"w{n % 150}" for n in range(150)]
+    assert context.mattr([text]) == context.mattr([text * 10]) == 1.0, "whatever its length"
+    assert context.unique_token_ratio([text * 10]) == 1 / 10
 
 
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=60), st.integers(1, 12))
@@ -216,36 +215,15 @@ def test_mattr_is_the_mean_over_all_windows(text: list[str], window: int) -> Non
     assert context.mattr([text], window) == pytest.approx(expected)
 
 
-def test_mattr_does_not_fall_with_the_length_of_a_text() -> None:
-    text = [f"w{n % 150}" for n in range(150)]
-    assert context.mattr([text]) == context.mattr([text * 10]) == 1.0
-    assert context.unique_token_ratio([text * 10]) == 1 / 10
-
-
-def test_unique_token_ratio() -> None:
-    # 3 + 3 words, of which plan, b, costs, money are distinct: 4 of 6.
-    found = score_case(chunks("Plan B costs", "plan b money"))
-    assert found.values["unique_token_ratio"] == 4 / 6
-    assert score_case(chunks("!!!")).reasons["unique_token_ratio"] == "no words"
-
-
 def test_diversity_by_query_type() -> None:
-    twice = chunks(TEXTS[0], TEXTS[0])
-    counted = frequencies(TEXTS[0])
+    def score(**more: Any) -> CaseScores:
+        return score_case(chunks(TEXTS[0]) * 2, frequencies=frequencies(TEXTS[0]), **more)
+
     bands = {"faq": (0.0, 1.0), "research": (0.0, 0.5)}
-    assert (
-        score_case(twice, frequencies=counted, query_type="faq", bands=bands).values["diversity_ok"]
-        == 1.0
-    )
-    assert (
-        score_case(twice, frequencies=counted, query_type="research", bands=bands).values[
-            "diversity_ok"
-        ]
-        == 0.0
-    )
-    unknown = score_case(twice, frequencies=counted, query_type="poem")
-    assert unknown.reasons["diversity_ok"] == "no band for query_type poem"
-    assert score_case(twice, frequencies=counted).reasons["diversity_ok"] == "no query_type"
+    assert score(query_type="faq", bands=bands).values["diversity_ok"] == 1.0
+    assert score(query_type="research", bands=bands).values["diversity_ok"] == 0.0
+    assert score(query_type="poem").reasons["diversity_ok"] == "no band for query_type poem"
+    assert score().reasons["diversity_ok"] == "no query_type"
 
 
 TEXT = st.text(st.characters(), max_size=60)

@@ -96,10 +96,8 @@ def test_no_numbers_of_a_claim(text: str) -> None:
     ("phrase", "value"),
     [
         ("one point five million", 1_500_000.0),
-        ("half a million", 500_000.0),
         ("nineteen ninety nine", 1999.0),
         ("two dozen", 24.0),
-        ("twenty-one", 21.0),
         ("three hundred and five thousand two", 305_002.0),
         ("a hundred", 100.0),
     ],
@@ -118,6 +116,7 @@ def test_number_words(phrase: str, value: float) -> None:
         ("It opens at 5:30 PM.", "It opens at 17:30.", "found"),
         ("It opens at 5 pm.", "Opening: 17:0", "found"),
         ("Born on 4 March 2019.", "Born 2019-03-04", "days"),
+        ("Born on 5 March 2019.", "Born 2019-03-04", ["fabricated", "found"]),
         ("It takes twelve days.", "It takes 12 days.", "found"),
         ("It takes 12 days.", "A dozen days.", "found"),
         ("It takes 17 days.", "It takes 12 days.", "fabricated"),
@@ -143,11 +142,7 @@ def test_number_words(phrase: str, value: float) -> None:
         ("It fell to 5 degrees.", "It fell to -5 degrees.", "fabricated"),
         ("It changed by -5 %.", "It fell by 5 %.", "found"),
         ("It changed by -5 %.", "It rose by 5 %.", "fabricated"),
-        (
-            "A win-loss record of 5-2.",
-            "He threw 5 innings, lost, and 2 fans came.",
-            ["fabricated"] * 2,
-        ),
+        ("A record of 5-2.", "He threw 5 innings, lost, and 2 fans came.", ["fabricated"] * 2),
         ("It takes 120 minutes.", "It takes 2 hours.", "found"),
         ("It takes 12 minutes.", "It takes 2 hours.", "fabricated"),
         ("It takes 48 hours.", "It takes 2 days.", "found"),
@@ -179,10 +174,6 @@ def test_verdicts(claim: str, context: str, verdict: str | list[str]) -> None:
 
 def test_numbers_of_the_question_may_be_repeated() -> None:
     assert verdicts("In 2019 it rained.", "It rained.", "What happened in 2019?") == ["question"]
-
-
-def test_a_wrong_day_of_the_month_is_found_out() -> None:
-    assert verdicts("Born on 5 March 2019.", "Born 2019-03-04") == ["fabricated", "found"]
 
 
 def test_indexes_add_up() -> None:

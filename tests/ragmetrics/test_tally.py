@@ -53,20 +53,6 @@ def test_three_states_by_hand() -> None:
     assert hard_cases == {"n": 1, "mean": {"flag": 1.0}, "ci95": {}}
 
 
-def test_a_slice_tells_where_a_metric_scored_fewer_cases() -> None:
-    part = ("tag", "x")
-    report = summary([((0.5, 1.0), (part,)), ((None, 1.0), (part,))])
-    found = report["by"]["tag"]["x"]
-    assert (found["n"], found["mean"]) == (2, {"share": 0.5, "flag": 1.0})
-    assert found["n_of"] == {"share": 1}
-
-
-def test_nothing_scored_has_no_mean_and_no_interval() -> None:
-    report = summary([((None, None), ())])
-    assert report["mean"] == {"share": None, "flag": None}
-    assert report["ci95"] == {"share": None, "flag": None}
-
-
 def test_what_an_interval_rests_on_stands_beside_it() -> None:
     rows: Rows = [((0.5, 1.0), ())] * 8 + [((0.5, 0.0), ())] * 2 + [((None, None), ())]
     report = summary(rows, clusters=[1, 1, 2, 2, 3, 3, 0, 0, 4, 5, 5])
@@ -86,6 +72,10 @@ def test_a_slice_has_clusters_of_its_own() -> None:
     assert report["clusters"]["share"] == 2
     alone = effective_wilson(np.array([0.2, 0.9]), 0, 1).ends
     assert report["by"]["tag"]["x"]["ci95"]["share"] == alone
+    report = summary([((0.5, 1.0), part), ((None, 1.0), part)])
+    found = report["by"]["tag"]["x"]
+    assert (found["n"], found["mean"]) == (2, {"share": 0.5, "flag": 1.0})
+    assert found["n_of"] == {"share": 1}
 
 
 def test_one_case_or_one_cluster_has_no_interval_and_says_why() -> None:
@@ -93,6 +83,9 @@ def test_one_case_or_one_cluster_has_no_interval_and_says_why() -> None:
     report = summary([((0.5, None), ()), ((0.7, None), ())], clusters=[3, 3])
     assert report["ci95"]["share"] is None
     assert report["marks"]["share"] == "all cases share one document or group: no interval"
+    report = summary([((None, None), ())])
+    assert report["mean"] == {"share": None, "flag": None}
+    assert report["ci95"] == {"share": None, "flag": None}
 
 
 def test_a_score_that_is_not_finite_is_refused() -> None:

@@ -89,6 +89,9 @@ def test_words_keep_numbers_whole_and_cut_unspaced_scripts_in_pairs() -> None:
     assert words("你好吗") == ["你好", "好吗"]
     assert words("!!! ... 🙂") == []
     assert word_spans("a 你好") == [("a", 0, 1), ("你", 2, 3), ("好", 3, 4)]
+    assert words(fold("हिन्दी में")) == [fold("हिन्दी"), fold("में")]
+    # Three signs: ก, ิ on it (one sign), น; each pair of neighbours is a word.
+    assert words(fold("กินน้ำ"))[0] == fold("กิน")
 
 
 @each_row(
@@ -135,13 +138,23 @@ def test_blocks_first_then_sentences() -> None:
     ]
 
 
-def test_numbered_steps_in_one_line_are_items_without_their_numbers() -> None:
-    text = "Follow these steps: 1. Open the box. 2. Close the box."
-    assert sentences(text) == [
-        ("stem", "Follow these steps:"),
-        ("item", "Open the box."),
-        ("item", "Close the box."),
-    ]
+@each_row(
+    ("text", "expected"),
+    [
+        (
+            "Follow these steps: 1. Open the box. 2. Close the box.",
+            [
+                ("stem", "Follow these steps:"),
+                ("item", "Open the box."),
+                ("item", "Close the box."),
+            ],
+        ),
+        ("Cats sleep. Dogs bark.", [("prose", "Cats sleep."), ("prose", "Dogs bark.")]),
+        ("It costs 1.5 EUR.", [("prose", "It costs 1.5 EUR.")]),
+    ],
+)
+def test_sentences_of_a_line(text: str, expected: list[tuple[str, str]]) -> None:
+    assert sentences(text) == expected
 
 
 def test_a_sentence_longer_than_the_splitter_is_given_is_not_lost() -> None:
@@ -232,20 +245,15 @@ def test_claims_are_spans_of_the_cleaned_answer(text: str) -> None:
         assert clean(text)[claim.start : claim.end] == claim.text
 
 
-def test_scripts_and_languages() -> None:
-    english = "The fee is 20 EUR and it is due in the month that was agreed."
-    german = (
-        "Die Gebühr ist 20 EUR und wird in dem Monat fällig, der nicht mit der Bank vereinbart ist."
-    )
+def test_scripts_and_languages_that_differ() -> None:
     assert language.script("退款政策") == "han"
     assert language.script("123 !?") is None
-    assert language.language(english) == "en"
-    assert language.language(german) == "de"
+    assert language.language(ENGLISH) == "en"
     assert language.language("Plan B") is None
-    assert language.differ(english, german)
-    assert language.differ(english, "الرسوم عشرون")
-    assert not language.differ(english, "Plan B: 20 EUR")
-    assert not language.differ("", german)
+    assert language.differ(ENGLISH, GERMAN)
+    assert language.differ(ENGLISH, "الرسوم عشرون")
+    assert not language.differ(ENGLISH, "Plan B: 20 EUR")
+    assert not language.differ("", GERMAN)
 
 
 ENGLISH = "The fee is 20 EUR and it is due in the month that was agreed."
@@ -309,22 +317,6 @@ def test_a_wide_blank_before_a_full_stop_is_a_blank() -> None:
     text = "That is plan B\u00a0.Then comes plan C\u2009.It ends."
     cut = [text[unit.start : unit.end] for unit in units(text)]
     assert "".join(cut).replace(" ", "") == text.replace(" ", "")
-
-
-def test_folding_is_normal_form_kc() -> None:
-    assert unicodedata.is_normalized("NFKC", fold("ﬁ ① Å Å ｱ"))
-
-
-def test_a_short_line_may_hold_two_sentences() -> None:
-    text = "Cats sleep. Dogs bark."
-    assert [text[unit.start : unit.end] for unit in units(text)] == ["Cats sleep.", "Dogs bark."]
-    assert len(units("It costs 1.5 EUR.")) == 1
-
-
-def test_words_keep_their_vowel_signs_and_thai_clusters_stay_whole() -> None:
-    assert words(fold("हिन्दी में")) == [fold("हिन्दी"), fold("में")]
-    # Three signs: ก, ิ on it (one sign), น; each pair of neighbours is a word.
-    assert words(fold("กินน้ำ"))[0] == fold("กิน")
 
 
 def test_thai_is_cut_at_function_words_and_the_rest_into_three_signs() -> None:
