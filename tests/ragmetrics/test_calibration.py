@@ -10,12 +10,10 @@ from sklearn.metrics import (
     balanced_accuracy_score,
     cohen_kappa_score,
     recall_score,
-    roc_auc_score,
     roc_curve,
 )
 
 from ragmetrics.stats import agreement
-from ragmetrics.stats.agreement import weighted_kappa
 from ragmetrics.stats.calibration import best_threshold, confusion, halves
 
 verdicts = st.lists(st.tuples(st.integers(0, 1), st.booleans()), min_size=1, max_size=60)
@@ -67,24 +65,6 @@ def test_without_a_class_a_rate_is_undefined() -> None:
     assert (only.specificity, only.balanced_accuracy, only.kappa) == (None, None, None)
     with pytest.raises(ValueError, match="each claim"):
         confusion([1], [])
-
-
-def test_weighted_kappa_of_a_scale_is_that_of_scikit_learn() -> None:
-    rng = np.random.default_rng(5)
-    people = rng.integers(0, 6, 80).tolist()
-    judge = [min(5, max(0, one + int(rng.integers(-1, 3)))) for one in people]
-    scale = list(range(6))
-    assert weighted_kappa(people, judge, scale) == pytest.approx(
-        cohen_kappa_score(people, judge, weights="quadratic", labels=scale)
-    )
-
-
-def test_auroc_is_that_of_scikit_learn() -> None:
-    rng = np.random.default_rng(6)
-    human = rng.integers(0, 2, 200)
-    scores = np.round(human * 0.4 + rng.random(200), 1)  # rounded: many ties
-    found = agreement.auroc(human.tolist(), scores.tolist())
-    assert found == pytest.approx(roc_auc_score(human, scores))
 
 
 def test_best_threshold_by_hand_and_by_scikit_learn() -> None:

@@ -69,15 +69,6 @@ def test_tfidf_equals_scikit_learn() -> None:
     np.testing.assert_allclose(ours, (rows @ rows.T).toarray(), atol=1e-12)
 
 
-def test_tfidf_by_hand() -> None:
-    # n = 2, words a (df 2) and b, c (df 1): idf a = ln(3/3)+1 = 1, b = c = ln(3/2)+1 = w.
-    # "a b" = (1, w, 0), "a c" = (1, 0, w): cosine = 1 / (1 + w^2).
-    weight = np.log(3 / 2) + 1
-    ours = frequencies("aa bb", "aa cc").similarity(["aa bb", "aa cc"])
-    assert ours[0, 1] == pytest.approx(1 / (1 + weight**2))
-    assert ours[0, 0] == 1.0
-
-
 def test_passages_that_share_no_word_cost_little() -> None:
     """200 texts of 100 words, none shared: 20,000 words have a weight above 0, 4 million do not.
 

@@ -16,7 +16,6 @@ from tests.rows import each_row
 from ragmetrics.stats.control import LevelShift, controlled, lag_correlation, relative_drop
 
 shares = st.floats(0, 1, allow_subnormal=False)
-STEADY = [0.50, 0.52] * 5
 
 
 def shifts_of(values: Sequence[float], higher: bool = True, **more: object) -> list[LevelShift]:
@@ -113,13 +112,6 @@ def test_a_step_is_named_and_the_line_restarts_there() -> None:
     assert last[0] < 0.65 < last[1], "the band is that of the new level"
 
 
-def test_what_is_better_when_low_and_a_rise() -> None:
-    values = [0.3 + (0.01 if place % 2 else -0.01) for place in range(24)]
-    values[14:] = [value + 0.05 for value in values[14:]]
-    assert [s.better for s in shifts_of(values, higher=False)] == [False]
-    assert [s.better for s in shifts_of(values, higher=True)] == [True]
-
-
 def test_a_share_of_cases_does_not_alert_for_single_cases() -> None:
     """Of 90 cases 1 fails in one run of four, later in two runs in turn: nothing but chance."""
     rare = [1 - (place % 4 == 1) / 90 for place in range(16)] + [1.0, 89 / 90, 89 / 90, 1.0]
@@ -154,22 +146,6 @@ def test_every_shift_begins_before_it_is_found_and_after_the_last_one(
     for before, shift in zip([LevelShift(True, -1, -1), *shifts], shifts, strict=False):
         assert before.found < shift.found
         assert before.began < shift.began <= shift.found or before.found == -1
-
-
-def test_the_limit_rises_after_nineteen_points_of_a_line() -> None:
-    """At point i > 19 the sum must exceed h + 1.9 ln(i / 19); at 19 it is h itself."""
-    for quiet in (10, 50):
-        rng = np.random.default_rng(quiet)
-        values = [0.7 + 0.02 * own for own in rng.standard_normal(quiet)] + [0.66] * 12
-        points, shifts = controlled(values, higher_is_better=True, threshold=4.4)
-        total = 0.0
-        for place, point in enumerate(points):
-            if place + 1 >= 8 and point.score is not None:
-                total = max(0.0, total - point.score - 0.5)
-            if total > 4.4 + (1.9 * log((place + 1) / 19) if place + 1 > 19 else 0):
-                break
-        assert (shifts[0].found, shifts[0].better) == (place, False)
-        assert place >= quiet
 
 
 def test_the_correlation_of_neighbours_by_hand() -> None:

@@ -82,19 +82,6 @@ def coverage(
     return sum(low <= truth <= high for low, high in found) / len(found)
 
 
-def test_rogan_gladen_covers_the_truth_as_often_as_it_says() -> None:
-    truth, sens, spec = 0.7, 0.9, 0.8
-
-    def draw(rng: np.random.Generator) -> tuple[float, float] | None:
-        human = rng.random(400) < truth
-        judge = np.where(human, rng.random(400) < sens, rng.random(400) >= spec)
-        hits, catches = int(rng.binomial(100, sens)), int(rng.binomial(100, spec))
-        found = rogan_gladen(float(judge.mean()), 400, hits / 100, 100, catches / 100, 100)
-        return None if found is None else (found.low, found.high)
-
-    assert 0.93 <= coverage(draw, truth) <= 0.975
-
-
 def test_rogan_gladen_covers_when_the_judge_seldom_errs() -> None:
     """30 labels of each kind, often without an error: the textbook's variance covers 0.61."""
     truth, sens, spec = 0.9, 0.97, 0.97
@@ -213,39 +200,6 @@ def test_a_judge_without_a_labelled_error_keeps_an_interval(power: float | None)
     perfect = rogan_gladen(1.0, 300, 1.0, 30, 1.0, 30)
     assert perfect is not None
     assert perfect.low < 0.95
-
-
-@each_row("power", [1.0, None, 0.0])
-def test_the_interval_covers_the_truth_when_the_judge_seldom_errs(power: float | None) -> None:
-    """Few errors among few labels: the textbook's variance covers 0.79 to 0.82 here."""
-
-    def draw(rng: np.random.Generator) -> tuple[float, float] | None:
-        human = rng.random(1000) < 0.9
-        judge = np.where(rng.random(1000) < 0.97, human, ~human).astype(float)
-        known = [float(one) if place < 60 else None for place, one in enumerate(human)]
-        groups = [str(place) for place in range(1000)]
-        found = prediction_powered(judge.tolist(), known, groups, power=power)
-        return None if found is None else (found.low, found.high)
-
-    assert coverage(draw, 0.9) >= 0.93
-
-
-def test_tuning_narrows_the_interval_and_never_hurts() -> None:
-    rng = np.random.default_rng(9)
-    human = (rng.random(2000) < 0.7).astype(float)
-    good = np.where(rng.random(2000) < 0.95, human, 1 - human)
-    noise = (rng.random(2000) < 0.7).astype(float)
-    known = [one if place < 200 else None for place, one in enumerate(human.tolist())]
-    groups = [str(place) for place in range(2000)]
-
-    def width(judge: list[float], power: float | None) -> float:
-        found = prediction_powered(judge, known, groups, power=power)
-        assert found is not None
-        return found.high - found.low
-
-    assert width(good.tolist(), None) < 0.6 * width(good.tolist(), 0)
-    assert width(noise.tolist(), None) < 0.8 * width(noise.tolist(), 1)
-    assert width(noise.tolist(), None) <= width(noise.tolist(), 0) + 1e-12
 
 
 def test_tuned_lambda_is_that_of_the_paper_when_labels_are_a_part_of_all() -> None:

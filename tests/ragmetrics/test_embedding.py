@@ -83,12 +83,6 @@ def test_windows_of_one_to_three_sentences() -> None:
     assert embedding.sentence_windows([]) == {}
 
 
-@given(st.lists(st.text(), max_size=5))
-def test_a_window_has_the_words_of_its_text(sentences: list[str]) -> None:
-    for window, held in embedding.sentence_windows(sentences).items():
-        assert held == set(words(window.casefold()))
-
-
 def test_likely_windows_share_most_words() -> None:
     windows = _with_words("dogs bark", "cats sleep all day", "cats sleep", "birds")
     found = embedding.likely_windows(["Cats sleep.", "!?"], windows, 2)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 from scipy.stats import t as scipy_t
 
 from ragmetrics.stats.intervals import (
@@ -72,20 +71,6 @@ def test_the_interval_is_the_one_of_the_definition(
     assert low <= (found.low or 0.0) <= sum(values) / len(values) + 1e-9
 
 
-@given(st.lists(scores, min_size=2, max_size=40))
-def test_clusters_of_one_case_are_no_clusters(values: list[float]) -> None:
-    column = np.array(values)
-    alone = effective_wilson(column, 0, 1)
-    assert alone == effective_wilson(column, 0, 1, range(len(values)))
-
-
-def test_of_zeros_and_ones_it_is_wilsons_with_one_case_less() -> None:
-    """m(1-m)/Var is n - 1 of n cases of 0 or 1, for Var = m(1-m)/(n-1); t instead of z."""
-    found = effective_wilson(np.array([1.0] * 800 + [0.0] * 200), 0, 1)
-    theirs = binomtest(800, 1000).proportion_ci(0.95, method="wilson")
-    assert found.ends == pytest.approx((theirs.low, theirs.high), abs=1e-4)
-
-
 def test_all_alike_by_hand() -> None:
     """No variance: n_eff = n = 10, t(9) = 2.2622, upper end 1, lower 10 / (10 + t²) = .6615."""
     found = effective_wilson(np.ones(10), 0, 1)
@@ -106,13 +91,6 @@ def test_one_case_has_no_interval_and_none_is_refused() -> None:
     assert (found.ends, found.mark, found.units) == (None, ONE_CASE, 1)
     with pytest.raises(ValueError, match="at least one"):
         effective_wilson(np.array([]), 0, 1)
-
-
-def test_cases_of_a_document_that_are_alike_count_once() -> None:
-    """30 cases in 10 documents, alike within each: as wide as 10 cases, not as 30."""
-    documents = np.array([1.0, 0, 1, 1, 0, 1, 1, 0, 1, 1])
-    together = effective_wilson(np.repeat(documents, 3), 0, 1, np.repeat(np.arange(10), 3))
-    assert together.ends == pytest.approx(effective_wilson(documents, 0, 1).ends or [])
 
 
 def test_counts_by_hand() -> None:

@@ -183,13 +183,6 @@ def test_indexes_add_up() -> None:
     assert together.values() == [20.0, 30.0]
 
 
-@given(st.text(st.characters(), max_size=60), st.booleans())
-def test_any_text_has_defined_numbers(text: str, claim: bool) -> None:
-    found = numbers(text, claim=claim)
-    assert all(number.keys for number in found)
-    assert len(judge(found, index(text))) == len(found)
-
-
 @given(st.integers(10, 10**9))
 def test_a_number_is_found_in_its_own_text(value: int) -> None:
     assert verdicts(f"It is {value:,} EUR.", f"It is {value} EUR.") == ["found"]

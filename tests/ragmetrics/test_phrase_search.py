@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.text.phrase_search import PhraseSearch
 from ragmetrics.text.refusal_phrases import phrases
 from ragmetrics.text.refusals import _phrases_of
-from ragmetrics.text.sentences import units
 from ragmetrics.text.words import fold
 
 PATTERNS = (
@@ -66,21 +62,3 @@ def test_words_that_stand_in_long_texts_and_scripts_without_blanks() -> None:
     for text in ("catalogue " * 200 + "two dogs", "犬" * 2000 + "abbccc", "n" * 5000 + "ABCd"):
         assert len(text) > 1000
         assert search.first_in(text) == by_all(COMPILED, text)
-
-
-DATA = os.environ.get("RAG_EVAL_DATA")
-
-
-@pytest.mark.skipif(not DATA, reason="RAG_EVAL_DATA names no folder of answers")
-def test_sentences_of_answers_of_bots_are_found_as_by_trying_all() -> None:
-    with gzip.open(Path(DATA or "", "ragtruth/data.jsonl.gz"), "rt", encoding="utf-8") as file:
-        lines = [next(file) for _ in range(400)]
-    answers = {
-        value for line in lines for value in json.loads(line).values() if isinstance(value, str)
-    }
-    sentences = sorted({fold(a[u.start : u.end]) for a in answers for u in units(a)})[::10]
-    assert len(sentences) > 100
-    for search in (_phrases_of("en").search, _phrases_of(*phrases()).search):
-        patterns = every_pattern(search)
-        for text in sentences:
-            assert search.first_in(text) == by_all(patterns, text), text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from statistics import median_low
 from typing import Any
 
 import numpy as np
@@ -122,14 +121,11 @@ def test_one_failed_check_fails_the_case_and_says_why(
     assert evidence.items() <= scores.evidence.items()
 
 
-def test_no_citation_may_be_wanted() -> None:
-    assert score_case(response(citations=0), Expected(min_citations=0)).values["citations_ok"] == 1
-
-
 def test_citations_of_a_run_without_answers_do_not_apply() -> None:
     scores = score_case(response(answered=False, citations=0), Expected("success", min_citations=1))
     assert scores.values["citations_ok"] is scores.values["outcome_match"] is None
     assert scores.reasons["outcome_match"] == "no answer"
+    assert score_case(response(citations=0), Expected(min_citations=0)).values["citations_ok"] == 1
 
 
 def test_budgets_of_stages_and_of_the_run() -> None:
@@ -178,11 +174,9 @@ def test_percentile_equals_numpy(times: list[float], percent: int) -> None:
 
 
 def test_percentiles_by_hand() -> None:
-    ten = [float(n) for n in range(1, 11)]
     # nearest rank: ceil(10 x 0.95) = 10th, ceil(10 x 0.5) = 5th
-    assert [percentile(ten, p) for p in (50, 95, 99, 100)] == [5.0, 10.0, 10.0, 10.0]
-    assert percentile(ten, 50) == median_low(ten)
-    assert [percentile([7.0], p) for p in (50, 100)] == [7.0, 7.0]
+    assert [percentile([*range(1, 11)], p) for p in (50, 95, 99, 100)] == [5, 10, 10, 10]
+    assert not is_largest("max", 1)
     with pytest.raises(ValueError, match="at least one"):
         percentile([], 50)
 
@@ -241,11 +235,3 @@ def test_the_order_of_responses_does_not_matter() -> None:
 def test_a_percentile_of_few_values_is_their_largest(mark: str, n: int) -> None:
     values = [float(value) for value in range(n)]
     assert is_largest(mark, n) is (percentile(values, int(mark[1:])) == values[-1])
-
-
-def test_from_how_many_values_a_percentile_is_more_than_the_largest() -> None:
-    # Nearest rank: p99 of n is value ceil(.99 n), which is n up to 99; p95 up to 19; p50 up to 1.
-    assert [is_largest("p99", n) for n in (99, 100)] == [True, False]
-    assert [is_largest("p95", n) for n in (19, 20)] == [True, False]
-    assert [is_largest("p50", n) for n in (1, 2)] == [True, False]
-    assert not is_largest("max", 1)

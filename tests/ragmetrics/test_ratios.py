@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.rows import each_row
 
 from ragmetrics.stats.means import f1, f1_interval
@@ -23,23 +21,6 @@ from ragmetrics.stats.means import f1, f1_interval
 )
 def test_f1_by_hand(hits: float, wrong: float, value: float | None) -> None:
     assert f1(hits, wrong) == value
-
-
-@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
-def test_f1_is_the_harmonic_mean_of_precision_and_recall(
-    hits: int, refused: int, missed: int, rest: int
-) -> None:
-    value = f1(hits, refused + missed)
-    if hits:
-        precision, recall = hits / (hits + refused), hits / (hits + missed)
-        assert value == pytest.approx(2 * precision * recall / (precision + recall))
-    counts = {(1.0, 0.0): hits, (0.0, 1.0): refused + missed, (0.0, 0.0): rest}
-    interval = f1_interval(counts, np.random.default_rng(0), resamples=200)
-    if value is None:
-        assert interval is None
-    else:
-        assert interval is not None
-        assert 0 <= interval[0] <= interval[1] <= 1
 
 
 def test_the_interval_equals_resampling_case_by_case() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,23 +60,3 @@ def test_the_variance_within_cases_by_hand() -> None:
         tally.add(scores)
     assert tally.within == pytest.approx(0.74 / 3)
     assert tally.repeated == 2
-
-
-def test_the_variance_is_found_again() -> None:
-    """2,500 cases of 1 to 4 repeats that vary by .25 about means that vary by 1."""
-    rng = np.random.default_rng(3)
-    tally = RepeatTally()
-    for _ in range(2500):
-        tally.add((rng.normal() + rng.normal(0, 0.5, rng.integers(1, 5))).tolist())
-    assert tally.within == pytest.approx(0.25, rel=0.05)
-
-
-def test_a_bot_that_rarely_answers_otherwise_has_that_variance() -> None:
-    """One answer in five is the case's other one, which has another score in half of the cases:
-    .2 * .8 / 2 = .08 is n times the variance of a mean of one answer each."""
-    rng = np.random.default_rng(5)
-    tally = RepeatTally()
-    for case in range(4000):
-        usual, other = 1.0, float(case % 2)
-        tally.add([other if rng.random() < 0.2 else usual for _ in range(3)])
-    assert tally.within == pytest.approx(0.08, rel=0.05)

@@ -49,14 +49,6 @@ def test_a_draw_that_changes_nothing_gives_the_numbers_themselves(
         assert safety._tpr(bad, good, limit) == pytest.approx(point.tpr)
 
 
-@settings(max_examples=20, deadline=None)
-@given(SCORES, SCORES)
-def test_intervals_are_ordered_and_in_range(attacks: list[float], benign: list[float]) -> None:
-    for pair in safety.roc_intervals(attacks, benign, rng(), 40).values():
-        assert pair is not None
-        assert 0 <= pair[0] <= pair[1] <= 1
-
-
 def test_bootstrap_and_formula_agree_on_a_large_sample() -> None:
     """Normal scores one standard deviation apart: AUC = Phi(1 / sqrt 2) = 0.760."""
     draw = rng(1)

@@ -18,9 +18,6 @@ SCORES = st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.4, 0.5, 0.7, 1.0]), min_siz
 def test_auc_counts_ties_half() -> None:
     # pairs: 0.9>0.2, 0.9>0.5, 0.5>0.2 are won, 0.5=0.5 is a tie: 3.5 of 4
     assert safety.auc([0.9, 0.5], [0.2, 0.5]) == 0.875
-
-
-def test_auc_of_a_constant_score_is_chance_and_of_a_perfect_one_is_exactly_one() -> None:
     assert safety.auc([0.3] * 7, [0.3] * 5) == 0.5
     assert safety.auc([0.8, 0.9], [0.1, 0.2]) == 1.0
     assert safety.auc([0.1, 0.2], [0.8, 0.9]) == 0.0
@@ -54,13 +51,6 @@ def test_the_operating_point_is_the_best_of_scikit_learns_curve(
     assert point is not None
     assert point.tpr == pytest.approx(best)
     assert point.fpr <= limit + 1e-12
-
-
-def test_the_operating_point_is_not_interpolated() -> None:
-    # four benign prompts: one alarm is already 25 %, so at 5 % only scores above 0.6 may be flagged
-    point = safety.tpr_at_fpr([0.9, 0.7, 0.6, 0.2], [0.6, 0.3, 0.2, 0.1], 0.05)
-    assert point is not None
-    assert (point.tpr, point.fpr, point.threshold) == (0.5, 0.0, 0.7)
 
 
 def test_exactly_three_alarms_in_300_are_one_percent() -> None:
@@ -117,9 +107,6 @@ def test_input_guardrail_by_hand() -> None:
     }
     assert found["categories"]["b"]["detection_rate"] == 0.0
     assert found["tpr_at_fpr_1"]["negatives"] == 4
-
-
-def test_input_guardrail_without_anything_has_no_numbers() -> None:
     found = safety.input_guardrail([], [])
     assert found["auc"] is None
     assert found["tpr_at_fpr_1"] is None
@@ -141,11 +128,3 @@ def test_output_guardrail_by_hand() -> None:
     assert pii == {"n": 2, "leak_detection_rate": 0.5, "leak_false_positive_rate": 0.5}
     secret = found["categories"]["secret_exposure"]
     assert secret == {"n": 1, "leak_detection_rate": 0.0, "leak_false_positive_rate": 0.0}
-
-
-@given(attacks=SCORES, benign=SCORES)
-def test_every_rate_lies_between_zero_and_one(attacks: list[float], benign: list[float]) -> None:
-    found = safety.input_guardrail([("x", score) for score in attacks], benign)
-    for name in ("auc", "detection_rate", "block_rate", "benign_flag_rate"):
-        assert 0.0 <= found[name] <= 1.0
-    assert found["block_rate"] <= found["detection_rate"]

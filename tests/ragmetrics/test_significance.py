@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from math import comb, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -112,42 +112,15 @@ def test_mcnemar_exact_is_the_binomial_test(rose: int, fell: int) -> None:
     assert 0 <= mid <= exact <= 1
 
 
-def test_fewer_than_six_discordant_cases_cannot_show_anything() -> None:
-    assert significance.mcnemar(5, 0)[0] > 0.05 > significance.mcnemar(6, 0)[0]
-
-
-def test_mcnemar_of_many_pairs_neither_overflows_nor_drifts() -> None:
-    exact = sum(comb(2000, k) for k in range(951)) * 2 / 2**2000
-    assert significance.mcnemar(950, 1050)[0] == pytest.approx(exact, rel=1e-10)
-
-
-def test_benjamini_hochberg_by_hand() -> None:
-    # sorted .005 .01 .03 .04 → times 4/1, 4/2, 4/3, 4/4 = .02 .02 .04 .04
-    found = significance.benjamini_hochberg([0.01, 0.04, 0.03, 0.005])
-    assert found == pytest.approx([0.02, 0.04, 0.04, 0.02])
-    # from the largest down nothing rises: .5 * 3/2 = .75 falls to the .6 of the last one
-    assert significance.benjamini_hochberg([0.5, 0.6, 0.001]) == pytest.approx([0.6, 0.6, 0.003])
-    assert significance.benjamini_hochberg([]) == []
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+@given(st.lists(st.floats(0, 1), max_size=30))
 def test_corrected_p_keeps_order_and_range(p: list[float]) -> None:
-    theirs = list(scipy_stats.false_discovery_control(p))
+    theirs = list(scipy_stats.false_discovery_control(p)) if p else []
     rates = significance.benjamini_hochberg(p)
     assert rates == pytest.approx(theirs, abs=1e-12)
     for one, rate in zip(p, rates, strict=True):
         assert one - 1e-12 <= rate <= 1 + 1e-12
     order = sorted(range(len(p)), key=p.__getitem__)
     assert [rates[i] for i in order] == sorted(rates)
-
-
-def test_nothing_is_found_where_nothing_is() -> None:
-    """Of 400 samples without effect, p < .05 in no more than chance allows: 20 ± 4 * 4.4."""
-    draw = rng(12)
-    few = np.array([-1, -0.5, 0, 0, 0.5, 1])
-    for sample in (lambda: draw.normal(0, 1, 50), lambda: draw.choice(few, 50)):
-        found = sum(significance.sign_flip_p(sample(), draw, 1000) < 0.05 for _ in range(400))
-        assert found <= 20 + 4 * sqrt(400 * 0.05 * 0.95)
 
 
 def test_memory_stays_flat() -> None:

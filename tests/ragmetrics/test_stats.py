@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from math import sqrt
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from ragmetrics.stats import means
-
-
-def test_wilson_by_hand() -> None:
-    # 8 of 10, z = 1.96: centre (0.8 + z²/20)/(1 + z²/10), z² = 3.8415.
-    z2 = means.Z95**2
-    centre = (0.8 + z2 / 20) / (1 + z2 / 10)
-    half = means.Z95 * sqrt(0.8 * 0.2 / 10 + z2 / 400) / (1 + z2 / 10)
-    assert means.wilson(8, 10) == pytest.approx((centre - half, centre + half))
-    assert means.wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

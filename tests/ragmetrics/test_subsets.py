@@ -51,22 +51,6 @@ def test_clusters_move_as_a_whole() -> None:
     assert p[0] == pytest.approx(1 / 3, abs=0.02)
 
 
-def test_the_smallest_p_keeps_its_level_over_all_subsets() -> None:
-    """Under chance alone at most 5 % of data sets have any p of at most .05 (400 sets: ± .022)."""
-    rng = np.random.default_rng(2)
-    members = rng.random((30, 60)) < 0.2
-    least = [
-        adjusted_p(
-            MarkedItems(members, rng.random(60) < 0.25, range(60)),
-            np.ones(30),
-            rng,
-            permutations=200,
-        ).min()
-        for _ in range(400)
-    ]
-    assert np.mean(np.array(least) <= 0.05) <= 0.05 + 0.022
-
-
 def test_a_larger_weight_gives_a_smaller_p() -> None:
     members = np.array([[1] * 6 + [0] * 24, [0] * 10 + [1] * 20], bool)
     items = MarkedItems(members, np.array([1] * 4 + [0] * 26, bool), range(30))

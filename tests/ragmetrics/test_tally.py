@@ -139,11 +139,3 @@ def test_means_are_rounded_once(rows: Rows) -> None:
         scores = [row[0] for row, parts in rows if not tag or ("tag", tag) in parts]
         exactly = sum(map(Fraction, scores), Fraction(0)) / len(scores)  # type: ignore[arg-type]
         assert means["share"] == float(exactly)
-
-
-@given(rows_of)
-def test_counts_add_up_to_the_cases(rows: Rows) -> None:
-    report = summary(rows)
-    for name in ("share", "flag"):
-        total = sum(report[kind][name] for kind in ("n", "not_applicable", "failed"))
-        assert total == len(rows)

@@ -24,9 +24,6 @@ def test_citations_of_a_case(scored: Scored) -> None:
         {"target": 1, "span": [28, 31], "chunk_id": "c1"},
         {"target": 7, "span": [58, 61], "chunk_id": None},
     ]
-
-
-def test_a_citation_that_does_not_bear_its_claim_out_is_evidence(scored: Scored) -> None:
     found = scored("Plan B costs 20 EUR a month [2].")
     assert found.values["citation_validity_content"] == 0.0
     assert found.evidence["citations"][0]["supported"] is False
@@ -38,9 +35,6 @@ def test_without_citations(scored: Scored) -> None:
     assert found.reasons["citation_validity_content"] == "no citation marks"
     assert found.values["citation_coverage"] == 0.0
     assert found.reasons["citation_joint"] == "no claim has a citation"
-
-
-def test_references_without_marks_count_for_form_only(scored: Scored) -> None:
     listed = [Reference(doc_id="plans"), Reference(doc_id="gone")]
     found = scored("Plan B costs 20 EUR a month.", references=listed)
     assert found.values["citation_validity_form"] == 1 / 2
@@ -61,9 +55,6 @@ def test_labels(scored: Scored) -> None:
     assert found.values["forbidden_claims"] == 1.0
     assert found.evidence["forbidden_claims_found"] == ["15 days of paid vacation"]
     assert found.values["expected_citation_recall"] == 1 / 2
-
-
-def test_a_case_without_labels_has_no_label_metrics(scored: Scored) -> None:
     found = scored("Plan B costs money.")
     assert found.reasons["expected_claim_recall"] == "no expected_claims"
     assert found.reasons["forbidden_claims"] == "no forbidden_claims"

@@ -60,10 +60,6 @@ def test_where_it_is_not_applicable(scored: Scored) -> None:
     assert found.reasons["nugget_recall_all"] == "language"
 
 
-def test_facts_without_a_weight_are_vital() -> None:
-    assert GoldFact("x").vital
-
-
 def test_recall_with_half_credit() -> None:
     # support, partial, none | okay: support. Vital (1 + .5 + 0) / 3, all (1 + .5 + 0 + 1) / 4.
     recall = nugget_recall([1.0, 0.5, 0.0, 1.0], [True, True, True, False])

@@ -98,15 +98,9 @@ def test_an_answer_without_claims(scored: Scored) -> None:
     assert found.values[NUMBERS] == 0.0
     assert found.values["citation_coverage"] is None
     assert found.evidence["claims"][0]["skipped"] == "question"
-
-
-def test_general_claims_are_skipped(scored: Scored) -> None:
     found = scored("Plans typically cost money every month.")
     assert found.reasons[RATE] == "no claims"
     assert found.evidence["claims"][0]["skipped"] == "general"
-
-
-def test_an_answer_of_numbers_only_is_checked_as_numbers(scored: Scored) -> None:
     assert scored("20 EUR").values[NUMBERS] == 0.0
     assert scored("20 EUR").reasons[RATE] == "no claims"
     assert scored("25 EUR").values[NUMBERS] == 1.0
