@@ -406,12 +406,6 @@ def test_a_line_that_is_there_twice_is_one_answer(tmp_path: Path) -> None:
     assert (run.counts().cases, run.counts().failing) == (3, 1)  # b has no gold
 
 
-def test_a_failed_call_is_no_response(tmp_path: Path) -> None:
-    lines = [{"case_id": "a", "repeat": 0, "status": "failed", "scores": {"mrr": None}}]
-    run = read_verdicts(write_run(tmp_path / "r", 5, {"retrieval": lines}))
-    assert run.counts().reasons == {"no_response": 1}
-
-
 @each_row("section", ["judged", "rubrics", "custom"])
 def test_a_judgement_that_failed_is_no_failed_call(tmp_path: Path, section: str) -> None:
     """A panel without a majority, or a plugin that raised, says nothing of the bot's response."""

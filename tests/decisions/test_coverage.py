@@ -170,33 +170,6 @@ def test_a_metric_without_ends_has_no_verdict_on_a_chosen_rest() -> None:
     assert (loss_of(row), row.verdict) == ("chosen", "no evidence")
 
 
-def test_a_few_cases_that_are_left_decide_nothing() -> None:
-    """The bot of the finding: 6 of 120 answers have passages, and all of these find nothing."""
-    b = np.where(np.arange(120) < 6, 0.0, NAN)
-    decision = decided({RECALL: (np.ones(120), b), "pipeline.pass": (np.ones(120), np.ones(120))})
-    row = decision.rows[0]
-    assert (row.verdict, row.p_joint, row.p_worse, row.mde) == ("no verdict", None, None, None)
-    assert row.coverage is not None
-    assert (row.coverage.both, row.left_out) == (6, False)
-    assert decision.headline == "NO CLEAR DIFFERENCE", "decisions/headline.py says INCOMPLETE"
-
-
-@each_row("refused", [0.3, 0.6, 0.9, 1.0])
-def test_a_bot_that_refuses_is_worse(refused: float) -> None:
-    no = np.arange(120) < 120 * refused
-    ones = np.ones(120)
-    columns = {
-        CLAIMS: (ones, np.where(no, NAN, 1.0)),
-        RIGHT: (ones, np.where(no, 0.0, 1.0)),
-        ANSWERED: (ones, ones),
-    }
-    decision = decided(columns)
-    assert decision.headline == "WORSE"
-    claims = decision.row(CLAIMS)
-    assert claims is not None
-    assert claims.left_out == (refused > 0.5)
-
-
 def test_what_does_not_matter_is_the_same_whatever_p_says() -> None:
     """Of 5,000 cases 15 rise: by .3 points, and by no chance (2 of 2^15)."""
     a, b = np.zeros(5_000), (np.arange(5_000) < 15).astype(float)

@@ -100,13 +100,6 @@ def test_measured_time_cost_and_tokens_are_better_when_less(runs: Runs) -> None:
     assert row_of(found, "total_tokens").verdict == "no evidence"
 
 
-def test_a_cost_of_nothing_has_no_ratio(runs: Runs) -> None:
-    evidence = [{"cost_usd": cost} for cost in [0.0] * 4 + [1.0] * 8]
-    base = runs.make("base", {"pass": [1.0] * 12}, "pipeline", evidence=evidence)
-    row = row_of(compare(base, base), "cost_usd")
-    assert (row.n, row.base_n, row.ratio) == (8, 12, 1.0)
-
-
 def test_only_cases_that_both_scored_are_compared(runs: Runs) -> None:
     base = runs.make("base", {"mrr": [1.0, 0.5, None, 0.25]}, ids=["a", "b", "c", "d"])
     new = runs.make("new", {"mrr": [0.25, 0.75, 1.0, None, 0.0]}, ids=["d", "b", "e", "a", "c"])
@@ -208,7 +201,7 @@ def test_a_metric_that_is_not_primary_cannot_make_it_better(runs: Runs) -> None:
     assert (row_of(found, "recall@5").look, found.headline) == (True, "NO CLEAR DIFFERENCE")
 
 
-def asked(cases: int, answered: int) -> dict[str, Any]:
+def asked(cases: int) -> dict[str, Any]:
     """The head of a run's configuration that was asked all of ``cases``."""
     return {"dataset": {"sha256": "5" * 64, "cases": cases}, "run": {"selected": cases}}
 
@@ -216,7 +209,7 @@ def asked(cases: int, answered: int) -> dict[str, Any]:
 def test_calls_that_failed_or_have_no_line_are_not_answered(runs: Runs) -> None:
     """11 of 90 calls fail, or their lines are gone: both are worse in answered and in pass."""
     ids = [f"q{number}" for number in range(90)]
-    whole = asked(90, 90)
+    whole = asked(90)
     base = runs.make("base", {"pass": [1.0] * 90}, "pipeline", config=whole)
     gone = runs.make("gone", {"pass": [1.0] * 79}, "pipeline", ids=ids[11:], config=whole)
     failed = runs.make("failed", {"pass": [None] * 11 + [1.0] * 79}, "pipeline", config=whole)
@@ -267,12 +260,6 @@ def test_equal_needs_a_margin(runs: Runs) -> None:
     assert row_of(compare(base, new, narrow), "mrr").verdict == "no evidence"
 
 
-def test_an_unknown_metric_is_refused(runs: Runs) -> None:
-    base = runs.make("base", {"mrr": [1.0]})
-    with pytest.raises(StorageError, match=r"metric 'mmr': neither run has it.*retrieval\.mrr"):
-        compare(base, base, CompareOptions(metrics=("mmr",)))
-
-
 def test_slices_get_a_p_from_ten_cases_on(runs: Runs) -> None:
     base = runs.make("base", {"mrr": [1.0] * 19})
     new = runs.make("new", {"mrr": [0.5] * 19})
@@ -297,36 +284,25 @@ def in_document(case_id: str, name: str) -> TestCase:
     return msgspec.convert({"id": case_id, "question": "?", "gold_supports": gold}, TestCase)
 
 
+def all_fell(runs: Runs, cases: int, clusters: Clustering | None = None) -> Any:
+    base = runs.make("base", {"pass": [1.0] * cases}, "pipeline")
+    new = runs.make("new", {"pass": [0.0] * cases}, "pipeline")
+    return compare(base, new, CompareOptions(metrics=("pass",)), clusters=clusters)
+
+
 def test_clusters_are_flipped_together(runs: Runs) -> None:
-    """Sixteen cases of eight documents: 2 of 2^8 patterns are as extreme, not 2 of 2^16."""
-    base = runs.make("base", {"pass": [1.0] * 16}, "pipeline")
-    new = runs.make("new", {"pass": [0.0] * 16}, "pipeline")
-    options = CompareOptions(metrics=("pass",))
-    found = compare(base, new, options, clusters=documents(2, 16))
-    row = row_of(found, "pass")
-    assert (row.n, row.units, row.p, row.p_joint) == (16, 8, 2 / 2**8, 1 / 2**8)
-    assert (row.verdict, found.clusters) == ("worse", "16 cases in 8 documents")
-    assert row_of(compare(base, new, options), "pass").p_joint == pytest.approx(1 / 2**16, abs=1e-4)
-
-
-def test_turns_of_a_conversation_are_flipped_together(runs: Runs) -> None:
-    """The sixteen cases above, as two turns of eight conversations with a document each."""
-    base = runs.make("base", {"pass": [1.0] * 16}, "pipeline")
-    new = runs.make("new", {"pass": [0.0] * 16}, "pipeline")
-    cases = [in_document(f"q{i}", f"{i}") for i in range(16)]
-    for place, case in enumerate(cases):
+    """Sixteen cases of eight documents, or of two turns in eight conversations with a document for
+    each turn: 2 of 2^8 patterns are as extreme, not 2 of 2^16. Five documents decide nothing."""
+    turns = [in_document(f"q{i}", f"{i}") for i in range(16)]
+    for place, case in enumerate(turns):
         case.conversation, case.turn = f"c{place // 2}", place % 2 + 1
-    found = compare(base, new, CompareOptions(metrics=("pass",)), clusters=clusters_of(cases))
-    row = row_of(found, "pass")
-    assert (row.n, row.units, row.p, row.p_joint) == (16, 8, 2 / 2**8, 1 / 2**8)
-    assert found.clusters == "16 cases in 8 conversations"
-
-
-def test_below_six_clusters_nothing_is_decided(runs: Runs) -> None:
-    base = runs.make("base", {"pass": [1.0] * 20}, "pipeline")
-    new = runs.make("new", {"pass": [0.0] * 20}, "pipeline")
-    options = CompareOptions(metrics=("pass",))
-    found = compare(base, new, options, clusters=documents(4, 20))
+    for clusters, kind in ((documents(2, 16), "documents"), (clusters_of(turns), "conversations")):
+        found = all_fell(runs, 16, clusters)
+        row = row_of(found, "pass")
+        assert (row.n, row.units, row.p, row.p_joint) == (16, 8, 2 / 2**8, 1 / 2**8)
+        assert (row.verdict, found.clusters) == ("worse", f"16 cases in 8 {kind}")
+    assert row_of(all_fell(runs, 16), "pass").p_joint == pytest.approx(1 / 2**16, abs=1e-4)
+    found = all_fell(runs, 20, documents(4, 20))
     row = row_of(found, "pass")
     assert (row.units, row.verdict, row.p_joint) == (5, "too few", None)
     assert found.headline == "TOO FEW"
@@ -344,17 +320,6 @@ def test_a_document_that_outweighs_the_others_is_named_first(runs: Runs) -> None
     )
 
 
-def test_the_same_run_shows_what_it_could_not_have_seen(runs: Runs) -> None:
-    """Eight cases of which none changed: one that changes by the whole range would add 1/7 to the
-    variance, so the interval is 2.3646 sqrt(1 / 7 / 8) wide to either side."""
-    base = runs.make("base", {"mrr": [1.0, 0.5, 0.0, 0.25] * 2})
-    row = row_of(compare(base, base, CompareOptions(metrics=("mrr",))), "mrr")
-    assert (row.delta, row.p_joint, row.verdict) == (0.0, 1.0, "no evidence")
-    assert row.interval == pytest.approx((-0.316, 0.316), abs=0.001)
-    assert row.mde is not None
-    assert row.mde > 0.3
-
-
 def test_memory_is_a_number_a_case_and_metric(runs: Runs) -> None:
     """20,000 cases, 5 metrics, two runs: 1.6 MB of numbers and about 3 MB of ids."""
     scores = {f"recall@{k}": [(i * k) % 7 / 7 for i in range(20_000)] for k in range(1, 6)}
@@ -369,37 +334,31 @@ def test_memory_is_a_number_a_case_and_metric(runs: Runs) -> None:
     assert peak < 8e6
 
 
-class TestDamagedScores:
-    def test_a_line_that_is_none(self, runs: Runs) -> None:
-        base = runs.make("base", {"mrr": [1.0, 0.5]})
-        bad = {"case_id": "q9", "scores": {"mrr": "high"}}
-        write_lines(base, "retrieval", [*read_lines(base, "retrieval"), bad])
-        with pytest.raises(StorageError, match=r"retrieval\.jsonl:3: is not a score line"):
-            compare(base, base)
+def test_damaged_scores_are_named(runs: Runs, tmp_path: Path) -> None:
+    base = runs.make("base", {"mrr": [1.0, 0.5]})
+    bare = tmp_path / "results" / "bare"
+    bare.mkdir()
+    with pytest.raises(StorageError, match=r"bare: is not scored; run score_retrieval.py"):
+        compare(base, bare)
+    bad = {"case_id": "q9", "scores": {"mrr": "high"}}
+    write_lines(base, "retrieval", [*read_lines(base, "retrieval"), bad])
+    with pytest.raises(StorageError, match=r"retrieval\.jsonl:3: is not a score line"):
+        compare(base, base)
+    (base / "scores" / "retrieval.jsonl").unlink()
+    with pytest.raises(StorageError, match=r"metrics\.json alone has no score lines"):
+        compare(base, base)
+    base = runs.make("base", {"mrr": [1.0, 0.5, 1.0]}, ids=["a", "b", "a"])
+    with pytest.raises(StorageError, match=r"jsonl:3: .*'a' are not consecutive"):
+        compare(base, base)
 
-    def test_a_case_whose_lines_lie_apart(self, runs: Runs) -> None:
-        base = runs.make("base", {"mrr": [1.0, 0.5, 1.0]}, ids=["a", "b", "a"])
-        with pytest.raises(StorageError, match=r"jsonl:3: .*'a' are not consecutive"):
-            compare(base, base)
 
-    def test_a_run_without_scores(self, runs: Runs, tmp_path: Path) -> None:
-        base = runs.make("base", {"mrr": [1.0]})
-        bare = tmp_path / "results" / "bare"
-        bare.mkdir()
-        with pytest.raises(StorageError, match=r"bare: is not scored; run score_retrieval.py"):
-            compare(base, bare)
-
-    def test_a_section_that_one_lacks(self, runs: Runs) -> None:
-        base = runs.make("base", {"mrr": [1.0]})
-        new = runs.make("new", {"mrr": [1.0]})
-        runs.make("base", {"groundedness": [5.0]}, "judged")
-        found = compare(base, new)
-        assert any("new has no scores of judged; run judge_answers.py" in n for n in found.notes)
-        with pytest.raises(StorageError, match=r"run judge_answers.py --run new"):
-            compare(base, new, CompareOptions(sections=("judged",)))
-
-    def test_metrics_without_score_lines(self, runs: Runs) -> None:
-        base = runs.make("base", {"mrr": [1.0]})
-        (base / "scores" / "retrieval.jsonl").unlink()
-        with pytest.raises(StorageError, match=r"metrics\.json alone has no score lines"):
-            compare(base, base)
+def test_a_section_that_one_lacks(runs: Runs) -> None:
+    base = runs.make("base", {"mrr": [1.0]})
+    new = runs.make("new", {"mrr": [1.0]})
+    runs.make("base", {"groundedness": [5.0]}, "judged")
+    found = compare(base, new)
+    assert any("new has no scores of judged; run judge_answers.py" in n for n in found.notes)
+    with pytest.raises(StorageError, match=r"run judge_answers.py --run new"):
+        compare(base, new, CompareOptions(sections=("judged",)))
+    with pytest.raises(StorageError, match=r"metric 'mmr': neither run has it.*retrieval\.mrr"):
+        compare(base, base, CompareOptions(metrics=("mmr",)))

@@ -51,11 +51,9 @@ def test_less_is_better_where_the_catalogue_says_so(runs: Runs) -> None:
     found = flips(runs, "over_refusal", [0.0, 1.0], [1.0, 0.0], section="abstention")
     assert ids(found.worse) == ["q0"]
     assert ids(found.better) == ["q1"]
-
-
-def test_numbers_without_bounds_rise_and_fall(runs: Runs) -> None:
     found = flips(runs, "fact_dispersion", [2.0, 9.0], [7.0, 3.0], section="context")
     assert ids(found.worse) == ["q0"]
+    assert len(flips(runs, "mrr", [1.0] * 5, [0.0] * 5, 2).worse) == 2
 
 
 def test_ranks_answers_and_questions_stand_side_by_side(runs: Runs) -> None:
@@ -78,10 +76,6 @@ def test_ranks_answers_and_questions_stand_side_by_side(runs: Runs) -> None:
     text = markdown([page])
     for part in ("mrr: 0 cases better, 1 worse.", "Got worse: `q0`", "Yes, always.", "No."):
         assert part in text
-
-
-def test_only_as_many_as_asked_for(runs: Runs) -> None:
-    assert len(flips(runs, "mrr", [1.0] * 5, [0.0] * 5, 2).worse) == 2
 
 
 class TestFailing:

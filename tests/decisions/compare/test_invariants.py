@@ -157,10 +157,23 @@ def test_nothing_is_compared_when_no_metric_is_left_that_decides(
     assert {row.section for row in ignoring(base, new).rows} == {"retrieval", "judged"}
 
 
-def test_a_judge_that_judged_nothing_here_does_not_matter(runs: Runs) -> None:
-    base = runs.make("base", SCORES, config=judge())
-    new = runs.make("new", SCORES, config=judge(identity={"model": "n"}))
-    assert compare(base, new).controls == ()
+@pytest.mark.parametrize(
+    ("base", "new"),
+    [
+        # a judge that judged nothing here
+        ({"config": judge()}, {"config": judge(identity={"model": "n"})}),
+        ({"options": {"seed": 0, "k": [1, 3]}}, {"options": {"seed": 1, "k": [1, 5]}}),
+        # labels when a run was asked
+        (
+            {"config": {"dataset": {"sha256": "5" * 64, "labels_sha256": "a"}}},
+            {"config": {"dataset": {"sha256": "5" * 64, "labels_sha256": "b"}}},
+        ),
+    ],
+)
+def test_what_may_differ(runs: Runs, base: dict[str, Any], new: dict[str, Any]) -> None:
+    found = compare(runs.make("base", SCORES, **base), runs.make("new", SCORES, **new))
+    assert found.controls == ()
+    assert not any("label" in note for note in found.notes)
 
 
 def test_a_judge_is_known_by_the_scores_themselves(runs: Runs) -> None:
@@ -199,12 +212,6 @@ def test_another_version_of_the_toolkit_is_remarked(runs: Runs) -> None:
     unknown = runs.make("unknown", scores)
     assert "version" not in " ".join(compare(base, same).notes)
     assert "The toolkit's version differs: 0.1, unknown." in compare(base, unknown).notes
-
-
-def test_seeds_and_cut_offs_may_differ(runs: Runs) -> None:
-    base = runs.make("base", SCORES, options={"seed": 0, "k": [1, 3]})
-    new = runs.make("new", SCORES, options={"seed": 1, "k": [1, 5]})
-    assert compare(base, new).controls == ()
 
 
 def test_gold_that_changed_between_the_scorings_is_refused(runs: Runs) -> None:
@@ -260,19 +267,25 @@ def varied(runs: Runs, base: dict[str, Any], new: dict[str, Any], *declared: str
 ONE = {"retriever": {"k": 5, "requested": {"k": 5}}, "index": {"chunk_size": 800, "hash": "a"}}
 
 
-def test_one_change_is_shown_and_no_cause_for_a_warning(runs: Runs) -> None:
-    new = ONE | {"retriever": {"k": 9, "requested": {"k": 9}}}
-    found = varied(runs, ONE, new)
-    assert [str(change) for change in found.varied] == [
-        "retriever.k: 5 → 9",
-        "retriever.requested.k: 5 → 9",
-    ]
-    assert not any("changed together" in note for note in found.notes)
-
-
-def test_a_hash_follows_from_the_setting_that_changed(runs: Runs) -> None:
-    found = varied(runs, ONE, ONE | {"index": {"chunk_size": 400, "hash": "b"}})
-    assert len(found.varied) == 2
+@pytest.mark.parametrize(
+    ("changed", "shown"),
+    [
+        (
+            {"retriever": {"k": 9, "requested": {"k": 9}}},
+            ["retriever.k: 5 → 9", "retriever.requested.k: 5 → 9"],
+        ),
+        # a hash follows from the setting that changed
+        (
+            {"index": {"chunk_size": 400, "hash": "b"}},
+            ["index.chunk_size: 800 → 400", "index.hash: a → b"],
+        ),
+    ],
+)
+def test_one_change_is_shown_and_no_cause_for_a_warning(
+    runs: Runs, changed: dict[str, Any], shown: list[str]
+) -> None:
+    found = varied(runs, ONE, ONE | changed)
+    assert [str(change) for change in found.varied] == shown
     assert not any("changed together" in note for note in found.notes)
 
 
@@ -286,9 +299,6 @@ def test_what_changed_is_the_second_sentence(runs: Runs) -> None:
     assert "; k " in found.changed
     assert found.changed.endswith(". None can be credited alone.")
     assert varied(runs, ONE, ONE).changed == "Nothing in the settings changed."
-
-
-def test_what_was_declared_but_did_not_change_is_said(runs: Runs) -> None:
     notes = varied(runs, ONE, ONE, "answerer", "k").notes
     assert "Declared as varied, but the same in both: answerer, k." in notes
 
@@ -320,9 +330,6 @@ def test_runs_scored_with_other_labels_are_refused(runs: Runs) -> None:
         runs.make("new", SCORES, labels="b" * 64),
     )
     assert "labels (scored): aaaaaaaaaaaa → bbbbbbbbbbbb" in refused(base, new).message
-
-
-def test_labels_in_one_run_alone_are_other_labels_unless_a_file_does_not_tell(runs: Runs) -> None:
     base = runs.make("base", SCORES, labels="a" * 64)
     new = runs.make("new", SCORES, labels=None)
     assert "labels (scored): aaaaaaaaaaaa → –" in refused(base, new).message
@@ -333,13 +340,6 @@ def test_labels_in_one_run_alone_are_other_labels_unless_a_file_does_not_tell(ru
     assert compare(base, new).controls == ()
 
 
-def test_labels_when_a_run_was_asked_do_not_matter(runs: Runs) -> None:
-    sha = {"sha256": "5" * 64}
-    base = {"dataset": sha | {"labels_sha256": "a"}}
-    found = varied(runs, base, {"dataset": sha | {"labels_sha256": "b"}})
-    assert not any("label" in note for note in found.notes)
-
-
 def test_failed_calls_are_remarked(runs: Runs) -> None:
     base, new = runs.make("base", SCORES), runs.make("new", SCORES)
     path = new / "metrics.json"
@@ -348,23 +348,21 @@ def test_failed_calls_are_remarked(runs: Runs) -> None:
 
 
 WHOLE = {"index": {"sha256": "a"}, "retriever": {"k": 5}, "answerer": {"model": "m"}}
+SAME = (
+    "What the bot reports of itself is the same in both runs {}: differences are chance, or what "
+    "the bot does not report."
+)
 SILENT = {"retriever": {"requested": {"k": 5}}, "api": {"source": "http", "url": "demo"}}
 
 
 @pytest.mark.parametrize(
     ("base", "new", "note"),
     [
-        (
-            WHOLE,
-            WHOLE,
-            "What the bot reports of itself is the same in both runs (index, retriever, "
-            "answerer): differences are chance, or what the bot does not report.",
-        ),
+        (WHOLE, WHOLE, SAME.format("(index, retriever, answerer)")),
         (
             {"index": {"sha256": "a"}} | SILENT,
             {"index": {"sha256": "a"}} | SILENT,
-            "What the bot reports of itself is the same in both runs (index; nothing is known of "
-            "its retriever, answerer): differences are chance, or what the bot does not report.",
+            SAME.format("(index; nothing is known of its retriever, answerer)"),
         ),
         (
             SILENT,
@@ -372,22 +370,16 @@ SILENT = {"retriever": {"requested": {"k": 5}}, "api": {"source": "http", "url":
             "The bot does not report its index, retriever and answerer: differences are chance, or "
             "a change of these.",
         ),
+        (WHOLE, WHOLE | {"retriever": {"k": 6}}, None),
     ],
 )
 def test_equal_configurations_are_worth_what_was_reported(
-    runs: Runs, base: dict[str, Any], new: dict[str, Any], note: str
+    runs: Runs, base: dict[str, Any], new: dict[str, Any], note: str | None
 ) -> None:
     """A bot that is silent about itself may have changed in anything between two runs."""
-    found = compare(
-        runs.make("base", SCORES, config=base), runs.make("new", {"mrr": [0.5, 0.5]}, config=new)
-    )
-    assert [one for one in found.notes if "chance" in one] == [note]
-
-
-def test_configurations_that_differ_are_not_called_equal(runs: Runs) -> None:
-    base = runs.make("base", SCORES, config=WHOLE)
-    new = runs.make("new", SCORES, config=WHOLE | {"retriever": {"k": 6}})
-    assert not [one for one in compare(base, new).notes if "chance" in one]
+    one = runs.make("base", SCORES, config=base)
+    notes = compare(one, runs.make("new", {"mrr": [0.5, 0.5]}, config=new)).notes
+    assert [one for one in notes if "chance" in one] == ([note] if note else [])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from tests.score_lines import read_lines, write_lines
 
 import storage
@@ -179,20 +178,6 @@ def test_a_metrics_file_tells_of_another_judge_and_other_options(gate: Any) -> N
         said = gate.failures("--baseline", baseline)["comparable"]
         assert "judge.identity.model: one → two" in said
         assert "retrieval.options.match: one → two" in said
-
-
-@pytest.mark.parametrize(("then", "now"), [(None, "d" * 64), ("c" * 64, None)])
-def test_labels_in_one_run_alone_are_other_labels(
-    gate: Any, then: str | None, now: str | None
-) -> None:
-    gate.rules('[gates.baseline]\n"retrieval.recall@5" = "drop 10 %"\n')
-    assert gate.failures("--baseline", "base") == {}, "neither tells: written by an earlier version"
-    gate.base.head["labels_sha256"] = then
-    gate.base.write()
-    assert gate.failures("--baseline", "base") == {}, "one of them does not tell"
-    gate.new.head["labels_sha256"] = now
-    gate.new.write()
-    assert "labels (scored)" in gate.failures("--baseline", "base")["comparable"]
 
 
 def test_rules_on_a_baseline_without_one(gate: Any) -> None:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
-from tests.rows import each_row
 
 from decisions.gate_print import (
     MARKER,
@@ -119,17 +118,14 @@ def test_an_annotation_is_one_line_that_reads_back(text: str) -> None:
     assert message == harmless_lines(text)
 
 
-def test_escapes_of_workflow_commands() -> None:
-    assert _escape_data("100 %\r\na:b,c") == "100 %25%0Aa:b,c"
-    assert _escape_property("a:b,c%") == "a%3Ab%2Cc%25"
-
-
 def test_the_levels_of_annotations() -> None:
     lines = workflow_commands(WHOLE, "g.toml")
     assert [line.partition(" ")[0] for line in lines] == [
         "::error", "::warning", "::notice", "::notice", "::notice",
     ]  # fmt: skip
     assert "Gate FAILED: 1 check failed, 1 accepted, 1 skipped, 2 passed." in lines[2]
+    assert _escape_data("100 %\r\na:b,c") == "100 %25%0Aa:b,c"
+    assert _escape_property("a:b,c%") == "a%3Ab%2Cc%25"
 
 
 def test_more_failures_than_github_shows_are_told_together() -> None:
@@ -195,14 +191,11 @@ def test_a_passed_gate() -> None:
     assert good.passed
 
 
-@each_row("text", ["recall@5", "recall@5=", "=why", " = "])
-def test_an_accept_needs_a_name_and_a_reason(text: str) -> None:
-    with pytest.raises(StorageError, match="metric=reason"):
-        parse_accepts([text])
-
-
-def test_an_accept_is_given_once() -> None:
+def test_an_accept_needs_a_name_and_a_reason_once() -> None:
     assert parse_accepts(["a=b=c"]) == [Accept("a", "b=c")]
+    for words in (["recall@5"], ["recall@5="], ["=why"], [" = "]):
+        with pytest.raises(StorageError, match="metric=reason"):
+            parse_accepts(words)
     with pytest.raises(StorageError, match="twice"):
         parse_accepts(["a=b", "a=c"])
 
@@ -239,9 +232,3 @@ def test_the_verdict_comes_first_and_no_number_is_cut_on_a_narrow_terminal() -> 
     assert "0.100" in screen.getvalue()
     assert "must be" in lines[1]
     assert lines[-1] == "Gate FAILED: 1 check failed."
-
-
-def test_an_annotation_holds_no_escape_sequence() -> None:
-    bad = verdict(check("failed", reason="x\x1b[2Jy\x9bz\nnext"))
-    (error, _) = workflow_commands(bad, "gates.toml")
-    assert error.endswith("::x\ufffd[2Jy\ufffdz%0Anext")

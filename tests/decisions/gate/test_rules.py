@@ -73,6 +73,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert [str(rule.must) for rule in rules.on("calibration")] == ["kappa >= 0.4, auroc > 0.8"]
     assert rules.calibrations == [tmp_path / "stored.json"]
     assert rules.on("floor")[0].line == 2
+    assert set(read_targets(tmp_path / "gates.toml")) == {"retrieval", "diversity"}, "no gates"
 
 
 def test_the_rule_nearest_to_the_name_holds(tmp_path: Path) -> None:
@@ -163,9 +164,18 @@ def test_faulty_files(tmp_path: Path, text: str, says: str) -> None:
     assert says in caught.value.format_message()
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
+def test_a_missing_file_the_demos_and_one_that_leaves_everything_to_the_built_in_rules(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(StorageError, match="no such file"):
         read_rules(tmp_path / "no.toml")
+    rules = read_rules(storage.ROOT / "eval" / "gates.toml")
+    assert rules.on("floor")
+    assert rules.made_for == "eval_set.jsonl", "it says that it is the demo's"
+    rules = rules_of(tmp_path, '[gates]\nunlabelled = "skip"\n')
+    assert rules.empty
+    assert rules.skip_unlabelled
+    assert rules.coverage_drop is None
 
 
 @each_row(
@@ -214,13 +224,6 @@ def test_rules_on_a_calibration(text: object, shown: str | None) -> None:
         assert calibrated(shown) == rule
 
 
-def test_targets_leave_the_gates_alone(tmp_path: Path) -> None:
-    """One file may hold both: read_targets passes over [gates]."""
-    path = tmp_path / "targets.toml"
-    path.write_text(WHOLE, encoding="utf-8")
-    assert set(read_targets(path)) == {"retrieval", "diversity"}
-
-
 def test_an_advisory_bound_is_read_apart_and_is_no_gate(tmp_path: Path) -> None:
     path = tmp_path / "targets.toml"
     path.write_text('[retrieval]\n"recall@5" = "advisory > 0.7"\nmrr = "> 0.5"\n')
@@ -232,16 +235,3 @@ def test_an_advisory_bound_is_read_apart_and_is_no_gate(tmp_path: Path) -> None:
     path.write_text('[retrieval]\n"recall@5" = "advisory 0.7"\n')
     with pytest.raises(StorageError, match=r"'advisory 0\.7' is no bound"):
         read_targets(path)
-
-
-def test_the_house_file_is_sound() -> None:
-    rules = read_rules(storage.ROOT / "eval" / "gates.toml")
-    assert rules.on("floor")
-    assert rules.made_for == "eval_set.jsonl", "it says that it is the demo's"
-
-
-def test_a_file_may_leave_everything_to_the_built_in_rules(tmp_path: Path) -> None:
-    rules = rules_of(tmp_path, '[gates]\nunlabelled = "skip"\n')
-    assert rules.empty
-    assert rules.skip_unlabelled
-    assert rules.coverage_drop is None

@@ -99,18 +99,6 @@ def not_committed(repo: Any, make_metrics: Any, run: str, started: str | None) -
     return path
 
 
-def test_a_scratch_run_from_before_the_commits_is_not_the_newest(
-    repo: Any, make_metrics: Any
-) -> None:
-    """The commits are of the 1st and 2nd of January; the run in between is neither end."""
-    one(repo, make_metrics, "a", 0.1)
-    one(repo, make_metrics, "b", 0.2)
-    not_committed(repo, make_metrics, "between", "2026-01-02T00:00:00+00:00")
-    not_committed(repo, make_metrics, "stale", "2025-12-31T00:00:00+00:00")
-    found = read_history([repo.results])
-    assert [point.run_id for point in found.points] == ["stale", "a", "between", "b"]
-
-
 def test_a_committed_run_that_is_still_there_stands_by_its_own_start(
     repo: Any, make_metrics: Any
 ) -> None:
@@ -231,15 +219,6 @@ def test_a_point_is_named_by_commit_tag_or_run(repo: Any, make_metrics: Any) -> 
     for name in ("c", "HEAD~9", "--all", ""):
         with pytest.raises(StorageError, match="no point"):
             found.place_of(name)
-
-
-def test_subjects_of_any_kind_are_read(repo: Any, make_metrics: Any) -> None:
-    subject = "commit :100644 é\t[red]::error::x \x1b[31m"
-    one(repo, make_metrics, "a", 0.1, subject)
-    one(repo, make_metrics, "a", 0.2, "ordinary")
-    found = read_history([repo.results]).points
-    assert means(found) == [0.1, 0.2]
-    assert found[0].subject.startswith("commit :100644 é")
 
 
 @each_row("data", [b"", b"[]", b"{}", b'{"schema": 1}', b'{"sections": {}}'])
