@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.bots.products import CASES, NOT_FOUND, PRODUCTS, SAVED_ONLY, answer, serve
+from tests.bots.products import CASES, NOT_FOUND, PRODUCTS, SAVED_ONLY, answer, reply, serve
 from tests.bots.serving import Answer, BotServer, View
 from tests.bots.strange import QUESTIONS
 from tests.rows import each_row
@@ -52,7 +52,7 @@ class Bench:
             words += ["--header", f"{product.header[0]}=BOT_KEY"]
         if self.name in SAVED_ONLY:
             saved = self.folder / "answer.json"
-            saved.write_text(json.dumps(product.reply(QUESTIONS["garden/roses.md"])), "utf-8")
+            saved.write_text(json.dumps(reply(self.name, QUESTIONS["garden/roses.md"])), "utf-8")
             words[0:1] = ["--from-response", str(saved)]
         done = CliRunner().invoke(
             connect_bot.main, [*words, *product.options, *more], env=self.environ
@@ -100,7 +100,7 @@ def test_one_command_connects_it_and_the_metrics_are_right(name: str, tmp_path: 
 
 @each_row("name", NAMES)
 def test_a_saved_answer_is_recognised_by_its_keys(name: str, tmp_path: Path) -> None:
-    made = PRODUCTS[name].reply(QUESTIONS["garden/roses.md"])
+    made = reply(name, QUESTIONS["garden/roses.md"])
     saved = tmp_path / "answer"
     saved.write_text(made if isinstance(made, str) else json.dumps(made), "utf-8")
     done = CliRunner().invoke(
@@ -122,7 +122,7 @@ def test_without_passages_retrieval_is_not_mapped_and_the_remedy_is_told(tmp_pat
     product = PRODUCTS["flowise"]
 
     def bare(body: Any, headers: Any) -> Answer:
-        whole = dict(product.reply(body["question"]))
+        whole = dict(reply("flowise", body["question"]))
         del whole["sourceDocuments"]
         return Answer(whole)
 
