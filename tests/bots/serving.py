@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass
 class Answer:
-    """A status with JSON, or pieces of a text that are sent one by one."""
+    """A status with JSON, with bytes, or with pieces of a text that are sent one by one."""
 
     body: Any
     status: int = 200
@@ -22,28 +22,7 @@ class Answer:
 View = Callable[[Any, Mapping[str, str]], Answer]
 
 
-class BotServer(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-    def __init__(self, views: Mapping[tuple[str, str], View], port: int = 0) -> None:
-        self.views = views
-        super().__init__(("127.0.0.1", port), _Handler)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-    def __enter__(self) -> BotServer:
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
-
-
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: BotServer
@@ -56,18 +35,18 @@ class _Handler(BaseHTTPRequestHandler):
         if view is None:
             missing = Answer({"detail": "Not Found"}, 404)
             other = Answer({"detail": "Method Not Allowed"}, 405, {"Allow": ", ".join(allowed)})
-            self._send(other if allowed else missing)
+            self.send(other if allowed else missing)
             return
         try:
             body = json.loads(raw) if raw else None
         except ValueError:
-            self._send(Answer({"detail": "JSON decode error"}, 400))
+            self.send(Answer({"detail": "JSON decode error"}, 400))
             return
-        self._send(view(body, dict(self.headers)))
+        self.send(view(body, dict(self.headers)))
 
     do_GET = do_POST = do_PUT = do_DELETE = _serve
 
-    def _send(self, answer: Answer) -> None:
+    def send(self, answer: Answer) -> None:
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
@@ -80,14 +59,39 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
             return
-        data = json.dumps(answer.body).encode()
-        self.send_header("Content-Type", "application/json")
+        data = answer.body
+        if not isinstance(data, bytes):
+            data = json.dumps(data).encode()
+        if "Content-Type" not in answer.headers:
+            self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
         """Silent."""
+
+
+class BotServer(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+    handler: type[Handler] = Handler
+
+    def __init__(self, views: Mapping[tuple[str, str], View], port: int = 0) -> None:
+        self.views = views
+        super().__init__(("127.0.0.1", port), self.handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
 
 
 def run(make: Callable[[int], BotServer], port: int) -> None:

@@ -164,7 +164,8 @@ def expected(request: pytest.FixtureRequest) -> Expected:
 
 @pytest.fixture
 def bot(expected: Expected) -> Iterator[StrangeBot]:
-    yield from twenty.serving(expected.bot)
+    with expected.bot() as started:
+        yield started
 
 
 def write_set(folder: Path, kind: type[StrangeBot], world: World) -> Path:

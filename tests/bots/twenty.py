@@ -10,14 +10,13 @@ from __future__ import annotations
 import html
 import itertools
 import json
-import threading
 import time
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.bots.serving import Answer, BotServer, Handler
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class World:
 
     def number(self, question: str) -> int:
         """The question's number; an unknown one counts as one without an answer."""
-        text = question.strip()
+        text = unicodedata.normalize("NFC", question.strip())
         return self.questions.index(text) if text in self.questions else len(self.questions) - 1
 
     def passages(self, number: int) -> list[Section]:
@@ -66,107 +65,60 @@ class World:
         return [self.sections[place] for place in order[: len(self.steps)]]
 
 
+def sections_of(text: str) -> tuple[Section, ...]:
+    """Three lines each: path, title and heading; the first and the last sentence."""
+    lines = text.strip().splitlines()
+    heads = [line.split(" | ") for line in lines[::3]]
+    return tuple(
+        Section(*row) for row in map(lambda h, *s: (*h, *s), heads, lines[1::3], lines[2::3])
+    )
+
+
 FERRY = World(
-    sections=(
-        Section(
-            "tickets/fares.md",
-            "Fares",
-            "Single tickets",
-            "A crossing is paid at the counter, at the machine on the quay or on our website.",
-            "One adult pays 14 euros for a single crossing between the two islands.",
-        ),
-        Section(
-            "tickets/fares.md",
-            "Fares",
-            "Season tickets",
-            "Whoever crosses often is better off with a pass that carries a photograph.",
-            "The yearly pass costs 310 euros and is bound to the person named on it.",
-        ),
-        Section(
-            "tickets/refunds.md",
-            "Refunds",
-            "Deadlines",
-            "Unused crossings can be handed back at any counter or by letter to the office.",
-            "We return the money when the request reaches us within 21 days.",
-        ),
-        Section(
-            "tickets/refunds.md",
-            "Refunds",
-            "Storm days",
-            "When the wind keeps our boats in port, your booking stays valid by itself.",
-            "A cancelled storm crossing may be taken up again during the next 6 months.",
-        ),
-        Section(
-            "aboard/bicycles.md",
-            "Bicycles",
-            "Places",
-            "Riders board first through the bow door and lash their wheels to the rail.",
-            "Each boat has stands for 32 bicycles on the lower deck.",
-        ),
-        Section(
-            "aboard/bicycles.md",
-            "Bicycles",
-            "Tandems",
-            "Long machines need more room and are moved by the crew, not by their riders.",
-            "For a tandem we charge 9 euros, and a trailer travels free with it.",
-        ),
-        Section(
-            "aboard/animals.md",
-            "Animals",
-            "Dogs",
-            "Pets are welcome on the open deck, where bowls of fresh water are put out.",
-            "A dog above 8 kilograms wears a muzzle inside the saloon.",
-        ),
-        Section(
-            "aboard/animals.md",
-            "Animals",
-            "Cages",
-            "Birds, rabbits and other small creatures stay in a box during the crossing.",
-            "No cage may be longer than 70 centimetres.",
-        ),
-        Section(
-            "aboard/kitchen.md",
-            "Kitchen",
-            "Opening hours",
-            "Our cook serves soup, bread and one warm dish on every longer passage.",
-            "The galley shuts 25 minutes before the boat lands.",
-        ),
-        Section(
-            "aboard/kitchen.md",
-            "Kitchen",
-            "Allergies",
-            "Whoever cannot eat certain things should speak with the cook before boarding.",
-            "Gluten-free bread is baked on request when 48 hours of notice are given.",
-        ),
-        Section(
-            "harbour/parking.md",
-            "Parking",
-            "Long stay",
-            "Cars that remain for several nights are left behind the old customs house.",
-            "A week there costs 45 euros, to be paid on arrival.",
-        ),
-        Section(
-            "harbour/parking.md",
-            "Parking",
-            "Electric cars",
-            "There are posts with both usual plugs beside the entrance of the car park.",
-            "The 4 charging posts deliver at most 22 kilowatts.",
-        ),
-        Section(
-            "harbour/lost-property.md",
-            "Lost property",
-            "Office",
-            "Things that our crew finds are carried to the harbour master's hut each night.",
-            "The hut is staffed from 7 to 11 in the morning.",
-        ),
-        Section(
-            "harbour/lost-property.md",
-            "Lost property",
-            "Storage",
-            "Umbrellas, coats and telephones are labelled and kept on shelves upstairs.",
-            "After 90 days they are given to the seamen's mission.",
-        ),
-    ),
+    sections_of("""
+tickets/fares.md | Fares | Single tickets
+A crossing is paid at the counter, at the machine on the quay or on our website.
+One adult pays 14 euros for a single crossing between the two islands.
+tickets/fares.md | Fares | Season tickets
+Whoever crosses often is better off with a pass that carries a photograph.
+The yearly pass costs 310 euros and is bound to the person named on it.
+tickets/refunds.md | Refunds | Deadlines
+Unused crossings can be handed back at any counter or by letter to the office.
+We return the money when the request reaches us within 21 days.
+tickets/refunds.md | Refunds | Storm days
+When the wind keeps our boats in port, your booking stays valid by itself.
+A cancelled storm crossing may be taken up again during the next 6 months.
+aboard/bicycles.md | Bicycles | Places
+Riders board first through the bow door and lash their wheels to the rail.
+Each boat has stands for 32 bicycles on the lower deck.
+aboard/bicycles.md | Bicycles | Tandems
+Long machines need more room and are moved by the crew, not by their riders.
+For a tandem we charge 9 euros, and a trailer travels free with it.
+aboard/animals.md | Animals | Dogs
+Pets are welcome on the open deck, where bowls of fresh water are put out.
+A dog above 8 kilograms wears a muzzle inside the saloon.
+aboard/animals.md | Animals | Cages
+Birds, rabbits and other small creatures stay in a box during the crossing.
+No cage may be longer than 70 centimetres.
+aboard/kitchen.md | Kitchen | Opening hours
+Our cook serves soup, bread and one warm dish on every longer passage.
+The galley shuts 25 minutes before the boat lands.
+aboard/kitchen.md | Kitchen | Allergies
+Whoever cannot eat certain things should speak with the cook before boarding.
+Gluten-free bread is baked on request when 48 hours of notice are given.
+harbour/parking.md | Parking | Long stay
+Cars that remain for several nights are left behind the old customs house.
+A week there costs 45 euros, to be paid on arrival.
+harbour/parking.md | Parking | Electric cars
+There are posts with both usual plugs beside the entrance of the car park.
+The 4 charging posts deliver at most 22 kilowatts.
+harbour/lost-property.md | Lost property | Office
+Things that our crew finds are carried to the harbour master's hut each night.
+The hut is staffed from 7 to 11 in the morning.
+harbour/lost-property.md | Lost property | Storage
+Umbrellas, coats and telephones are labelled and kept on shelves upstairs.
+After 90 days they are given to the seamen's mission.
+"""),
     questions=(
         "What does an adult pay for one crossing?",
         "How much is the pass for a whole year?",
@@ -204,78 +156,38 @@ FERRY = World(
 )
 
 LIBRARY = World(
-    sections=(
-        Section(
-            "üyelik/ücret.md",
-            "Ücretler",
-            "Yıllık",
-            "Üyelik her yıl ocak ayında yenilenir.",
-            "Yıllık ücret 120 liradır.",
-        ),
-        Section(
-            "üyelik/ücret.md",
-            "Ücretler",
-            "Öğrenci",
-            "Öğrenciler belgelerini gösterir.",
-            "Öğrenci ücreti 40 liradır.",
-        ),
-        Section(
-            "ödünç/süre.md",
-            "Süreler",
-            "Kitaplar",
-            "Kitaplar gişeden ödünç alınır.",
-            "Bir kitap 21 gün kalabilir.",
-        ),
-        Section(
-            "ödünç/süre.md",
-            "Süreler",
-            "Filmler",
-            "Filmler yalnızca üyelere verilir.",
-            "Bir film 5 gün kalabilir.",
-        ),
-        Section(
-            "ödünç/ceza.md",
-            "Cezalar",
-            "Gecikme",
-            "Geç gelen her kitap için ceza vardır.",
-            "Günlük ceza 2 liradır.",
-        ),
-        Section(
-            "ödünç/ceza.md",
-            "Cezalar",
-            "Kayıp",
-            "Kaybolan kitabın yenisi istenir.",
-            "İşlem bedeli 35 liradır.",
-        ),
-        Section(
-            "bina/saatler.md",
-            "Saatler",
-            "Hafta içi",
-            "Kapılar sabah görevliyle açılır.",
-            "Salon 8 ile 20 arasında açıktır.",
-        ),
-        Section(
-            "bina/saatler.md",
-            "Saatler",
-            "Pazar",
-            "Pazar günü yalnızca okuma salonu vardır.",
-            "Pazar 12 ile 17 arasında açıktır.",
-        ),
-        Section(
-            "bina/salon.md",
-            "Salonlar",
-            "Sessiz",
-            "Sessiz salonda konuşulmaz.",
-            "Orada 64 masa bulunur.",
-        ),
-        Section(
-            "bina/salon.md",
-            "Salonlar",
-            "Grup",
-            "Grup odaları önceden ayrılır.",
-            "Bir oda 6 kişi alır.",
-        ),
-    ),
+    sections_of("""
+üyelik/ücret.md | Ücretler | Yıllık
+Üyelik her yıl ocak ayında yenilenir.
+Yıllık ücret 120 liradır.
+üyelik/ücret.md | Ücretler | Öğrenci
+Öğrenciler belgelerini gösterir.
+Öğrenci ücreti 40 liradır.
+ödünç/süre.md | Süreler | Kitaplar
+Kitaplar gişeden ödünç alınır.
+Bir kitap 21 gün kalabilir.
+ödünç/süre.md | Süreler | Filmler
+Filmler yalnızca üyelere verilir.
+Bir film 5 gün kalabilir.
+ödünç/ceza.md | Cezalar | Gecikme
+Geç gelen her kitap için ceza vardır.
+Günlük ceza 2 liradır.
+ödünç/ceza.md | Cezalar | Kayıp
+Kaybolan kitabın yenisi istenir.
+İşlem bedeli 35 liradır.
+bina/saatler.md | Saatler | Hafta içi
+Kapılar sabah görevliyle açılır.
+Salon 8 ile 20 arasında açıktır.
+bina/saatler.md | Saatler | Pazar
+Pazar günü yalnızca okuma salonu vardır.
+Pazar 12 ile 17 arasında açıktır.
+bina/salon.md | Salonlar | Sessiz
+Sessiz salonda konuşulmaz.
+Orada 64 masa bulunur.
+bina/salon.md | Salonlar | Grup
+Grup odaları önceden ayrılır.
+Bir oda 6 kişi alır.
+"""),
     questions=(
         "Bir yıllık üyelik kaç lira?",
         "Öğrenciler ne kadar öder?",
@@ -326,73 +238,62 @@ class Request:
         return value if isinstance(value, str) and value else None
 
 
-@dataclass(frozen=True)
-class Reply:
-    body: bytes
-    status: int = 200
-    type: str = "application/json"
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-def as_json(payload: Any, status: int = 200, **headers: str) -> Reply:
+def as_json(payload: Any, status: int = 200, **headers: str) -> Answer:
     body = json.dumps(payload, ensure_ascii=False).encode()
-    return Reply(body, status, headers=headers)
+    return Answer(body, status, headers)
 
 
 MISSING = as_json({"detail": "Not Found"}, 404)
 
 
-class StrangeBot:
-    """A server of its own; ``respond`` is what makes it a bot."""
+class RequestHandler(Handler):
+    """Hands the whole request to its bot."""
 
+    server: StrangeBot
+
+    def serve(self) -> None:
+        url = urlsplit(self.path)
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.send(self.server.respond(Request(self.command, url.path, query, headers, body)))
+
+    do_GET = do_POST = do_PUT = serve
+
+
+class StrangeBot(BotServer):
+    """A server of its own; ``say`` is what makes it a bot."""
+
+    handler = RequestHandler
     world = FERRY
     path = "/ask"
+    methods: tuple[str, ...] = ("GET", "POST", "PUT")
     pause = 0.0
+    question_key = "question"
+    complaint: tuple[dict[str, Any], int]
+    """What it says to a request without a question."""
 
     def __init__(self) -> None:
-        bot = self
+        super().__init__({})
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def handle_error(self, *_: object) -> None:
+        """A client may leave."""
 
-            def log_message(self, *_: object) -> None:
-                pass
+    def respond(self, request: Request) -> Answer:
+        if request.path != self.path or request.method not in self.methods:
+            return MISSING
+        question = self.question(request)
+        if question is None:
+            return as_json(*self.complaint)
+        started = time.perf_counter()
+        time.sleep(self.pause)
+        number = self.world.number(question)
+        return self.say(number, self.world.passages(number), time.perf_counter() - started)
 
-            def serve(self) -> None:
-                url = urlsplit(self.path)
-                query = {name: values[-1] for name, values in parse_qs(url.query).items()}
-                size = int(self.headers.get("Content-Length") or 0)
-                body = self.rfile.read(size)
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                reply = bot.respond(Request(self.command, url.path, query, headers, body))
-                self.send_response(reply.status)
-                self.send_header("Content-Type", reply.type)
-                self.send_header("Content-Length", str(len(reply.body)))
-                for name, value in reply.headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(reply.body)
+    def question(self, request: Request) -> str | None:
+        return request.member(self.question_key)
 
-            do_GET = do_POST = do_PUT = serve
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 256  # see tests/fake_bot.py
-
-            def handle_error(self, *_: object) -> None:
-                """A client may leave."""
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
-
-    def respond(self, request: Request) -> Reply:
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
         raise NotImplementedError
 
     def true_answers(self, number: int) -> set[str]:
@@ -412,17 +313,13 @@ class DeepEnvelope(StrangeBot):
 
     path = "/v3/consult"
     pause = 0.02
+    question_key = "enquiry"
+    complaint = (
+        {"detail": [{"loc": ["body", "enquiry"], "msg": "Field required", "type": "missing"}]},
+        422,
+    )
 
-    def respond(self, request: Request) -> Reply:
-        if request.path != self.path:
-            return MISSING
-        question = request.member("enquiry")
-        if question is None:
-            detail = [{"loc": ["body", "enquiry"], "msg": "Field required", "type": "missing"}]
-            return as_json({"detail": detail}, 422)
-        started = time.perf_counter()
-        time.sleep(self.pause)
-        number = self.world.number(question)
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
         hits = [
             {
                 "node": {
@@ -431,60 +328,47 @@ class DeepEnvelope(StrangeBot):
                 },
                 "relevance": f"{0.93 - 0.11 * place:.2f}",
             }
-            for place, section in enumerate(self.world.passages(number))
+            for place, section in enumerate(passages)
         ]
-        took = round(time.perf_counter() - started, 6)
         body = {"kind": "reply", "body": {"plain": self.world.answers[number]}}
-        return as_json(
-            {
-                "meta": {"took": took, "node": "eu-4", "version": "3.1.0"},
-                "payload": {"result": [body], "evidence": {"hits": hits}},
-            }
-        )
+        meta = {"took": round(took, 6), "node": "eu-4", "version": "3.1.0"}
+        return as_json({"meta": meta, "payload": {"result": [body], "evidence": {"hits": hits}}})
 
 
 class EventStream(StrangeBot):
     """Server-sent events: pieces of the answer, then the sources with file URLs."""
 
     path = "/stream"
+    methods = ("POST",)
+    question_key = "query"
+    complaint = ({"error": "missing field: query"}, 400)
 
-    def respond(self, request: Request) -> Reply:
-        if request.path != self.path or request.method != "POST":
-            return MISSING
-        question = request.member("query")
-        if question is None:
-            return as_json({"error": "missing field: query"}, 400)
-        number = self.world.number(question)
-        words = self.world.answers[number].split(" ")
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
+        first, *words = self.world.answers[number].split(" ")
         events: list[tuple[str, Any]] = [("status", {"phase": "searching"})]
-        events += [
-            ("token", {"t": word if place == 0 else f" {word}"}) for place, word in enumerate(words)
-        ]
+        events += [("token", {"t": word}) for word in (first, *(f" {word}" for word in words))]
         sources = [
             {
                 "uri": f"file:///srv/vault/{section.path}",
                 "heading": f"/{section.title}/{section.heading}/",
                 "passage": section.text,
             }
-            for section in self.world.passages(number)
+            for section in passages
         ]
         events += [("sources", {"sources": sources}), ("end", {"finish": "stop"})]
         lines = [f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in events]
-        return Reply("".join(lines).encode(), type="text/event-stream")
+        return Answer("".join(lines).encode(), 200, {"Content-Type": "text/event-stream"})
 
 
 class LineStream(StrangeBot):
     """A line of JSON for each event; the passages come first, as LangChain writes them."""
 
     path = "/generate"
+    methods = ("POST",)
+    question_key = "prompt"
+    complaint = ({"message": "'prompt' is a required property"}, 400)
 
-    def respond(self, request: Request) -> Reply:
-        if request.path != self.path or request.method != "POST":
-            return MISSING
-        question = request.member("prompt")
-        if question is None:
-            return as_json({"message": "'prompt' is a required property"}, 400)
-        number = self.world.number(question)
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
         documents = [
             {
                 "page_content": section.text,
@@ -494,7 +378,7 @@ class LineStream(StrangeBot):
                     "Header 2": section.heading,
                 },
             }
-            for section in self.world.passages(number)
+            for section in passages
         ]
         text = self.world.answers[number]
         events: list[dict[str, Any]] = [{"type": "context", "documents": documents}]
@@ -503,7 +387,7 @@ class LineStream(StrangeBot):
         ]
         events.append({"type": "done", "tokens": {"input": 812, "output": len(text) // 4}})
         body = "".join(json.dumps(event) + "\n" for event in events)
-        return Reply(body.encode(), type="application/x-ndjson")
+        return Answer(body.encode(), 200, {"Content-Type": "application/x-ndjson"})
 
 
 class QueryTuples(StrangeBot):
@@ -511,23 +395,22 @@ class QueryTuples(StrangeBot):
 
     path = "/answer"
     pause = 0.02
+    complaint = ({"error": "missing query parameter 'q'"}, 400)
 
-    def respond(self, request: Request) -> Reply:
-        if request.path != self.path:
-            return MISSING
-        if request.method != "GET":
+    def respond(self, request: Request) -> Answer:
+        if request.path == self.path and request.method != "GET":
             return as_json({"error": "Method Not Allowed"}, 405, Allow="GET")
-        question = request.query.get("q")
-        if not question:
-            return as_json({"error": "missing query parameter 'q'"}, 400)
-        started = time.perf_counter()
-        time.sleep(self.pause)
-        number = self.world.number(question)
+        return super().respond(request)
+
+    def question(self, request: Request) -> str | None:
+        return request.query.get("q")
+
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
         rows = [
             [section.path, section.place, section.text, round(8.5 - place, 2)]
-            for place, section in enumerate(self.world.passages(number))
+            for place, section in enumerate(passages)
         ]
-        elapsed = round((time.perf_counter() - started) * 1000, 3)
+        elapsed = round(took * 1000, 3)
         return as_json({"a": self.world.answers[number], "docs": rows, "elapsed": elapsed})
 
 
@@ -535,23 +418,25 @@ class FormPost(StrangeBot):
     """Takes a form; its paths have backslashes and its headings slashes."""
 
     path = "/cgi-bin/auskunft"
+    complaint = ({"error": "Feld frage fehlt"}, 400)
 
-    def respond(self, request: Request) -> Reply:
-        if request.path != self.path:
-            return MISSING
-        if "x-www-form-urlencoded" not in request.headers.get("content-type", ""):
+    def respond(self, request: Request) -> Answer:
+        is_form = "x-www-form-urlencoded" in request.headers.get("content-type", "")
+        if request.path == self.path and not is_form:
             return as_json({"error": "Unsupported Media Type"}, 415)
-        form = parse_qs(request.body.decode())
-        if "frage" not in form:
-            return as_json({"error": "Feld frage fehlt"}, 400)
-        number = self.world.number(form["frage"][-1])
+        return super().respond(request)
+
+    def question(self, request: Request) -> str | None:
+        return parse_qs(request.body.decode()).get("frage", [None])[-1]
+
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
         context = [
             {
                 "document": section.path.replace("/", "\\"),
                 "chapter": f"{section.title} / {section.heading}",
                 "content": section.text,
             }
-            for section in self.world.passages(number)
+            for section in passages
         ]
         return as_json({"result": {"message": self.world.answers[number]}, "context": context})
 
@@ -560,15 +445,10 @@ class IdsAlone(StrangeBot):
     """Names its passages by ids and tells nothing else of them."""
 
     path = "/api/reply"
+    complaint = ({"error": "question is required"}, 400)
 
-    def respond(self, request: Request) -> Reply:
-        if request.path != self.path:
-            return MISSING
-        question = request.member("question")
-        if question is None:
-            return as_json({"error": "question is required"}, 400)
-        number = self.world.number(question)
-        ids = [chunk_id(section) for section in self.world.passages(number)]
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
+        ids = [chunk_id(section) for section in passages]
         return as_json({"response": self.world.answers[number], "ids": ids})
 
 
@@ -580,14 +460,10 @@ class WebPages(StrangeBot):
     """HTML answers; its sources are addresses of the published pages."""
 
     path = "/help"
+    question_key = "message"
+    complaint = ({"error": "message parameter cannot be empty"}, 400)
 
-    def respond(self, request: Request) -> Reply:
-        if request.path != self.path:
-            return MISSING
-        question = request.member("message")
-        if question is None:
-            return as_json({"error": "message parameter cannot be empty"}, 400)
-        number = self.world.number(question)
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
         sources = [
             {
                 "href": f"https://ferry.example/docs/{section.path.removesuffix('.md')}.html"
@@ -595,7 +471,7 @@ class WebPages(StrangeBot):
                 "title": f"{section.title} › {section.heading}",
                 "snippet": section.text,
             }
-            for section in self.world.passages(number)
+            for section in passages
         ]
         return as_json({"html": self._page(number), "sources": sources})
 
@@ -610,48 +486,45 @@ class TwoSteps(StrangeBot):
     """Wants a session first, and the question within it."""
 
     path = "/talk"
+    question_key = "message"
+    complaint = ({"error": "message is required"}, 400)
 
     def __init__(self) -> None:
         self.sessions: set[str] = set()
         self.counter = itertools.count(1)
         super().__init__()
 
-    def respond(self, request: Request) -> Reply:
+    def respond(self, request: Request) -> Answer:
         if request.path == "/sessions" and request.method == "POST":
             session = f"tk-{next(self.counter):06d}"
             self.sessions.add(session)
             return as_json({"session_id": session}, 201)
-        if request.path != self.path:
-            return MISSING
-        message, session_id = request.member("message"), request.member("session_id")
-        if message is None:
-            return as_json({"error": "message is required"}, 400)
-        if session_id is None:
-            text = "session_id is required: create a session with POST /sessions"
-            return as_json({"error": text}, 400)
-        if session_id not in self.sessions:
-            text = f"unknown session_id {session_id}: create a session with POST /sessions"
-            return as_json({"error": text}, 404)
-        number = self.world.number(message)
-        passages = [
+        session_id = request.member("session_id")
+        if request.path == self.path and request.member("message") is not None:
+            create = "create a session with POST /sessions"
+            if session_id is None:
+                return as_json({"error": f"session_id is required: {create}"}, 400)
+            if session_id not in self.sessions:
+                return as_json({"error": f"unknown session_id {session_id}: {create}"}, 404)
+        return super().respond(request)
+
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
+        found = [
             {"path": section.path, "heading": section.place, "text": section.text}
-            for section in self.world.passages(number)
+            for section in passages
         ]
-        return as_json({"reply": self.world.answers[number], "passages": passages})
+        return as_json({"reply": self.world.answers[number], "passages": found})
 
 
 class SourceList(StrangeBot):
     """One text with [n] marks and a list of sources below it."""
 
     path = "/v1/complete"
+    question_key = "input"
+    complaint = ({"error": {"message": "Missing required parameter: 'input'"}}, 400)
 
-    def respond(self, request: Request) -> Reply:
-        if request.path != self.path:
-            return MISSING
-        question = request.member("input")
-        if question is None:
-            return as_json({"error": {"message": "Missing required parameter: 'input'"}}, 400)
-        return as_json({"output": self._text(self.world.number(question))})
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
+        return as_json({"output": self._text(number)})
 
     def _marked(self, number: int) -> str:
         rank = self.world.ranks[number] if number < len(self.world.ranks) else 0
@@ -677,16 +550,10 @@ class Turkish(StrangeBot):
     world = LIBRARY
     path = "/sor"
     pause = 0.02
+    question_key = "soru"
+    complaint = ({"hata": "'soru' alanı zorunludur"}, 400)
 
-    def respond(self, request: Request) -> Reply:
-        if request.path != self.path:
-            return MISSING
-        question = request.member("soru")
-        if question is None:
-            return as_json({"hata": "'soru' alanı zorunludur"}, 400)
-        started = time.perf_counter()
-        time.sleep(self.pause)
-        number = self.world.number(unicodedata.normalize("NFC", question))
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
         sources = [
             {
                 "dosya": unicodedata.normalize("NFD", section.path),
@@ -694,11 +561,10 @@ class Turkish(StrangeBot):
                 "metin": section.text,
                 "puan": f"0,{91 - 7 * place}",
             }
-            for place, section in enumerate(self.world.passages(number))
+            for place, section in enumerate(passages)
         ]
-        took = round(time.perf_counter() - started, 6)
         answer = self.world.answers[number]
-        return as_json({"cevap": answer, "kaynaklar": sources, "süre": took})
+        return as_json({"cevap": answer, "kaynaklar": sources, "süre": round(took, 6)})
 
 
 # Ten odd bots. They answer a plain request; what they send is wrong in one way.
@@ -707,19 +573,15 @@ class Turkish(StrangeBot):
 class OddBot(StrangeBot):
     """A plain reply, for those below to spoil."""
 
-    question_key = "question"
+    methods = ("POST",)
     answer_key = "answer"
     list_key = "sources"
 
-    def respond(self, request: Request) -> Reply:
-        if request.path != self.path or request.method != "POST":
-            return MISSING
-        question = request.member(self.question_key)
-        if question is None:
-            return as_json({"error": f"{self.question_key} is required"}, 400)
-        return self.say(self.world.number(question))
+    def respond(self, request: Request) -> Answer:
+        self.complaint = ({"error": f"{self.question_key} is required"}, 400)
+        return super().respond(request)
 
-    def say(self, number: int) -> Reply:
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
         return as_json({self.answer_key: self.answer(number), self.list_key: self.items(number)})
 
     def answer(self, number: int) -> str | None:
@@ -831,9 +693,9 @@ class WrongEncoding(OddBot):
     def answer(self, number: int) -> str:
         return f"{self.world.answers[number]} Good “crossing” – naïve café."
 
-    def say(self, number: int) -> Reply:
-        body = super().say(number).body.decode().encode("cp1252")
-        return Reply(body, type="application/json; charset=utf-8")
+    def say(self, number: int, passages: list[Section], took: float) -> Answer:
+        body = super().say(number, passages, took).body.decode().encode("cp1252")
+        return Answer(body, 200, {"Content-Type": "application/json; charset=utf-8"})
 
     def true_answers(self, number: int) -> set[str]:
         return {self.answer(number)}
@@ -855,12 +717,3 @@ class ErrorAsAnswer(OddBot):
 
     def true_texts(self, number: int) -> list[str]:
         return []
-
-
-def serving(kind: type[StrangeBot]) -> Iterator[StrangeBot]:
-    """The bot while a test runs."""
-    bot = kind()
-    try:
-        yield bot
-    finally:
-        bot.close()
