@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.bots.commands import call, write_lines
 from tests.bots.serving import Answer, BotServer, View
 from tests.bots.strange import CASES, passages, reply
 from tests.rows import each_row
@@ -20,17 +21,9 @@ import run_eval
 Views = dict[tuple[str, str], View]
 
 
-def write_cases(folder: Path, cases: list[dict[str, Any]]) -> Path:
-    path = folder / "set.jsonl"
-    path.write_text("".join(json.dumps(case) + "\n" for case in cases), "utf-8")
-    return path
-
-
-def connect(server: BotServer, path: str, folder: Path, *more: str) -> Result:
-    words = [server.url + path, "--name", str(folder / "bot.toml"), "--yes", *more]
-    done = CliRunner().invoke(connect_bot.main, words)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
+def connect(server: BotServer, path: str, folder: Path, *more: str, ends: int = 0) -> Result:
+    name = str(folder / "bot.toml")
+    return call(connect_bot, server.url + path, "--name", name, "--yes", *more, ends=ends)
 
 
 def written(folder: Path) -> dict[str, Any]:
@@ -63,7 +56,6 @@ def test_the_model_is_one_that_the_bot_lists(tmp_path: Path) -> None:
     views = {("POST", CHAT): chat("house", []), ("GET", "/v1/models"): listed("house", "large")}
     with BotServer(views) as server:
         done = connect(server, CHAT, tmp_path)
-    assert done.exit_code == 0, done.output
     assert "model house, the first of 2; another: --model NAME" in done.output
     assert written(tmp_path)["request"]["body"]["model"] == "house"
 
@@ -73,14 +65,12 @@ def test_the_users_model_is_asked_and_none_is_listed(tmp_path: Path) -> None:
     views = {("POST", CHAT): chat("large", asked), ("GET", "/v1/models"): listed("house", "large")}
     with BotServer(views) as server:
         done = connect(server, CHAT, tmp_path, "--model", "large")
-    assert done.exit_code == 0, done.output
     assert {body["model"] for body in asked} == {"large"}
 
 
 def test_a_model_that_only_the_error_names_is_found(tmp_path: Path) -> None:
     with BotServer({("POST", CHAT): chat("house-1", [])}) as server:
         done = connect(server, CHAT, tmp_path)
-    assert done.exit_code == 0, done.output
     assert written(tmp_path)["request"]["body"]["model"] == "house-1"
 
 
@@ -112,7 +102,6 @@ def test_another_operation_is_tried_after_a_refusal(tmp_path: Path) -> None:
     }
     with BotServer(views) as server:
         done = connect(server, "", tmp_path)
-    assert done.exit_code == 0, done.output
     assert written(tmp_path)["request"]["path"] == "/lookup"
 
 
@@ -121,8 +110,7 @@ def test_where_all_operations_refuse_the_header_is_asked_for(tmp_path: Path) -> 
     views: Views = {("GET", "/openapi.json"): described(operations=operations)}
     views |= {("POST", path): closed for path in operations}
     with BotServer(views) as server:
-        done = connect(server, "", tmp_path)
-    assert done.exit_code == 2
+        done = connect(server, "", tmp_path, ends=2)
     assert "the bot needs a header (HTTP 401)" in done.output
 
 
@@ -131,8 +119,7 @@ def test_a_header_that_the_bot_names_is_asked_for_by_its_name(tmp_path: Path) ->
         return Answer({"error": "X-User-Id header missing"}, 401)
 
     with BotServer({("POST", "/ask"): unnamed}) as server:
-        done = connect(server, "/ask", tmp_path)
-    assert done.exit_code == 2
+        done = connect(server, "/ask", tmp_path, ends=2)
     assert "--header 'X-User-Id: VALUE' where it is no secret" in " ".join(done.output.split())
 
 
@@ -141,8 +128,7 @@ def test_the_id_of_a_refused_request_is_no_header_to_send(tmp_path: Path) -> Non
         return Answer({"error": "Unauthorized", "x-request-id": "a-1"}, 401)
 
     with BotServer({("POST", "/ask"): refusing}) as server:
-        done = connect(server, "/ask", tmp_path)
-    assert done.exit_code == 2
+        done = connect(server, "/ask", tmp_path, ends=2)
     assert "--header Authorization=BOT_TOKEN" in done.output
 
 
@@ -185,7 +171,7 @@ TURNS = [
 @each_row("way", ["described", "by hand"])
 def test_each_conversation_is_begun_anew(tmp_path: Path, way: str) -> None:
     bot = Sessions()
-    cases = write_cases(tmp_path, TURNS)
+    cases = write_lines(tmp_path / "set.jsonl", TURNS)
     with BotServer(bot.views()) as server:
         if way == "described":
             done = connect(server, "", tmp_path, "--eval-set", str(cases))
@@ -193,13 +179,11 @@ def test_each_conversation_is_begun_anew(tmp_path: Path, way: str) -> None:
             begin = f"curl -X POST {server.url}/sessions -d '{{}}'"
             path = "/sessions/{session}/messages"
             done = connect(server, path, tmp_path, "--begin", begin)
-        assert done.exit_code == 0, done.output
         assert written(tmp_path)["request"]["path"] == "/sessions/{session}/messages"
         bot.memory.clear()
         words = ["--api-url", server.url, "--profile", str(tmp_path / "bot.toml"), "--run-id", "r"]
         words += ["--eval-set", str(cases), "--results-dir", str(tmp_path / "out")]
-        run = CliRunner().invoke(run_eval.main, words)
-    assert run.exit_code == 0, run.output
+        call(run_eval, *words)
     texts = [case["question"] for case in TURNS]
     # the two turns share a session, the two other questions have one each
     assert sorted(bot.memory.values()) == sorted([texts[:2], texts[2:3], texts[3:]])
@@ -211,15 +195,15 @@ def test_a_secret_in_the_first_request_is_not_written(tmp_path: Path) -> None:
         body = json.dumps({"api_key": secret, "title": "eval"})
         begin = f"curl -X POST {server.url}/sessions -d '{body}'"
         done = connect(server, "/sessions/{session}/messages", tmp_path, "--begin", begin)
-    assert done.exit_code == 0, done.output
     assert secret not in (tmp_path / "bot.toml").read_text("utf-8") + done.output
     assert written(tmp_path)["begin"]["body"] == {"api_key": "${BOT_API_KEY}", "title": "eval"}
 
 
 def test_begin_without_a_session_in_the_request_is_refused(tmp_path: Path) -> None:
     with BotServer({}) as server:
-        done = connect(server, "/ask", tmp_path, "--begin", f"curl -X POST {server.url}/sessions")
-    assert done.exit_code == 2
+        done = connect(
+            server, "/ask", tmp_path, "--begin", f"curl -X POST {server.url}/sessions", ends=2
+        )
     assert "--begin: write {session} where its id goes" in done.output
 
 
@@ -234,7 +218,6 @@ def test_the_folder_of_a_server_is_cut_without_labels(tmp_path: Path) -> None:
     ask = [word for case in CASES[:3] for word in ("--ask", str(case["question"]))]
     with BotServer({("POST", "/ask"): absolute}) as server:
         done = connect(server, "/ask", tmp_path, *ask)
-    assert done.exit_code == 0, done.output
     assert written(tmp_path)["path_root"] == "/srv/app/docs"
     assert "All returned files are in /srv/app/docs" in done.output
 
@@ -255,7 +238,6 @@ def of_field(name: str) -> View:
 def test_a_bot_that_reads_one_field_is_asked_without_a_curl(tmp_path: Path, name: str) -> None:
     with BotServer({("POST", "/chat"): of_field(name)}) as server:
         done = connect(server, "/chat", tmp_path)
-    assert done.exit_code == 0, done.output
     assert written(tmp_path)["request"]["body"][name] == "{question}"
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from tests.bots.chat_endpoint import CHAT_KEY
+from tests.bots.commands import call
 from tests.bots.handbook import search
 from tests.bots.serving import BotServer
 
@@ -47,7 +48,7 @@ class Stage:
         if header := self.expected.get("header"):
             words += ["--header", header]
         words += ["--name", str(self.profile), "--yes", *more]
-        return CliRunner().invoke(connect_bot.main, words, env=ENVIRON)
+        return call(connect_bot, *words, env=ENVIRON)
 
 
 @pytest.fixture(params=NAMES)
@@ -95,7 +96,6 @@ def payload_of(stage: Stage) -> Any:
 
 def test_the_profile_says_what_a_person_would_have_written(stage: Stage) -> None:
     done = stage.connect()
-    assert done.exit_code == 0, done.output
     pairs = expected_values(stage)
     wrong = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     assert len(pairs) - len(wrong) >= LEAST_SHARE * len(pairs), wrong
@@ -105,14 +105,12 @@ def test_the_profile_says_what_a_person_would_have_written(stage: Stage) -> None
 def test_the_first_run_gives_the_right_figures(stage: Stage) -> None:
     """Two commands after connect_bot. A gold place counts as found where the bot's search, asked
     beside it, brings that section: so recall is known without any profile."""
-    assert stage.connect("--json").exit_code == 0
+    stage.connect("--json")
     results = str(stage.folder / "results")
     common = ["--eval-set", str(QUESTIONS), "--results-dir", results]
     words = ["--api-url", stage.server.url, "--profile", str(stage.profile), *common]
-    run = CliRunner().invoke(run_eval.main, [*words, "--run-id", "first"], env=ENVIRON)
-    assert run.exit_code == 0, run.output
-    scored = CliRunner().invoke(score_retrieval.main, ["--run", "first", *common, "--json", "-q"])
-    assert scored.exit_code == 0, scored.output
+    call(run_eval, *words, "--run-id", "first", env=ENVIRON)
+    scored = call(score_retrieval, "--run", "first", *common, "--json", "-q")
     means = json.loads(scored.stdout)["mean"]
     labelled = [case for case in CASES if case["gold_supports"]]
     found = [

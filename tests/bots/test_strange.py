@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.bots.commands import call, write_lines
 from tests.bots.serving import BotServer
 from tests.bots.strange import CASES, ODD, view
 from tests.rows import each_row
@@ -47,23 +48,18 @@ class Shown:
 
 
 def write_cases(folder: Path) -> Path:
-    path = folder / "set.jsonl"
-    path.write_text("".join(json.dumps(case) + "\n" for case in CASES), "utf-8")
-    return path
+    return write_lines(folder / "set.jsonl", CASES)
 
 
-def connect(name: str, folder: Path, *more: str) -> Shown:
+def connect(name: str, folder: Path, *more: str, ends: int = 0) -> Shown:
     with BotServer({("POST", "/ask"): view(name)}) as server:
         words = [f"{server.url}/ask", "--eval-set", str(write_cases(folder)), "--yes", "--json"]
         profile = folder / "bot.toml"
-        done = CliRunner().invoke(connect_bot.main, [*words, "--name", str(profile), *more])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return Shown(done, profile)
+        return Shown(call(connect_bot, *words, "--name", str(profile), *more, ends=ends), profile)
 
 
 def test_an_honest_bot_has_a_tick_at_each_question_that_it_answers(tmp_path: Path) -> None:
     shown = connect("honest", tmp_path)
-    assert shown.done.exit_code == 0, shown.done.output
     marks = {name: shown.row(name)["mark"] for name in MARKS}
     assert marks == {"answer": "✓", "passages": "✓", "place": "✓", "cited": "–", "time": "✓"}
     # the two gold files of the first two questions and that of the third, each the best hit
@@ -106,7 +102,6 @@ def test_an_odd_bot_is_connected_and_told_in_one_sentence(
     tmp_path: Path, name: str, row: str, mark: str, sentence: str
 ) -> None:
     shown = connect(name, tmp_path)
-    assert shown.done.exit_code == 0, shown.done.output
     assert shown.profile.exists()
     assert shown.row(row)["mark"] == mark, shown.data["proof"]
     assert sentence in shown.row(row)["says"]
@@ -124,8 +119,7 @@ def test_an_odd_bot_is_connected_and_told_in_one_sentence(
 def test_a_mapping_that_cannot_be_right_is_not_written(
     tmp_path: Path, name: str, row: str, sentence: str
 ) -> None:
-    shown = connect(name, tmp_path)
-    assert shown.done.exit_code == 2, shown.done.output
+    shown = connect(name, tmp_path, ends=2)
     assert not shown.profile.exists()
     assert shown.row(row)["mark"] == "✗"
     assert sentence in shown.row(row)["says"]
@@ -134,7 +128,6 @@ def test_a_mapping_that_cannot_be_right_is_not_written(
 
 def test_a_retriever_is_connected_by_its_kind(tmp_path: Path) -> None:
     shown = connect("retriever", tmp_path, "--set", "kind=retrieval")
-    assert shown.done.exit_code == 0, shown.done.output
     assert shown.written()["kind"] == "retrieval"
     assert (shown.row("answer")["mark"], shown.row("place")["mark"]) == ("–", "✓")
 
@@ -157,8 +150,7 @@ def test_what_was_found_for_the_odd_ones_is_right(tmp_path: Path) -> None:
 def test_a_passage_that_is_set_as_the_answer_is_refused(tmp_path: Path) -> None:
     """Failure 2 by hand: both lists hold the text; the remedy names the path that differs."""
     path = "result.retriever.documents[0].content"
-    shown = connect("passage_as_answer", tmp_path, "--set", f"answer={path}")
-    assert shown.done.exit_code == 2
+    shown = connect("passage_as_answer", tmp_path, "--set", f"answer={path}", ends=2)
     assert "--set answer=result.builder.answers[0].data" in shown.row("answer")["says"]
 
 
@@ -187,8 +179,7 @@ def test_what_is_no_answer_by_its_form_is_refused(
         }
 
     monkeypatch.setitem(ODD, "forms", odd)
-    shown = connect("forms", tmp_path, "--set", f"answer={path}")
-    assert shown.done.exit_code == 2
+    shown = connect("forms", tmp_path, "--set", f"answer={path}", ends=2)
     assert f"leads to {kind}" in shown.row("answer")["says"]
 
 
@@ -217,14 +208,12 @@ def test_a_run_stops_where_nothing_can_be_right(tmp_path: Path, name: str, sente
     with BotServer({("POST", "/ask"): view(name)}) as server:
         words = ["--api-url", server.url, "--profile", str(profile_of(tmp_path)), "--run-id", "r"]
         words += ["--eval-set", str(cases), "--results-dir", str(results), "--max-error-rate", "1"]
-        done = CliRunner().invoke(run_eval.main, words)
-        assert done.exit_code == 3, done.output
+        done = call(run_eval, *words, ends=3)
         assert sentence in " ".join(done.output.split())
         assert "--resume --run-id r --set proof=false" in " ".join(done.output.split())
         kept = (results / "r" / "results.partial.jsonl").read_text("utf-8").splitlines()
         assert len(kept) >= 8
-        again = CliRunner().invoke(run_eval.main, [*words, "--resume", "--set", "proof=false"])
-    assert again.exit_code == 0, again.output
+        call(run_eval, *words, "--resume", "--set", "proof=false")
     assert len((results / "r" / "results.jsonl").read_text("utf-8").splitlines()) == len(CASES)
 
 
@@ -234,7 +223,6 @@ def test_a_run_says_that_answers_fit_the_question_before(tmp_path: Path, name: s
     with BotServer({("POST", "/ask"): view(name)}) as server:
         words = ["--api-url", server.url, "--profile", str(profile_of(tmp_path)), "--run-id", "r"]
         words += ["--eval-set", str(write_cases(tmp_path)), "--results-dir", str(tmp_path / "out")]
-        done = CliRunner().invoke(run_eval.main, [*words, "--set", "concurrency=1"])
-    assert done.exit_code == 0, done.output
+        done = call(run_eval, *words, "--set", "concurrency=1")
     says = "7 of 7 answers fit the question that was asked before them better than their own"
     assert (says in " ".join(done.output.split())) is (name == "lagging")
