@@ -74,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
 
 class BotServer(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 64
+    request_queue_size = 256  # see tests/fake_bot.py
     handler: type[Handler] = Handler
 
     def __init__(self, views: Mapping[tuple[str, str], View], port: int = 0) -> None:
@@ -86,7 +86,7 @@ class BotServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
