@@ -64,13 +64,13 @@ def test_the_users_model_is_asked_and_none_is_listed(tmp_path: Path) -> None:
     asked: list[Any] = []
     views = {("POST", CHAT): chat("large", asked), ("GET", "/v1/models"): listed("house", "large")}
     with BotServer(views) as server:
-        done = connect(server, CHAT, tmp_path, "--model", "large")
+        connect(server, CHAT, tmp_path, "--model", "large")
     assert {body["model"] for body in asked} == {"large"}
 
 
 def test_a_model_that_only_the_error_names_is_found(tmp_path: Path) -> None:
     with BotServer({("POST", CHAT): chat("house-1", [])}) as server:
-        done = connect(server, CHAT, tmp_path)
+        connect(server, CHAT, tmp_path)
     assert written(tmp_path)["request"]["body"]["model"] == "house-1"
 
 
@@ -101,7 +101,7 @@ def test_another_operation_is_tried_after_a_refusal(tmp_path: Path) -> None:
         ("POST", "/lookup"): plain,
     }
     with BotServer(views) as server:
-        done = connect(server, "", tmp_path)
+        connect(server, "", tmp_path)
     assert written(tmp_path)["request"]["path"] == "/lookup"
 
 
@@ -174,11 +174,11 @@ def test_each_conversation_is_begun_anew(tmp_path: Path, way: str) -> None:
     cases = write_lines(tmp_path / "set.jsonl", TURNS)
     with BotServer(bot.views()) as server:
         if way == "described":
-            done = connect(server, "", tmp_path, "--eval-set", str(cases))
+            connect(server, "", tmp_path, "--eval-set", str(cases))
         else:
             begin = f"curl -X POST {server.url}/sessions -d '{{}}'"
             path = "/sessions/{session}/messages"
-            done = connect(server, path, tmp_path, "--begin", begin)
+            connect(server, path, tmp_path, "--begin", begin)
         assert written(tmp_path)["request"]["path"] == "/sessions/{session}/messages"
         bot.memory.clear()
         words = ["--api-url", server.url, "--profile", str(tmp_path / "bot.toml"), "--run-id", "r"]
@@ -237,7 +237,7 @@ def of_field(name: str) -> View:
 @each_row("name", ["question", "message", "query", "input", "prompt", "msg"])
 def test_a_bot_that_reads_one_field_is_asked_without_a_curl(tmp_path: Path, name: str) -> None:
     with BotServer({("POST", "/chat"): of_field(name)}) as server:
-        done = connect(server, "/chat", tmp_path)
+        connect(server, "/chat", tmp_path)
     assert written(tmp_path)["request"]["body"][name] == "{question}"
 
 
