@@ -60,11 +60,7 @@ def said(kind: CallKind) -> dict[str, str]:
 
 def test_verdicts() -> None:
     # 16 stands in no context; "15" alone has no content word but stands there
-    assert said(KINDS["groundedness"]) == {
-        "1": "supported",
-        "2": "not_found",
-        "3": "supported",
-    }
+    assert said(KINDS["groundedness"]) == {"1": "supported", "2": "not_found", "3": "supported"}
     assert said(KINDS["correctness"]) == {"f1": "present", "f2": "missing"}
     assert said(KINDS["nuggets"]) == {"n1": "support", "n2": "none"}
     assert said(KINDS["context_recall"]) == {"f1": "attributed", "f2": "attributed"}

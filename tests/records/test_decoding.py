@@ -70,8 +70,7 @@ def test_a_key_may_hold_any_character(key: str) -> None:
 
 
 @each_row(
-    "row",
-    [{"id": "q"}, {"id": 5, "question": "?"}, {"id": "q", "question": "?", "tags": "one"}],
+    "row", [{"id": "q"}, {"id": 5, "question": "?"}, {"id": "q", "question": "?", "tags": "one"}]
 )
 def test_a_fault_is_told_as_by_the_whole_class(row: dict[str, Any]) -> None:
     lean = Lean(TestCase)

@@ -64,11 +64,7 @@ FRIST = "Die Frist ist für das ganze Jahr und wird nicht verlängert."
 
 @each_row(
     ("answer", "context"),
-    [
-        (f"{TERMIN} [1]", TERMIN),
-        ("모르겠습니다. [1]", "모르겠습니다."),
-        ("30 dnů [1].", TERMIN),
-    ],
+    [(f"{TERMIN} [1]", TERMIN), ("모르겠습니다. [1]", "모르겠습니다."), ("30 dnů [1].", TERMIN)],
 )
 def test_only_plain_checks_apply_in_a_language_without_phrases(answer: str, context: str) -> None:
     """Without phrases and a measured threshold no claim is judged."""

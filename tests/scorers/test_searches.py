@@ -96,10 +96,7 @@ def test_nothing_is_lost_where_retrieved_was_derived_from_a_search() -> None:
 
 def test_without_gold_the_counts_remain_and_without_searches_nothing() -> None:
     answer = result([search("a"), search("a")])
-    for labels, why in (
-        (case(), "no gold"),
-        (case("a.md", answerable=False), "unanswerable"),
-    ):
+    for labels, why in ((case(), "no gold"), (case("a.md", answerable=False), "unanswerable")):
         scores, reasons, _ = score(labels, answer)
         assert (scores["search_count"], scores["searches_without_new"]) == (2.0, 1.0)
         assert scores["union_evidence_recall"] is None

@@ -12,13 +12,7 @@ from tests.rows import each_row
 
 from clients.http import CallError, RetryPolicy, finish
 from judging.identity import JudgeError, JudgePin
-from judging.protocols import (
-    Sampling,
-    endpoint,
-    failure_of,
-    plain_words,
-    refused_parameter,
-)
+from judging.protocols import Sampling, endpoint, failure_of, plain_words, refused_parameter
 from judging.server import HttpJudge, key_headers
 from judging.types import FAILURES
 

@@ -47,10 +47,7 @@ def llama_cpp(fake: Any, **props: Any) -> None:
 def vllm(fake: Any, **model: Any) -> None:
     known = {"id": "judge-8b", "owned_by": "vllm", "root": "org/judge-8b", "max_model_len": 4096}
     known |= {"created": 1_700_000_000, "permission": [{"id": "modelperm-1"}]}
-    fake.resources = {
-        "/v1/models": {"data": [known | model]},
-        "/version": {"version": "0.11.0"},
-    }
+    fake.resources = {"/v1/models": {"data": [known | model]}, "/version": {"version": "0.11.0"}}
 
 
 def lm_studio(fake: Any, **more: Any) -> None:

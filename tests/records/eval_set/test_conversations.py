@@ -168,8 +168,4 @@ def test_a_line_says_which_history_it_was_asked_with_and_others_say_nothing() ->
 def test_only_the_first_failure_of_a_conversation_is_a_failed_call() -> None:
     failed = TestResult("a", status="error", error=ErrorInfo("timeout"))
     behind = TestResult("b", status="error", error=ErrorInfo(EARLIER_TURN_FAILED))
-    assert list(map(is_root_failure, (failed, behind, TestResult("c")))) == [
-        True,
-        False,
-        False,
-    ]
+    assert list(map(is_root_failure, (failed, behind, TestResult("c")))) == [True, False, False]

@@ -190,10 +190,7 @@ def test_roles_are_closed_by_default_and_what_no_one_sees_is_said() -> None:
     [
         ("", "roles: is missing; write .roles.NAME. with may_see"),
         ("[roles.a]\nmay_see = []", "write two tables or more"),
-        (
-            "[roles.a]\n[roles.b]\nmay_see = []",
-            "roles.a.may_see: is missing; write globs",
-        ),
+        ("[roles.a]\n[roles.b]\nmay_see = []", "roles.a.may_see: is missing; write globs"),
         ('[roles.a]\nmay_see = []\nheaders = "x"\n[roles.b]\nmay_see = []', "headers"),
     ],
 )

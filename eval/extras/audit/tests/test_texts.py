@@ -229,10 +229,7 @@ def test_a_number_of_one_noun_comes_before_a_negation() -> None:
     findings = contradiction_candidates(sections_of(notes))
     assert [
         (each.why.removeprefix("same subject, differ in "), each.harm) for each in findings
-    ] == [
-        ("two days / five days", 1.0),
-        ("a negation", 0.7),
-    ]
+    ] == [("two days / five days", 1.0), ("a negation", 0.7)]
 
 
 def test_a_word_of_many_sentences_makes_no_pairs() -> None:

@@ -58,11 +58,7 @@ class Batches:
 
     def take_in(self) -> list[str]:
         results = map(str, sorted(self.folder.glob("*.results.jsonl")))
-        command = [
-            sys.executable,
-            str(EXTRA / "import_results.py"),
-            *results,
-        ]
+        command = [sys.executable, str(EXTRA / "import_results.py"), *results]
         return [*command, "--cache-dir", str(self.cache / "judge_cache.jsonl")]
 
     def carry_on(self, name: str, command: list[str]) -> str:

@@ -19,14 +19,7 @@ from tests.processes import call_script
 
 pytest.importorskip("distributed")
 
-from extras.cluster.bench.bench_cluster import (
-    Cluster,
-    cluster,
-    command,
-    cpu_of,
-    write_run,
-    written,
-)
+from extras.cluster.bench.bench_cluster import Cluster, cluster, command, cpu_of, write_run, written
 from extras.cluster.ranges import ResultRange, Sources, ranges_of, score_range, sources_of
 from extras.cluster.starter import _connected, _threads
 from records.errors import StorageError, Unreachable

@@ -276,9 +276,7 @@ def test_a_killed_call_is_resumed_and_nothing_is_paid_twice(
     words = words_for(vault, tmp_path, fake_judge, "--kinds", "multi_hop", "--limit", "4")
     words += ["--output", str(target), "--set", "concurrency=1"]
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [sys.executable, str(SCRIPT), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     while len(fake_judge.chats()) < 4 and process.poll() is None:
         time.sleep(0.01)

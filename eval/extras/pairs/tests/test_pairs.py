@@ -370,11 +370,7 @@ def test_people_label_pairs_blind_and_are_compared_with_the_judge(pairs: Pairs) 
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     assert (report["n"], report["agreement"], report["kappa"]) == (10, 1.0, 1.0)
-    assert report["confusion"]["new better"] == {
-        "base better": 0,
-        "undecided": 0,
-        "new better": 6,
-    }
+    assert report["confusion"]["new better"] == {"base better": 0, "undecided": 0, "new better": 6}
     assert report["length"]["p"] is None  # 10 labels of 40
     lines = (pairs.finished.folder / "labels" / "verdicts" / "maria.jsonl").read_text()
     rows = [json.loads(line) for line in lines.splitlines()]

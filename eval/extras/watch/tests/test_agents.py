@@ -192,11 +192,7 @@ def test_a_folder_of_which_nothing_can_be_read_is_refused(
     ("failing", "errors", "unreadable"), [("find", 0, (1, 1)), ("root", 1, (0, 0))]
 )
 def test_a_search_that_failed_does_not_make_an_unreadable_answer_an_error(
-    folder: Path,
-    look: Callable[..., Any],
-    failing: str,
-    errors: int,
-    unreadable: tuple[int, int],
+    folder: Path, look: Callable[..., Any], failing: str, errors: int, unreadable: tuple[int, int]
 ) -> None:
     """A loop that failed itself is an error, and nothing else."""
     spans = agent("a", None)

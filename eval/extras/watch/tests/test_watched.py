@@ -71,10 +71,7 @@ QUIET = figure([(0, 60)] * 56, [(0, 30), (1, 30)], label="Errors", unit="session
             f"(alarm of {SOUNDED.day} March, until two weeks are back, or --seen).",
         ),
         (ENDED, "Refusals: 5.4 % of 2,800 traces in the last four weeks, 4.1 % in the reference."),
-        (
-            QUIET,
-            "Errors: 1.7 % of 60 sessions in the last four weeks, 0.0 % in the reference.",
-        ),
+        (QUIET, "Errors: 1.7 % of 60 sessions in the last four weeks, 0.0 % in the reference."),
         (
             SEEN,
             "Refusals rose from 4.1 % to 12.0 % since 21 February; "
