@@ -57,15 +57,6 @@ def test_what_stays_missing_is_a_failure_and_no_verdict(scripted: Any, verdicts:
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["2", "3"]]
 
 
-def test_a_reply_without_any_verdict_is_refused_and_so_never_kept(
-    scripted: Any, verdicts: Any
-) -> None:
-    judge = scripted(lambda task: verdicts(n99="supported"))
-    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
-    assert opinion.failure == "incomplete"
-    assert len(judge.tasks) == 1
-
-
 @each_row("kind", [KINDS["groundedness"], KINDS["context_precision"], KINDS["correctness"]])
 def test_stored_replies_that_lack_ids_are_a_failure(
     scripted: Any, verdicts: Any, kind: Any
@@ -112,14 +103,6 @@ def test_a_follow_up_may_change_its_mind(scripted: Any, verdicts: Any) -> None:
     opinion = finish(ask(scripted(script), KINDS["groundedness"], MATERIAL, salt=SALT))
     assert opinion.entries[2]["verdict"] == "not_found"
     assert opinion.failure is None
-
-
-def test_a_quote_from_another_passage_corrects_its_name(scripted: Any, verdicts: Any) -> None:
-    wrong = ("supported", "fee is 15 euros", "c2")
-    judge = scripted(lambda task: verdicts(n1=wrong, n2=NOON, n3="not_found"))
-    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
-    assert opinion.entries[0]["context"] == "c1"
-    assert len(judge.tasks) == 1
 
 
 def test_a_contradiction_needs_no_quote(scripted: Any, verdicts: Any) -> None:

@@ -20,7 +20,7 @@ from judging.local import LocalJudge
 from judging.types import JudgeTask
 from records.rubrics import Rubric, RubricExample
 from records.tool_calls import ToolCall
-from records.verdicts import KINDS, QUOTE_UNVERIFIED, rubric_kind
+from records.verdicts import KINDS, rubric_kind
 from validation.jobs import ATTACKS
 
 SALT = b"s" * 32
@@ -128,23 +128,6 @@ def test_a_verdict_needs_a_quote_of_the_answer_or_a_passage(
     assert (entry["verdict"], entry["context"]) == ("help", "c1")  # where the words really are
     assert line["prompt"]["name"] == "rubrics.helpful"
     assert line["prompt"]["rubric"] == rubric.to_dict()
-
-
-def test_a_quote_that_stands_nowhere_is_asked_again_and_then_no_verdict(
-    settings: Make, subject: Any, verdicts: Any
-) -> None:
-    said = verdicts(n1=("help", "words that nobody wrote", ""))
-    made = settings(HELPFUL, lambda task: said)
-    (line,) = finish(call_of("rubrics.helpful")(subject(), made, 0))
-    (entry,) = line["verdicts"]
-    assert (entry["verdict"], entry["said"]) == (QUOTE_UNVERIFIED, "help")
-    assert len(made.judge.tasks) == 2
-
-
-def test_a_failure_is_no_verdict(settings: Make, subject: Any) -> None:
-    made = settings(HELPFUL, lambda task: "refused")
-    (line,) = finish(call_of("rubrics.helpful")(subject(), made, 0))
-    assert (line["status"], line["failure"], line["verdicts"]) == ("failed", "refused", [])
 
 
 @each_row(

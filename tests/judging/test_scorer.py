@@ -12,14 +12,12 @@ from clients.http import finish
 from judging import prompt_files
 from judging.answers import FactStore, JudgedAnswer
 from judging.calls import CALLS, Settings
-from ragmetrics.catalogue.judged import ROWS
 from ragmetrics.judged import blame_claims
 from records.cases import GoldFact
 from records.claim_labels import ClaimLabel, PeopleSay
 from records.judgements import Judgement, Verdicts
 from scorers.judged import JudgedScorer, _rows_for
 
-ALL = {row.name for row in ROWS}
 NUGGETS = [
     GoldFact("The fee is 15 euros"),
     GoldFact("The tour takes two hours", vital=False),
@@ -253,11 +251,6 @@ def test_a_noncommittal_answer_has_no_relevancy(score: Score, subject: Any) -> N
         "answer_relevancy": 0.0,
         "judge_manipulation_suspected": 0.0,
     }
-
-
-def test_only_what_was_judged_is_a_row(score: Score, subject: Any) -> None:
-    values, _, _ = score(subject(), calls=("groundedness",))
-    assert set(values) == {"groundedness", "faithfulness", "judge_manipulation_suspected"}
 
 
 def test_several_opinions_count_by_their_mean(score: Score, subject: Any) -> None:

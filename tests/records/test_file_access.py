@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import pickle
 import socket
@@ -122,18 +121,6 @@ def test_a_packed_line_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.write_bytes(gzip.compress(os.urandom(2**12).replace(b"\n", b"")))
     with open_unpacked(path) as file, pytest.raises(UnfitFile, match="has a line of more than"):
         next(file)
-
-
-def test_limited_lines_wrap_any_raw_file(tmp_path: Path) -> None:
-    class Bytes(io.RawIOBase):
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, buffer: Any) -> int:
-            buffer[:2] = b"a\n"
-            return 2
-
-    assert next(LimitedLines(tmp_path, Bytes())) == b"a\n"
 
 
 @posix

@@ -15,7 +15,6 @@ from ragmetrics.catalogue.abstention import ROWS
 from records.scores import ScoreLine
 from scorers.abstention import AbstentionScorer, decide, usual_language
 from scorers.contract import ScoreRow
-from scorers.loop import score_run
 from storage import RetrievedChunk, TestCase, TestResult
 
 REFUSAL = "I cannot find this in the documents."
@@ -164,29 +163,6 @@ def test_the_most_frequent_language_of_a_run(tmp_path: Path) -> None:
     assert usual(czech, czech, english, SHORT, SHORT, SHORT, None) == "cs"
     assert usual(czech, english) == usual(english, czech) == "en"
     assert usual(SHORT, None, " ") is None
-
-
-def test_one_and_several_processes_decide_alike(tmp_path: Path) -> None:
-    """A part that holds only short refusals goes by the language of the whole run, too."""
-    long = "Termín je pro osoby, které jsou zde, a nemůže být podle toho nebo za to změněn."
-    answers = [long] * 30 + [SHORT] * 30
-    with open(tmp_path / "set.jsonl", "wb") as cases:
-        for place in range(len(answers)):
-            case = {"id": f"q{place:02}", "question": "Kiedy?", "answerable": False}
-            cases.write(orjson.dumps(case) + b"\n")
-    scored = []
-    for jobs in (1, 2, 3):
-        folder = tmp_path / f"run{jobs}"
-        folder.mkdir()
-        with open(folder / "results.jsonl", "wb") as results:
-            for place, answer in enumerate(answers):
-                line = {"schema": 1, "test_case_id": f"q{place:02}", "status": "ok"}
-                results.write(orjson.dumps(line | {"answer": answer}) + b"\n")
-        scorer = AbstentionScorer(usual_language=usual_language(folder))
-        section = score_run(folder, tmp_path / "set.jsonl", scorer, jobs=jobs)
-        assert section["not_applicable"]["abstention_accuracy"] == 60
-        scored.append((folder / "scores" / "abstention.jsonl").read_bytes())
-    assert scored[0] == scored[1] == scored[2]
 
 
 def test_an_empty_answer_is_no_abstention_and_no_score() -> None:

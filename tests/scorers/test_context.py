@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.feature_extraction.text import TfidfVectorizer
 from tests.rows import each_row
 
 from ragmetrics.catalogue.context import ROWS
 from ragmetrics.context import METRICS
-from ragmetrics.text.tfidf import Frequencies, tokens
+from ragmetrics.text.tfidf import Frequencies
 from records.cases import GoldFact
 from scorers.context import ContextScorer, _read_frequencies
 from storage import ResultsWriter, RetrievedChunk, RunConfig, TestCase, TestResult
@@ -60,12 +59,6 @@ def test_equal_chunks_are_wholly_redundant() -> None:
     assert evidence["most_alike"] == {"chunks": ["c0", "c1"], "overlap": 1.0}
     # words: 15 in all; distinct: cats sleep all day long dogs bark night = 8
     assert found["unique_token_ratio"] == pytest.approx(8 / 15)
-
-
-def test_tfidf_equals_scikit_learn() -> None:
-    found, _, _ = score([CATS, DOGS])
-    rows = TfidfVectorizer(analyzer=tokens, sublinear_tf=True).fit_transform([CATS, DOGS])
-    assert found["redundancy_tfidf"] == pytest.approx((rows @ rows.T)[0, 1])
 
 
 def test_one_chunk_repeats_nothing() -> None:

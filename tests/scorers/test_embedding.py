@@ -202,19 +202,6 @@ def test_without_whole_contexts_they_do_not_apply(other: TestResult, reason: str
     assert found["answer_correctness"] == 1.0, "what needs no context is scored"
 
 
-@each_row("answer", [None, "", "  \n ", "[1]"])
-def test_an_empty_answer_does_not_apply(answer: str | None) -> None:
-    other = result(answer, "cats")
-    found = scores(case("cats", "cats"), other)
-    assert found["context_relevance"] == 1.0
-    assert [found[name] for name in NAMES[4:]] == [None] * 5
-
-
-def test_an_abstention_claims_nothing() -> None:
-    other = result("I do not know.", "cats", abstained=True)
-    assert reasons(case(), other)["answer_hallucination@2"] == "abstained"
-
-
 def test_an_abstention_is_known_by_its_words_unless_the_bot_says_otherwise() -> None:
     """The bot of a plain data set sends no ``abstained``; where one is sent, it decides."""
     refusal = "I could not find any information about cats in the documents."
@@ -237,11 +224,6 @@ def test_sentences_carry_no_marks_headings_or_code() -> None:
     text = "# Cats\n\nCats sleep [1]. Dogs bark [2][3].\n\n```\ncode\n```\n- A day. [4]\n"
     assert embedding.claiming_sentences(text) == ["Cats sleep.", "Dogs bark.", "A day."]
     assert embedding.claiming_sentences("... !!! \n---\n") == []
-
-
-def test_equal_chunks_count_once() -> None:
-    chunks = [RetrievedChunk(text="cats"), RetrievedChunk(text="cats"), RetrievedChunk(text=" ")]
-    assert embedding.distinct_texts(chunks) == (["cats"], "")
 
 
 def test_long_texts_are_read_in_windows_to_their_end() -> None:

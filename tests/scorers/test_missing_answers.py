@@ -139,19 +139,6 @@ def test_other_sections_have_no_lines_for_what_is_missing(tmp_path: Path) -> Non
     assert len((folder / "scores/abstention.jsonl").read_text().splitlines()) == 2
 
 
-@each_row(
-    ("answerable", "abstained", "right"),
-    [(True, False, 1.0), (True, True, 0.0), (False, True, 1.0), (False, False, 0.0)],
-)
-def test_the_right_decision_is_to_answer_what_can_be_answered(
-    tmp_path: Path, answerable: bool, abstained: bool, right: float
-) -> None:
-    folder, eval_set = folder_of(tmp_path, [ok("q1") | {"abstained": abstained}])
-    write(eval_set, [{"id": "q1", "question": "?", "answerable": answerable}])
-    section = score_run(folder, eval_set, AbstentionScorer(), jobs=1)
-    assert section["mean"]["decision_right"] == right
-
-
 def test_turns_behind_a_failed_one_are_no_pass_but_no_failed_call_either(tmp_path: Path) -> None:
     """q0 to q2 are one conversation whose first call failed: one call of six, three answers lost.
 

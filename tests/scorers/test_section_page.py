@@ -13,7 +13,7 @@ from records.targets import Target
 from scorers.section_page import draft_notes, section_blocks
 from terminal.page import number
 from terminal.print_page import print_blocks
-from terminal.tables import counted, picture, printable, scale
+from terminal.tables import picture, scale
 
 
 @each_row(
@@ -138,15 +138,6 @@ def test_a_star_says_why_and_clusters_are_told() -> None:
     assert "share a group" in printed(120, clustered_by="group")[-1]
     single = printed(120, clustered_by="group", clusters={WIDE: 1})[-1]
     assert "(1 independent unit)" in single
-
-
-def test_a_number_has_its_noun_in_the_right_form() -> None:
-    assert [counted(n, "case") for n in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
-    assert counted(2_000, "entry", "entries") == "2,000 entries"
-
-
-def test_what_a_server_says_stays_on_its_line() -> None:
-    assert printable("no\nmodel \x1b[31mx\u202e") == "no model  [31mx "
 
 
 def test_how_many_cases_are_drafts_is_said_beside_figures() -> None:

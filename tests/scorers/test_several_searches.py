@@ -97,15 +97,6 @@ def test_a_claim_of_the_first_search_is_supported() -> None:
     assert values["claim_support_rate"] == 1.0
 
 
-def test_results_of_tools_ground_an_answer_and_are_no_passages() -> None:
-    result = TestResult("one", "?", answer="It rains in Lyon all day.")
-    result.seen_tools = ["It rains in Lyon all day."]
-    values, _ = scores(GroundednessScorer(), case("a.md"), result)
-    assert values["claim_support_rate"] == 1.0
-    _, reasons = scores(RetrievalScorer(), case("a.md"), result)
-    assert set(reasons.values()) == {"passages are not mapped"}
-
-
 def test_a_number_that_fits_several_lists_cites_nothing() -> None:
     answer = "Text of a in full [1]."
     several = scores(GroundednessScorer(), case("a.md"), answered([A], [B], answer=answer))

@@ -55,14 +55,6 @@ def test_every_result_is_joined_with_its_case_once(times: list[int], block: int)
         assert problems == run.problems == []
 
 
-def test_results_in_any_order_come_in_that_of_the_set(tmp_path: Path) -> None:
-    set_ = write(tmp_path / "s.jsonl", [{"id": name, "question": "?"} for name in "abc"])
-    write(tmp_path / "results.jsonl", [{"test_case_id": name} for name in "acb"])
-    cases, results = Run(tmp_path, set_).answers(print)
-    assert [case.id for case in cases] == ["a", "b", "c"]
-    assert [result.test_case_id for result in results] == ["a", "b", "c"]
-
-
 def test_results_without_a_case_are_reported_in_the_order_of_the_file(tmp_path: Path) -> None:
     set_ = write(tmp_path / "s.jsonl", [{"id": "a", "question": "?"}])
     names = [f"x{n}" for n in range(20)]
@@ -70,15 +62,6 @@ def test_results_without_a_case_are_reported_in_the_order_of_the_file(tmp_path: 
     problems: list[Problem] = []
     assert Run(tmp_path, set_).answers(problems.append) == ([], [])
     assert [problem.message.split()[0] for problem in problems] == [f"'{name}'" for name in names]
-
-
-def test_an_id_that_comes_again_far_away_is_found(tmp_path: Path) -> None:
-    rows = [{"id": f"q{n}", "question": "?" * 50} for n in range(3000)]
-    rows += [{"id": "q7", "question": "again?"}]
-    found: list[Problem] = []
-    list(storage.iter_cases(write(tmp_path / "s.jsonl", rows), found.append))
-    assert [(problem.line, problem.field) for problem in found] == [(3001, "id")]
-    assert "'q7' is also the id of line 8" in found[0].message
 
 
 @each_row("jobs", [1, 2])

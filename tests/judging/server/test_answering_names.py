@@ -223,16 +223,3 @@ def test_a_stored_verdict_of_another_model_is_asked_anew(
     path.write_text(json.dumps(line | {"answered_as": name}) + "\n")
     assert (cached(client).stored(task()) is not None) is hit
     assert finish(cached(client).ask(task())).cached is hit
-
-
-def test_an_entry_without_the_new_fields_counts_as_before(
-    fake_judge: Any, judge: Any, cached: Cached, task: Any, tmp_path: Path
-) -> None:
-    client = judge()
-    finish(cached(client).ask(task()))
-    path = tmp_path / JUDGE_CACHE
-    line = json.loads(path.read_text())
-    del line["answered_as"], line["judging_run"]
-    path.write_text(json.dumps(line) + "\n")
-    found = finish(cached(client).ask(task()))
-    assert (found.cached, found.answered_as, found.judging_run) == (True, None, None)

@@ -17,7 +17,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.rows import each_row
 
-from clients.http import finish
 from judging.protocols import Sampling, ServerCapabilities, request_body, sent_parameters
 from judging.replies import ask_again
 from judging.trial import CANARY, MISLED
@@ -136,21 +135,6 @@ def test_each_body_fits_each_server(task: Any, mode: str, server: str) -> None:
     for messages in (one.messages, again, CANARY.messages, MISLED.messages):
         body = request_body("judge", messages, one.schema, mode, sent)
         assert bool(faults(server, body)) == ((server, mode) in UNKNOWN)
-
-
-def test_openai_is_never_asked_in_an_unknown_way(fake_judge: Any, judge: Any, task: Any) -> None:
-    """What it documents comes first, so the words of others are not tried on it."""
-    assert finish(judge().ask(task())).ok
-    assert all(not faults("openai", body) for body in fake_judge.chats(canaries=True))
-
-
-@each_row("server", ["openai", "vllm", "llama.cpp"])
-def test_the_new_name_of_the_limit_fits(task: Any, server: str) -> None:
-    found = ServerCapabilities("json_schema", ("max_tokens", "temperature"))
-    sent = sent_parameters(Sampling(), found, 500)
-    assert sent == {"seed": 0, "max_completion_tokens": 500}
-    body = request_body("judge", task().messages, task().schema, "json_schema", sent)
-    assert faults(server, body) == []
 
 
 def test_the_schemas_find_what_does_not_fit(task: Any) -> None:

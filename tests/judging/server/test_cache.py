@@ -13,9 +13,9 @@ from filelock import FileLock, Timeout
 from tests.rows import each_row
 
 from clients.http import ask_all, finish
-from judging.cache import CachedJudge, CacheOnly, VerdictCache, verdict_key
+from judging.cache import CachedJudge, CacheOnly, VerdictCache
 from judging.cost import JudgingTotals
-from judging.protocols import Sampling, ServerCapabilities
+from judging.protocols import Sampling
 from judging.types import PromptId, Usage
 from records.errors import StorageError
 from records.files import RepeatedLock, locked, replace_bytes
@@ -38,82 +38,6 @@ def test_the_second_time_is_free(
     assert (second.attempts, second.cost_usd, second.seconds) == (0, 0.0, None)
     assert second.sent == first.sent == SENT
     assert second.usage == Usage()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"metric": "correctness"},
-        {"prompt": PromptId("groundedness", 1, "cd" * 32)},
-        {"prompt": PromptId("other", 1, "ab" * 32)},
-        {"key_messages": ({"role": "user", "content": "other"},)},
-        {"schema": {"type": "object"}},
-        {"repeat": 1},
-        {"max_tokens": 501},
-    ],
-)
-def test_another_task_has_another_key(judge: Any, task: Any, change: dict[str, Any]) -> None:
-    client = judge(ready=False)
-    client.identify()
-    client.assume(ServerCapabilities("json_schema"))
-    keys = {
-        verdict_key(one, client.identity, client.parameters(one))
-        for one in (task(), task(**change))
-    }
-    assert len(keys) == 2
-
-
-def test_repeats_differ_where_the_server_takes_no_seed(
-    fake_judge: Any, judge: Any, cached: Any, task: Any
-) -> None:
-    """Without a seed the requests of two repeats are the same, and yet they are two opinions."""
-    fake_judge.script("ships", fake_judge.refuses("seed"))
-    client = judge()
-    first, second = (finish(cached(client).ask(task(repeat=number))) for number in (0, 1))
-    assert client.capabilities.dropped == ("seed",)
-    assert "seed" not in second.sent
-    assert first.key != second.key
-    assert (first.cached, second.cached) == (False, False)
-    unseeded = client.parameters(task())
-    assert unseeded == client.parameters(task(repeat=1)), "the key alone can tell them apart"
-    keys = {verdict_key(task(repeat=number), IDENTITY, unseeded) for number in (0, 1, 2)}
-    assert len(keys) == 3
-
-
-def test_the_order_of_a_schemas_fields_matters(task: Any) -> None:
-    """A constrained model writes its fields in this order: a reason before or after the verdict."""
-    fields = {"reason": {"type": "string"}, "verdict": {"type": "string"}}
-    orders = (fields, dict(reversed(fields.items())))
-    tasks = [task(schema={"type": "object", "properties": one}) for one in orders]
-    assert len({verdict_key(one, IDENTITY, SENT) for one in tasks}) == 2
-
-
-@each_row(
-    "sent",
-    [
-        SENT | {"temperature": 0.5},
-        SENT | {"seed": 1},
-        SENT | {"mode": "tool"},
-        SENT | {"top_p": 0.9},
-        {name: value for name, value in SENT.items() if name != "temperature"},
-    ],
-)
-def test_other_parameters_give_another_key(task: Any, sent: dict[str, Any]) -> None:
-    assert verdict_key(task(), IDENTITY, sent) != verdict_key(task(), IDENTITY, SENT)
-
-
-@each_row("field", ["provider", "model", "digest", "build", "revision"])
-def test_another_judge_has_another_key(task: Any, field: str) -> None:
-    other = JudgeIdentity(**(IDENTITY.to_dict() | {field: "x"}))
-    assert verdict_key(task(), other, SENT) != verdict_key(task(), IDENTITY, SENT)
-
-
-def test_what_is_random_or_no_matter_is_not_in_the_key(task: Any) -> None:
-    random_marks = task(messages=({"role": "user", "content": "<<8231>> text"},))
-    swapped = dict(reversed(SENT.items()))
-    assert verdict_key(random_marks, IDENTITY, swapped) == verdict_key(task(), IDENTITY, SENT)
-    raised = task(prompt=PromptId("groundedness", 2, "ab" * 32))
-    assert verdict_key(raised, IDENTITY, SENT) == verdict_key(task(), IDENTITY, SENT)
 
 
 def test_a_changed_model_prompt_temperature_or_repeat_is_asked_again(

@@ -198,12 +198,6 @@ def test_anthropic_with_thoughts_is_asked_by_its_form(client: Client, task: Any)
     assert "reasoning_effort" not in last
 
 
-@each(kinds.Anthropic)
-def test_a_newer_model_of_anthropic_takes_no_temperature(client: Client) -> None:
-    client.server.refuses = ("temperature",)
-    assert client.judge().capabilities.dropped == ("seed", "temperature")
-
-
 @each(kinds.AzureClassic)
 def test_a_deployment_names_the_judge_unless_a_model_is_named(client: Client) -> None:
     server = client.server
@@ -218,14 +212,6 @@ def test_a_deployment_names_the_judge_unless_a_model_is_named(client: Client) ->
     bare = server.url.partition("?")[0]
     with pytest.raises(JudgeError, match=r"needs its version: add \?api-version="):
         HttpJudge(bare, "m")
-
-
-def test_an_error_whose_parts_are_no_texts() -> None:
-    body = b'{"error": {"param": [], "message": {"a": 1}, "code": ["x"], "metadata": "raw"}}'
-    error = CallError("client_error", "HTTP 400", status=400, body=body)
-    assert refused_parameter(error, {"seed": 0}) is None
-    assert failure_of(error) == "rejected"
-    assert plain_words(error) == "HTTP 400: {'a': 1}"
 
 
 @each(kinds.OpenRouter)

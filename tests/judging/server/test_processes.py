@@ -19,7 +19,6 @@ import pytest
 import options
 from clients.http import ask_all
 from judging.cache import VerdictCache
-from judging.cost import JudgingTotals
 from records.runs import JUDGE_CACHE
 
 SCRIPTS = Path(options.__file__).resolve().parents[1]
@@ -160,28 +159,3 @@ def test_tasks_are_taken_when_they_are_needed(fake_judge: Any, judge: Any, task:
     verdicts.close()
     assert stop.is_set()
     assert len(taken) < 1000
-
-
-def test_every_failure_is_counted(fake_judge: Any, judge: Any, task: Any, good: Any) -> None:
-    says, fails = fake_judge.says, fake_judge.fails
-    fake_judge.script("a cut", says(good, finish_reason="length"))
-    fake_judge.script("a refusal", says("", message={"refusal": "no"}))
-    fake_judge.script("prose", says("well"))
-    fake_judge.script("a gap", says({"verdicts": []}))
-    fake_judge.script("a mistake", fails(400))
-    fake_judge.script("a fall", fails(500))
-    subjects = ["a cut", "a refusal", "prose", "a gap", "a mistake", "a fall", "ships", "trees"]
-    totals = JudgingTotals()
-    verdicts = list(ask_all(map(task, subjects), judge().ask, 4, threading.Event()))
-    for verdict in verdicts:
-        totals.add(verdict)
-    assert totals.failures == {
-        "truncated": 1,
-        "refused": 1,
-        "malformed": 1,
-        "incomplete": 1,
-        "rejected": 1,
-        "transport": 1,
-    }
-    assert (totals.verdicts, sum(verdict.ok for verdict in verdicts)) == (8, 2)
-    assert {verdict.data is None for verdict in verdicts if verdict.failure} == {True}

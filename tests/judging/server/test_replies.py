@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from tests.rows import each_row
 
 from clients.http import finish
-from judging.replies import BadReply, SchemaChecker, _parse_object, _surely_fits, _without_thoughts
+from judging.replies import BadReply, SchemaChecker, _parse_object, _surely_fits
 from judging.trial import CANARY
 
 OBJECT = {"a": 1, "quote": "one, } two ```, ] </think>"}
@@ -96,10 +96,6 @@ def test_long_nonsense_is_read_in_one_pass(text: str) -> None:
     """Patterns that start anew at each character would take minutes here."""
     with pytest.raises(BadReply, match="no valid JSON"):
         _parse_object(text)
-
-
-def test_marks_inside_the_object_are_left_alone() -> None:
-    assert _without_thoughts(TEXT) == TEXT
 
 
 json_values = st.recursive(

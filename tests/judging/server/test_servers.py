@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clients.http import ask_all, finish
+from clients.http import ask_all
 from judging.identity import JudgeError, JudgePin, JudgeUnreachable
 from records.verdicts import JudgeIdentity
 
@@ -226,12 +226,3 @@ def test_the_judge_is_looked_at_after_the_run_has_ended(
     client.close()
     with pytest.raises(JudgeUnreachable):
         client.changed()
-
-
-def test_another_model_that_answers(fake_judge: Any, judge: Any, task: Any, good: Any) -> None:
-    client = judge()
-    fake_judge.script("ships", fake_judge.says(good, fields={"model": "cheaper-2024-01-01"}))
-    assert finish(client.ask(task())).failure == "other_model"
-    assert client.changed() == (
-        "the judge's server answered with different models: cheaper-2024-01-01, judge-2024-08-06"
-    )

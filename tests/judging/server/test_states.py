@@ -121,27 +121,6 @@ def test_a_slow_server_is_left_at_the_deadline(
     assert "0.3 s" in verdict.message
 
 
-def test_nobody_listens(judge: Any, fake_judge: Any, task: Any) -> None:
-    client = judge()
-    fake_judge.close()
-    client.close()
-    assert finish(client.ask(task())).failure == "transport"
-
-
-def test_a_passing_fault_is_retried_and_leaves_no_trace(
-    fake_judge: Any, judge: Any, task: Any, good: Any
-) -> None:
-    fake_judge.script(
-        "ships",
-        fake_judge.fails(503),
-        fake_judge.fails(429, Retry_After="0"),
-        fake_judge.says(good),
-    )
-    verdict = finish(judge().ask(task()))
-    assert verdict.data == good
-    assert (verdict.attempts, verdict.asks) == (3, 1)
-
-
 def test_retry_after_beyond_the_deadline_is_not_waited_for(
     fake_judge: Any, judge: Any, task: Any
 ) -> None:

@@ -54,22 +54,10 @@ class Vault:
         )
 
 
-@pytest.fixture
-def vault_of() -> type[Vault]:
-    """``vault_of(notes)``: made-up notes as sections."""
-    return Vault
-
-
 @pytest.fixture(scope="session")
 def vault() -> Vault:
     """The language reference of the running interpreter."""
     return Vault(python_reference())
-
-
-@pytest.fixture
-def running() -> str:
-    """The version of this Python."""
-    return RUNNING
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.rows import each_row
 
 from demo.vault import python_reference
-from documents.sections import HEADING_SEPARATOR, Note
+from documents.sections import HEADING_SEPARATOR
 from records.cases import case_from_dict
 
 EVAL_SET = Path(__file__).parents[3] / "eval_set.jsonl"
@@ -174,39 +173,3 @@ def test_most_labels_hold_on_any_python(vault: Vault) -> None:
     answerable = [case for case in CASES if case["answerable"]]
     holding = [case for case in answerable if not any(anchor_problems(case, vault))]
     assert len(holding) >= MUST_HOLD_ANYWHERE * len(answerable)
-
-
-def test_a_broken_label_is_found(vault_of: Callable[[list[Note]], Vault]) -> None:
-    notes = [
-        Note("python", "a/x.md", "# X\n\nOne  two\nthree.\n\n## Deep\n\nfour\n\n# Xtra\n\nfive\n"),
-        Note("python", "b/y.md", "# Y\n\nfour\n"),
-    ]
-    vault = vault_of(notes)
-
-    def found(rel_path: str, heading_path: str, *snippets: str) -> list[str]:
-        gold = {"rel_path": rel_path, "heading_path": heading_path, "snippets": list(snippets)}
-        return [p.split(": ", 1)[1] for p in anchor_problems({"gold_supports": [gold]}, vault)]
-
-    assert found("a/x.md", "X", "One two three.", "four") == []
-    assert found("a/x.md", "", "five") == []
-    assert found("a/z.md", "X", "One") == ["no such section"]
-    assert found("a/x.md", "Y", "One") == ["no such section"]
-    assert found("a/x.md", "Xt", "five") == ["no such section"]
-    assert found("a/x.md", "X > Deep", "One") == ["snippet not found: One"]
-    assert found("a/x.md", "X", "five") == ["snippet not found: five"]
-    assert found("a/x.md", "X") == ["no snippet"]
-
-    gold = {"rel_path": "a/x.md", "heading_path": "X", "snippets": ["four"]}
-    assert list(unlabelled_copies({"gold_supports": [gold]}, vault)) == [
-        "b/y.md # Y: also holds: four"
-    ]
-
-
-def test_a_difference_fails_on_a_labelled_release_and_is_skipped_elsewhere(
-    judge: Judge, running: str
-) -> None:
-    with pytest.raises(pytest.skip.Exception, match=r"labelled on Python 2\.7\.18; on .*: gone"):
-        judge({"python_versions": ["2.7.18"]}, ["gone"])
-    with pytest.raises(AssertionError, match="gone"):
-        judge({"python_versions": ["2.7.18", running]}, ["gone"])
-    judge({"python_versions": ["2.7.18"]}, [])

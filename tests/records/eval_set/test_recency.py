@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from tests.rows import each_row
 
-from documents.sections import Note
-
 EVAL_SET = Path(__file__).parents[3] / "eval_set.jsonl"
 RELEASED = {
     "3.5": "2015-09-13",
@@ -31,9 +29,7 @@ Judge = Callable[[Case, list[str]], None]
 Vault = Any  # the class of conftest.py
 
 CASES: list[Case] = [json.loads(line) for line in EVAL_SET.read_text("utf-8").splitlines()]
-IDS = [str(case["id"]) for case in CASES]
 RECENCY = [case for case in CASES if case["recency_conflict_rule"] is not None]
-RECENCY_IDS = [str(case["id"]) for case in RECENCY]
 
 
 def not_in(case: Case, text: str, place: str) -> Iterator[str]:
@@ -102,93 +98,3 @@ def test_an_answer_in_the_words_of_the_vault_tells_both_states(
     golds = [gold for gold in case["gold_supports"] if gold["grade"] == 3]
     texts = [vault.under(gold["rel_path"], gold["heading_path"]) for gold in golds]
     judge(case, list(not_in(case, " ".join(texts), "the gold sections")))
-
-
-def recency_case(rule: str, *supports: tuple[str | None, int, str], facts: str = "") -> Case:
-    """A made-up case: supports as (date, grade, snippet), key facts separated by commas."""
-    golds = [{"grade": grade, "snippets": [text]} for _, grade, text in supports]
-    for gold, (date, _, _) in zip(golds, supports, strict=True):
-        if date is not None:
-            gold["date"] = date
-    return {
-        "recency_conflict_rule": rule,
-        "gold_supports": golds,
-        "expected_key_facts": facts.split(",") if facts else [],
-        "reference_answer": "Since 3.8 it is allowed, before it was  Illegal.",
-    }
-
-
-OLD, NEW = "2018-06-27", "2019-10-14"
-
-
-@each_row(
-    ("case", "problems"),
-    [
-        (recency_case("cite_newer", (OLD, 1, "a"), (NEW, 3, "b")), []),
-        (recency_case("cite_newer", (OLD, 1, "a"), (NEW, 3, "b"), (NEW, 3, "b")), []),
-        (
-            recency_case("cite_newer", (None, 3, "a"), (NEW, 3, "b")),
-            ["cite_newer: a support without a date"],
-        ),
-        (
-            recency_case("cite_newer", (NEW, 3, "b"), (NEW, 3, "b")),
-            ["cite_newer: no support is older than another"],
-        ),
-        (
-            recency_case("cite_newer", (NEW, 3, "b")),
-            ["cite_newer: no support is older than another"],
-        ),
-        (
-            recency_case("cite_newer", (OLD, 3, "a"), (NEW, 2, "b")),
-            ["the newest support is not of grade 3"],
-        ),
-        (
-            recency_case("cite_newer", (OLD, 3, "a"), (NEW, 3, "b"), (NEW, 2, "c")),
-            ["the newest support is not of grade 3"],
-        ),
-        (recency_case("cite_both", (None, 3, "a"), (None, 3, "b")), []),
-        (
-            recency_case("cite_both", (None, 3, "a"), (None, 3, "a")),
-            ["cite_both: fewer than two different supports"],
-        ),
-        (recency_case("acknowledge_both", (NEW, 3, "b"), facts="3.8,was illegal"), []),
-        (
-            recency_case("acknowledge_both", (NEW, 3, "b"), facts="3.8"),
-            ["acknowledge_both: fewer than two key facts"],
-        ),
-        (
-            recency_case("acknowledge_both", (NEW, 3, "b"), facts="3.8,3.7 refuses it"),
-            ["not in the reference answer: 3.7 refuses it"],
-        ),
-        (
-            recency_case("acknowledge_both", (NEW, 2, "b"), (OLD, 3, "a"), facts="3.8,illegal"),
-            ["the newest support is not of grade 3"],
-        ),
-    ],
-)
-def test_a_recency_label_that_its_rule_cannot_use_is_found(case: Case, problems: list[str]) -> None:
-    assert list(recency_problems(case)) == problems
-
-
-def test_a_date_that_the_text_does_not_bear_out_is_found(
-    vault_of: Callable[[list[Note]], Vault],
-) -> None:
-    vault = vault_of(
-        [
-            Note(
-                "python",
-                "a/x.md",
-                "# X\n\nChanged in version 3.8: allowed.\n\n# Y\n\nPython 3.10\n",
-            )
-        ]
-    )
-
-    def found(heading: str, date: str | None) -> list[str]:
-        gold = {"rel_path": "a/x.md", "heading_path": heading, "date": date}
-        return list(date_problems({"gold_supports": [gold]}, vault))
-
-    assert found("X", "2019-10-14") == []
-    assert found("X", None) == []
-    assert found("Y", "2021-10-04") == []
-    assert found("X", "2018-06-27") == ["a/x.md # X: does not speak of 3.7"]
-    assert found("X", "2019-10-15") == ["a/x.md # X: no release came out on 2019-10-15"]

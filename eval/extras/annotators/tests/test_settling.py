@@ -58,16 +58,6 @@ def test_adjudication(session: Session) -> None:
         settling.disagreements("b")
 
 
-def test_adjudicating_the_state(session: Session) -> None:
-    session.on_row(OURS, marks.toggle)
-    settling = settling_of(session, {"q-0001": {"answerable": False, "gold_supports": []}})
-    state = settling.disagreements("b")[0]
-    assert (state.kind, state.a, state.b) == ("state", "answerable", "unanswerable")
-    settling.adjudicate("b", 0, "b")
-    assert session.case["answerable"] is False
-    assert session.case["gold_supports"] == []
-
-
 def test_line_mode_lists_chooses_and_confirms(lines: Lines) -> None:
     lines.store.others = {"b": {"q-0001": {"gold_supports": [{"rel_path": "faq.md"}]}}}
     said = lines.do("D", "D b", "D b x b", "D b 1 b", "D b done", "D c")

@@ -92,18 +92,6 @@ def test_every_kind_is_found_with_its_place_quote_and_reason(folder: Path) -> No
     assert len(saved["findings"]) == 7
 
 
-def test_an_older_date_is_stale_and_no_second_finding(folder: Path) -> None:
-    for year in (2019, 2025):
-        text = f"# Hours\n\nThe hours of the northern branch were reviewed in March {year}.\n"
-        text += (
-            "\nIts counter opens at nine, and on Saturdays it closes at two because of the fair.\n"
-        )
-        (folder / "vault" / f"{year}.md").write_text(text)
-    kinds = found(folder)
-    assert [finding["quotes"][0]["place"]["rel_path"] for finding in kinds["stale"]] == ["2019.md"]
-    assert [finding["cases"] for finding in kinds["may_contradict"]] == [["fee"]]
-
-
 def test_a_terminal_shows_blocks_and_the_counts_last(folder: Path) -> None:
     done = call(folder, "--eval-set", str(folder / "set.jsonl"))
     assert done.returncode == 0, done.stderr

@@ -132,32 +132,6 @@ def with_judge(vault: Path, tmp_path: Path, judge: Any, *words: str) -> Any:
     return call(*words, "--cache-dir", str(tmp_path / "cache"), "--set", "retries=0")
 
 
-def test_a_judge_writes_the_questions_and_its_quotes_are_gold(
-    vault: Path, tmp_path: Path, fake_judge: Any
-) -> None:
-    fake_judge.answer = reply
-    target = tmp_path / "drafts.jsonl"
-    done = with_judge(vault, tmp_path, fake_judge, "--output", str(target), "--limit", "4")
-    assert done.returncode == 0, done.stderr
-    made = cases(target)
-    assert sorted(case["question"] for case in made) == [
-        "May I rent the crane?",
-        "May I rent the digger?",
-        "May I rent the drill?",
-        "May I rent the mixer?",
-    ]
-    for case in made:
-        assert case["gold_supports"][0]["snippets"][0].startswith("A ")
-        assert case["expected_key_facts"][0].endswith("is rented.")
-        assert case["drafted_by"].endswith(": draft_single")
-        assert case["tags"] == ["draft"]
-    asked = len(fake_judge.chats())
-    again = tmp_path / "again.jsonl"
-    with_judge(vault, tmp_path, fake_judge, "--output", str(again), "--limit", "4")
-    assert len(fake_judge.chats()) == asked  # from the cache
-    assert again.read_bytes() == target.read_bytes()
-
-
 def test_an_invented_quote_is_no_gold(vault: Path, tmp_path: Path, fake_judge: Any) -> None:
     def invents(body: dict[str, Any]) -> dict[str, Any]:
         text = body["messages"][1]["content"]

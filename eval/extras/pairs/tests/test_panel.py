@@ -266,31 +266,3 @@ def test_people_label_what_a_panel_said_by_a_rubric_and_correct_its_mean(panel: 
     # all that is labelled is helpful, also the 8 that the panel does not find so
     corrected = report["corrected"]
     assert (corrected["helpful"], corrected["stratified"]["mean"]) == pytest.approx((0.8, 1.0))
-
-
-def test_runs_of_other_panels_are_not_compared_in_silence(panel: Any) -> None:
-    from click.testing import CliRunner
-
-    from compare_runs import main as compare
-    from gate_run import main as gate
-
-    run, _, _, words, folder = panel
-    run.judge(*words)
-    results = run.finished.run.parent
-    shutil.copytree(run.finished.run, results / "other")
-    config = results / "other" / "config.json"
-    config.write_bytes(config.read_bytes().replace(b'"run_id": "run"', b'"run_id": "other"'))
-    (folder / "three.toml").write_text('panel = ["a", "b"]\n', "utf-8")
-    run.judge(*words)
-    common = ["--eval-set", str(run.finished.folder / "set.jsonl"), "--results-dir", str(results)]
-    done = CliRunner().invoke(compare, [*common, "other", "run"])
-    assert done.exit_code == 2
-    assert "they differ in what measures them" in done.output
-    assert "a-2025-01-01+b-2025-01-01+c-2025-01-01 → a-2025-01-01+b-2025-01-01" in done.output
-    rules = folder / "gates.toml"
-    rules.write_text('[judged]\ngroundedness = "> 0.5"\n', "utf-8")
-    done = CliRunner().invoke(
-        gate, [*common, "--run", "run", "--baseline", str(results / "other"), "--gates", str(rules)]
-    )
-    assert done.exit_code == 1
-    assert "judged is left out, because it was scored differently" in done.output

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.processes import call_script
 from tests.scripts import on_terminals
 
 import options
@@ -15,14 +14,6 @@ k = [3, 10]
 demo_args = [["lexical_only=true"]]
 """
 SCRIPTS = Path(options.__file__).parents[1]
-
-
-def test_a_grid_that_is_missing_is_a_sentence(tmp_path: Path) -> None:
-    done = call_script(SCRIPT, str(tmp_path / "grid.toml"), "--api-url", "demo")
-    assert done.returncode == 2
-    assert done.stderr.startswith("Error: ")
-    assert "grid.toml" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:

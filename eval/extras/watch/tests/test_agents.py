@@ -119,18 +119,6 @@ def test_contents_in_log_records_are_read(folder: Path, look: Callable[..., Any]
     assert outcome.counts["log records"] == 1
 
 
-def test_a_trace_waits_for_its_outermost_span(folder: Path, look: Callable[..., Any]) -> None:
-    first, *rest = agent("t", REFUSAL)
-    (folder / "1.jsonl").write_text(otlp(first))
-    outcome = look()
-    assert (outcome.traces, outcome.waiting) == (0, 1)
-    assert look().waiting == 1
-    (folder / "2.jsonl").write_text(otlp(*rest))
-    outcome = look()
-    assert (outcome.traces, outcome.waiting) == (1, 0)
-    assert shares(outcome)["refusals"] == (1, 1)
-
-
 def test_shares_are_weighted_by_the_sampling_rate(folder: Path, look: Callable[..., Any]) -> None:
     """One refusal that stands for four traces, and two answers for one each: 4 of 6. The weights
     4, 1, 1 say as much as 36 / 18 = 2 traces of one weight."""

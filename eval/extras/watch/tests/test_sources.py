@@ -45,16 +45,6 @@ def test_a_watch_finds_the_one_refusal_among_the_turns_of_each_framework(
     assert figures["odd_length"][0] == figures["errors"][0] == figures["leaks"][0] == 0
 
 
-@pytest.mark.parametrize("cell", [cell for cell in READ if "langsmith" in cell])
-def test_a_document_of_many_lines_counts_as_its_json_lines_do(
-    folder: Path, look: Callable[..., Any], cell: str
-) -> None:
-    lines = gzip.decompress((FOLDER / f"{cell}.jsonl.gz").read_bytes()).splitlines()
-    runs = [json.loads(line) for line in lines]
-    (folder / "runs.json").write_text(json.dumps({"runs": runs}, indent=1))
-    assert units(look())["refusals"] == (1, 4)
-
-
 ASKED, SAID = "How long can I return shoes?", "Within 60 days."
 REFUSED = EXPECT["turns"]["refusal"]["answer"]
 

@@ -97,14 +97,6 @@ def test_the_verdict_of_all_figures() -> None:
     )
 
 
-def test_the_first_day_of_a_quarter_ends_no_alarm() -> None:
-    """21 February to 9 April at 4, then 12 %: the same day is named before 1 April and after it."""
-    for days in (39, 40, 48, 120):
-        shown = figure(STEADY, [(4, 100)] * 10 + [(12, 100)] * (days - 10))
-        assert shown.alarm
-        assert "since 3 March" in shown.sentence
-
-
 def test_what_was_seen_is_marked_once_and_never_before_it_was_found() -> None:
     rise = Rise(date(2026, 3, 3), date(2026, 3, 14))
     assert with_seen([], SOUNDED) == []
