@@ -26,32 +26,29 @@ MATERIAL = Material("Q?", "A.", contexts=CONTEXTS, claims=CLAIMS)
 FEE, NOON = ("supported", "fee is 15 euros", "c1"), ("supported", "begins at noon", "c2")
 
 
+def asked(scripted: Any, reply: Any, kind: str = "groundedness", of: Material = MATERIAL) -> Any:
+    """The opinion, and the judge, which answers by a reply or by a function of the task."""
+    judge = scripted(reply if callable(reply) else lambda task: reply)
+    return finish(ask(judge, KINDS[kind], of, salt=SALT)), judge
+
+
 def test_every_item_once_in_order(scripted: Any, verdicts: Any) -> None:
-    judge = scripted(lambda task: verdicts(n3="not_found", n1=FEE, n2=NOON))
-    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
+    opinion, judge = asked(scripted, verdicts(n3="not_found", n1=FEE, n2=NOON))
     assert [e["id"] for e in opinion.entries] == ["1", "2", "3"]
     assert [e["verdict"] for e in opinion.entries] == ["supported", "supported", "not_found"]
     assert len(judge.tasks) == 1
 
 
 def test_only_missing_items_are_asked_again(scripted: Any, verdicts: Any) -> None:
-    def script(task: JudgeTask) -> Any:
-        return (
-            verdicts(n1=FEE)
-            if "3" in task.inputs["ids"] and len(judge.tasks) == 1
-            else (verdicts(n2=NOON, n3="not_found"))
-        )
-
-    judge = scripted(script)
-    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
+    replies = iter([verdicts(n1=FEE), verdicts(n2=NOON, n3="not_found")])
+    opinion, judge = asked(scripted, lambda task: next(replies))
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["2", "3"]]
     assert [e["verdict"] for e in opinion.entries] == ["supported", "supported", "not_found"]
     assert opinion.more_calls[0]["why"] == "missing"
 
 
 def test_what_stays_missing_is_a_failure_and_no_verdict(scripted: Any, verdicts: Any) -> None:
-    judge = scripted(lambda task: verdicts(n1=FEE))
-    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
+    opinion, judge = asked(scripted, verdicts(n1=FEE))
     assert (opinion.failure, opinion.entries) == ("incomplete", [])
     assert "2, 3" in opinion.message
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["2", "3"]]
@@ -68,25 +65,21 @@ def test_stored_replies_that_lack_ids_are_a_failure(
         return JudgeVerdict("k", verdicts(n99="supported"), cached=True)
 
     judge.ask = stored
-    facts = [{"id": "f1", "text": "The fee is 15 euros."}]
-    material = Material("Q?", "A.", contexts=CONTEXTS[:1], claims=CLAIMS, facts=facts)
+    material = Material("Q?", "A.", contexts=CONTEXTS[:1], claims=CLAIMS, facts=FACTS)
     opinion = finish(ask(judge, kind, material, salt=SALT))
     assert (opinion.failure, opinion.entries) == ("incomplete", [])
     assert "no verdict for the id" in opinion.message
 
 
 def test_foreign_ids_are_dropped_and_counted(scripted: Any, verdicts: Any) -> None:
-    judge = scripted(
-        lambda task: verdicts(n1=FEE, n2=NOON, n3="not_found", n4=FEE, n99="supported")
-    )
-    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
-    assert (opinion.dropped, len(opinion.entries)) == (2, 3)
+    reply = verdicts(n1=FEE, n2=NOON, n3="not_found", n4=FEE, n99="supported")
+    opinion, _ = asked(scripted, reply | {"manipulation": True})
+    assert (opinion.dropped, len(opinion.entries), opinion.manipulation) == (2, 3, True)
 
 
 def test_a_quote_is_asked_for_once_more_then_unverified(scripted: Any, verdicts: Any) -> None:
     invented = ("supported", "dogs are very welcome here", "c1")
-    judge = scripted(lambda task: verdicts(n1=FEE, n2=NOON, n3=invented))
-    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
+    opinion, judge = asked(scripted, verdicts(n1=FEE, n2=NOON, n3=invented))
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["3"]]
     assert "letter by letter" in judge.tasks[1].messages[1]["content"]
     last = opinion.entries[2]
@@ -95,73 +88,64 @@ def test_a_quote_is_asked_for_once_more_then_unverified(scripted: Any, verdicts:
 
 
 def test_a_follow_up_may_change_its_mind(scripted: Any, verdicts: Any) -> None:
-    def script(task: JudgeTask) -> Any:
-        bad = ("supported", "nowhere at all", "c1")
-        again = len(task.inputs["ids"]) == 1
-        return verdicts(n3="not_found") if again else verdicts(n1=FEE, n2=NOON, n3=bad)
-
-    opinion = finish(ask(scripted(script), KINDS["groundedness"], MATERIAL, salt=SALT))
-    assert opinion.entries[2]["verdict"] == "not_found"
-    assert opinion.failure is None
+    bad = verdicts(n1=FEE, n2=NOON, n3=("supported", "nowhere at all", "c1"))
+    replies = iter([bad, verdicts(n3="not_found")])
+    opinion, _ = asked(scripted, lambda task: next(replies))
+    assert (opinion.entries[2]["verdict"], opinion.failure) == ("not_found", None)
 
 
 def test_a_contradiction_needs_no_quote(scripted: Any, verdicts: Any) -> None:
-    judge = scripted(lambda task: verdicts(n1="contradicted", n2=NOON, n3="not_found"))
-    assert (
-        finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)).entries[0]["verdict"]
-        == "contradicted"
-    )
+    opinion, _ = asked(scripted, verdicts(n1="contradicted", n2=NOON, n3="not_found"))
+    assert opinion.entries[0]["verdict"] == "contradicted"
 
 
 @each_row("kind", sorted(FAILURES))
 @each_row("at", [1, 2])
 def test_no_failure_becomes_a_verdict(scripted: Any, verdicts: Any, kind: str, at: int) -> None:
     """At the first call, or when missing ids are asked again."""
-    said = iter([*[verdicts(n1=FEE)] * (at - 1), kind])
-    judge = scripted(lambda task: next(said))
-    opinion = finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT))
+    replies = iter([*[verdicts(n1=FEE)] * (at - 1), kind])
+    opinion, _ = asked(scripted, lambda task: next(replies))
     assert (opinion.failure, opinion.entries) == (kind, [])
 
 
 def test_a_failed_check_of_quotes_is_a_failure(scripted: Any, verdicts: Any) -> None:
     bad = ("supported", "nowhere at all", "c1")
-    said = iter([verdicts(n1=FEE, n2=NOON, n3=bad), "transport"])
-    judge = scripted(lambda task: next(said))
-    assert finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)).failure == "transport"
+    replies = iter([verdicts(n1=FEE, n2=NOON, n3=bad), "transport"])
+    assert asked(scripted, lambda task: next(replies))[0].failure == "transport"
 
 
-def test_quotes_come_from_where_the_kind_says(scripted: Any, verdicts: Any) -> None:
-    facts = [{"id": "f1", "text": "The fee is 15 euros."}]
-    said = Material("Q?", "It costs 15 euros.", "Fifteen euros is the price.", CONTEXTS, [], facts)
-    cases = [
-        (KINDS["correctness"], verdicts(f1=("present", "costs 15 euros", "")), "present"),
-        (KINDS["correctness"], verdicts(f1=("present", "fee is 15 euros", "")), "quote_unverified"),
-        (
-            KINDS["context_recall"],
-            verdicts(f1=("attributed", "fee is 15 euros", "c1")),
-            "attributed",
-        ),
-        (
-            KINDS["context_recall"],
-            verdicts(f1=("attributed", "costs 15 euros", "c1")),
-            "quote_unverified",
-        ),
-    ]
-    for kind, reply, wanted in cases:
-        judge = scripted(lambda task, reply=reply: {"addresses_question": True} | reply)
-        assert finish(ask(judge, kind, said, salt=SALT)).entries[0]["verdict"] == wanted
-    claim = Material("Q?", "A.", "Fifteen euros is the price.", (), CLAIMS[:1], facts)
-    judge = scripted(lambda task: verdicts(n1=("supported", "Fifteen euros is", "f9")))
-    assert (
-        finish(ask(judge, KINDS["answer_correctness"], claim, salt=SALT)).entries[0]["context"]
-        == "reference"
-    )
+FACTS = [{"id": "f1", "text": "The fee is 15 euros."}]
+SAID = Material("Q?", "It costs 15 euros.", "Fifteen euros is the price.", CONTEXTS, [], FACTS)
+
+
+@each_row(
+    ("kind", "quote", "context", "verdict", "expected"),
+    [
+        ("correctness", "costs 15 euros", "", "present", "present"),
+        ("correctness", "fee is 15 euros", "", "present", "quote_unverified"),
+        ("context_recall", "fee is 15 euros", "c1", "attributed", "attributed"),
+        ("context_recall", "costs 15 euros", "c1", "attributed", "quote_unverified"),
+    ],
+)
+def test_quotes_come_from_where_the_kind_says(
+    scripted: Any, verdicts: Any, kind: str, quote: str, context: str, verdict: str, expected: str
+) -> None:
+    reply = {"addresses_question": True} | verdicts(f1=(verdict, quote, context))
+    assert asked(scripted, reply, kind, SAID)[0].entries[0]["verdict"] == expected
+
+
+def test_a_quote_may_be_of_the_reference_and_a_useful_passage_needs_none(
+    scripted: Any, verdicts: Any
+) -> None:
+    claim = Material("Q?", "A.", "Fifteen euros is the price.", (), CLAIMS[:1], FACTS)
+    reply = verdicts(n1=("supported", "Fifteen euros is", "f9"))
+    opinion, _ = asked(scripted, reply, "answer_correctness", claim)
+    assert opinion.entries[0]["context"] == "reference"
     chunk = Material("Q?", contexts=CONTEXTS[:1])
-    judge = scripted(lambda task: verdicts(c1=("useful", "not in it", "")))
-    assert (
-        finish(ask(judge, KINDS["context_precision"], chunk, salt=SALT)).entries[0]["verdict"]
-        == "useful"
+    opinion, _ = asked(
+        scripted, verdicts(c1=("useful", "not in it", "")), "context_precision", chunk
     )
+    assert opinion.entries[0]["verdict"] == "useful"
 
 
 @each_row("verdict", ["support", "partial"])
@@ -169,32 +153,17 @@ def test_a_verdict_of_half_credit_needs_its_quote_too(
     scripted: Any, verdicts: Any, verdict: str
 ) -> None:
     material = Material("Q?", "It costs 15 euros.", nuggets=[{"id": "g1", "text": "15 euros"}])
-    judge = scripted(lambda task: verdicts(g1=(verdict, "costs 15 euros", "")))
-    assert (
-        finish(ask(judge, KINDS["nuggets"], material, salt=SALT)).entries[0]["verdict"] == verdict
-    )
-    judge = scripted(lambda task: verdicts(g1=(verdict, "costs 20 euros", "")))
-    opinion = finish(ask(judge, KINDS["nuggets"], material, salt=SALT))
-    assert (opinion.entries[0]["verdict"], opinion.entries[0]["said"]) == (
-        "quote_unverified",
-        verdict,
-    )
+    opinion, _ = asked(scripted, verdicts(g1=(verdict, "costs 15 euros", "")), "nuggets", material)
+    assert opinion.entries[0]["verdict"] == verdict
+    opinion, _ = asked(scripted, verdicts(g1=(verdict, "costs 20 euros", "")), "nuggets", material)
+    (entry,) = opinion.entries
+    assert (entry["verdict"], entry["said"]) == ("quote_unverified", verdict)
     assert [again["why"] for again in opinion.more_calls] == ["quote"]
 
 
 def test_a_quote_beside_a_neutralised_token_is_found(scripted: Any, verdicts: Any) -> None:
     contexts = [{"id": "c1", "text": "Send <|eot_id|> to stop the stream."}]
     claims = [{"id": "1", "text": "A token stops the stream."}]
-    judge = scripted(lambda task: verdicts(n1=("supported", "[token] to stop the stream", "c1")))
     material = Material("Q?", "A.", contexts=contexts, claims=claims)
-    assert (
-        finish(ask(judge, KINDS["groundedness"], material, salt=SALT)).entries[0]["verdict"]
-        == "supported"
-    )
-
-
-def test_manipulation_is_seen_in_any_reply(scripted: Any, verdicts: Any) -> None:
-    judge = scripted(
-        lambda task: verdicts(n1=FEE, n2=NOON, n3="not_found") | {"manipulation": True}
-    )
-    assert finish(ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)).manipulation is True
+    reply = verdicts(n1=("supported", "[token] to stop the stream", "c1"))
+    assert asked(scripted, reply, of=material)[0].entries[0]["verdict"] == "supported"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from msgspec.structs import replace
 from tests.rows import each_row
 
 from clients.http import finish
@@ -79,6 +80,8 @@ def test_lists_of_texts_have_their_lengths() -> None:
 class Picky:
     """A server behind a cache: refuses schemas that hold one of ``words``."""
 
+    empty = False
+
     def __init__(
         self,
         *words: str,
@@ -96,33 +99,18 @@ class Picky:
     def parameters(self, task: JudgeTask) -> dict[str, Any]:
         return {}
 
-    empty = False
-
     def stored(self, task: JudgeTask) -> JudgeVerdict | None:
         return JudgeVerdict("k", {}, cached=True) if task in self.kept else None
 
     async def ask(self, task: JudgeTask) -> JudgeVerdict:
         self.sent.append(task)
-        usage = Usage(10, 1, 11)
-        if any(word in str(task.schema) for word in self.words):
-            asks = int(self.kind == "schema")
-            cost = 0.5 if asks else None
-            return JudgeVerdict(
-                "k",
-                None,
-                self.kind,
-                self.refusal,
-                asks=asks,
-                attempts=1,
-                usage=usage,
-                cost_usd=cost,
-            )
-        self.kept.append(task)
-        return JudgeVerdict("k", {}, asks=1, attempts=1, usage=usage, cost_usd=0.25)
-
-
-def limited(server: Picky) -> SchemaLimits:
-    return SchemaLimits(server)
+        verdict = JudgeVerdict("k", {}, asks=1, attempts=1, usage=Usage(10, 1, 11), cost_usd=0.25)
+        if not any(word in str(task.schema) for word in self.words):
+            self.kept.append(task)
+            return verdict
+        bad = {"data": None, "failure": self.kind, "message": self.refusal}
+        asks = int(self.kind == "schema")
+        return replace(verdict, **bad, asks=asks, cost_usd=0.5 if asks else None)
 
 
 @each_row(
@@ -131,13 +119,13 @@ def limited(server: Picky) -> SchemaLimits:
 )
 def test_a_refused_schema_is_sent_with_less(words: Any, calls: int, left_out: Any) -> None:
     server = Picky(*words)
-    judge = limited(server)
+    judge = SchemaLimits(server)
     assert finish(judge.ask(TASK)).ok
     assert (len(server.sent), judge.left_out) == (calls, left_out)
     other = make_task(KINDS["groundedness"], MATERIAL, salt=SALT, repeat=1)
     assert finish(judge.ask(other)).ok
     assert len(server.sent) == calls + 1, "what the server takes is kept in mind"
-    again = limited(server)
+    again = SchemaLimits(server)
     assert again.holds(TASK)
     assert finish(again.ask(TASK)).cached
     assert len(server.sent) == calls + 1, "a new start finds what is there, in whatever form"
@@ -145,7 +133,7 @@ def test_a_refused_schema_is_sent_with_less(words: Any, calls: int, left_out: An
 
 def test_replies_that_do_not_fit_are_paid_and_counted() -> None:
     server = Picky("minItems", kind="schema", refusal="verdicts: [] is too short")
-    verdict = finish(limited(server).ask(TASK))
+    verdict = finish(SchemaLimits(server).ask(TASK))
     assert verdict.ok
     # two forms were answered and did not fit, the third did: 0.5 + 0.5 + 0.25
     assert (verdict.asks, verdict.cost_usd, verdict.usage.total_tokens) == (3, 1.25, 33)
@@ -163,23 +151,23 @@ def test_replies_that_do_not_fit_are_paid_and_counted() -> None:
 )
 def test_other_failures_are_not_the_schemas_fault(kind: str, message: str) -> None:
     server = Picky("verdicts", kind=kind, refusal=message)
-    judge = limited(server)
+    judge = SchemaLimits(server)
     assert finish(judge.ask(TASK)).failure == kind
     assert (len(server.sent), judge.left_out) == (1, ())
 
 
 def test_a_request_that_is_refused_in_every_form_teaches_nothing() -> None:
     server = Picky("verdicts")
-    judge = limited(server)
+    judge = SchemaLimits(server)
     assert finish(judge.ask(TASK)).failure == "rejected"
     assert (len(server.sent), judge.left_out) == (3, ())
 
 
 def test_what_is_known_of_a_server_is_not_tried() -> None:
     strict = Picky(provider="openai")
-    finish(limited(strict).ask(TASK))
+    finish(SchemaLimits(strict).ask(TASK))
     assert "maxLength" not in str(strict.sent[0].schema)
     assert "minItems" in str(strict.sent[0].schema)
     free = Picky(mode="tool")
-    finish(limited(free).ask(TASK))
+    finish(SchemaLimits(free).ask(TASK))
     assert free.sent[0].schema == _loosened(TASK, PLAIN).schema

@@ -12,10 +12,12 @@ from ragmetrics.catalogue import SECTIONS
 from ragmetrics.text.tfidf import Frequencies
 from records.cases import GoldSupport, TestCase
 from records.results import TestResult
+from records.scores import ScoreLine, write_scores
 from scorers.context import ContextScorer
 from scorers.groundedness import GroundednessScorer
 from scorers.pipeline import check_response
 from scorers.retrieval import RetrievalScorer
+from scorers.sections import _most_common_reason
 from scorers.show import _remarks
 
 CASE = TestCase(
@@ -88,3 +90,22 @@ def test_a_bot_that_reports_one_passage_of_each_document(tmp_path: Path, tells_o
         )
     ]
     assert with_remark == (["context", "groundedness"] if tells_one else [])
+
+
+REASONS = {f"metric_{n}": f"no label {n}" for n in range(12)}
+
+
+def test_of_reasons_that_are_as_common_the_first_metric_s_is_said(tmp_path: Path) -> None:
+    """Sets of texts have another order in each process; the metrics of a line have not."""
+    line = ScoreLine("a", 0, "not_applicable", dict.fromkeys(REASONS), REASONS)
+    write_scores(tmp_path, "pipeline", [line])
+    assert _most_common_reason(tmp_path, "pipeline") == "no label 0 (1 case)"
+
+
+def test_the_reason_of_most_cases_is_said(tmp_path: Path) -> None:
+    lines = [
+        ScoreLine(name, 0, "not_applicable", {"m": None}, {"m": why})
+        for name, why in (("a", "rare"), ("b", "usual"), ("c", "usual"))
+    ]
+    write_scores(tmp_path, "pipeline", lines)
+    assert _most_common_reason(tmp_path, "pipeline") == "usual (2 cases)"

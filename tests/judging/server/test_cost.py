@@ -57,32 +57,17 @@ def test_a_price_table(tmp_path: Path) -> None:
         read_prices(path, "other")
 
 
+BAD_NUMBERS = ("-1", '"2"', "true", "inf", "nan")
+BAD_PROMPT = r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars"
+
+
 @each_row(
     ("text", "said"),
     [
         ("[m]\nprompt = 1", r"prices.toml:1: m\.completion: is missing; give dollars"),
-        (
-            "[m]\nprompt = -1\ncompletion = 1",
-            r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars",
-        ),
-        (
-            '[m]\nprompt = "2"\ncompletion = 1',
-            r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars",
-        ),
-        (
-            "[m]\nprompt = true\ncompletion = 1",
-            r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars",
-        ),
-        (
-            "[m]\nprompt = inf\ncompletion = 1",
-            r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars",
-        ),
-        (
-            "[m]\nprompt = nan\ncompletion = 1",
-            r"prices.toml:2: m\.prompt: must be a number from 0 up to 1000000000; give dollars",
-        ),
         ("m = 5", "no prices for m"),
         ("[m", "prices.toml: cannot be used"),
+        *((f"[m]\nprompt = {value}\ncompletion = 1", BAD_PROMPT) for value in BAD_NUMBERS),
     ],
 )
 def test_a_faulty_price_table(tmp_path: Path, text: str, said: str) -> None:

@@ -223,32 +223,21 @@ def test_what_a_host_said_is_in_the_message(client: Client, task: Any) -> None:
     assert verdict.attempts == 3
 
 
+CHAT, AZURE = "chat/completions", "http://h/openai/deployments/a-b"
+VERSION = "?api-version=2024-10-21"
+
+
 @each_row(
     ("url", "asked", "header", "provider"),
     [
-        ("http://h/v1", "http://h/v1/chat/completions", "Authorization", None),
+        ("http://h/v1", f"http://h/v1/{CHAT}", "Authorization", None),
         ("http://h/v1/messages", "http://h/v1/messages", "x-api-key", "anthropic"),
+        ("http://h/a/v1/messages/", "http://h/a/v1/messages", "x-api-key", "anthropic"),
+        (f"{AZURE}/{CHAT}{VERSION}&x=1", f"{AZURE}/{CHAT}{VERSION}", "api-key", "azure"),
+        (f"{AZURE}{VERSION}", f"{AZURE}/{CHAT}{VERSION}", "api-key", "azure"),
         (
-            "http://h/anthropic/v1/messages/",
-            "http://h/anthropic/v1/messages",
-            "x-api-key",
-            "anthropic",
-        ),
-        (
-            "http://h/openai/deployments/a-b/chat/completions?api-version=2024-10-21&x=1",
-            "http://h/openai/deployments/a-b/chat/completions?api-version=2024-10-21",
-            "api-key",
-            "azure",
-        ),
-        (
-            "http://h/openai/deployments/a-b?api-version=2024-10-21",
-            "http://h/openai/deployments/a-b/chat/completions?api-version=2024-10-21",
-            "api-key",
-            "azure",
-        ),
-        (
-            "http://h/openai/v1?api-version=preview",
-            "http://h/openai/v1/chat/completions?api-version=preview",
+            f"http://h/openai/v1{VERSION}",
+            f"http://h/openai/v1/{CHAT}{VERSION}",
             "Authorization",
             None,
         ),

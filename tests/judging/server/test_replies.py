@@ -19,18 +19,18 @@ OBJECT = {"a": 1, "quote": "one, } two ```, ] </think>"}
 TEXT = json.dumps(OBJECT)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "repaired"),
     [
-        pytest.param(TEXT, False, id="bare"),
-        pytest.param(f"\n  {TEXT}\n", False, id="blanks"),
-        pytest.param(f"```json\n{TEXT}\n```", True, id="fence"),
-        pytest.param(f"```\n{TEXT}\n```", True, id="fence-without-name"),
-        pytest.param(f"<think>Is {{it}} so? {{}}</think>\n{TEXT}", False, id="thoughts"),
-        pytest.param(f"It is so.\n</think>\n\n{TEXT}", False, id="thoughts-opened-by-template"),
-        pytest.param(f"<think>x</think>```json\n{TEXT}\n```", True, id="thoughts-and-fence"),
-        pytest.param(TEXT[:-1] + ",}", True, id="comma"),
-        pytest.param(TEXT[:-1] + " ,\n }", True, id="comma-and-blanks"),
+        (TEXT, False),
+        (f"\n  {TEXT}\n", False),
+        (f"```json\n{TEXT}\n```", True),
+        (f"```\n{TEXT}\n```", True),
+        (f"<think>Is {{it}} so? {{}}</think>\n{TEXT}", False),
+        (f"It is so.\n</think>\n\n{TEXT}", False),  # the template had opened the thoughts
+        (f"<think>x</think>```json\n{TEXT}\n```", True),
+        (TEXT[:-1] + ",}", True),
+        (TEXT[:-1] + " ,\n }", True),
     ],
 )
 def test_one_object_is_found(text: str, repaired: bool) -> None:
@@ -228,18 +228,13 @@ def test_the_third_try_knows_the_second_reply_only(
 
 
 def test_tokens_of_all_asks_are_added(fake_judge: Any, judge: Any, task: Any, good: Any) -> None:
-    usages = [
+    usages: list[dict[str, Any]] = [
         {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105},
-        {
-            "prompt_tokens": 120,
-            "completion_tokens": 7,
-            "total_tokens": 127,
-            "prompt_tokens_details": {"cached_tokens": 64},
-        },
+        {"prompt_tokens": 120, "completion_tokens": 7, "total_tokens": 127},
     ]
-    fake_judge.script(
-        "ships", fake_judge.says("?", usage=usages[0]), fake_judge.says(good, usage=usages[1])
-    )
+    usages[1] |= {"prompt_tokens_details": {"cached_tokens": 64}}
+    says = fake_judge.says
+    fake_judge.script("ships", says("?", usage=usages[0]), says(good, usage=usages[1]))
     usage = finish(judge().ask(task())).usage
     # 100 + 120, 5 + 7, 105 + 127; only the second answer tells of cached tokens
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (220, 12, 232)

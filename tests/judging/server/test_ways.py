@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from clients.http import finish
 from judging.protocols import ServerCapabilities
@@ -23,7 +24,7 @@ def test_the_best_way_that_works_is_taken(fake_judge: Any, judge: Any, task: Any
         assert verdict.sent["mode"] == client.describe()["mode"] == mode
 
 
-@pytest.mark.parametrize("status", [400, 404, 422, 500])
+@each_row("status", [400, 404, 422, 500])
 def test_a_way_that_the_server_refuses_is_passed_over(
     fake_judge: Any, judge: Any, status: int
 ) -> None:
@@ -76,12 +77,10 @@ def test_a_chosen_way_is_the_only_one_tried(fake_judge: Any, judge: Any) -> None
 def test_what_worked_before_is_tried_first(fake_judge: Any, judge: Any) -> None:
     client = judge(ready=False)
     client.identify()
-    assert client.probe(ServerCapabilities("tool", ("seed",))) == ServerCapabilities(
-        "tool", ("seed",)
-    )
+    found = ServerCapabilities("tool", ("seed",))
+    assert client.probe(found) == found
     (canary,) = fake_judge.chats(canaries=True)
-    assert "tools" in canary
-    assert "seed" not in canary
+    assert ("tools" in canary, "seed" in canary) == (True, False)
 
 
 def test_refused_parameters_are_left_out_and_recorded(
@@ -116,14 +115,11 @@ def test_a_parameter_that_is_refused_only_later(fake_judge: Any, judge: Any, tas
     assert finish(client.ask(task())).attempts == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "dropped"),
     [
         ("Unrecognized request argument supplied: seed", ("seed",)),
-        (
-            "[{'type': 'extra_forbidden', 'loc': ('body', 'seed'), 'msg': 'not permitted'}]",
-            ("seed",),
-        ),
+        ("[{'type': 'extra_forbidden', 'loc': ('body', 'seed'), 'msg': 'no'}]", ("seed",)),
         ("Unsupported value: 'temperature' does not support 0", ("temperature",)),
         ("`temperature` must be strictly positive", ("temperature",)),
         ("max_tokens is too large: 500. This model supports at most 100 tokens", ()),

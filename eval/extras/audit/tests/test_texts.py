@@ -6,10 +6,11 @@ from datetime import date
 
 from tests.rows import each_row
 
-from documents.sections import Note
+from documents.sections import Note, Sheet
 from extras.audit.contradictions import Statement, contradiction_candidates, difference
 from extras.audit.dates import dates_of, deadline_of, markers_of, versions_of
 from extras.audit.doubles import double_findings, groups_of, near_doubles
+from extras.audit.pages import REMEDY, page_note
 from extras.audit.passages import paragraphs_of, sections_of
 from extras.audit.stale import stale_findings
 
@@ -240,3 +241,32 @@ def test_a_word_of_many_sentences_makes_no_pairs() -> None:
     ]
     assert contradiction_candidates(sections_of(notes)) == []
     assert contradiction_candidates(sections_of(notes[:80])) != []
+
+
+WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa".split()  # noqa: SIM905
+TEXTS = [" ".join(f"{word}{number}" for word in WORDS) for number in range(1, 7)]
+LABELS = ("i", "ii", "1", "2", "3", "4")
+NOTE = Note("v", "a.pdf", "", [Sheet(t, label) for t, label in zip(TEXTS, LABELS, strict=True)])
+
+
+@each_row(
+    ("pages", "reading"),
+    [
+        ((1, 2, 3, 4, 5, 6), 1),
+        ((0, 1, 2, 3, 4, 5), 0),
+        (tuple("012345"), 0),  # some servers send numbers as text
+        (LABELS, "label"),
+        ((7, 8, 9, 9, 9, 9), None),
+        ((1, 2, 3, 4, 5, 5), None),  # 5 of 6 agree: less than .9
+    ],
+)
+def test_one_reading_holds_for_the_whole_bot(pages: tuple[int | str, ...], reading: object) -> None:
+    passages = [("a.pdf", page, text) for page, text in zip(pages, TEXTS, strict=True)]
+    assert page_note(passages, [NOTE]) == REMEDY[reading]
+
+
+def test_two_passages_or_texts_that_are_nowhere_say_nothing() -> None:
+    assert page_note([("a.pdf", 9, TEXTS[0]), ("a.pdf", 9, TEXTS[1])], [NOTE]) == ""
+    other = " ".join(f"{word}x" for word in WORDS)
+    assert page_note([("a.pdf", n, other) for n in range(9)], [NOTE]) == ""
+    assert page_note([("b.pdf", n, TEXTS[0]) for n in range(9)], [NOTE]) == ""
