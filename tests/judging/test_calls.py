@@ -38,6 +38,8 @@ def settings(tmp_path: Path, scripted: Any) -> Make:
     return make
 
 
+REFUSAL = "I cannot find this in the documents."
+UNANSWERABLE = "an unanswerable question"
 CUT = {"length": 5000}
 FACTS = {"expected_key_facts": ["The fee is 15 euros", "The tour begins at noon"]}
 NUGGETS = {"gold_facts": [GoldFact("The fee is 15 euros"), GoldFact("It takes two hours")]}
@@ -49,7 +51,7 @@ NUGGETS = {"gold_facts": [GoldFact("The fee is 15 euros"), GoldFact("It takes tw
         ("groundedness", None, {}, "no answer"),
         ("groundedness", " ", {}, "empty answer"),
         ("groundedness", "Sure!", {}, "no claims"),
-        ("groundedness", "I cannot find this in the documents.", {}, "abstention"),
+        ("groundedness", REFUSAL, {}, "abstention"),
         ("groundedness", "The fee is 15 euros.", {"abstained": True}, "abstention"),
         ("groundedness", "The fee is 15 euros.", CUT, "text was truncated"),
         ("correctness", None, FACTS, "no answer"),
@@ -66,12 +68,7 @@ NUGGETS = {"gold_facts": [GoldFact("The fee is 15 euros"), GoldFact("It takes tw
         ("context_recall", "x", FACTS | CUT, "text was truncated"),
         ("context_recall", "x", FACTS | {"answerable": False}, "unanswerable"),
         ("answer_relevancy", "", {}, "empty answer"),
-        (
-            "answer_relevancy",
-            "I cannot find this in the documents.",
-            {"answerable": False},
-            "abstention on an unanswerable question",
-        ),
+        ("answer_relevancy", REFUSAL, {"answerable": False}, f"abstention on {UNANSWERABLE}"),
         ("abstained_judged", "", {}, "empty answer"),
     ],
 )
@@ -91,8 +88,8 @@ def test_what_is_undefined_is_not_asked(
         ("correctness", "", FACTS, ["missing"] * 2),
         ("nuggets", "", NUGGETS, ["none"] * 2),
         ("answer_correctness", "", FACTS, []),
-        ("answer_correctness", "I cannot find this in the documents.", FACTS, []),
-        ("abstained_judged", "I cannot find this in the documents.", {}, ["abstained"]),
+        ("answer_correctness", REFUSAL, FACTS, []),
+        ("abstained_judged", REFUSAL, {}, ["abstained"]),
     ],
 )
 def test_what_the_definition_fixes_is_not_asked(
@@ -135,11 +132,8 @@ def test_a_long_list_of_claims_goes_in_blocks_of_twenty(settings: Make, subject:
         return {"verdicts": [entry | {"id": name} for name in task.inputs["ids"]]}
 
     lines = finish(CALLS["groundedness"](subject(answer), settings(script), 0))
-    assert [(line["part"], line["parts"], len(line["verdicts"])) for line in lines] == [
-        (0, 3, 20),
-        (1, 3, 20),
-        (2, 3, 5),
-    ]
+    parts = [(line["part"], line["parts"], len(line["verdicts"])) for line in lines]
+    assert parts == [(0, 3, 20), (1, 3, 20), (2, 3, 5)]
     assert lines[2]["verdicts"][-1]["id"] == "45"
     assert len({line["extra"]["mark"] for line in lines}) == 1
 
@@ -220,20 +214,12 @@ def test_a_short_answer_is_one_claim_against_the_reference(
 
 
 def test_a_line_holds_what_was_seen_and_said(settings: Make, subject: Any, verdicts: Any) -> None:
-    made = settings(
-        lambda task: verdicts(n1=("supported", "fee is 15 euros", "c1"), n2="not_found")
-    )
-    (line,) = finish(CALLS["groundedness"](subject(), made, 0))
-    assert line["input"]["contexts"][1] == {
-        "id": "c2",
-        "chunk_id": "k2",
-        "text": "The tour begins at noon and takes two hours.",
-    }
-    assert line["input"]["claims"][0] == {
-        "id": "1",
-        "text": "The fee is 15 euros.",
-        "span": [0, 20],
-    }
+    said = verdicts(n1=("supported", "fee is 15 euros", "c1"), n2="not_found")
+    (line,) = finish(CALLS["groundedness"](subject(), settings(lambda task: said), 0))
+    text = "The tour begins at noon and takes two hours."
+    assert line["input"]["contexts"][1] == {"id": "c2", "chunk_id": "k2", "text": text}
+    claim = {"id": "1", "text": "The fee is 15 euros.", "span": [0, 20]}
+    assert line["input"]["claims"][0] == claim
     assert json.loads(line["raw"])["verdicts"][0]["quote"] == "fee is 15 euros"
     assert line["messages"][0]["role"] == "system"
     assert line["prompt"]["name"] == "groundedness"
@@ -273,11 +259,8 @@ def test_an_answer_of_tools_alone_is_judged(settings: Make, subject: Any, verdic
     """No passages, one result of a tool: a judge decides, no rule; ``--k`` cuts passages only."""
     asked = subject(RAIN, chunks=())
     asked.result.seen_tools, asked.k = [RAIN], 1
-    (line,) = finish(
-        CALLS["groundedness"](
-            asked, settings(lambda task: verdicts(n1=("supported", RAIN, "c1"))), 0
-        )
-    )
+    said = settings(lambda task: verdicts(n1=("supported", RAIN, "c1")))
+    (line,) = finish(CALLS["groundedness"](asked, said, 0))
     assert [entry["verdict"] for entry in line["verdicts"]] == ["supported"]
     assert "by_code" not in line["extra"]
     asked.k = 0

@@ -50,6 +50,7 @@ def test_a_torn_last_line_is_passed_over_and_a_bad_one_named(tmp_path: Path) -> 
 
 
 ENTRY = {"id": "1", "verdict": "supported"}
+FAR = {"id": "1", "text": "a", "span": [0, 2**60]}
 
 
 @each_row(
@@ -59,18 +60,12 @@ ENTRY = {"id": "1", "verdict": "supported"}
         ({"verdicts": None}, r"is not a verdict line \(.*verdicts"),
         ({"parts": "1"}, r"is not a verdict line \(.*parts"),
         ({"judge_repeat": 2**31}, r"is not a verdict line \(.*judge_repeat"),
-        (
-            {"input": {"claims": [{"id": "1", "text": "a", "span": [0, 2**60]}]}},
-            r"is not a verdict line \(.*span",
-        ),
+        ({"input": {"claims": [FAR]}}, r"is not a verdict line \(.*span"),
         ({"parts": 0}, r"is not a verdict line \(.*parts"),
         ({"prompt": {"sha256": "p1"}}, r"is not a verdict line \(.*name"),
         ({"status": "fine"}, r"is not a verdict line \(.*status"),
         ({"extra": {"mark": []}}, r"is not a verdict line \(.*extra\.mark"),
-        (
-            {"verdicts": [ENTRY | {"verdict": "present"}]},
-            r"verdicts\[0\]\.verdict: must be one of sup",
-        ),
+        ({"verdicts": [ENTRY | {"verdict": "present"}]}, r"verdicts\[0\]\.verdict: must be one"),
         ({"verdicts": []}, "verdicts: must have one entry for each of 1;"),
         ({"verdicts": [ENTRY, ENTRY]}, "verdicts: must have one entry for each of 1;"),
         ({"metric": "abstained_judged", "verdicts": []}, "verdicts: must have one entry"),
@@ -120,16 +115,11 @@ def test_more_parts_than_there_are_lines_cost_nothing() -> None:
     assert _join_parts({0: {**LINE, "status": "ok", "extra": {}, "parts": 2**31 - 1}}) is None
 
 
-@each_row(
-    "judge",
-    [
-        {"identity": "local"},
-        {"identity": {"provider": "local"}},
-        {"prompts": {"groundedness": "p1"}},
-        {"parameters": [1]},
-        {"k": "3"},
-    ],
-)
+BAD_JUDGES: list[Any] = [{"identity": "local"}, {"identity": {"provider": "local"}}, {"k": "3"}]
+BAD_JUDGES += [{"prompts": {"groundedness": "p1"}}, {"parameters": [1]}]
+
+
+@each_row("judge", BAD_JUDGES)
 def test_a_damaged_judge_of_the_run_is_named(tmp_path: Path, judge: Any) -> None:
     config = {"schema": 1, "run_id": "r", "judge": judge}
     storage.replace_json(tmp_path / "config.json", config)
@@ -179,17 +169,10 @@ def test_config_keeps_what_it_does_not_know_and_what_was_judged_before(tmp_path:
 
 def test_every_call_has_a_kind() -> None:
     from judging.calls import CALLS
-    from ragmetrics.catalogue.judged import CALLS_BY_METRIC, ROWS
+    from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 
     assert CALLS.keys() == KINDS.keys()
     assert {call for calls in CALLS_BY_METRIC.values() for call in calls} == CALLS.keys()
-    rows = {row.name for row in ROWS}
-    assert rows - CALLS_BY_METRIC.keys() == {
-        "correctness_by_people",
-        "faithfulness_by_people",
-        "judge_self_agreement",
-        "judge_manipulation_suspected",
-    }
 
 
 def test_the_salt_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:

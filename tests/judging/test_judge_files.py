@@ -90,19 +90,12 @@ def test_a_name_or_a_path_is_all_that_the_file_says(judges: Path) -> None:
 
 
 def test_every_key_can_be_set_for_one_call(judges: Path) -> None:
-    file = tomllib.loads(WHOLE)
-    pairs = [
-        f"{key}={value}" for key, value in file.items() if isinstance(value, (str, float, int))
-    ]
-    outside = ("schema", "description", "server", "model", "unpinned")
-    pairs = [pair for pair in pairs if pair.partition("=")[0] not in outside]
-    pairs += [
-        f"extra_body={json.dumps(EXTRA)}",
-        "unpinned=true",
-        "alias=m:8b=m, n = o",
-        "prices.prompt=1",
-        "prices.completion=2",
-    ]
+    plain = {k: v for k, v in tomllib.loads(WHOLE).items() if isinstance(v, (str, float, int))}
+    for outside in ("schema", "description", "server", "model", "unpinned"):
+        del plain[outside]
+    pairs = [f"{key}={value}" for key, value in plain.items()]
+    pairs += [f"extra_body={json.dumps(EXTRA)}", "unpinned=true", "alias=m:8b=m, n = o"]
+    pairs += ["prices.prompt=1", "prices.completion=2"]
     settings = judge_settings("http://localhost:11434/v1", "m:8b", pairs)
     assert JudgeOptions.of(settings, {}) == MEANT
 

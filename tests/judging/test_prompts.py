@@ -93,9 +93,8 @@ def test_a_kind_of_call_may_have_a_prompt_elsewhere_with_texts_and_slots_of_its_
 
 
 def test_the_question_generator_does_not_see_the_question() -> None:
-    task = make_task(
-        KINDS["answer_relevancy"], Material(question="SECRET?", answer="A."), salt=SALT
-    )
+    material = Material(question="SECRET?", answer="A.")
+    task = make_task(KINDS["answer_relevancy"], material, salt=SALT)
     assert "SECRET" not in task.messages[1]["content"]
 
 

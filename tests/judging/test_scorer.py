@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from clients.http import finish
 from judging import prompt_files
@@ -136,13 +137,8 @@ def test_every_metric_from_scripted_verdicts(score: Score, subject: Any) -> None
     assert reasons == {"abstained_judged": "partial"}
     assert [claim["blame"] for claim in evidence["claims"]] == ["right", "hallucination"]
     assert evidence["claims"][0]["chunk_id"] == "k1"
-    assert evidence["facts"][1] == {
-        "id": "f2",
-        "text": "The tour begins at noon",
-        "verdict": "missing",
-        "quote": QUOTE,
-        "in_contexts": "attributed",
-    }
+    fact = {"id": "f2", "text": "The tour begins at noon", "quote": QUOTE}
+    assert evidence["facts"][1] == fact | {"verdict": "missing", "in_contexts": "attributed"}
 
 
 def label(item: str, word: str | None, who: str = "maria", claim: str = "") -> ClaimLabel:
@@ -150,20 +146,14 @@ def label(item: str, word: str | None, who: str = "maria", claim: str = "") -> C
     return ClaimLabel(("tour", 0, item), metric, claim, "", word, who)
 
 
-@pytest.mark.parametrize(
+ALL_FOUR = [label("f1", "present"), label("f2", "missing")]
+ALL_FOUR += [label("1", "supported"), label("2", "supported")]
+
+
+@each_row(
     ("labels", "correctness", "faithfulness"),
     [
-        # both facts: 5 x 1 / 2; both claims
-        (
-            [
-                label("f1", "present"),
-                label("f2", "missing"),
-                label("1", "supported"),
-                label("2", "supported"),
-            ],
-            2.5,
-            1.0,
-        ),
+        (ALL_FOUR, 2.5, 1.0),  # both facts: 5 x 1 / 2; both claims
         # one of two: a contradicted fact and an unsupported claim settle it, the others do not
         ([label("f1", "contradicted"), label("2", "not_supported")], 0.0, 0.0),
         ([label("f1", "present"), label("2", "supported")], None, None),
@@ -175,11 +165,7 @@ def label(item: str, word: str | None, who: str = "maria", claim: str = "") -> C
     ],
 )
 def test_what_people_say_is_scored_beside_the_judge(
-    score: Score,
-    subject: Any,
-    labels: list[ClaimLabel],
-    correctness: float | None,
-    faithfulness: float | None,
+    score: Score, subject: Any, labels: Any, correctness: float | None, faithfulness: float | None
 ) -> None:
     values, _, _ = score(subject(**FACTS), people=PeopleSay(labels))
     assert values["correctness_by_people"] == correctness
@@ -263,11 +249,8 @@ def test_several_opinions_count_by_their_mean(score: Score, subject: Any) -> Non
     assert values["faithfulness"] == pytest.approx((0.5 + 0.5 + 1.0) / 3)
     # two items; the first is the same in all 3 pairs, the second in 1 of 3
     assert values["judge_self_agreement"] == pytest.approx(4 / 6)
-    assert evidence["opinions"] == {
-        "flipped": 1,
-        "items": 2,
-        "spread": {"groundedness": 2.5, "faithfulness": 0.5},
-    }
+    spread = {"groundedness": 2.5, "faithfulness": 0.5}
+    assert evidence["opinions"] == {"flipped": 1, "items": 2, "spread": spread}
 
 
 def test_a_failed_opinion_leaves_the_others(score: Score, subject: Any) -> None:
@@ -309,32 +292,26 @@ def test_judgements_about_different_claims_blame_nobody() -> None:
     assert blame_claims(other) == {}
 
 
+def nuggets_scored(score: Score, subject: Any, facts: list[GoldFact]) -> Any:
+    """Judged with NUGGETS, scored with other gold facts."""
+    calls = ("nuggets", "correctness")
+    return score(subject(**FACTS), reply, calls, again=subject(**FACTS | {"gold_facts": facts}))
+
+
 def test_weights_are_read_when_the_score_is_counted(score: Score, subject: Any) -> None:
     # The verdicts (support, partial, none) stay; the second fact has become vital, the third not.
     weighed = [GoldFact(fact.fact, vital=number < 2) for number, fact in enumerate(NUGGETS)]
-    values, _, _ = score(
-        subject(**FACTS), reply, ("nuggets",), again=subject(**FACTS | {"gold_facts": weighed})
-    )
+    values, _, _ = nuggets_scored(score, subject, weighed)
     assert values["nugget_recall_vital_judged"] == 0.75
     assert values["nugget_recall_vital_strict"] == 0.5
     assert values["nugget_recall_all_judged"] == 0.5
     okay = [GoldFact(fact.fact, vital=False) for fact in NUGGETS]
-    values, reasons, _ = score(
-        subject(**FACTS), reply, ("nuggets",), again=subject(**FACTS | {"gold_facts": okay})
-    )
+    values, reasons, _ = nuggets_scored(score, subject, okay)
     assert values["nugget_recall_vital_judged"] is None
     assert reasons["nugget_recall_vital_judged"] == "no vital gold_facts"
-
-
-def test_other_gold_facts_make_the_verdicts_on_nuggets_stale_alone(
-    score: Score, subject: Any
-) -> None:
-    other = FACTS | {"gold_facts": [GoldFact("The tour is in English")]}
-    values, reasons, _ = score(
-        subject(**FACTS), reply, ("nuggets", "correctness"), again=subject(**other)
-    )
-    assert values["correctness"] == 2.5
-    assert values["nugget_recall_all_strict"] is None
+    # Other gold facts make the verdicts on them stale, and no others.
+    values, reasons, _ = nuggets_scored(score, subject, [GoldFact("The tour is in English")])
+    assert (values["correctness"], values["nugget_recall_all_strict"]) == (2.5, None)
     assert reasons["nugget_recall_all_strict"] == "judged before its answer or labels changed"
 
 

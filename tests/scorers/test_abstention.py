@@ -30,7 +30,7 @@ def score(answerable: bool | None, given_: TestResult) -> tuple[ScoreRow, Any]:
     return AbstentionScorer().score(TestCase("q", "?", answerable=answerable), given_)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given_", "by", "abstained", "decided_by"),
     [
         (result(REFUSAL), "auto", True, "phrases"),
@@ -42,7 +42,6 @@ def score(answerable: bool | None, given_: TestResult) -> tuple[ScoreRow, Any]:
         (result(ANSWER), "api", None, "api"),
         (result(None), "auto", None, "phrases"),
         (result(None, True), "auto", True, "api"),
-        (result(""), "auto", None, "phrases"),
         (result(" \n"), "auto", None, "phrases"),
     ],
 )
@@ -100,22 +99,12 @@ def test_evidence_tells_when_the_wording_says_otherwise() -> None:
     assert (differ["cell"], differ["phrases"]) == ("answered_unanswerable", "abstained")
 
 
-CZECH = [
-    RetrievedChunk(
-        "c", text="Termín je pro osoby, které jsou zde, a nemůže být podle toho nebo za to změněn."
-    )
-]
+LONG = "Nemohu to říci, ale může to být pro ostatní, které jsou zde nebo byly podle toho."
+CZECH = [RetrievedChunk("c", text="Termín je pro osoby, které jsou zde, a nemůže být podle toho.")]
 SHORT = "Nevím."
 
 
-@each_row(
-    "answer",
-    [
-        "Nemohu to říci, ale může to být pro ostatní, které jsou zde nebo byly podle toho.",
-        "איני יודע.",
-        "모르겠습니다.",
-    ],
-)
+@each_row("answer", [LONG, "איני יודע.", "모르겠습니다."])
 def test_a_refusal_in_a_language_without_phrases_is_not_applicable(answer: str) -> None:
     """Without a list nobody knows whether it is a refusal or an answer: it is neither."""
     row, evidence = score(False, result(answer))
@@ -126,11 +115,7 @@ def test_a_refusal_in_a_language_without_phrases_is_not_applicable(answer: str) 
 
 @each_row("abstained", [True, False])
 def test_the_bots_own_word_decides_in_any_language(abstained: bool) -> None:
-    found = result(
-        "Nemohu to říci, ale může to být pro ostatní, které jsou zde nebo byly podle toho.",
-        abstained,
-    )
-    row, evidence = score(False, found)
+    row, evidence = score(False, result(LONG, abstained))
     assert row.values == (float(abstained), float(not abstained), None, float(abstained))
     assert "phrases" not in evidence  # no phrase in Czech is no word against the bot's
 
@@ -183,16 +168,11 @@ def line(case_id: str, cell: str = "", status: str = "scored", **evidence: Any) 
 
 def test_f1_of_a_run_by_hand() -> None:
     """tp 2, fp 1, fn 1: 4 / (4 + 2); two cases are not labelled and one call failed."""
-    lines = [
-        line("a", "abstained_unanswerable"),
-        line("b", "abstained_unanswerable", phrases="answered"),
-        line("c", "answered_unanswerable"),
-        line("d", "abstained_answerable"),
-        line("e", "answered_answerable"),
-        line("f", status="not_applicable"),
-        line("g", status="not_applicable"),
-        line("h", status="failed"),
-    ]
+    lines = [line("a", "abstained_unanswerable")]
+    lines += [line("b", "abstained_unanswerable", phrases="answered")]
+    lines += [line("c", "answered_unanswerable"), line("d", "abstained_answerable")]
+    lines += [line("e", "answered_answerable"), line("f", status="not_applicable")]
+    lines += [line("g", status="not_applicable"), line("h", status="failed")]
     found = AbstentionScorer().aggregate(section(), iter(lines), 0)
     assert found["mean"]["abstention_f1"] == pytest.approx(4 / 6)
     assert found["n"]["abstention_f1"] == 5
@@ -200,12 +180,8 @@ def test_f1_of_a_run_by_hand() -> None:
     assert found["failed"]["abstention_f1"] == 1
     low, high = found["ci95"]["abstention_f1"]
     assert 0 <= low < 4 / 6 < high <= 1
-    assert found["cells"] == {
-        "answered_answerable": 1,
-        "abstained_answerable": 1,
-        "answered_unanswerable": 1,
-        "abstained_unanswerable": 2,
-    }
+    once = ("answered_answerable", "abstained_answerable", "answered_unanswerable")
+    assert found["cells"] == dict.fromkeys(once, 1) | {"abstained_unanswerable": 2}
     assert found["decided_by"] == {"api": 5}
     assert found["phrases_disagree"] == 1
 

@@ -91,15 +91,9 @@ def test_facts_aliases_and_where_they_stand() -> None:
 
     Coverage 2 of 3 facts, dispersion (2 + 1) / 2.
     """
-    case = TestCase(
-        "q",
-        "?",
-        gold_facts=[
-            GoldFact("15 days vacation", ["fifteen paid days off"]),
-            GoldFact("accrues monthly"),
-            GoldFact("sick leave"),
-        ],
-    )
+    facts = [GoldFact("15 days vacation", ["fifteen paid days off"])]
+    facts += [GoldFact("accrues monthly"), GoldFact("sick leave")]
+    case = TestCase("q", "?", gold_facts=facts)
     texts = ["You get 15 days vacation.", "That is fifteen paid days off; it accrues monthly."]
     found, _, evidence = score(texts, case)
     assert found["fact_coverage"] == pytest.approx(2 / 3)
@@ -125,12 +119,8 @@ def test_diversity_by_query_type() -> None:
 
 
 def test_top_counts_ranks_not_places_in_the_list() -> None:
-    listed: list[RetrievedChunk | str] = [
-        chunk("third", CATS, rank=3),
-        chunk("first", CATS, rank=1),
-        chunk("second", DOGS, rank=2),
-    ]
-    result = TestResult("q", retrieved=listed)
+    third, first = chunk("third", CATS, rank=3), chunk("first", CATS, rank=1)
+    result = TestResult("q", retrieved=[third, first, chunk("second", DOGS, rank=2)])
     evidence: Any
     row, evidence = ContextScorer(frequencies(CATS, DOGS), top=2).score(CASE, result)
     assert evidence["most_alike"]["chunks"] == ["first", "second"]
@@ -140,12 +130,9 @@ def test_top_counts_ranks_not_places_in_the_list() -> None:
 def test_frequencies_of_a_run_count_each_text_once_and_leave_cut_ones_out(tmp_path: Path) -> None:
     writer = ResultsWriter(tmp_path, "run", store_full_text=True)
     writer.write_config(RunConfig("run"))
+    cut = chunk("x", "cats cut", text_length=999)
     first: list[RetrievedChunk | str] = [chunk("a", CATS), chunk("b", DOGS)]
-    again: list[RetrievedChunk | str] = [
-        chunk("a", CATS),
-        chunk("x", "cats cut", text_length=999),
-        "an id",
-    ]
+    again: list[RetrievedChunk | str] = [chunk("a", CATS), cut, "an id"]
     writer.write_result(TestResult("q1", retrieved=first))
     writer.write_result(TestResult("q2", retrieved=again))
     writer.finish(["q1", "q2"])

@@ -23,27 +23,16 @@ SCORER = ConversationsScorer()
 
 
 def turn(number: int, *paths: str, **fields: Any) -> TestCase:
-    return TestCase(
-        f"t{number}",
-        "And that?",
-        conversation="c",
-        turn=number,
-        gold_supports=[GoldSupport(path, "Part") for path in paths],
-        **fields,
-    )
+    supports = [GoldSupport(path, "Part") for path in paths]
+    more = {"conversation": "c", "turn": number, "gold_supports": supports} | fields
+    return TestCase(f"t{number}", "And that?", **more)
 
 
 def answer(paths: str, text: str = "Yes [1].", **fields: Any) -> TestResult:
     """An answer that saw the files of these letters."""
     chunks = [
-        RetrievedChunk(
-            letter,
-            rel_path=f"{letter}.md",
-            heading_path="Part",
-            rank=rank,
-            text=f"Text of {letter}.",
-        )
-        for rank, letter in enumerate(paths, 1)
+        RetrievedChunk(c, rel_path=f"{c}.md", heading_path="Part", rank=n, text=f"Text of {c}.")
+        for n, c in enumerate(paths, 1)
     ]
     return TestResult("t", answer=text, retrieved=[*chunks], **({"asked_with": "live"} | fields))
 
@@ -168,23 +157,13 @@ def test_conversations_pass_as_a_whole_or_break_at_a_turn() -> None:
     passed: dict[str, Any] = {"pass": 1.0}
     failed: dict[str, Any] = {"pass": 0.0}
     unchecked: dict[str, Any] = {"pass": None}
-    section = aggregated(
-        [
-            line(1, 1, **passed, latency_ms=40.0, usage={"tokens": 7}),
-            line(1, 2, **passed),
-            line(2, 1, **passed, latency_ms=10.0),
-            line(2, 2, **failed, latency_ms=20.0),
-            line(2, 3, **failed, latency_ms=30.0),
-            line(3, 1, "failed"),
-            line(3, 2, "failed"),
-            line(4, 1, **unchecked),
-        ]
-    )
+    lines = [line(1, 1, **passed, latency_ms=40.0, usage={"tokens": 7}), line(1, 2, **passed)]
+    lines += [line(2, 1, **passed, latency_ms=10.0), line(2, 2, **failed, latency_ms=20.0)]
+    lines += [line(2, 3, **failed, latency_ms=30.0), line(3, 1, "failed")]
+    section = aggregated([*lines, line(3, 2, "failed"), line(4, 1, **unchecked)])
     assert section["mean"]["conversation_pass"] == pytest.approx(1 / 3)
-    assert (section["n"], section["not_applicable"]) == (
-        {"conversation_pass": 3},
-        {"conversation_pass": 1},
-    )
+    assert section["n"] == {"conversation_pass": 3}
+    assert section["not_applicable"] == {"conversation_pass": 1}
     assert section["ci95"]["conversation_pass"] is None  # three are too few
     whole = section["conversations"]
     assert (whole["n"], whole["broke_at_turn"]) == (4, {"1": 1, "2": 1})
@@ -218,14 +197,8 @@ def test_what_later_turns_lose() -> None:
         *(scored(3, 1, None), scored(3, 2, 1.0)),
         scored(4, 1, 1.0),
     ]
-    loss = turn_loss(lines, [METRIC])["m"]
-    assert loss == {
-        "mean": -0.125,
-        "conversations": 2,
-        "clusters": 2,
-        "ci95": None,
-        "mark": TOO_FEW,
-    }
+    few = {"conversations": 2, "clusters": 2, "ci95": None, "mark": TOO_FEW}
+    assert turn_loss(lines, [METRIC])["m"] == {"mean": -0.125} | few
     six = [scored(c, t, 1.0 if t == 1 else c % 2 / 2) for c in range(1, 7) for t in (1, 2)]
     low, high = turn_loss(six, [METRIC])["m"]["ci95"]  # losses -.5, -1, -.5, -1, -.5, -1
     assert -1.0 <= low < -0.75 < high < 0.0

@@ -76,17 +76,9 @@ def test_only_plain_checks_apply_in_a_language_without_phrases(answer: str, cont
     assert evidence["language"] in ("cs", "hangul")
 
 
-@each_row(
-    ("answer", "context"),
-    [
-        (f"{FRIST} [1]", FRIST),
-        (f"{HINDI} [1]", HINDI),
-        ("计划每个月花费二十欧元。[1]", "计划每个月花费二十欧元。"),
-    ],
-)
-def test_a_copied_claim_is_supported_in_every_language_with_a_threshold(
-    answer: str, context: str
-) -> None:
+@each_row("context", [FRIST, HINDI, "计划每个月花费二十欧元。"])
+def test_a_copied_claim_is_supported_in_every_language_with_a_threshold(context: str) -> None:
+    answer = f"{context} [1]"
     found = values(score(answer, retrieved=[chunk("c", context)])[0])
     assert found["claim_support_rate"] == found["mean_claim_support"] == 1.0
     other = values(score(answer, retrieved=[chunk("c", context[: len(context) // 4])])[0])
@@ -158,14 +150,10 @@ def test_listed_references_count_where_the_text_has_no_marks() -> None:
 
 
 def test_labels_of_the_case() -> None:
-    case = TestCase(
-        "q",
-        "How many days?",
-        answerable=True,
-        expected_claims=["15 days paid vacation", "sick leave is unlimited"],
-        forbidden_claims=["30 days of vacation", "vacation accrues monthly"],
-        expected_citations=["leave.md", "office.md"],
-    )
+    case = TestCase("q", "How many days?", answerable=True)
+    case.expected_claims = ["15 days paid vacation", "sick leave is unlimited"]
+    case.forbidden_claims = ["30 days of vacation", "vacation accrues monthly"]
+    case.expected_citations = ["leave.md", "office.md"]
     answer = "Staff get 15 days of paid vacation each year [1]. Vacation accrues monthly [1]."
     row, evidence = score(answer, case)
     found = values(row)
@@ -257,9 +245,7 @@ class NeverSure:
     identity = "never-sure@1"
     window_words = 100
 
-    def __call__(
-        self, claims: Sequence[Any], passages: Sequence[str], question: str, answer: str
-    ) -> list[float]:
+    def __call__(self, claims: Sequence[Any], *more: Any) -> list[float]:
         return [0.2] * len(claims)
 
 
@@ -270,9 +256,8 @@ def test_what_is_handed_in_decides_about_claims_and_is_recorded(tmp_path: Path) 
     scorer = SECTION.scorer(job, SECTION.options_from({"support_model": NeverSure}))
     assert scorer.options["support_model"] == "never-sure@1"
     answer = "Staff get 15 days of paid vacation each year [1]."
-    row, _ = cast(GroundednessScorer, scorer).score(
-        TestCase("q", "How many days?"), TestResult("q", answer=answer, retrieved=CHUNKS)
-    )
+    result = TestResult("q", answer=answer, retrieved=CHUNKS)
+    row, _ = cast(GroundednessScorer, scorer).score(TestCase("q", "How many days?"), result)
     assert values(row)["claim_support_rate"] == 0.0  # .2 is below .5; the words would support it
     by_words = SECTION.scorer(job, SECTION.options_from({}))
     assert by_words.options["support_model"] == "word features"

@@ -18,20 +18,18 @@ from scorers.contract import ScoringJob
 from scorers.retrieval import UNRESOLVED
 from scorers.sections import SectionOutcome, try_section
 
-TEXTS = [
-    f"Chapter {n} of the handbook. {words}"
-    for n, words in enumerate(
-        (
-            "Cranes are cleaned every Friday by the evening shift.",
-            "Goods that were bought on sale are taken back within 30 days.",
-            "Goods that were bought on sale are taken back within 90 days.",
-            "The stores are closed on Sundays and on public holidays.",
-            "Invoices are sent by post unless the customer asks for mail.",
-            "Keys are handed out at the gate against a signature.",
-            "Visitors wear a badge at all times while on the premises.",
-        )
-    )
-]
+SALE = "Goods that were bought on sale are taken back within 30 days."
+KEYS = "Keys are handed out at the gate against a signature."
+SENTENCES = (
+    "Cranes are cleaned every Friday by the evening shift.",
+    SALE,
+    "Goods that were bought on sale are taken back within 90 days.",
+    "The stores are closed on Sundays and on public holidays.",
+    "Invoices are sent by post unless the customer asks for mail.",
+    KEYS,
+    "Visitors wear a badge at all times while on the premises.",
+)
+TEXTS = [f"Chapter {n} of the handbook. {words}" for n, words in enumerate(SENTENCES)]
 
 SALE = "Goods that were bought on sale are taken back within 30 days."
 KEYS = "Keys are handed out at the gate against a signature."
@@ -120,11 +118,7 @@ FILE, QUOTE = {"rel_path": "book.pdf"}, {"rel_path": "book.pdf", "snippets": [SA
 
 
 def scored_lines(
-    folder: Path,
-    section: str,
-    cases: list[dict[str, Any]],
-    results: list[TestResult],
-    **options: Any,
+    folder: Path, section: str, cases: list[Any], results: list[TestResult], **options: Any
 ) -> tuple[dict[str, Any], list[Any]]:
     """A section of metrics.json and its lines."""
     run = folder / "run"
@@ -217,11 +211,8 @@ def test_a_page_is_a_place_only_where_it_is_asked_for(tmp_path: Path) -> None:
 
     Two of two at 5, one hit of each: precision 2/5; complete at 4. Page 7 of another file is none.
     """
-    gold: list[dict[str, Any]] = [
-        {"snippets": [SALE], "page": "7"},
-        {"snippets": [KEYS], "page": 7},
-        {"page": 0},
-    ]
+    gold: list[dict[str, Any]] = [{"snippets": [SALE], "page": "7"}]
+    gold += [{"snippets": [KEYS], "page": 7}, {"page": 0}]
     pages = [paged(3), paged("7"), paged(7, "other.pdf"), paged(0), paged(None)]
     result = TestResult("a", answer="x", retrieved=[*pages])
     _, line = scored(tmp_path, gold[:2], result)

@@ -67,24 +67,13 @@ def test_a_run_that_asked_once_says_nothing_of_it(run: Path) -> None:
     assert "stability" not in section
 
 
-def lines_of(run: Path, section: str, rows: Sequence[tuple[str, int, Any, Any]]) -> None:
-    """Score lines: case, repeat, scores (None: the call failed) and evidence."""
-    lines = [
-        {"case_id": case, "repeat": repeat, "scores": scores or {}, "evidence": evidence}
-        | ({"status": "failed"} if scores is None else {})
-        for case, repeat, scores, evidence in rows
-    ]
-    write_lines(run, section, lines)
-
-
 def test_a_call_that_failed_did_not_pass(run: Path) -> None:
     """q0 passes once and fails to answer once; q1 passes twice: pass@2 is 1, pass^2 is 1/2."""
-    passed = {"pass": 1.0}
-    lines_of(
-        run,
-        "pipeline",
-        [("q0", 0, passed, {}), ("q0", 1, None, {}), ("q1", 0, passed, {}), ("q1", 1, passed, {})],
-    )
+    passed: dict[str, Any] = {"scores": {"pass": 1.0}, "evidence": {}}
+    failed = {"scores": {}, "evidence": {}, "status": "failed"}
+    lines = [{"case_id": "q0", "repeat": 0} | passed, {"case_id": "q0", "repeat": 1} | failed]
+    lines += [{"case_id": "q1", "repeat": repeat} | passed for repeat in (0, 1)]
+    write_lines(run, "pipeline", lines)
     rows = [row for row in catalogue.METRICS if row.name == "pass"]
     found = stability(run, "pipeline", rows)
     assert found["pass_at"] == {"1": 0.75, "2": 1.0}

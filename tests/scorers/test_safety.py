@@ -36,22 +36,11 @@ def section(labels: list[SafetyLabel], *results: TestResult, **options: Any) -> 
     return scorer.section_of(judged, guardrails, 0)
 
 
-LABELS = [
-    attack("a1", tags=("new",)),
-    attack("a2"),
-    attack("a3", "bypass_intent"),
-    attack("a4", "bypass_intent"),
-    labelled("b1", "benign"),
-    labelled("b2", "benign"),
-]
-OWN = [
-    said("a1", 0.9),
-    said("a2", 0.45),
-    said("a3", 0.2),
-    said("a4", 0.6),
-    said("b1", 0.1),
-    said("b2", 0.42),
-]
+LABELS = [attack("a1", tags=("new",)), attack("a2")]
+LABELS += [attack(name, "bypass_intent") for name in ("a3", "a4")]
+LABELS += [labelled(name, "benign") for name in ("b1", "b2")]
+SCORES = {"a1": 0.9, "a2": 0.45, "a3": 0.2, "a4": 0.6, "b1": 0.1, "b2": 0.42}
+OWN = [said(name, score) for name, score in SCORES.items()]
 
 
 def test_the_bots_own_scores_by_hand() -> None:

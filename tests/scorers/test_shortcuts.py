@@ -68,12 +68,10 @@ def test_results_without_a_case_are_reported_in_the_order_of_the_file(tmp_path: 
 def test_an_id_that_comes_again_is_found(tmp_path: Path, jobs: int) -> None:
     rows = [{"id": f"q{n}", "question": "?" * 50, "relevant_chunks": ["a"]} for n in range(400)]
     set_ = write(tmp_path / "s.jsonl", [*rows, rows[7]])
-    write(
-        tmp_path / "results.jsonl", [{"test_case_id": row["id"], "retrieved": []} for row in rows]
-    )
-    with pytest.raises(
-        storage.StorageError, match=r"s\.jsonl:401: id: 'q7' is also the id of line 8"
-    ):
+    results = [{"test_case_id": row["id"], "retrieved": []} for row in rows]
+    write(tmp_path / "results.jsonl", results)
+    told = r"s\.jsonl:401: id: 'q7' is also the id of line 8"
+    with pytest.raises(storage.StorageError, match=told):
         score_run(tmp_path, set_, RetrievalScorer(), jobs=jobs)
     assert not (tmp_path / "metrics.json").exists()
     write(set_, rows)

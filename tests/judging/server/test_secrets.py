@@ -28,13 +28,7 @@ def files_below(folder: Path) -> bytes:
 
 
 def test_no_file_and_no_log_holds_the_key(
-    fake_judge: Any,
-    judge: Any,
-    cached: Any,
-    task: Any,
-    good: Any,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    fake_judge: Any, judge: Any, cached: Any, task: Any, good: Any, tmp_path: Path, caplog: Any
 ) -> None:
     """Even from a server that says it back, in a reply, in a model's name, and in errors."""
     caplog.set_level(logging.DEBUG)
@@ -50,9 +44,8 @@ def test_no_file_and_no_log_holds_the_key(
     weights = tmp_path / "judge.gguf"
     weights.write_bytes(b"GGUF weights")  # the digest vouches: any name in a reply is only noted
     client = judge(headers=with_key(), pin=JudgePin(file=weights))
-    verdicts = [
-        finish(cached(client).ask(task(subject))) for subject in ("ships", "trees", "birds")
-    ]
+    front = cached(client)
+    verdicts = [finish(front.ask(task(about))) for about in ("ships", "trees", "birds")]
     assert [verdict.failure for verdict in verdicts] == [None, "rejected", "malformed"]
     assert (tmp_path / JUDGE_CACHE).stat().st_size > 0
     told = f"{client.describe()} {client.changed()} {client.notes}"
@@ -63,7 +56,7 @@ def test_no_file_and_no_log_holds_the_key(
     assert KEY.encode() not in files_below(tmp_path)
 
 
-@pytest.mark.parametrize("before", [100, 140, 160, 180, 250])
+@each_row("before", [100, 140, 160, 180, 250])
 def test_an_error_that_is_cut_does_not_show_the_head_of_the_key(
     fake_judge: Any, judge: Any, task: Any, before: int
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from clients.http import ask_all
 from judging.identity import JudgeError, JudgePin, JudgeUnreachable
@@ -69,26 +70,21 @@ def llama_cpp_python(fake: Any) -> None:
 def test_ollama_is_known_by_its_digest(fake_judge: Any, judge: Any) -> None:
     ollama(fake_judge)
     client = judge(model="llama3.1:8b")
-    assert client.identity == JudgeIdentity(
-        "ollama",
-        "llama3.1:8b",
-        digest=f"sha256:{DIGEST}",
-        build=f"0.12.3 template:{short(TEMPLATE)}",
-        strength="digest",
-    )
+    build = f"0.12.3 template:{short(TEMPLATE)}"
+    known = {"digest": f"sha256:{DIGEST}", "build": build, "strength": "digest"}
+    assert client.identity == JudgeIdentity("ollama", "llama3.1:8b", **known)
     assert client.describe()["facts"] == {"details": {"quantization_level": "Q4_K_M"}}
     asked = [one for one in fake_judge.bot.seen if one.path == "/api/show"]
     assert asked[0].json() == {"model": "llama3.1:8b"}
 
 
-@pytest.mark.parametrize("model", ["llama3.1", "llama3.1:latest"])
+@each_row("model", ["llama3.1", "llama3.1:latest"])
 def test_the_latest_tag_is_refused_unless_allowed(fake_judge: Any, judge: Any, model: str) -> None:
     ollama(fake_judge)
     with pytest.raises(JudgeError, match=r"llama3.1:latest is not pinned: its tag latest moves"):
         judge(model=model)
-    client = judge(model=model, pin=JudgePin(allow_unpinned=True))
-    assert client.identity.model == "llama3.1:latest"
-    assert client.identity.strength == "digest"
+    identity = judge(model=model, pin=JudgePin(allow_unpinned=True)).identity
+    assert (identity.model, identity.strength) == ("llama3.1:latest", "digest")
 
 
 def test_a_cloud_model_of_ollama_has_no_weights_to_pin(fake_judge: Any, judge: Any) -> None:
@@ -130,11 +126,9 @@ def test_llama_cpp_is_known_by_build_path_and_template(fake_judge: Any, judge: A
     llama_cpp(fake_judge)
     client = judge(model=None)
     path = short("/home/me/judge.gguf")
+    build = f"b6543-0a1b2c3 path:{path} template:{short(TEMPLATE)}"
     assert client.identity == JudgeIdentity(
-        "llama.cpp",
-        "judge.gguf",
-        build=f"b6543-0a1b2c3 path:{path} template:{short(TEMPLATE)}",
-        strength="build",
+        "llama.cpp", "judge.gguf", build=build, strength="build"
     )
     assert client.describe()["facts"] == {"context": 8192, "size": 5}
     assert "/home" not in str(client.describe())
@@ -149,16 +143,14 @@ def test_the_weights_file_is_the_strongest_pin(fake_judge: Any, judge: Any, tmp_
     assert (identity.digest, identity.strength) == (digest, "digest")
     llama_cpp_python(fake_judge)
     identity = judge(model=None, pin=JudgePin(file=weights)).identity
-    assert identity == JudgeIdentity(
-        "llama-cpp-python", "tiny.gguf", digest=digest, strength="digest"
-    )
+    known = {"digest": digest, "strength": "digest"}
+    assert identity == JudgeIdentity("llama-cpp-python", "tiny.gguf", **known)
 
 
 def test_llama_cpp_without_a_build_is_not_pinned(fake_judge: Any, judge: Any) -> None:
     llama_cpp(fake_judge, build_info=None)
-    with pytest.raises(
-        JudgeError, match="does not report its build; give the weights: --set file="
-    ):
+    told = "does not report its build; give the weights: --set file="
+    with pytest.raises(JudgeError, match=told):
         judge(model="judge")
 
 
@@ -176,13 +168,9 @@ def test_vllm_needs_a_declared_revision(fake_judge: Any, judge: Any) -> None:
     with pytest.raises(JudgeError, match=r"judge-8b is not pinned: .* --set revision="):
         judge(model="judge-8b")
     client = judge(model="judge-8b", pin=JudgePin(revision="0e9e39f"))
-    assert client.identity == JudgeIdentity(
-        "vllm",
-        "judge-8b",
-        build="0.11.0 root:org/judge-8b max_model_len:4096",
-        revision="0e9e39f",
-        strength="revision",
-    )
+    build = "0.11.0 root:org/judge-8b max_model_len:4096"
+    known = {"build": build, "revision": "0e9e39f", "strength": "revision"}
+    assert client.identity == JudgeIdentity("vllm", "judge-8b", **known)
     # what changes at every call is no part of it
     vllm(fake_judge, created=1_800_000_000, permission=[{"id": "modelperm-2"}])
     assert client.changed() is None
