@@ -35,19 +35,11 @@ def problems(path: Path, labels: Path | None = None) -> list[tuple[int | None, s
 
 
 def test_a_whole_case_is_read(tmp_path: Path) -> None:
-    full = case(
-        answerable=True,
-        category="multi_hop",
-        gold_supports=[
-            {"rel_path": "a.md", "heading_path": "A > B", "snippets": ["s"], "grade": 2}
-        ],
-        required_support_groups=[[0]],
-        recency_conflict_rule=None,
-        tags=["x"],
-        chunk_relevance_grades={"c1": 2, "c2": 0.5},
-        latency_budget_ms={"p95": 900},
-        my_own_field={"kept": "elsewhere"},
-    )
+    support = {"rel_path": "a.md", "heading_path": "A > B", "snippets": ["s"], "grade": 2}
+    full = case(answerable=True, category="multi_hop", gold_supports=[support])
+    full |= {"required_support_groups": [[0]], "recency_conflict_rule": None, "tags": ["x"]}
+    full |= {"chunk_relevance_grades": {"c1": 2, "c2": 0.5}, "latency_budget_ms": {"p95": 900}}
+    full |= {"my_own_field": {"kept": "elsewhere"}}
     (one,) = read_cases(write(tmp_path / "set.jsonl", full))
     assert one.gold_supports[0].heading_path == "A > B"
     assert one.required_support_groups == [[0]]
@@ -68,11 +60,9 @@ def test_case_id_and_query_stand_for_id_and_question(tmp_path: Path) -> None:
     labels.mkdir()
     write(labels / "pipeline_labels.jsonl", {"case_id": "q001", "min_citations": 1})
     found = read_cases(path, labels)
-    assert [(one.id, one.question) for one in found] == [
-        ("q001", "What is the vacation policy?"),
-        ("q002", "How?"),
-        ("q003", "When?"),
-    ]
+    assert [one.id for one in found] == ["q001", "q002", "q003"]
+    questions = ["What is the vacation policy?", "How?", "When?"]
+    assert [one.question for one in found] == questions
     assert (found[0].query_type, found[0].min_citations) == ("faq", 1)
     twice = write(tmp_path / "twice.jsonl", OTHER_NAMES[0], GOOD, GOOD | {"id": "q001"})
     assert problems(twice) == [(3, "id", "'q001' is also the id of line 1; give it another")]
@@ -102,20 +92,10 @@ def test_all_problems_of_all_lines_come_at_once(tmp_path: Path) -> None:
     )
     found = problems(path)
     assert [(line, field) for line, field, _ in found] == [
-        (2, "tags[1]"),
-        (2, "id"),
-        (3, "question"),
-        (3, "id"),
-        (3, "required_support_groups[0]"),
-        (4, "category"),
-        (5, "gold_supports[0]"),
-        (6, "required_support_groups[0]"),
-        (6, "required_support_groups[1]"),
-        (7, ""),
-        (8, ""),
-        (9, "id"),
-        (9, "question"),
-        (10, "recency_conflict_rule"),
+        *((2, "tags[1]"), (2, "id"), (3, "question"), (3, "id")),
+        *((3, "required_support_groups[0]"), (4, "category"), (5, "gold_supports[0]")),
+        *((6, "required_support_groups[0]"), (6, "required_support_groups[1]"), (7, ""), (8, "")),
+        *((9, "id"), (9, "question"), (10, "recency_conflict_rule")),
     ]
     said = {(line, field): message for line, field, message in found}
     assert said[2, "tags[1]"] == "is a whole number; write a string"
@@ -145,11 +125,7 @@ def test_the_message_names_file_line_and_field(tmp_path: Path) -> None:
         (b'{"id":"a","question":"b"}\n\x00\x00\n', 2, "NUL"),
         (b'{"id":"a","question":"b\\u0000"}\n', 1, "NUL"),
         (b'{"id":"a","question":"\xff"}\n', 1, "not JSON"),
-        (
-            b'{"id":"a","question":"b"}\n{"id":"c","question":"' + b"x" * 10**7 + b'"}\n',
-            2,
-            "longer",
-        ),
+        (b'{"id":"a","question":"b"}\n{"id":"' + b"x" * 10**7 + b'"}\n', 2, "longer"),
         (b'{"id":"a","question":"b","chunk_relevance_grades":{"c":1e999}}\n', 1, "infinity"),
         (b'{"id":"a","question":"b","chunk_relevance_grades":{"c":NaN}}\n', 1, "not JSON"),
     ],
@@ -188,28 +164,17 @@ def test_labels_do_not_change_a_case_behind_its_back(tmp_path: Path) -> None:
     )
     path = write(tmp_path / "set.jsonl", case(), case(id="b", relevant_docs=["own"]))
     found = problems(path, labels)
-    assert {(line, field) for line, field, _ in found} == {
-        (1, "id"),
-        (1, "relevent_docs"),
-        (2, "relevant_docs"),  # line 2 of the set
-    }
+    places = {(line, field) for line, field, _ in found}  # the last: line 2 of the set
+    assert places == {(1, "id"), (1, "relevent_docs"), (2, "relevant_docs")}
 
 
 def test_labels_that_no_answer_could_meet_are_refused(tmp_path: Path) -> None:
-    impossible = case(
-        min_citations=-1,
-        latency_budget_ms={"total": -5, "totl": 9},
-        gold_facts=[{"fact": "x"}, {"fact": " "}],
-        expected_outcome="succes",
-    )
+    impossible = case(min_citations=-1, latency_budget_ms={"total": -5, "totl": 9})
+    impossible |= {"gold_facts": [{"fact": "x"}, {"fact": " "}], "expected_outcome": "succes"}
     found = problems(write(tmp_path / "set.jsonl", impossible))
-    assert [field for _, field, _ in found] == [
-        "expected_outcome",
-        "gold_facts[1]",
-        "min_citations",
-        "latency_budget_ms.total",
-        "latency_budget_ms.totl",
-    ]
+    fields = ["expected_outcome", "gold_facts[1]", "min_citations"]
+    fields += ["latency_budget_ms.total", "latency_budget_ms.totl"]
+    assert [field for _, field, _ in found] == fields
 
 
 def test_whether_a_fact_is_vital_is_true_or_false(tmp_path: Path) -> None:
@@ -240,10 +205,8 @@ def test_problems_far_into_a_large_set_have_the_right_line(tmp_path: Path) -> No
     lines[1500] = case(id="q7")
     lines[1800] = b"{"
     found = problems(write(tmp_path / "set.jsonl", *lines))
-    assert [(line, message.partition(";")[0]) for line, _, message in found] == [
-        (1501, "'q7' is also the id of line 8"),
-        (1801, found[1][2].partition(";")[0]),
-    ]
+    assert [line for line, _, _ in found] == [1501, 1801]
+    assert found[0][2].startswith("'q7' is also the id of line 8;")
 
 
 def test_labels_are_joined_by_case_id(tmp_path: Path) -> None:
@@ -271,11 +234,8 @@ def test_all_problems_of_labels_come_at_once(tmp_path: Path) -> None:
     write(labels / "pipeline_labels.jsonl", {"case_id": "a", "query_type": "research"})
     path = write(tmp_path / "set.jsonl", case(), case(id="b"))
     found = problems(path, labels)
-    assert [(line, field) for line, field, _ in found][:3] == [
-        (2, "case_id"),
-        (4, "case_id"),
-        (5, "min_citations"),
-    ]
+    places = [(line, field) for line, field, _ in found]
+    assert places[:3] == [(2, "case_id"), (4, "case_id"), (5, "min_citations")]
     assert any("another label file" in message for _, _, message in found)
 
 

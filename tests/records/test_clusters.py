@@ -133,10 +133,8 @@ def test_cases_of_few_documents_are_put_together_by_section_else_quote_else_alon
     tmp_path: Path,
 ) -> None:
     golds = [place("a.pdf", "Fees"), place("a.pdf", "Fees"), place("b.pdf", "Fees")]
-    golds += [
-        place("a.pdf", snippets=["Two weeks."]),
-        place("a.pdf", quote={"exact": "Two weeks."}),
-    ]
+    golds += [place("a.pdf", snippets=["Two weeks."])]
+    golds += [place("a.pdf", quote={"exact": "Two weeks."})]
     golds += [place("a.pdf"), {"group": "talk"} | place("a.pdf", "Fees"), {"relevant_docs": ["a"]}]
     clustering = read_clusters(written(tmp_path, golds))
     assert [clustering.labels[f"q{n}"] for n in range(8)] == [

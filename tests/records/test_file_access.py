@@ -138,10 +138,9 @@ def test_a_folder_has_no_link_out_of_it(tmp_path: Path, monkeypatch: pytest.Monk
     (run / "scores" / "big.jsonl").symlink_to(store / "big.jsonl")
     with pytest.raises(StorageError) as caught:
         check_folder(run)
-    assert (
-        f"{run}/scores/big.jsonl: is a link to {store}/big.jsonl, outside" in caught.value.message
-    )
-    assert f'write addresses = ["{store}"] into eval/config.toml' in caught.value.message
+    told = caught.value.message
+    assert f"{run}/scores/big.jsonl: is a link to {store}/big.jsonl, outside" in told
+    assert f'write addresses = ["{store}"] into eval/config.toml' in told
     allow_addresses([str(store)])
     check_folder(run)
     (tmp_path / "same").symlink_to(run)  # the user's own link to a run

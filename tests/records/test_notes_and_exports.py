@@ -57,11 +57,8 @@ def test_a_table_opens_in_a_spreadsheet_and_no_cell_is_a_formula() -> None:
     data = b"".join(csv_table(["id", "tags", "n", "ok"], rows))
     assert data.startswith(b"\xef\xbb\xbf")
     table = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
-    assert table == [
-        ["id", "tags", "n", "ok"],
-        ["'=1+1", "a; b", "-0.5", "yes"],
-        ["x\ny,z", "", "", ""],
-    ]
+    assert table[1:] == [["'=1+1", "a; b", "-0.5", "yes"], ["x\ny,z", "", "", ""]]
+    assert table[0] == ["id", "tags", "n", "ok"]
 
 
 def test_an_export_overwrites_nothing_and_leaves_no_half_file(tmp_path: Path) -> None:

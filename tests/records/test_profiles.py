@@ -104,9 +104,8 @@ def test_all_readers_agree_on_the_empty_lists_of_an_old_run(
 
 
 def test_an_answer_that_lacks_its_list_says_what_is_missing() -> None:
-    result = msgspec.convert(
-        OLD | {"retrieved": None, "absent": {"retrieved": "no list at hits"}}, TestResult
-    )
+    lacking = {"retrieved": None, "absent": {"retrieved": "no list at hits"}}
+    result = msgspec.convert(OLD | lacking, TestResult)
     assert case_of(result).passages_unknown == "no list at hits"
     result.status = "error"
     assert case_of(result).passages_unknown == ""

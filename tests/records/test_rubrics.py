@@ -92,11 +92,7 @@ def test_the_target_and_the_direction_say_what_is_good(
         ('"fair"', '"a\\nb"', ':7: scale."a\\nb": a label has'),
         ('verdict = "kind"', 'verdict = "great"', ":16: examples[2].verdict: must be one of"),
         ('answer = "Come in."\n', "", ":14: examples[2].answer: is missing"),
-        (
-            'answer = "Come in."',
-            'answer = "Come in."\nurl = "http://x"',
-            "examples[2].url: is unkn",
-        ),
+        ('answer = "Come in."', 'answer = "x"\nurl = "http://x"', "examples[2].url: is unknown"),
         ("[scale]", 'direction = "up"\n[scale]', ":5: direction: must be one of higher, lower"),
         ("[scale]", 'server = "http://x"\n[scale]', ":5: server: is unknown"),
         ("[scale]", "schema = 2\n[scale]", ":5: schema: must be 1"),

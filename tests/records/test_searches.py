@@ -32,10 +32,8 @@ def test_a_text_of_retrieved_or_of_an_earlier_search_is_written_once() -> None:
     # 1 stands in retrieved; 2 in the first search; the other text under id 1 is another passage
     assert texts == [[None, "two"], [None, "other text, same id"]]
     read = read_again(answer(), full=True).searched()
-    assert [[item.text for item in chunks] for _, chunks in read] == [
-        [LONG, "two"],
-        ["two", "other text, same id"],
-    ]
+    whole = [[item.text for item in chunks] for _, chunks in read]
+    assert whole == [[LONG, "two"], ["two", "other text, same id"]]
     assert not any(item.truncated for _, chunks in read for item in chunks)
     twice = read_again(read_again(answer(), full=True), full=True)
     assert twice == read_again(answer(), full=True)  # a line that is written again stays as it is
@@ -51,10 +49,8 @@ def test_an_id_alone_stands_for_the_passage_of_that_id() -> None:
     result = answer()
     result.searches = [Search("ids", retrieved=["1", SearchedChunk("1", rank=2)])]
     ((_, chunks),) = read_again(result, full=True).searched()
-    assert [(item.rel_path, item.text, item.rank) for item in chunks] == [
-        ("a.md", LONG, 1),
-        ("a.md", LONG, 2),
-    ]
+    found = [(item.rel_path, item.text, item.rank) for item in chunks]
+    assert found == [("a.md", LONG, 1), ("a.md", LONG, 2)]
 
 
 def test_a_line_without_searches_has_none_of_the_fields() -> None:

@@ -60,9 +60,7 @@ def test_columns_are_the_means_of_each_case(tmp_path: Path) -> None:
     chosen = ["c699", "c3", "c300", "nobody"]
     found = table.lines_of(chosen)
     scores = {case_id: [line.scores for line in own] for case_id, own in found.items()}
-    assert scores == {
-        case_id: [line["scores"] for line in by_case[case_id]] for case_id in chosen[:3]
-    }
+    assert scores == {name: [line["scores"] for line in by_case[name]] for name in chosen[:3]}
 
 
 def test_a_call_that_failed_is_not_answered_and_not_passed(tmp_path: Path) -> None:
@@ -102,11 +100,8 @@ def test_results_are_found_by_the_place_of_their_score_line(tmp_path: Path, in_o
 def test_lines_without_scores_move_no_others(tmp_path: Path) -> None:
     """In a file of schema 1 a line may say less than the next one."""
     scores: tuple[dict[str, float], ...] = ({}, {}, {"mrr": 0.25}, {}, {"mrr": 0.5, "ndcg": 1.0})
-    write_lines(
-        tmp_path,
-        "context",
-        [{"case_id": f"c{number}", "scores": own} for number, own in enumerate(scores)],
-    )
+    lines = [{"case_id": f"c{number}", "scores": own} for number, own in enumerate(scores)]
+    write_lines(tmp_path, "context", lines)
     table = Run(tmp_path).section("context")
     for name in ("mrr", "ndcg"):
         values = [None if value != value else value for value in table.column(name).tolist()]
@@ -130,9 +125,8 @@ def test_faulty_lines_are_reported_and_the_others_found(tmp_path: Path) -> None:
     assert table.column("mrr").tolist() == [n / 1200 for n in sound]
     assert list(table.keys()) == [(f"c{n}", 0) for n in sound]
     found = table.lines_of([f"c{n}" for n in sound])
-    assert {case_id: line.scores for case_id, (line,) in found.items()} == {
-        f"c{n}": {"mrr": n / 1200} for n in sound
-    }
+    scores = {case_id: line.scores for case_id, (line,) in found.items()}
+    assert scores == {f"c{n}": {"mrr": n / 1200} for n in sound}
     path.write_bytes(b"".join(text))
     with pytest.raises(StorageError, match=r"context\.jsonl:1: is not a score line"):
         Run(tmp_path).section("context")
@@ -148,56 +142,47 @@ def kinds_of(run: Path, section: str, *, explained: bool = False) -> list[LineKi
     return kinds
 
 
-def test_lines_that_score_alike_are_told_apart_by_what_else_they_say(tmp_path: Path) -> None:
-    """All eight lines of a section have the same score."""
-    facts: dict[str, list[tuple[dict[str, Any] | None, Any]]] = {
-        "retrieval": [
-            (None, None),
-            ({"hits": None}, None),
-            ({"hits": []}, 0),
-            ({"hits": [3, 7]}, 3),
-        ],
-        "abstention": [
-            (None, None),
-            ({"cell": "abstained_unanswerable"}, True),
-            ({"cell": "answered_answerable"}, False),
-            ({}, False),
-        ],
-        "pipeline": [
-            (None, None),
-            ({"outcome": "uncertain"}, ("uncertain", None)),
+FACTS: dict[str, list[tuple[dict[str, Any] | None, Any]]] = {
+    "retrieval": [(None, None), ({"hits": None}, None), ({"hits": []}, 0), ({"hits": [3, 7]}, 3)],
+    "abstention": [
+        *((None, None), ({"cell": "abstained_unanswerable"}, True)),
+        *(({"cell": "answered_answerable"}, False), ({}, False)),
+    ],
+    "pipeline": [
+        *((None, None), ({"outcome": "uncertain"}, ("uncertain", None))),
+        *(
             ({"outcome": "success", "expected": "refusal"}, ("success", "refusal")),
-            ({}, (None, None)),
-        ],
-        "context": [({"facts": []}, None)] * 4,
-    }
-    for section, rows in facts.items():
-        lines = [
-            {"case_id": f"c{n}", "scores": {"a": 1.0, "b": None}, "evidence": evidence}
-            | ({"reasons": {"b": "why not"}} if n % 2 else {})
-            | {"status": "failed" if n == 6 else "scored"}
-            for n, (evidence, _) in enumerate(rows * 2)
-        ]
-        write_lines(tmp_path, section, lines)
-        wanted = [
-            LineKind(n == 6, fact, (("b", "why not"),) if n % 2 else ())
-            for n, (_, fact) in enumerate(rows * 2)
-        ]
-        assert kinds_of(tmp_path, section, explained=True) == wanted
-        bare = [kind._replace(reasons=()) for kind in wanted]
-        if section != "pipeline":
-            bare = [kind._replace(fact=None) for kind in bare]
-        assert kinds_of(tmp_path, section) == bare
+            ({}, (None,) * 2),
+        ),
+    ],
+    "context": [({"facts": []}, None)] * 4,
+}
+
+
+@each_row("section", FACTS)
+def test_lines_that_score_alike_are_told_apart_by_what_else_they_say(
+    tmp_path: Path, section: str
+) -> None:
+    """All eight lines of a section have the same score."""
+    lines, wanted = [], []
+    for n, (evidence, fact) in enumerate(FACTS[section] * 2):
+        line = {"case_id": f"c{n}", "scores": {"a": 1.0, "b": None}, "evidence": evidence}
+        line |= {"reasons": {"b": "why not"}} if n % 2 else {}
+        lines.append(line | {"status": "failed" if n == 6 else "scored"})
+        wanted.append(LineKind(n == 6, fact, (("b", "why not"),) if n % 2 else ()))
+    write_lines(tmp_path, section, lines)
+    assert kinds_of(tmp_path, section, explained=True) == wanted
+    bare = [kind._replace(reasons=()) for kind in wanted]
+    if section != "pipeline":
+        bare = [kind._replace(fact=None) for kind in bare]
+    assert kinds_of(tmp_path, section) == bare
 
 
 def test_reasons_that_lines_leave_out_are_those_of_the_head(tmp_path: Path) -> None:
     left_out = (("b", "no labels"), ("c@*", "no snippets"))
     names = ("a", "b", "c@1", "c@3")
-    given = {
-        "usual": left_out,
-        "other": (("b", "no answer"), left_out[1]),
-        "none": (("*", "call failed"),),
-    }
+    given = {"usual": left_out, "other": (("b", "no answer"), left_out[1])}
+    given |= {"none": (("*", "call failed"),)}
     ends = [
         encode_scores("scored", names, [1.0 * (why[0][0] != "*") or None, None, None, None], why,
                       left_out) + encode_evidence({})
@@ -227,12 +212,8 @@ def test_a_line_that_was_replaced_is_told_with_its_number(tmp_path: Path) -> Non
     lines = [{"case_id": f"c{n}", "scores": {"mrr": n / 300}} for n in range(300)]
     path = write_lines(tmp_path, "context", lines)
     table = Run(tmp_path).section("context")
-    assert [line.case_id for line in table.lines([0, 255, 256, 299])] == [
-        "c0",
-        "c255",
-        "c256",
-        "c299",
-    ]
+    places = [0, 255, 256, 299]
+    assert [line.case_id for line in table.lines(places)] == [f"c{n}" for n in places]
     text = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*text[:257], b"?" * (len(text[257]) - 1) + b"\n", *text[258:]]))
     with pytest.raises(StorageError, match=r"context\.jsonl:258: is not a score line"):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta
+from tests.rows import each_row
 
 from records.errors import StorageError
 from records.toml_files import KeyPath, Line, Parsed, TomlReader, key_lines, read_file
@@ -48,15 +49,14 @@ def of(folder: Path, text: str) -> Any:
 
 
 def test_a_file_becomes_its_types(tmp_path: Path) -> None:
-    text = (
-        "halves = [4, 6]\npaths = ['a']\n[[trees]]\nname = 'x'\nheight = 3\n[shares]\n'a.b' = 0.5\n"
-    )
+    text = "halves = [4, 6]\npaths = ['a']\n[[trees]]\nname = 'x'\nheight = 3\n"
+    text += "[shares]\n'a.b' = 0.5\n"
     wood = of(tmp_path, text)
     assert wood == Wood([Tree("x", 3.0)], [2, 3], {"a.b": 0.5}, None, ("a",))
     assert isinstance(wood.trees[0].height, float)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "faults"),
     [
         ("tres = 1", ["1: tres: is unknown; write trees"]),

@@ -26,11 +26,8 @@ def problems(folder: Path, **fields: Any) -> list[tuple[int | None, str, str]]:
 
 
 def test_a_case_expects_forbids_and_limits_calls(tmp_path: Path) -> None:
-    stated = {
-        "q": {"regex": "hats?"},
-        "n": {"number": 3, "tolerance": 0.5},
-        "o": {"regex": 1, "b": 2},
-    }
+    stated: dict[str, Any] = {"q": {"regex": "hats?"}, "n": {"number": 3, "tolerance": 0.5}}
+    stated |= {"o": {"regex": 1, "b": 2}}
     fields = {
         "expected_tools": ["search", {"name": "price", "arguments": stated, "match": "exact"}],
         "forbidden_tools": ["delete", {"name": "pay", "arguments": {"to": "x"}}],
@@ -48,55 +45,35 @@ def test_a_case_expects_forbids_and_limits_calls(tmp_path: Path) -> None:
     assert read_cases(tmp_path / "set.jsonl")[0].expected_tools is None
 
 
+def tool(**arguments: Any) -> list[Any]:
+    return [{"name": "f", "arguments": arguments}]
+
+
+FIRST = "expected_tools[0]"
+BAD_MATCH = "invalid enum value 'some'; correct the value"
+NO_STRING, NO_NUMBER = "regex is not a string", "number is not a number; write one"
+NO_ORDER = "'any' is unknown; use one of: none, partial, strict"
+NEGATIVE = {"number": 3, "tolerance": -1}
+TWO_OF_ONE = {"max_tool_calls": 1, "expected_tools": ["f", "g"]}
+
+
 @each_row(
     ("fields", "field", "message"),
     [
         ({"expected_tools": "search"}, "expected_tools", "is a string; write"),
-        ({"expected_tools": [7]}, "expected_tools[0]", "is a whole number; write"),
-        ({"expected_tools": [{"arguments": {}}]}, "expected_tools[0]", "lacks 'name'; add it"),
-        ({"expected_tools": [" "]}, "expected_tools[0].name", "is empty; write the tool's name"),
-        (
-            {"expected_tools": [{"name": "f", "match": "some"}]},
-            "expected_tools[0].match",
-            "invalid enum value 'some'; correct the value",
-        ),
-        (
-            {"expected_tools": [{"name": "f", "arguments": {"q": {"regex": "("}}}]},
-            "expected_tools[0].arguments.q",
-            "regex is not a regular expression",
-        ),
-        (
-            {"forbidden_tools": [{"name": "f", "arguments": {"q": {"regex": 1}}}]},
-            "forbidden_tools[0].arguments.q",
-            "regex is not a string",
-        ),
-        (
-            {"expected_tools": [{"name": "f", "arguments": {"n": {"number": "3"}}}]},
-            "expected_tools[0].arguments.n",
-            "number is not a number; write one",
-        ),
-        (
-            {"expected_tools": [{"name": "f", "arguments": {"n": {"number": 3, "tolerance": -1}}}]},
-            "expected_tools[0].arguments.n",
-            "tolerance is below 0; write 0 or more",
-        ),
+        ({"expected_tools": [7]}, FIRST, "is a whole number; write"),
+        ({"expected_tools": [{"arguments": {}}]}, FIRST, "lacks 'name'; add it"),
+        ({"expected_tools": [" "]}, f"{FIRST}.name", "is empty; write the tool's name"),
+        ({"expected_tools": [{"name": "f", "match": "some"}]}, f"{FIRST}.match", BAD_MATCH),
+        ({"expected_tools": tool(q={"regex": "("})}, f"{FIRST}.arguments.q", "regex is not a reg"),
+        ({"forbidden_tools": tool(q={"regex": 1})}, "forbidden_tools[0].arguments.q", NO_STRING),
+        ({"expected_tools": tool(n={"number": "3"})}, f"{FIRST}.arguments.n", NO_NUMBER),
+        ({"expected_tools": tool(n=NEGATIVE)}, f"{FIRST}.arguments.n", "tolerance is below 0; wri"),
         ({"max_tool_calls": -1}, "max_tool_calls", "is -1; write 0 or more"),
-        (
-            {"max_tool_calls": 1, "expected_tools": ["f", "g"]},
-            "max_tool_calls",
-            "is 1; write at least 2, as many as expected_tools",
-        ),
-        (
-            {"expected_tools": ["f"], "forbidden_tools": ["f"]},
-            "expected_tools[0]",
-            "'f' is forbidden too; keep one of them",
-        ),
+        (TWO_OF_ONE, "max_tool_calls", "is 1; write at least 2, as many as expected_tools"),
+        ({"expected_tools": ["f"], "forbidden_tools": ["f"]}, FIRST, "'f' is forbidden too; keep"),
         ({"tool_order": "strict"}, "tool_order", "needs expected_tools; name the calls"),
-        (
-            {"tool_order": "any", "expected_tools": []},
-            "tool_order",
-            "'any' is unknown; use one of: none, partial, strict",
-        ),
+        ({"tool_order": "any", "expected_tools": []}, "tool_order", NO_ORDER),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line_and_field(
@@ -116,11 +93,8 @@ def test_a_short_result_is_not_cut() -> None:
 def test_a_profile_that_learns_of_tools_asks_as_before() -> None:
     """The hash of a profile is part of that of a run: what was recorded before stays comparable."""
     profile = {"request": {"path": "/ask"}, "response": {"answer": "answer"}}
-    learned = {
-        **profile,
-        "response": {"answer": "answer", "tools": "steps"},
-        "tool": {"name": "tool", "arguments": "input"},
-    }
+    learned = profile | {"response": {"answer": "answer", "tools": "steps"}}
+    learned |= {"tool": {"name": "tool", "arguments": "input"}}
     assert digest_without_turns(learned) == digest_without_turns(profile)
     other = {**profile, "response": {"answer": "text"}}
     assert digest_without_turns(other) != digest_without_turns(profile)

@@ -22,40 +22,22 @@ JUDGE = {"provider": "local", "model": "support", "strength": "code"}
 
 def judged(case_id: str, **changes: Any) -> dict[str, Any]:
     """A line as judging makes it, with all that was sent."""
+    said = {"id": "1", "context": "c1", "quote": "30 days", "reason": "", "verdict": "supported"}
     line: dict[str, Any] = {
-        "case_id": case_id,
-        "repeat": 0,
-        "metric": "groundedness",
-        "judge_repeat": 0,
-        "part": 0,
-        "parts": 1,
-        "status": "ok",
-        "reason": None,
-        "failure": None,
+        **{"case_id": case_id, "repeat": 0, "metric": "groundedness", "judge_repeat": 0},
+        **{"part": 0, "parts": 1, "status": "ok", "reason": None, "failure": None},
         "prompt": {"name": "groundedness", "version": 2, "sha256": "p1"},
-        "key": "k1",
-        "cached": False,
-        "subject": "s1",
-        "made_of": "m1",
+        **{"key": "k1", "cached": False, "subject": "s1", "made_of": "m1"},
         "input": {
-            "question": "How long?",
-            "answer": "30 days.",
+            **{"question": "How long?", "answer": "30 days."},
             "contexts": [{"id": "c1", "chunk_id": "x", "text": "It takes 30 days."}],
             "claims": [{"id": "1", "text": "30 days.", "span": [0, 8]}],
         },
         "messages": [{"role": "user", "content": "How long?"}],
-        "raw": "{}",
-        "verdicts": [
-            {"id": "1", "context": "c1", "quote": "30 days", "reason": "", "verdict": "supported"}
-        ],
+        **{"raw": "{}", "verdicts": [said], "mode": "local"},
         "extra": {"mark": "m", "notes": "", "manipulation": False},
-        "mode": "local",
         "usage": {"prompt_tokens": 3, "total_tokens": None},
-        "cost_usd": None,
-        "asks": 1,
-        "judging_runs": [],
-        "judge": JUDGE,
-        "parameters": {},
+        **{"cost_usd": None, "asks": 1, "judging_runs": [], "judge": JUDGE, "parameters": {}},
     }
     return line | changes
 
@@ -69,19 +51,11 @@ def write(path: Path, *lines: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_a_line_holds_what_was_decided_and_no_text_that_stands_elsewhere(tmp_path: Path) -> None:
     setting, line = write(tmp_path / "verdicts.jsonl", judged("a"))
-    assert setting.pop("setting") == line["setting"]
-    assert setting == {
-        "judge": JUDGE,
-        "parameters": {},
-        "prompt": {"name": "groundedness", "version": 2, "sha256": "p1"},
-    }
-    del line["setting"]
+    assert setting.pop("setting") == line.pop("setting")
+    prompt = {"name": "groundedness", "version": 2, "sha256": "p1"}
+    assert setting == {"judge": JUDGE, "parameters": {}, "prompt": prompt}
     assert line == {
-        "schema": 2,
-        "case_id": "a",
-        "metric": "groundedness",
-        "key": "k1",
-        "subject": "s1",
+        **{"schema": 2, "case_id": "a", "metric": "groundedness", "key": "k1", "subject": "s1"},
         "made_of": "m1",
         "input": {
             "claims": [{"id": "1", "text": "30 days.", "span": [0, 8]}],
@@ -90,9 +64,7 @@ def test_a_line_holds_what_was_decided_and_no_text_that_stands_elsewhere(tmp_pat
         },
         "verdicts": [{"id": "1", "context": "c1", "quote": "30 days", "verdict": "supported"}],
         "extra": {"mark": "m", "manipulation": False},
-        "mode": "local",
-        "usage": {"prompt_tokens": 3},
-        "asks": 1,
+        **{"mode": "local", "usage": {"prompt_tokens": 3}, "asks": 1},
     }
 
 
@@ -122,9 +94,8 @@ def test_a_line_whose_judge_nobody_says_is_named(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.jsonl"
     write(path, judged("a"))
     path.write_text(path.read_text().splitlines(keepends=True)[1])
-    with pytest.raises(
-        StorageError, match="1: setting: no line of the file describes the judge of"
-    ):
+    told = "1: setting: no line of the file describes the judge of"
+    with pytest.raises(StorageError, match=told):
         list(read_lines(path))
 
 
@@ -244,9 +215,6 @@ def test_what_is_withdrawn_meanwhile_goes(tmp_path: Path) -> None:
     reader = VerdictReader(path)
     assert ids(reader) == ["a", "b"]
     with open(path, "a") as file:
-        file.write(
-            json.dumps({"withdrawn": "r1", "reason": "another model"}, separators=(",", ":"))
-        )
-        file.write("\n")
+        file.write('{"withdrawn":"r1","reason":"another model"}\n')
     add(path, "c", run="r2")
     assert ids(reader) == ["b", "c"]

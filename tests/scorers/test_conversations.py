@@ -24,7 +24,7 @@ SCORER = ConversationsScorer()
 
 def turn(number: int, *paths: str, **fields: Any) -> TestCase:
     supports = [GoldSupport(path, "Part") for path in paths]
-    more = {"conversation": "c", "turn": number, "gold_supports": supports} | fields
+    more: dict[str, Any] = {"conversation": "c", "turn": number, "gold_supports": supports} | fields
     return TestCase(f"t{number}", "And that?", **more)
 
 

@@ -101,7 +101,11 @@ def test_answer_against_reference_by_hand() -> None:
     assert scores(case("q", "cats"), result("cats"))["answer_correctness"] == 1.0
 
 
-OF_ANSWER = ("answer_relevance", "answer_correctness", "question_answer_similarity")
+OF_ANSWER: tuple[str, ...] = (
+    "answer_relevance",
+    "answer_correctness",
+    "question_answer_similarity",
+)
 OF_ANSWER += ("answer_hallucination", "answer_hallucination@2")
 
 

@@ -49,11 +49,9 @@ def test_citations_are_counted(answer: str | None, references: list[Any], count:
 
 
 def test_a_case_with_every_label() -> None:
-    flags = {"required_flags": ["checked"], "forbidden_flags": ["guardrail_blocked"]}
-    budget = {"total": 100, "p95": 50}
-    case = TestCase(
-        "q", "?", expected_outcome="success", min_citations=2, latency_budget_ms=budget, **flags
-    )
+    labels: dict[str, Any] = {"min_citations": 2, "latency_budget_ms": {"total": 100, "p95": 50}}
+    labels |= {"required_flags": ["checked"], "forbidden_flags": ["guardrail_blocked"]}
+    case = TestCase("q", "?", expected_outcome="success", **labels)
     given = result(policy_flags=["checked"], latency_ms={"total": 90.0}, usage={"total_tokens": 7})
     found, evidence = score(case, given)
     assert found == dict.fromkeys(NAMES, 1.0) | {"citations_ok": 0.0, "pass": 0.0}

@@ -78,7 +78,7 @@ def test_a_bot_that_reports_one_passage_of_each_document(tmp_path: Path, tells_o
     (tmp_path / "config.json").write_bytes(orjson.dumps({"schema": 1, "api": api}))
 
     def remarks(name: str) -> str:
-        where = (tmp_path, {}, Path("set.jsonl"), {"failed": {}})
+        where: Any = (tmp_path, {}, Path("set.jsonl"), {"failed": {}})
         return " ".join(_remarks(*where, SECTIONS[name]))
 
     names = ("retrieval", "context", "groundedness", "abstention")

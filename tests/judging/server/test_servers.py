@@ -71,7 +71,7 @@ def test_ollama_is_known_by_its_digest(fake_judge: Any, judge: Any) -> None:
     ollama(fake_judge)
     client = judge(model="llama3.1:8b")
     build = f"0.12.3 template:{short(TEMPLATE)}"
-    known = {"digest": f"sha256:{DIGEST}", "build": build, "strength": "digest"}
+    known: dict[str, Any] = {"digest": f"sha256:{DIGEST}", "build": build, "strength": "digest"}
     assert client.identity == JudgeIdentity("ollama", "llama3.1:8b", **known)
     assert client.describe()["facts"] == {"details": {"quantization_level": "Q4_K_M"}}
     asked = [one for one in fake_judge.bot.seen if one.path == "/api/show"]
@@ -143,7 +143,7 @@ def test_the_weights_file_is_the_strongest_pin(fake_judge: Any, judge: Any, tmp_
     assert (identity.digest, identity.strength) == (digest, "digest")
     llama_cpp_python(fake_judge)
     identity = judge(model=None, pin=JudgePin(file=weights)).identity
-    known = {"digest": digest, "strength": "digest"}
+    known: dict[str, Any] = {"digest": digest, "strength": "digest"}
     assert identity == JudgeIdentity("llama-cpp-python", "tiny.gguf", **known)
 
 
@@ -169,7 +169,7 @@ def test_vllm_needs_a_declared_revision(fake_judge: Any, judge: Any) -> None:
         judge(model="judge-8b")
     client = judge(model="judge-8b", pin=JudgePin(revision="0e9e39f"))
     build = "0.11.0 root:org/judge-8b max_model_len:4096"
-    known = {"build": build, "revision": "0e9e39f", "strength": "revision"}
+    known: dict[str, Any] = {"build": build, "revision": "0e9e39f", "strength": "revision"}
     assert client.identity == JudgeIdentity("vllm", "judge-8b", **known)
     # what changes at every call is no part of it
     vllm(fake_judge, created=1_800_000_000, permission=[{"id": "modelperm-2"}])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from records.cases import TestCase
 from records.clusters import clustered_by, clusters_of, label_of
@@ -36,24 +37,17 @@ def problems(path: Path, labels: Path | None = None) -> list[tuple[int | None, s
 
 
 ALONE = {"id": "x", "question": "Who?"}
+BOT, EMPTY = {"role": "bot", "content": "Hi"}, {"role": "user", "content": ""}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lines", "expected", "words"),
     [
         ([turn("a", 1), turn("a", 3)], (2, "turn"), "lacks turn 2"),
         ([turn("a", 1), turn("a", 4)], (2, "turn"), "lacks turns 2 to 3"),
-        (
-            [turn("a", 2)],
-            (1, "turn"),
-            "begins with turn 2, not 1; add the missing turns or renumber",
-        ),
+        ([turn("a", 2)], (1, "turn"), "begins with turn 2, not 1; add the missing turns or "),
         ([turn("a", 1), turn("a", 1, id="b")], (2, "turn"), "twice"),
-        (
-            [turn("a", 1), turn("a", 2), turn("a", 3), turn("a", 2, id="b")],
-            (4, "turn"),
-            "comes after turn 3",
-        ),
+        ([*(turn("a", n) for n in (1, 2, 3)), turn("a", 2, id="b")], (4, "turn"), "after turn 3"),
         ([turn("a", 1), ALONE, turn("a", 2)], (3, "conversation"), "between its turns"),
         ([turn("a", 1), turn("b", 1), turn("a", 2)], (3, "conversation"), "between its turns"),
         ([turn("a", 1, group="g"), turn("a", 2)], (2, "group"), "has 'g', this one none; give all"),
@@ -67,16 +61,8 @@ ALONE = {"id": "x", "question": "Who?"}
         ([ALONE | {"question_alone": " "}], (1, "question_alone"), "is empty"),
         ([ALONE | {"history": "user: Hi"}], (1, "history"), "write a list"),
         ([ALONE | {"history": [{"role": "user"}]}], (1, "history[0]"), "lacks 'content'"),
-        (
-            [ALONE | {"history": [{"role": "bot", "content": "Hi"}]}],
-            (1, "history[0].role"),
-            "use one of: user, assistant, system",
-        ),
-        (
-            [ALONE | {"history": [{"role": "user", "content": ""}]}],
-            (1, "history[0].content"),
-            "is empty",
-        ),
+        ([ALONE | {"history": [BOT]}], (1, "history[0].role"), "use one of: user, assistant, s"),
+        ([ALONE | {"history": [EMPTY]}], (1, "history[0].content"), "is empty"),
     ],
 )
 def test_what_is_no_conversation_is_refused_with_its_line(
@@ -118,11 +104,8 @@ def test_the_fields_of_turns_stand_in_the_set_alone(tmp_path: Path) -> None:
 def test_turns_of_a_conversation_stand_together() -> None:
     ends = [("a", 1), ("a", 2), ("a", 3), ("a", 4), (None, None), ("b", 1)]
     cases = [TestCase(str(n), "?", conversation=c, turn=t) for n, (c, t) in enumerate(ends)]
-    assert [[case.id for case in turns] for turns in conversations_of(cases)] == [
-        ["0", "1", "2", "3"],
-        ["4"],
-        ["5"],
-    ]
+    ids = [[case.id for case in turns] for turns in conversations_of(cases)]
+    assert ids == [["0", "1", "2", "3"], ["4"], ["5"]]
 
 
 def test_scorers_read_the_question_that_is_whole() -> None:
