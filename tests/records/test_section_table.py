@@ -181,7 +181,7 @@ def test_lines_that_score_alike_are_told_apart_by_what_else_they_say(
 def test_reasons_that_lines_leave_out_are_those_of_the_head(tmp_path: Path) -> None:
     left_out = (("b", "no labels"), ("c@*", "no snippets"))
     names = ("a", "b", "c@1", "c@3")
-    given = {"usual": left_out, "other": (("b", "no answer"), left_out[1])}
+    given: dict[str, Any] = {"usual": left_out, "other": (("b", "no answer"), left_out[1])}
     given |= {"none": (("*", "call failed"),)}
     ends = [
         encode_scores("scored", names, [1.0 * (why[0][0] != "*") or None, None, None, None], why,

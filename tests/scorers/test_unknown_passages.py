@@ -78,8 +78,8 @@ def test_a_bot_that_reports_one_passage_of_each_document(tmp_path: Path, tells_o
     (tmp_path / "config.json").write_bytes(orjson.dumps({"schema": 1, "api": api}))
 
     def remarks(name: str) -> str:
-        where: Any = (tmp_path, {}, Path("set.jsonl"), {"failed": {}})
-        return " ".join(_remarks(*where, SECTIONS[name]))
+        section: dict[str, Any] = {"failed": {}}
+        return " ".join(_remarks(tmp_path, {}, Path("set.jsonl"), section, SECTIONS[name]))
 
     names = ("retrieval", "context", "groundedness", "abstention")
     with_remark = [name for name in names if "one passage of each document" in remarks(name)]
