@@ -34,6 +34,7 @@ from records.errors import StorageError
             {"k": "2", "q": "x"},
             None,
         ),
+        ("curl -fsSLX POST -- h/a", "POST", "http://h/a", {}, {}, None),
         ('curl -XPOST --json \'{"q":"x"}\' --url=h/a', "POST", "http://h/a", {}, {}, {"q": "x"}),
         (
             'curl h/a -H "Authorization: Bearer $KEY" -b s=1 --max-time 5 -d "{}"',
@@ -79,6 +80,7 @@ def test_what_a_command_sends(
         ("curl h/a -d '[1]'", "must be a JSON object"),
         ("curl h/a -d @body.json", "--body @FILE"),
         ("curl h/a -F file=@x", "-F has no place in a profile"),
+        ("curl h/a --head", "--head has no place in a profile"),
         ("curl h/a -H", "-H has no value"),
         ("curl h/a --data-urlencode q@file", "name=value"),
     ],
