@@ -69,49 +69,43 @@ def propose(
     a list of ids. ``settings``: how a stream is read.
     """
     proposal = Proposal(settings=dict(settings or {}))
-    columns = columns_of(payloads, streamed="stream" in proposal.settings)
-    gold_files = {_last_part(path) for path in gold_paths}
+    streamed = "stream" in proposal.settings
+    columns = columns_of(payloads, streamed=streamed)
+    gold_files = frozenset(map(_last_part, gold_paths))
     passages = _passages(columns, gold_files, set(gold_ids))
     if passages and passages.path.startswith("unique("):
         passages = _of_lists_alone(passages, payloads, proposal)
     inside = passages.path if passages else None
     outer = [column for column in columns if not is_under(column.path, inside)]
-    response = proposal.tables["response"]
+    response, notes = proposal.tables["response"], proposal.notes
     answer = _answer(outer, questions, proposal.settings, passages)
-    if answer is None and len(set(questions)) > 1:
-        answer = _sole_text(outer, questions, passages)
-    if answer:
-        response["answer"] = answer.path
-    elif path := find_last_message(payloads, outer):
+    if path := answer.path if answer else find_last_message(payloads, outer):
         response["answer"] = path
+    lists: Sequence[Any] = passages.values if passages else ()
     if passages and (steps := find_step_searches(payloads, passages.path, gold_files)):
-        response["searches"], found_lists = steps
-        column = ReplyColumn(response["searches"], ("searches",), tuple(found_lists))
-        proposal.tables["chunk"] = _chunk(column, gold_files)
+        response["searches"], lists = steps
     elif passages:
         response["retrieved"] = passages.path
         if passages.path.startswith("unique("):
-            proposal.notes.append(
+            notes.append(
                 f"The passages of all lists at {passages.path} are joined, in their order."
             )
-        proposal.tables["chunk"] = _chunk(passages, gold_files)
     elif answer:
         _sources_in_text(answer, proposal)
-    _references(outer, passages, proposal)
-    if found := find_tools(payloads, outer, streamed="stream" in proposal.settings):
+    _references(outer, proposal)
+    if found := find_tools(payloads, outer, streamed=streamed):
         response["tools"], proposal.tables["tool"] = found
-        path, lists, about = find_searches(payloads, found.tools, gold_files)
-        proposal.notes += about
-        if path and (passages is None or _are_of_searches(passages, lists)):
+        path, called, about = find_searches(payloads, found.tools, gold_files)
+        notes += about
+        if path and (passages is None or _are_of_searches(passages, called)):
             response.pop("retrieved", None)
-            response["searches"] = path
-            lists = _by_our_names(lists) if "', '" in path else lists
-            column = ReplyColumn(response["searches"], ("searches",), tuple(lists))
-            proposal.tables["chunk"] = _chunk(column, gold_files)
+            response["searches"], lists = path, _by_our_names(called) if "', '" in path else called
+    if lists:
+        proposal.tables["chunk"] = _chunk(lists, gold_files)
     _rest(outer, proposal, seconds)
-    if not (answer and passages) and not response.keys() & {"searches"}:
+    if not (answer and passages) and "searches" not in response:
         taken = " ".join(response.values())
-        proposal.notes += [
+        notes += [
             f"? {path} has {least} to {most} items in these answers, so no single one is taken. "
             f"Name a list in it with --set, such as retrieved={path}[].NAME[]."
             for path, least, most in varying_lists(payloads)
@@ -137,11 +131,10 @@ def _of_lists_alone(
             "nothing is proposed."
         )
         return None
-    joined = re.fullmatch(r"unique\((.+?)\[\]\.([^\[\]]+)\[\]\)", passages.path)
-    if beside and joined:
-        path = f"unique({joined[1]}[?type({joined[2]}) == 'array'].{joined[2]}[])"
-        return passages if others(path) else replace(passages, path=path)
-    return passages
+    path = re.sub(
+        r"\((.+?)\[\]\.([^\[\]]+)\[\]\)$", r"(\1[?type(\2) == 'array'].\2[])", passages.path
+    )
+    return replace(passages, path=path) if beside and not others(path) else passages
 
 
 def longer_list(payloads: Sequence[Any], passages_path: str) -> str | None:
@@ -150,16 +143,11 @@ def longer_list(payloads: Sequence[Any], passages_path: str) -> str | None:
     Each passage is an item of its own there, so a list of messages or steps is none.
     """
     get = compile_path(passages_path)
-    lists = [value if isinstance(value := get(each), list) else [] for each in payloads]
-    own = [[_long_texts(item) for item in items] for items in lists]
+    own = [_texts_of_items(get(payload)) for payload in payloads]
     if not all(texts for items in own for texts in items) or not any(own):
         return None
-    streamed = all(isinstance(payload, dict) and "events" in payload for payload in payloads)
-    for column in columns_of(payloads, streamed=streamed):
-        other = [
-            [_long_texts(item) for item in value] if isinstance(value, list) else []
-            for value in column.values
-        ]
+    for column in columns_of(payloads, streamed=_are_streams(payloads)):
+        other = [_texts_of_items(value) for value in column.values]
         pairs = list(zip(own, other, strict=True))
         has_all = all(any(item <= more for more in theirs) for items, theirs in pairs
                       for item in items)  # fmt: skip
@@ -169,6 +157,14 @@ def longer_list(payloads: Sequence[Any], passages_path: str) -> str | None:
         if has_all and is_longer and column.path != passages_path:
             return column.path
     return None
+
+
+def _are_streams(payloads: Sequence[Any]) -> bool:
+    return all(isinstance(payload, dict) and "events" in payload for payload in payloads)
+
+
+def _texts_of_items(value: Any) -> list[frozenset[str]]:
+    return [_long_texts(item) for item in value] if isinstance(value, list) else []
 
 
 def _long_texts(item: Any) -> frozenset[str]:
@@ -215,34 +211,40 @@ def _answer(
     settings: Mapping[str, str],
     passages: ReplyColumn | None,
 ) -> ReplyColumn | None:
-    """The column of answers; one that repeats passages only where nothing else can be it."""
+    """The column of answers; one that repeats passages only where nothing else can be it.
+
+    Where no name says it, the only text that differs between questions and is no passage; of those
+    in lists only where there is no other. None where a field that is named as an answer is empty:
+    then the bot gave none.
+    """
     if "stream_delta" in settings:
         return next((column for column in columns if column.path == "text"), None)
-    named = [
-        pair
-        for pair in _ranked_answers(columns, questions)
-        if pair[0] > 5.5 and _answer_name(pair[1])
-    ]
-    others = [column for _, column in named]
-    own = [
-        pair for pair in named if not _repeats(pair[1], passages) and not _is_part(pair[1], others)
-    ]
-    return max(own or named, key=lambda pair: pair[0], default=(0.0, None))[1]
+    ranked = _ranked_answers(columns, questions)
+    others = [pair for pair in ranked if not _repeats(pair[1], passages)]
+    named = [pair for pair in ranked if pair[0] > 5.5 and _answer_name(pair[1])]
+    wholes = [column for _, column in named]
+    own = [pair for pair in named if pair in others and not _is_part(pair[1], wholes)]
+    if named:
+        return max(own or named, key=lambda pair: pair[0])[1]
+    is_empty = any(
+        name_rank(each.name, field_names.ANSWER) and not any(each.values) for each in columns
+    )
+    able = [each for _, each in others if each.words >= 3 and len(set(each.texts)) > 1]
+    able = [column for column in able if "[" not in column.path] or able
+    return able[0] if len(able) == 1 and len(set(questions)) > 1 and not is_empty else None
 
 
 def _is_part(column: ReplyColumn, others: Sequence[ReplyColumn]) -> bool:
     """Whether a text of one item of a list is only a part of another text, in every answer."""
-    if "[" not in column.path:
-        return False
-    for other in others:
-        pairs = [
-            (part, whole)
-            for part, whole in zip(column.values, other.values, strict=True)
+    pairs = [zip(column.values, other.values, strict=True) for other in others]
+    return "[" in column.path and any(
+        all(
+            isinstance(whole, str) and part != whole and part in whole
+            for part, whole in each
             if isinstance(part, str)
-        ]
-        if all(isinstance(whole, str) and part != whole and part in whole for part, whole in pairs):
-            return True
-    return False
+        )
+        for each in pairs
+    )
 
 
 def _answer_name(column: ReplyColumn) -> float:
@@ -257,43 +259,20 @@ def _ranked_answers(
 ) -> list[tuple[float, ReplyColumn]]:
     ranked = []
     for column in columns:
-        texts = strings_of(column.present)
         other = set(name_words(column.name)) & field_names.NO_ANSWER
         is_other = bool(other) and column.name.lower() not in field_names.ANSWER
-        if not texts or set(texts) & set(questions) or is_other:
+        if not column.texts or set(column.texts) & set(questions) or is_other:
             continue
-        weight = _answer_name(column) + (4 if mean_words(texts) >= 3 else -4)
-        weight += 2 if len(set(texts)) > 1 else 0
+        weight = _answer_name(column) + (4 if column.words >= 3 else -4)
+        weight += 2 if len(set(column.texts)) > 1 else 0
         ranked.append((weight - 0.3 * len(column.names), column))
     return ranked
 
 
 def has_text(payload: Any, question: str) -> bool:
     """Whether a reply has any text that can be the answer, whatever its name."""
-    columns = columns_of([payload], streamed=False)
-    return any(
-        mean_words(strings_of(column.present)) >= 3
-        for _, column in _ranked_answers(columns, [question])
-    )
-
-
-def _sole_text(
-    columns: Sequence[ReplyColumn], questions: Sequence[str], passages: ReplyColumn | None
-) -> ReplyColumn | None:
-    """The only text that differs between questions and is no passage, whatever its name; of those
-    in lists only where there is no other. None where a field that is named as an answer is empty:
-    then the bot gave none."""
-    if any(name_rank(each.name, field_names.ANSWER) and not any(each.values) for each in columns):
-        return None
-    able = [
-        column
-        for _, column in _ranked_answers(columns, questions)
-        if mean_words(strings_of(column.present)) >= 3
-        and len(set(strings_of(column.present))) > 1
-        and not _repeats(column, passages)
-    ]
-    able = [column for column in able if "[" not in column.path] or able
-    return able[0] if len(able) == 1 else None
+    ranked = _ranked_answers(columns_of([payload], streamed=False), [question])
+    return any(column.words >= 3 for _, column in ranked)
 
 
 def _repeats(column: ReplyColumn, passages: ReplyColumn | None) -> bool:
@@ -310,31 +289,20 @@ def another_answer(
 
     ``answer_path``: what is taken for the answer; ``passages``: the list of each answer.
     """
-    streamed = all(isinstance(payload, dict) and "events" in payload for payload in payloads)
     lists = ReplyColumn("", (), tuple(passages))
     answer = ReplyColumn(answer_path, (), tuple(map(compile_path(answer_path), payloads)))
     able = [
         column
-        for column in columns_of(payloads, streamed=streamed)
+        for column in columns_of(payloads, streamed=_are_streams(payloads))
         if column.path != answer_path
         and not _is_part(column, [answer])
         and not _repeats(column, lists)
-        and len(set(strings_of(column.present))) > 1
-        and mean_words(strings_of(column.present)) > 1
+        and len(set(column.texts)) > 1
+        and column.words > 1
     ]
-    weight, column = max(
-        _ranked_answers(able, questions), key=lambda pair: pair[0], default=(0.0, None)
-    )
+    ranked = _ranked_answers(able, questions)
+    weight, column = max(ranked, key=lambda pair: pair[0], default=(0.0, None))
     return column.path if column and weight > 0 else None
-
-
-def _items(column: ReplyColumn) -> list[Any]:
-    """The items of a column of lists, of all answers."""
-    return [item for value in column.present if isinstance(value, list) for item in value]
-
-
-def _item_columns(items: Sequence[Any]) -> list[ReplyColumn]:
-    return columns_of_items([item for item in items if isinstance(item, dict)])
 
 
 def _last_part(path: str) -> str:
@@ -343,7 +311,7 @@ def _last_part(path: str) -> str:
 
 
 def _names_gold(column: ReplyColumn, gold_files: AbstractSet[str]) -> bool:
-    return any(_last_part(text) in gold_files for text in strings_of(column.present))
+    return any(_last_part(text) in gold_files for text in column.texts)
 
 
 def _passages(
@@ -352,37 +320,28 @@ def _passages(
     """The column of passages: by the names in it, or by files and ids of the labels."""
     best, most = None, 8.0
     for column in columns:
-        items = _items(column)
-        if not items:
-            continue
-        weight = name_rank(column.name, field_names.PASSAGES)
-        if all(isinstance(item, str) for item in items):
+        items, weight = column.items, name_rank(column.name, field_names.PASSAGES)
+        if items and all(isinstance(item, str) for item in items):
             weight += 3 if mean_words(items) > 5 else 1 if all(map(looks_like_path, items)) else -3
             weight += 12 * any(item in gold_ids for item in items)
-        elif all(isinstance(item, dict) for item in items):
-            inner = _item_columns(items)
+        elif items and all(isinstance(item, dict) for item in items):
+            inner = columns_of_items(items)
             gold = any(_names_gold(each, gold_files) for each in inner)
             texts = [
                 each
                 for each in inner
-                if _long(each) and (gold or name_rank(each.name, field_names.TEXT))
+                if each.words >= 4 and (gold or name_rank(each.name, field_names.TEXT))
             ]
-            files = [
-                each
-                for each in inner
-                if name_rank(each.name, field_names.FILE) >= 4 and strings_of(each.present)
-            ]
+            ranks = [(name_rank(each.name, field_names.FILE), each) for each in inner if each.texts]
+            files = [each for rank, each in ranks if rank >= 4]
             if _are_of_inner_lists(texts, files):
                 continue
-            weight += 4 * gold * (not files)
-            has_place = bool(files) or gold
-            scores = any(name_rank(each.name, field_names.SCORE) for each in inner)
             are_paths = any(
-                name_rank(each.name, field_names.FILE) >= 6
-                and all(map(looks_like_path, strings_of(each.present)))
-                for each in inner
+                rank >= 6 and all(map(looks_like_path, each.texts)) for rank, each in ranks
             )
-            weight += 5 * bool(texts) + 3 * has_place + 1.5 * scores
+            has_place = bool(files) or gold
+            weight += 4 * (gold and not files) + 5 * bool(texts) + 3 * has_place
+            weight += 1.5 * any(name_rank(each.name, field_names.SCORE) for each in inner)
             weight -= 6 * (not texts and not has_place)
             weight += bool(texts) and has_place and are_paths  # a text and its place are enough
         else:
@@ -398,10 +357,6 @@ def _are_of_inner_lists(texts: Sequence[ReplyColumn], files: Sequence[ReplyColum
     return bool(inner) and all(
         held and any(each.path.startswith(f"{held}[0].") for each in files) for held in inner
     )
-
-
-def _long(column: ReplyColumn) -> bool:
-    return mean_words(strings_of(column.present)) >= 4
 
 
 Fits = Callable[[ReplyColumn], float]
@@ -426,43 +381,39 @@ def _only(holds: Callable[[ReplyColumn], bool]) -> Fits:
 
 def chunk_paths(lists: Sequence[Any], gold_paths: Iterable[str]) -> dict[str, str]:
     """The paths inside a passage, for the list of passages of each answer."""
-    gold_files = {_last_part(path) for path in gold_paths}
-    return _chunk(ReplyColumn("", (), tuple(lists)), gold_files) if any(lists) else {}
+    return _chunk(lists, frozenset(map(_last_part, gold_paths))) if any(lists) else {}
 
 
-def _chunk(passages: ReplyColumn, gold_files: AbstractSet[str]) -> dict[str, str]:
-    items = _items(passages)
-    if all(isinstance(item, str) for item in items):
-        return _text_items(items)
-    columns = _item_columns(items)
+def _chunk(lists: Sequence[Any], gold_files: AbstractSet[str]) -> dict[str, str]:
+    items = ReplyColumn("", (), tuple(lists)).items
+    if all(isinstance(item, str) for item in items):  # texts, paths, or ids, which need no path
+        is_path = all(map(looks_like_path, items))
+        return {"text": "@"} if mean_words(items) > 5 else {"rel_path": "@"} if is_path else {}
+    free = columns_of_items(items)
+    most = max(len(value) for value in lists if isinstance(value, list))
 
     def is_text(column: ReplyColumn) -> float:
-        texts = strings_of(column.present)
-        return min(4.0, mean_words(texts) / 3) if texts else _NEVER
+        return min(4.0, column.words / 3) if column.texts else _NEVER
 
     def is_file(column: ReplyColumn) -> float:
-        texts = strings_of(column.present)
-        if not texts or mean_words(texts) > 8:
+        texts = column.texts
+        if not texts or column.words > 8:
             return _NEVER
         shaped = sum(map(looks_like_path, texts)) / len(texts)
         folders = sum("/" in text for text in texts) / len(texts)
         return 5 * shaped + folders + 4 * _names_gold(column, gold_files) - 2
 
-    def is_heading(column: ReplyColumn) -> float:
-        lists = [value for value in column.present if isinstance(value, list)]
-        texts = strings_of(part for value in lists for part in value) or strings_of(column.present)
-        return 0.0 if texts and mean_words(texts) <= 25 else _NEVER
+    def is_heading(column: ReplyColumn) -> bool:
+        texts = strings_of(column.items) or column.texts
+        return bool(texts) and mean_words(texts) <= 25
 
-    def is_id(column: ReplyColumn) -> float:
-        if "_".join(name_words(column.name)) in field_names.DOC_ID:
-            return _NEVER
+    def is_id(column: ReplyColumn) -> bool:
         values = [value for value in column.present if isinstance(value, (str, int))]
-        most = max((len(value) for value in passages.present if isinstance(value, list)), default=0)
+        is_document = "_".join(name_words(column.name)) in field_names.DOC_ID
         unique = len(set(map(str, values))) >= most
-        return 0.0 if len(values) == len(items) and unique else _NEVER
+        return not is_document and len(values) == len(items) and unique
 
     chunk: dict[str, str] = {}
-    free = list(columns)
 
     def take(name: str, table: Mapping[str, float], fits: Fits, least: float = 4.0) -> None:
         column = _best(free, table, fits, least)
@@ -471,34 +422,31 @@ def _chunk(passages: ReplyColumn, gold_files: AbstractSet[str]) -> dict[str, str
             free.remove(column)
 
     take("text", field_names.TEXT, is_text, 5.0)
-    levels = (
-        sorted(
-            (int(match[1]), column)
-            for column in columns
-            if (match := HEADER_LEVEL.fullmatch(column.name)) and strings_of(column.present)
-        )
-        if any(HEADER_LEVEL.fullmatch(column.name) for column in columns)
-        else []
-    )
+    levels: dict[int, str] = {}
+    for column in free:
+        if column.texts and (match := HEADER_LEVEL.fullmatch(column.name)):
+            levels.setdefault(int(match[1]), column.path)
     if levels:
-        chunk["heading_path"] = "join(' > ', [" + ", ".join(c.path for _, c in levels) + "])"
+        chunk["heading_path"] = (
+            f"join(' > ', [{', '.join(path for _, path in sorted(levels.items()))}])"
+        )
     take("rel_path", field_names.FILE, is_file)
     named = next((column for column in free if _names_gold(column, gold_files)), None)
     if named is not None and "rel_path" not in chunk:
         chunk["rel_path"] = named.path
         free.remove(named)
-        longest = max(free, key=lambda each: mean_words(strings_of(each.present)), default=None)
-        if longest is not None and _long(longest) and "text" not in chunk:
+        longest = max(free, key=lambda each: each.words, default=None)
+        if longest is not None and longest.words >= 4 and "text" not in chunk:
             chunk["text"] = longest.path
             free.remove(longest)
     if not levels:
-        take("heading_path", field_names.HEADING, is_heading, 3.0)
+        take("heading_path", field_names.HEADING, _only(is_heading), 3.0)
         heading = chunk.get("heading_path", "").rpartition(".")[2]
         if heading.lower() == "title" and not _are_headings(items, chunk):
             del chunk["heading_path"]
     for name, table in field_names.SCORES.items():
         take(name, table, _only(_numbers))
-    take("chunk_id", field_names.CHUNK_ID, is_id)
+    take("chunk_id", field_names.CHUNK_ID, _only(is_id))
     take("doc_id", field_names.DOC_ID, _only(_ids))
     take("rank", field_names.RANK, _only(_ranks))
     take("page", field_names.PAGE, _only(_are_pages))
@@ -515,13 +463,6 @@ def _are_headings(items: Sequence[Any], chunk: Mapping[str, str]) -> bool:
     for item in items:
         titles.setdefault(str(path(item)), set()).add(str(title(item)))
     return any(len(of_file) > 1 for of_file in titles.values())
-
-
-def _text_items(items: Sequence[str]) -> dict[str, str]:
-    """Passages that are plain strings: texts, paths, or ids (which need no path)."""
-    if mean_words(items) > 5:
-        return {"text": "@"}
-    return {"rel_path": "@"} if all(map(looks_like_path, items)) else {}
 
 
 def _numbers(column: ReplyColumn) -> bool:
@@ -571,38 +512,29 @@ def _as_number(column: ReplyColumn) -> str:
 
 def _sources_in_text(answer: ReplyColumn, proposal: Proposal) -> None:
     """Sources that stand as lines under the answer's text."""
-    texts = strings_of(answer.present)
-    match = next((match for text in texts if (match := _SOURCES.search(text))), None)
+    match = next((match for text in answer.texts if (match := _SOURCES.search(text))), None)
     if match is None:
         return
-    text = match.string
-    blank = re.search(r"\n*\Z", text[: match.start()])
-    start = blank.start() if blank else match.start()
-    head, mark = text[start : match.end(1)], match[1]
+    text, path, response = match.string, answer.path, proposal.tables["response"]
+    head, mark = text[len(text[: match.start()].rstrip("\n")) : match.end(1)], match[1]
     lines = [line.strip() for line in text[match.end() :].splitlines() if line.strip()]
-    parsed = [_SOURCE_LINE.fullmatch(line) for line in lines]
-    if "'" in head or not lines or not all(parsed):
+    parsed = [parts for line in lines if (parts := _SOURCE_LINE.fullmatch(line))]
+    if "'" in head or not lines or len(parsed) < len(lines):
         return
-    path = answer.path
-    response = proposal.tables["response"]
     response["answer"] = f"before({path}, '{head}')"
     response["retrieved"] = f"lines(after({path}, '{mark}') || '')"
-    proposal.tables["chunk"] = _line_paths([one for one in parsed if one])
+    proposal.tables["chunk"] = _line_paths(parsed)
     proposal.notes.append("The passages are read from the lines after the answer's text.")
 
 
 def _line_paths(lines: Sequence[re.Match[str]]) -> dict[str, str]:
     """Where a line such as ``[1] a.md - Intro`` has its path and its heading."""
-    lead = lines[0]["lead"] or ""
-    behind = "@"
-    if lead:
-        behind = f"after(@, '{lead[lead.index(lead.lstrip('[0123456789')[:1]) :]}')"
+    lead = (lines[0]["lead"] or "").lstrip("[0123456789")
+    behind = f"after(@, '{lead}')" if lead else "@"
     rests = [line["rest"] for line in lines if line["rest"].strip()]
-    if not rests:
-        return {"rel_path": behind if lead else "@"}
-    between = Counter(re.match(r"\W+", rest)[0] for rest in rests if re.match(r"\W+", rest))  # type: ignore[index]
+    between = Counter(match[0] for rest in rests if (match := re.match(r"\W+", rest)))
     glue = between.most_common(1)[0][0] if between else " "
-    if "'" in glue:
+    if not rests or "'" in glue:
         return {"rel_path": behind}
     paths = {"rel_path": f"before({behind}, '{glue}')"}
     if glue.strip() not in ("(", "["):
@@ -610,65 +542,55 @@ def _line_paths(lines: Sequence[re.Match[str]]) -> dict[str, str]:
     return paths
 
 
-def _references(
-    columns: Sequence[ReplyColumn], passages: ReplyColumn | None, proposal: Proposal
-) -> None:
+def _references(columns: Sequence[ReplyColumn], proposal: Proposal) -> None:
     response = proposal.tables["response"]
-    best, most = None, 5.0
-    for column in columns:
-        if _items(column) and (weight := name_rank(column.name, field_names.CITED)) > most:
-            best, most = column, weight
-    items = _items(best) if best else []
-    identifying = ("chunk_id", "doc_id", "rel_path", "heading_path")
-    if best is None or not items:
+    able = [(name_rank(each.name, field_names.CITED), each) for each in columns if each.items]
+    weight, best = max(able, key=lambda pair: pair[0], default=(0.0, None))
+    if best is None or weight <= 5:
         return
+    items, path = best.items, best.path
     if all(type(item) is int for item in items):
-        if 0 in items:
-            proposal.notes.append(f"{best.path} counts from 0: [n] marks count from 1; left out.")
+        if 0 not in items:
+            response["references"] = path
         else:
-            response["references"] = best.path
+            proposal.notes.append(f"{path} counts from 0: [n] marks count from 1; left out.")
     elif all(isinstance(item, str) for item in items):
-        digits = all(item.isdigit() for item in items)
-        response["references"] = f"{best.path}[].number(@)" if digits else best.path
+        response["references"] = f"{path}[].number(@)" if all(map(str.isdigit, items)) else path
     elif all(isinstance(item, dict) for item in items):
-        inner = _item_columns(items)
-        reference = _chunk(best, set())
-        paths = {name: reference[name] for name in identifying if name in reference}
-        index = _best(inner, field_names.INDEX, _only(_ranks))
-        if index is not None:
-            paths = {"index": index.path} | {
-                name: path for name, path in paths.items() if index.path not in path
-            }
+        found = _chunk(best.values, frozenset())
+        index = _best(columns_of_items(items), field_names.INDEX, _only(_ranks))
+        paths = {"index": index.path} if index else {}
+        for name in ("chunk_id", "doc_id", "rel_path", "heading_path"):
+            if name in found and not (index and index.path in found[name]):
+                paths[name] = found[name]
         if paths:
-            response["references"] = best.path
-            proposal.tables["reference"] = paths
+            response["references"], proposal.tables["reference"] = path, paths
 
 
 def _rest(columns: Sequence[ReplyColumn], proposal: Proposal, seconds: Sequence[float]) -> None:
     response = proposal.tables["response"]
     for column in columns:
-        name = "_".join(name_words(column.name))
-        values = column.present
+        words, values, path = name_words(column.name), column.present, column.path
+        name = "_".join(words)
         truths = bool(values) and all(isinstance(value, bool) for value in values)
         if truths and name in field_names.ABSTAINED:
-            response.setdefault("abstained", column.path)
+            response.setdefault("abstained", path)
         elif truths and name in field_names.ANSWERED:
-            response.setdefault("abstained", f"{column.path} == `false`")
+            response.setdefault("abstained", f"{path} == `false`")
         elif name in ("confidence", "certainty") and _numbers(column):
             if all("%" not in str(value) and 0 <= float(value) <= 1 for value in values):
                 response.setdefault("confidence", _as_number(column))
-        elif name in field_names.FLAGS and all(isinstance(item, str) for item in _items(column)):
-            if all(isinstance(value, list) for value in values):
-                response.setdefault("policy_flags", column.path)
-        elif {"cost", "price"} & set(name.split("_")) and _numbers(column):
-            if not field_names.OTHER_MONEY & set(name.split("_")) and (
-                "cost_usd" not in response or "total" in name.split("_")
-            ):
+        elif name in field_names.FLAGS and all(isinstance(value, list) for value in values):
+            if all(isinstance(item, str) for item in column.items):
+                response.setdefault("policy_flags", path)
+        elif {"cost", "price"} & set(words) and _numbers(column):
+            is_dollars = not field_names.OTHER_MONEY & set(words)
+            if is_dollars and ("cost_usd" not in response or "total" in words):
                 response["cost_usd"] = _as_number(column)
-        elif name in ("model", "model_name") and len(set(strings_of(values))) == 1:
-            proposal.tables["facts"].setdefault("answerer", f"{{model: {column.path}}}")
-        elif column.path == "error" and not any(values):
-            response["error"] = "error"
+        elif name in ("model", "model_name") and len(set(column.texts)) == 1:
+            proposal.tables["facts"].setdefault("answerer", f"{{model: {path}}}")
+        elif path == "error" and not any(values):
+            response["error"] = path
     _times(columns, proposal, seconds)
     _usage(columns, response)
 

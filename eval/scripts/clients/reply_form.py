@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
@@ -23,38 +24,34 @@ _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 def guess_stream(body: bytes, content_type: str) -> dict[str, str] | None:
     """The settings by which a streamed body can be read; None when it is no stream."""
-    head = body.lstrip()[:6]
-    sse = "event-stream" in content_type or head.startswith((b"data:", b"event:"))
-    coded = not sse and _is_lines(body, lambda line: CODED.match(line) is not None)
-    if not sse and not coded and not ("ndjson" in content_type or _is_ndjson(body)):
+    sse = "event-stream" in content_type or body.lstrip().startswith((b"data:", b"event:"))
+    lines = [line.strip() for line in body.splitlines() if line.strip()]
+    coded = not sse and len(lines) > 1 and all(map(CODED.match, lines))
+    objects = len(lines) > 1 and all(x.startswith(b"{") and x.endswith(b"}") for x in lines)
+    if not sse and not coded and not objects and "ndjson" not in content_type:
         return None
-    form = "sse" if sse else "vercel" if coded else "ndjson"
+    settings = {"stream": "sse" if sse else "vercel" if coded else "ndjson"}
     try:
-        payload, _ = read_stream(body, Stream(form, maps_error=True))
+        payload, _ = read_stream(body, Stream(settings["stream"], maps_error=True))
     except CallError:
         return None
     events = payload["events"]
-    settings = {"stream": form}
-    delta = _delta(events)
-    if delta:
+    if delta := _delta(events):
         settings["stream_delta"] = delta
-    if last := _last(events):
+    if last := _last(events) or (END_MARK if END_MARK.encode() in body else None):
         settings["stream_last"] = last
-    elif END_MARK.encode() in body:
-        settings["stream_last"] = END_MARK
     return settings
 
 
 def tree(payload: Any, limit: int = 60) -> list[str]:
     """An answer as lines: each path with its type and the beginning of its value."""
-    lines = []
-    for node in walk(payload):
-        if isinstance(node.value, dict):
-            continue
-        if isinstance(node.value, list):
-            lines.append(f"{node.path}  list of {len(node.value)}")
-        else:
-            lines.append(f"{node.path}  {sample(node.value)}")
+    lines = [
+        f"{node.path}  list of {len(node.value)}"
+        if isinstance(node.value, list)
+        else f"{node.path}  {sample(node.value)}"
+        for node in walk(payload)
+        if not isinstance(node.value, dict)
+    ]
     return lines[:limit] + ([f"… {len(lines) - limit} more"] if len(lines) > limit else [])
 
 
@@ -156,17 +153,18 @@ def walk(
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from walk(item, child(path, str(key)), (*names, str(key)), sizes)
-        yield from _zipped(value, path, names)
+        yield from _zipped([value], path, names)
     elif isinstance(value, list) and value and isinstance(value[0], (dict, list)):
-        yield from _zipped_all(value, path, names)
+        objects = [item for item in value if isinstance(item, dict)]
+        yield from _zipped(objects, f"{path}[]", names, "[]")
         lengths = sizes.get(path, frozenset({len(value)}))
         is_sole = max(lengths) == 1 and (not names or names[-1] in field_names.REPLIES)
         if not is_sole:
             yield from _joined_lists(value, path, names)
             if _are_messages(value) and isinstance(value[-1], dict):
-                for key in value[-1].keys() - {"tool_calls", *field_names.PARTS}:
-                    if isinstance(value[-1][key], list):
-                        yield Node(f"{path}[-1].{child('', key)}", (*names, key), value[-1][key])
+                for key, item in value[-1].items():
+                    if isinstance(item, list) and key not in {"tool_calls", *field_names.PARTS}:
+                        yield Node(f"{path}[-1].{child('', key)}", (*names, key), item)
         if len(lengths) == 1:
             for node in walk(value[0], f"{path}[0]", names, sizes):
                 if is_sole or not isinstance(node.value, list):
@@ -180,7 +178,7 @@ def _joined_lists(value: list[Any], path: str, names: tuple[str, ...]) -> Iterat
     of items that are parts of one text."""
     lists: dict[str, tuple[tuple[str, ...], list[Any]]] = {}
     for item in () if _are_messages(value) else value:
-        for inner in _lists_within(item, "", ()):
+        for inner in _lists(item, every=True) if isinstance(item, dict) else ():
             lists.setdefault(inner.path, (inner.names, []))[1].extend(inner.value)
     for inner_path, (inner_names, items) in lists.items():
         once = [item for number, item in enumerate(items) if item not in items[:number]]
@@ -199,69 +197,51 @@ def _are_messages(items: Sequence[Any]) -> bool:
     )
 
 
-def _lists_within(value: Any, path: str, names: tuple[str, ...]) -> Iterator[Node]:
-    """The lists of objects or texts in an object, at any depth, lists in lists joined."""
-    if not isinstance(value, dict) or len(names) > MAX_DEPTH:
+def _lists(
+    value: Any, path: str = "", names: tuple[str, ...] = (), *, every: bool
+) -> Iterator[Node]:
+    """The lists in a value that are not empty, at any depth. Of the items of a list the first is
+    searched; with ``every`` all objects, as one."""
+    if len(names) > MAX_DEPTH:
         return
-    for key, item in value.items():
-        where, inner = child(path, str(key)), (*names, str(key))
-        if isinstance(item, dict):
-            yield from _lists_within(item, where, inner)
-        elif isinstance(item, list) and item:
-            yield Node(where, inner, item)
-            for each in item:
-                yield from _lists_within(each, f"{where}[]", inner)
+    for key, item in value.items() if isinstance(value, dict) else ():
+        yield from _lists(item, child(path, str(key)), (*names, str(key)), every=every)
+    if isinstance(value, list) and value:
+        yield Node(path, names, value)
+        inner = [each for each in value if isinstance(each, dict)] if every else value[:1]
+        for item in inner:
+            yield from _lists(item, path + ("[]" if every else "[0]"), names, every=every)
 
 
-def _zipped(value: dict[str, Any], path: str, names: tuple[str, ...]) -> Iterator[Node]:
-    if zipped := parallel_lists(value):
-        inner = f"{path}.{zipped[0]}" if path else zipped[0]
-        yield Node(inner, (*names, "passages"), zipped[1])
-
-
-def _zipped_all(value: list[Any], path: str, names: tuple[str, ...]) -> Iterator[Node]:
-    """Parallel lists in every item of a list, as one list."""
-    parts = [parallel_lists(item) for item in value if isinstance(item, dict)]
-    if parts and all(parts) and len({part[0] for part in parts if part}) == 1 and parts[0]:
-        rows = [row for part in parts if part for row in part[1]]
-        yield Node(f"{path}[].{parts[0][0]}[]", (*names, "passages"), rows)
-
-
-def _is_ndjson(body: bytes) -> bool:
-    return _is_lines(body, lambda line: line.startswith(b"{") and line.endswith(b"}"))
-
-
-def _is_lines(body: bytes, fits: Callable[[bytes], bool]) -> bool:
-    lines = [line.strip() for line in body.splitlines() if line.strip()]
-    return len(lines) > 1 and all(map(fits, lines))
+def _zipped(
+    objects: Sequence[Any], path: str, names: tuple[str, ...], end: str = ""
+) -> Iterator[Node]:
+    """Parallel lists in every object, as one list."""
+    parts = [zipped for each in objects if (zipped := parallel_lists(each))]
+    if parts and len(parts) == len(objects) and len({inner for inner, _ in parts}) == 1:
+        where = f"{path}.{parts[0][0]}{end}" if path else parts[0][0]
+        yield Node(where, (*names, "passages"), [row for _, rows in parts for row in rows])
 
 
 def _delta(events: Sequence[Any]) -> str | None:
     """The path at which most events have a piece of the answer."""
-    pieces: dict[str, list[str]] = {}
-    for event in events:
-        for node in walk(event):
-            if isinstance(node.value, str) and node.names[-1] not in (
-                "event",
-                "type",
-                "kind",
-                "id",
-            ):
-                pieces.setdefault(node.path, []).append(node.value)
-    table = field_names.DELTA
-    weights = {
-        path: (name_rank(re.split(r"[.\[]", path.replace("[0]", ""))[-1], table), len(texts))
-        for path, texts in pieces.items()
+    pieces: dict[tuple[str, str], list[str]] = {}
+    for node in (node for event in events for node in walk(event)):
+        name = node.names[-1]
+        if isinstance(node.value, str) and name not in ("event", "type", "kind", "id"):
+            pieces.setdefault((node.path, name), []).append(node.value)
+    ranked = [
+        (texts, name_rank(name, field_names.DELTA), path)
+        for (path, name), texts in pieces.items()
         if len(set(texts)) > 1 or len(events) <= 3
-    }
-    named = {path: weight for path, weight in weights.items() if weight[0]}
-    if not named:
-        most = [path for path, (_, count) in weights.items() if count > len(events) / 2]
-        named = {path: weights[path] for path in most if len(events) > 3 and len(most) == 1}
-    if not named:
+    ]
+    able = [each for each in ranked if each[1]]
+    if not able and len(events) > 3:
+        most = [each for each in ranked if len(each[0]) > len(events) / 2]
+        able = most if len(most) == 1 else []
+    if not able:
         return None
-    path = max(named, key=lambda key: (named[key][1], named[key][0]))
-    texts = pieces[path]
+    texts, _, path = max(able, key=lambda each: (len(each[0]), each[1]))
     grows = len(texts) > 2 and all(b.startswith(a) for a, b in pairwise(texts))
     return None if grows else path
 
@@ -288,9 +268,23 @@ class ReplyColumn:
     names: tuple[str, ...]
     values: tuple[Any, ...]
 
-    @property
+    @cached_property
     def present(self) -> list[Any]:
         return [value for value in self.values if value is not None]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        return strings_of(self.values)
+
+    @cached_property
+    def words(self) -> float:
+        """The mean number of words of the texts."""
+        return mean_words(self.texts)
+
+    @cached_property
+    def items(self) -> list[Any]:
+        """The items of the lists."""
+        return [item for value in self.values if isinstance(value, list) for item in value]
 
     @property
     def name(self) -> str:
@@ -335,7 +329,8 @@ def _selector(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> 
 
 
 def columns_of_items(items: Sequence[Any]) -> list[ReplyColumn]:
-    """The paths inside the items of a list, without those into one of several items again."""
+    """The paths inside the objects of a list, without those into one of several items again."""
+    items = [item for item in items if isinstance(item, dict)]
     several = [path for path, lengths in _list_sizes(items).items() if max(lengths) > 1]
     return [
         column
@@ -359,18 +354,8 @@ def columns_of(payloads: Sequence[Any], *, streamed: bool) -> list[ReplyColumn]:
 def _list_sizes(payloads: Sequence[Any]) -> Sizes:
     """The lengths of each list, empty and missing ones left out."""
     sizes: dict[str, set[int]] = {}
-
-    def measure(value: Any, path: str, depth: int) -> None:
-        if depth > MAX_DEPTH:
-            return
-        for key, item in value.items() if isinstance(value, dict) else ():
-            measure(item, child(path, str(key)), depth + 1)
-        if isinstance(value, list) and value:
-            sizes.setdefault(path, set()).add(len(value))
-            measure(value[0], f"{path}[0]", depth + 1)
-
-    for payload in payloads:
-        measure(payload, "", 0)
+    for node in (node for payload in payloads for node in _lists(payload, every=False)):
+        sizes.setdefault(node.path, set()).add(len(node.value))
     return {path: frozenset(lengths) for path, lengths in sizes.items()}
 
 

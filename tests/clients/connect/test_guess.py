@@ -220,6 +220,14 @@ def test_a_page_is_taken_by_its_label() -> None:
     assert proposed() is None
 
 
+def test_headings_of_one_level_in_two_places_are_read_at_the_first() -> None:
+    metadata = {"source": "a.md", "Header 1": "Roses", "Header 2": "Water"}
+    passage = {"page_content": "Water them daily.", "metadata": metadata}
+    payload = {"documents": [{**passage, "parent": {"Header 1": "Plants"}}]}
+    levels = '[metadata."Header 1", metadata."Header 2"]'
+    assert propose([payload], []).tables["chunk"]["heading_path"] == f"join(' > ', {levels})"
+
+
 def test_citations_that_count_from_zero_are_left_out_and_told() -> None:
     payload = {"answer": PROSE, "sources": [{"text": PASSAGE, "file": "a.md"}], "citations": [0]}
     proposal = propose([payload], [QUESTION])
