@@ -100,7 +100,7 @@ def tell_outcome(outcome: Outcome) -> None:
     """Print the check in words, the calls spent, and the next step."""
     from terminal.tables import harmless
 
-    lines = [*outcome.notes, *(outcome.verdict.sentences() if outcome.verdict else [])]
+    lines = [*outcome.notes, *outcome.verdict.sentences()]
     lines += ["The mapping, proved by two answers:", *outcome.proof.lines()]
     spent = ", ".join(f"{count:,} {name}" for name, count in sorted(outcome.usage.items()))
     if outcome.requests:

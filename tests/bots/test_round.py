@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -125,9 +124,11 @@ def test_the_first_run_gives_the_right_figures(stage: Stage) -> None:
 
 def test_what_connect_says_of_the_labels(stage: Stage) -> None:
     done = stage.connect("--json")
-    check = json.loads(done.stdout)["check"]
+    shown = json.loads(done.stdout)
+    check = shown["check"]
     settings = stage.expected["settings"]
     places = ("heading_separator", "heading_root", "path_root")
     assert check["settings"] == {name: settings[name] for name in places if name in settings}
     assert (check["gold"], check["paths"], check["headings"]) == (3, 3, 3)
-    assert re.search(r"3 of 3 gold files were retrieved", " ".join(check["sentences"]))
+    row = next(row for row in shown["proof"] if row["question"] == "Is this their place?")
+    assert row["says"].startswith("3 of 3 gold files were retrieved, 3 of them at")

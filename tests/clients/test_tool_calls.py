@@ -19,13 +19,12 @@ from clients.guess import propose
 from clients.http import CallError
 from clients.known import recognised
 from clients.mapping import AnswerMap, build_result
-from clients.place_check import PlaceCheck
+from clients.place_check import PlaceCheck, PlaceVerdict
 from clients.profile import check_profile
-from clients.proof import ProvenAnswer, ProvenPlaces, prove
+from clients.proof import ProvenAnswer, prove
 from clients.reply_form import columns_of
 from clients.tool_calls import search_calls, tool_calls
 from clients.tool_paths import find_searches, find_tools
-from ragmetrics.paths import PathVerdict
 from records.tool_calls import MOST_CALLS, MOST_TOOL_TEXT, ToolCall
 
 SEARCH = {"name": "search", "arguments": {"query": "hat"}}
@@ -536,5 +535,5 @@ def test_an_answer_that_is_a_passage_of_a_search_gets_no_check_mark() -> None:
         ProvenAnswer(question, each, build_result(asked.fields(each), "q", question), 0.1)
         for question, each in zip(("a?", "b?"), answers, strict=True)
     ]
-    row = prove(tables, proven, None, ProvenPlaces(PlaceCheck(), PathVerdict())).rows[0]
+    row = prove(tables, proven, None, PlaceVerdict(PlaceCheck())).rows[0]
     assert (row.mark, row.says) == ("?", "Every answer is word for word a passage.")

@@ -24,6 +24,7 @@ from clients.guess import fitting_units
 from clients.http import CallError
 from clients.place_check import (
     AskedQuestion,
+    PlaceCheck,
     PlaceVerdict,
     asked_of,
     check_places,
@@ -33,7 +34,7 @@ from clients.place_check import (
 )
 from clients.probe import Heard, Try
 from clients.profile import check_profile
-from clients.proof import Proof, ProofRow, ProvenAnswer, ProvenPlaces, prove
+from clients.proof import Proof, ProofRow, ProvenAnswer, prove
 from clients.proposal import (
     NAMING,
     TABLE_OF_LIST,
@@ -47,7 +48,7 @@ from clients.proposal import (
 from clients.reply_form import tree
 from clients.secrets import public_url
 from clients.shapes import Shape
-from ragmetrics.paths import PathVerdict, shared_folder
+from ragmetrics.paths import shared_folder
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import ErrorInfo, TestResult
@@ -75,7 +76,7 @@ class Outcome:
     text: str
     rows: list[FieldRow]
     tries: list[Try]
-    verdict: PlaceVerdict | None
+    verdict: PlaceVerdict
     proof: Proof
     notes: list[str]
     variables: list[str] = field(default_factory=list)
@@ -108,11 +109,8 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """For --json."""
-        check = None
-        if self.verdict is not None:
-            counts, verdict = asdict(self.verdict.places), self.verdict
-            check = {name: counts[name] for name in ("gold", "paths", "headings")}
-            check |= {"settings": verdict.settings, "sentences": verdict.sentences()}
+        verdict, places = self.verdict, self.verdict.places
+        check = {"gold": places.gold, "paths": places.paths, "headings": places.headings}
         return {
             "profile": str(self.target),
             "written": self.written,
@@ -123,7 +121,7 @@ class Outcome:
                 {"request": each.request, "status": each.status, "answer": each.excerpt}
                 for each in self.tries
             ],
-            "check": check,
+            "check": {**check, "settings": verdict.settings, "sentences": verdict.sentences()},
             "proof": list(map(asdict, self.proof.rows)),
             "notes": self.notes,
             "variables": self.variables,
@@ -150,8 +148,7 @@ class ConnectJob:
         self._heard, self._first = list(heard), len(heard)
         self._proposal, self._cases = proposal, cases
         self._gold = {case.id: case.gold_supports for case in chosen}
-        self._verdict: PlaceVerdict | None = None
-        self._paths = PathVerdict()
+        self._verdict = PlaceVerdict(PlaceCheck())
         self._time_doubt = ""
         self._results: list[TestResult] = []
         self._faults: list[str] = []
@@ -174,8 +171,8 @@ class ConnectJob:
         tables = self._proposal.tables
         has_lists = bool(tables["response"].keys() & {"retrieved", "searches"})
         has_paths = has_lists and "rel_path" in tables["chunk"]
-        self._verdict = PlaceVerdict(check_places(settled), before, found, has_paths)
-        self._paths = path_verdict(settled, known)
+        paths = path_verdict(settled, known)
+        self._verdict = PlaceVerdict(check_places(settled), before, found, paths, has_paths)
 
     def hear(self, case: TestCase, heard: Heard) -> None:
         """Take the answer to one more case into all that is checked."""
@@ -324,7 +321,6 @@ class ConnectJob:
         return field_rows(self._proposal, [each.payload for each in self._heard])
 
     def _proof(self) -> Proof:
-        assert self._verdict is not None
         answers = [
             ProvenAnswer(each.question.text, each.payload, result, each.timing.total)
             for each, result in zip(self._heard, self._results, strict=False)
@@ -334,7 +330,7 @@ class ConnectJob:
             self._proposal.tables,
             answers,
             self._results[-1] if self._repeat else None,
-            ProvenPlaces(self._verdict.places, self._paths),
+            self._verdict,
             retrieves_only=self._proposal.settings.get("kind") == "retrieval",
             time_doubt=self._time_doubt,
             order=self._order_row(),

@@ -7,7 +7,7 @@ the bot. ``suggest`` finds the settings of a profile that make them match.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -150,15 +150,9 @@ def suggest(asked: Sequence[AskedQuestion], known_paths: Sequence[str]) -> dict[
     ``known_paths``: the paths of all labels. A setting that changes nothing is left out.
     """
     cut = path_verdict(asked, known_paths).cut
-    settings: dict[str, Any] = {"path_root": cut.root, "path_cut": " ".join(cut.steps)}
-    if cut.by_key:
-        settings["path_files"] = sorted(set(map(normalise_path, known_paths)))
-    settings = {name: value for name, value in settings.items() if value}
-    form = PlaceForm(
-        path_root=cut.root,
-        path_cut=" ".join(cut.steps),
-        path_files=tuple(settings.get("path_files", ())),
-    )
+    files = sorted(set(map(normalise_path, known_paths))) if cut.by_key else []
+    form = PlaceForm(path_root=cut.root, path_cut=" ".join(cut.steps), path_files=tuple(files))
+    settings = {"path_root": form.path_root, "path_cut": form.path_cut, "path_files": files}
     pairs = [
         (place.heading, chunk.heading_path or "")
         for each in asked
@@ -166,7 +160,7 @@ def suggest(asked: Sequence[AskedQuestion], known_paths: Sequence[str]) -> dict[
         for chunk in each.chunks
         if place.heading and _path_by(form, chunk.rel_path or "") == place.path
     ]
-    return settings | _heading_settings(pairs)
+    return {name: value for name, value in settings.items() if value} | _heading_settings(pairs)
 
 
 def path_verdict(asked: Sequence[AskedQuestion], known_paths: Iterable[str]) -> PathVerdict:
@@ -200,9 +194,8 @@ def _heading_settings(pairs: Sequence[tuple[tuple[str, ...], str]]) -> dict[str,
         for _, text in pairs
         for level in range(1, MOST_LEVELS + 1)
     }
-    for root, separator in product(
-        sorted(roots, key=lambda each: (roots[each], each)), ("", *SEPARATORS)
-    ):
+    by_level = sorted(roots, key=lambda each: (roots[each], each))
+    for root, separator in product(by_level, ("", *SEPARATORS)):
         if (count := matched(separator, root)) > most:
             settings = {"heading_separator": separator, "heading_root": root}
             best, most = {name: value for name, value in settings.items() if value}, count
@@ -215,52 +208,43 @@ def _segments(text: str, separator: str, root: str) -> tuple[str, ...]:
     return heading_segments(read["heading_path"])
 
 
-@dataclass
+@dataclass(frozen=True)
 class PlaceVerdict:
-    """All that the check says: counts, settings, and sentences."""
+    """The result of the check. ``places``: with the proposed ``settings``; ``before``: without."""
 
     places: PlaceCheck
-    before: PlaceCheck
-    settings: dict[str, str] = field(default_factory=dict)
+    before: PlaceCheck = PlaceCheck()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    paths: PathVerdict = PathVerdict()
     has_paths: bool = True
     """Whether paths of passages are mapped at all."""
 
     def sentences(self) -> list[str]:
-        """In words, the most important first."""
-        after, before = self.places, self.before
-        if not after.gold:
-            return [NO_LABELS]
-        if not self.has_paths:
-            return []
-        if self.settings:
-            shown = ", ".join(f'{name} = "{value}"' for name, value in self.settings.items())
-            lines = [
-                f"As the bot writes its places, {before.paths} of {before.gold} gold files and "
+        """What the counts do not say, the most important first."""
+        check, before = self.places, self.before
+        shown = " and ".join(f'{name} = "{value}"' for name, value in self.settings.items())
+        label, bot = check.example or ("", "")
+        remarks = (
+            (
+                shown,
+                f"Without {shown}, {before.paths} of {before.gold} gold files and "
                 f"{before.headings} of {before.gold} gold {before.places} match.",
-                f"With {shown}: {after.paths} of {after.gold} gold files were retrieved; "
-                f"{after.headings} of these {after.paths} {after.places} match.",
-            ]
-        else:
-            lines = [
-                f"{after.paths} of {after.gold} gold files were retrieved; {after.headings} of "
-                f"these {after.paths} {after.places} match."
-            ]
-        if after.untold:
-            lines.append(
-                f"{counted(after.untold, 'quote')} could not be searched: the passages' text is "
-                "missing or cut. Map it with --set chunk.text=…, or score with --match doc."
-            )
-        if after.below:
-            lines.append(
-                f"Of {counted(after.below, 'labelled section')} only parts without the label's "
-                "quote were retrieved: the headings agree, but these passages do not count."
-            )
-        if after.example is not None:
-            label, bot = after.example
-            lines.append(f'A heading that does not match: labels "{label}", bot "{bot}".')
-        if after.coarse:
-            lines.append(
+            ),
+            (
+                check.untold,
+                f"{counted(check.untold, 'quote')} could not be searched: the passages' text is "
+                "missing or cut. Map it with --set chunk.text=…, or score with --match doc.",
+            ),
+            (
+                check.below,
+                f"Of {counted(check.below, 'labelled section')} only parts without the label's "
+                "quote were retrieved: the headings agree, but these passages do not count.",
+            ),
+            (check.example, f'A heading that does not match: labels "{label}", bot "{bot}".'),
+            (
+                check.coarse,
                 "Some of the bot's headings end above those of the labels: such a passage counts "
-                "only if its text contains the label's snippet."
-            )
-        return lines
+                "only if its text contains the label's snippet.",
+            ),
+        )
+        return [text for holds, text in remarks if holds and self.has_paths and check.gold]

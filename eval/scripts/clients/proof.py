@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from clients.expressions import compile_path
 from clients.field_names import ANSWER
 from clients.guess import another_answer, is_under, longer_list
-from clients.place_check import NO_LABELS, PlaceCheck
+from clients.place_check import NO_LABELS, PlaceVerdict
 from clients.reply_form import bare, name_rank, texts_within
 from guardrails.blot import blot
 from ragmetrics.matching import ends_cut
-from ragmetrics.paths import PathVerdict, examine_paths
+from ragmetrics.paths import examine_paths
 from records.cases import TestCase
 from records.results import RetrievedChunk, TestResult
 from records.tool_calls import call_words
@@ -90,20 +90,11 @@ class ProvenAnswer:
     seconds: float
 
 
-@dataclass(frozen=True)
-class ProvenPlaces:
-    """The result of the check of places. ``check``: with the settings that are proposed."""
-
-    check: PlaceCheck
-    paths: PathVerdict
-    sentences: tuple[str, ...] = ()
-
-
 def prove(
     tables: Mapping[str, Mapping[str, str]],
     answers: Sequence[ProvenAnswer],
     repeated: TestResult | None,
-    places: ProvenPlaces,
+    places: PlaceVerdict,
     *,
     retrieves_only: bool = False,
     time_doubt: str = "",
@@ -380,7 +371,7 @@ def _places_row(
     tables: Mapping[str, Mapping[str, str]],
     answers: Sequence[ProvenAnswer],
     repeated: TestResult | None,
-    places: ProvenPlaces,
+    places: PlaceVerdict,
 ) -> ProofRow:
     ask, path = "Is this their place?", tables["chunk"].get("rel_path")
     if not tables["response"].keys() & {"retrieved", "searches"}:
@@ -394,36 +385,32 @@ def _places_doubt(
     path: str | None,
     answers: Sequence[ProvenAnswer],
     repeated: TestResult | None,
-    places: ProvenPlaces,
+    places: PlaceVerdict,
 ) -> tuple[str, str]:
-    check, paths = places.check, places.paths
+    check, paths = places.places, places.paths
+    sentence = f"{paths.sentence()[:1].upper()}{paths.sentence()[1:]}"
+    seen = f"{check.paths} of {check.gold} gold files were retrieved"
     if paths.two_name_spaces:
         remedy = "Name the path that the labels use with --set chunk.rel_path=PATH."
-        return "✗", f"{paths.sentence()[0].upper()}{paths.sentence()[1:]} {remedy}"
+        return "✗", f"{sentence} {remedy}"
     changed = _changed_ids(answers, repeated)
+    if path is None and changed:
+        return "?", "The bot names no file, and its passage ids change from call to call."
     if path is None:
-        if changed:
-            return "?", "The bot names no file, and its passage ids change from call to call."
         return "?", "The bot names no file: labels are matched by passage id alone."
     if changed:
         return "?", "Passage ids changed when a question was asked twice; label by file."
-    if not paths.gold:
-        return "?", NO_LABELS
-    if not check.paths:
-        return "?", f"{paths.sentence()[0].upper()}{paths.sentence()[1:]}"
-    if not check.headings and check.untold and not check.below:
-        seen = f"{check.paths} of {check.gold} gold files were retrieved"
+    if not paths.gold or not check.paths:
+        return "?", sentence if paths.gold else NO_LABELS
+    if check.headings or check.below:
+        parts = f", {check.below} only in parts of it without the quote" if check.below else ""
+        return "✓", f"{seen}, {check.headings} of them at the labelled place{parts}."
+    if check.untold:
         return "?", f"{seen}; the texts are cut or missing, so no quote can be looked for."
-    if not check.headings and not check.below:
-        seen = f"{check.paths} of {check.gold} gold files were retrieved, none at its place"
-        if not any(chunk.heading_path for each in answers for chunk in each.result.chunks()):
-            seen += ": the bot names no headings. Label quotes, or score with --match doc"
-        return "?", f"{seen}."
-    parts = f", {check.below} only in parts of it without the quote" if check.below else ""
-    return "✓", (
-        f"{check.paths} of {check.gold} gold files were retrieved, {check.headings} of them at "
-        f"the labelled place{parts}."
-    )
+    if any(chunk.heading_path for each in answers for chunk in each.result.chunks()):
+        return "?", f"{seen}, none at its place."
+    remedy = "the bot names no headings. Label quotes, or score with --match doc."
+    return "?", f"{seen}, none at its place: {remedy}"
 
 
 def _changed_ids(answers: Sequence[ProvenAnswer], repeated: TestResult | None) -> bool:

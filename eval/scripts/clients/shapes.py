@@ -42,6 +42,23 @@ NO_MODEL = "default"
 """Placeholder for the model in a request to a bot that lists none."""
 
 _HELD = re.compile(rf"\{{(?:{'|'.join(PLACEHOLDERS)})\}}|{VARIABLE.pattern}")
+_BRACE = re.compile(rf"{_HELD.pattern}|[{{}}]")
+_SETTINGS: dict[str, Any] = {
+    **dict.fromkeys(field_names.TOP_K, "{k}"),
+    **dict.fromkeys((*field_names.SESSION, "run_id", "message_id"), "{uuid}"),
+    **dict.fromkeys(("stream", "streaming"), False),
+}
+"""The values of fields that are known settings by their names."""
+_VALUES: dict[str, Any] = {
+    **{name: [] for name in (*field_names.HISTORY, "tools", "context")},
+    **{name: {} for name in field_names.OBJECTS},
+    **_SETTINGS,
+    "messages": [{"role": "user", "content": QUESTION}],
+    "parts": [{"type": "text", "text": QUESTION}],
+    "max_tokens": 1024,
+}
+"""The values of fields that a bot asks for, by their names."""
+_BY_TYPE = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
 _SHOWS_MORE = frozenset(
     ("include_sources", "return_sources", "return_source_documents", "with_sources", "debug")
 )
@@ -117,7 +134,7 @@ class Shape:
 def known_shapes(path: str) -> list[Shape]:
     """The requests to try at a path: our own, OpenAI's two, and one field alone, as demos read it;
     first the one whose path it looks like."""
-    messages = [{"role": "user", "content": QUESTION}]
+    messages = _VALUES["messages"]
     ours = Shape("POST", path, _GUESSED[0], body={"question": QUESTION, "k": "{k}"})
     chat = Shape("POST", path, _GUESSED[1], body={"model": NO_MODEL, "messages": messages})
     responses = Shape("POST", path, _GUESSED[2], body={"model": NO_MODEL, "input": QUESTION})
@@ -133,30 +150,31 @@ def fixed_depths(value: Any) -> Iterator[tuple[str, Any]]:
     """The fields of a request that fix how many passages come, with their numbers."""
     for name, item in value.items() if isinstance(value, Mapping) else ():
         number = type(item) is int or (isinstance(item, str) and item.isdecimal())
-        if number and "_".join(name_words(name)) in field_names.TOP_K:
+        if number and _plain(name) in field_names.TOP_K:
             yield name, item
         yield from fixed_depths(item)
 
 
+def _mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any:
+    """A copy of JSON with each text changed, by the name of its field and its value."""
+    if isinstance(value, Mapping):
+        return {key: _mapped(item, change, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mapped(item, change, name) for item in value]
+    return change(name, value) if isinstance(value, str) else value
+
+
 def template(value: Any, asked: str | None) -> Any:
     """A request's value with the text that was asked as ``{question}`` and other braces doubled."""
-    if isinstance(value, str):
-        parts = value.split(asked) if asked else [value]
-        return QUESTION.join(map(_doubled, parts))
-    if isinstance(value, Mapping):
-        return {key: template(item, asked) for key, item in value.items()}
-    if isinstance(value, list):
-        return [template(item, asked) for item in value]
-    return value
+    return _mapped(
+        value,
+        lambda _, text: QUESTION.join(map(_doubled, text.split(asked) if asked else [text])),
+    )
 
 
 def _doubled(text: str) -> str:
     """Braces doubled, but for those of placeholders and variables that stand there on purpose."""
-    parts, end = [], 0
-    for match in _HELD.finditer(text):
-        parts += [text[end : match.start()].replace("{", "{{").replace("}", "}}"), match[0]]
-        end = match.end()
-    return "".join(parts) + text[end:].replace("{", "{{").replace("}", "}}")
+    return _BRACE.sub(lambda match: match[0] if match[0][1:] else match[0] * 2, text)
 
 
 def shape_of(request: CurlRequest, path: str, asked: Sequence[str], origin: str) -> Shape:
@@ -165,16 +183,14 @@ def shape_of(request: CurlRequest, path: str, asked: Sequence[str], origin: str)
     That is a text of ``asked``, or the field that is named as a question. Raises StorageError when
     neither is there.
     """
-    query, body = template(request.query, None), template(request.body, None)
-    for text in asked:
+    for text in (*asked, None):
         query, body = template(request.query, text), template(request.body, text)
         if _holds(query) or _holds(body):
             break
-    if not _holds(query) and not _holds(body):
+    else:
         body = _with_question(body)
-        if not _holds(body):
-            query = _with_question(query)
-    if not _holds(query) and not _holds(body):
+        query = query if _holds(body) else _with_question(query)
+    if not _holds([query, body]):
         raise StorageError(
             f"{origin}: which part is the question? Give its text with --ask, or replace it with "
             f"{QUESTION}."
@@ -192,7 +208,7 @@ def _with_history(value: Any, name: str = "") -> Any:
     if isinstance(value, Mapping):
         return {key: _with_history(item, str(key)) for key, item in value.items()}
     if isinstance(value, list):
-        if not value and "_".join(name_words(name)) in field_names.HISTORY:
+        if not value and _plain(name) in field_names.HISTORY:
             return [HISTORY]  # an empty list without one, for bots that want the field
         last = value[-1] if value else None
         if isinstance(last, Mapping) and QUESTION in last.values() and HISTORY not in value:
@@ -249,15 +265,14 @@ class SecretFinder:
             return f"{scheme} {self._variable('BOT_TOKEN', secret)}"
         return self._variable(f"BOT_{name}", value)
 
-    def _data(self, value: Any, name: str = "") -> Any:
-        if isinstance(value, Mapping):
-            return {key: self._data(item, str(key)) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self._data(item, name) for item in value]
-        secret = isinstance(value, str) and SECRET_NAME.search(name) and RANDOM.fullmatch(value)
-        if not secret or _HELD.search(value) or name.lower() in field_names.SESSION:
-            return value
-        return self._variable(f"BOT_{name}", value)
+    def _data(self, value: Any) -> Any:
+        def hidden(name: str, text: str) -> str:
+            secret = SECRET_NAME.search(name) and RANDOM.fullmatch(text)
+            if not secret or _HELD.search(text) or name.lower() in field_names.SESSION:
+                return text
+            return self._variable(f"BOT_{name}", text)
+
+        return _mapped(value, hidden)
 
     def _variable(self, name: str, value: str) -> str:
         proposed = re.sub(r"\W", "_", name).upper()
@@ -310,13 +325,16 @@ def _begun_at(document: Mapping[str, Any], prefix: str, path: str) -> dict[str, 
     operations = document["paths"].get(match[1]) if match else None
     if match is None or not isinstance(operations, Mapping) or "post" not in operations:
         return None
-    words = {word.removesuffix("s") for word in name_words(f"{match[1]} {match[2]}")}
-    if not words & _CONVERSATIONS:
+    if not _of_conversations(f"{match[1]} {match[2]}"):
         return None
     shape, _ = _operation_shape(document, "post", match[1], operations["post"], bare=True)
     ids = dict.fromkeys((match[2], *SESSION_ID.split(" || ")))
     body = shape.body if shape is not None else {}
     return {"path": prefix + match[1], "body": body or {}, "session": " || ".join(ids)}
+
+
+def _of_conversations(text: str) -> bool:
+    return any(word.removesuffix("s") in _CONVERSATIONS for word in name_words(text))
 
 
 def _server_prefix(document: Mapping[str, Any]) -> str:
@@ -411,7 +429,7 @@ def _filled(document: Mapping[str, Any], node: Any, depth: int = 0) -> tuple[dic
     for name, each in schemas.items():
         kind = each.get("type")
         if name == "messages" and kind == "array":
-            value[name], rank = [{"role": "user", "content": QUESTION}], max(rank, 9.0)
+            value[name], rank = _VALUES["messages"], max(rank, 9.0)
             question = name
         elif name == question and rank:
             value[name] = QUESTION
@@ -433,21 +451,15 @@ def _a_list(value: Any) -> list[Any]:
 
 def _field(name: str, schema: Mapping[str, Any]) -> Any:
     """What a field gets by its name, required or not; None for nothing."""
-    plain, kind = "_".join(name_words(name)), schema.get("type")
-    value = _setting(plain)
+    plain, kind = _plain(name), schema.get("type")
     kinds = {"{k}": ("integer", "number"), "{uuid}": ("string",), False: ("boolean",)}
-    if value is not None and kind in kinds[value]:
-        return value
+    if plain in _SETTINGS and kind in kinds[_SETTINGS[plain]]:
+        return _SETTINGS[plain]
     return True if kind == "boolean" and plain in _SHOWS_MORE else None
 
 
-def _setting(plain: str) -> str | bool | None:
-    """The value of a field that is a known setting by its name; None for others."""
-    if plain in field_names.TOP_K:
-        return "{k}"
-    if plain in field_names.SESSION:
-        return "{uuid}"
-    return False if plain in ("stream", "streaming") else None
+def _plain(name: str) -> str:
+    return "_".join(name_words(name))
 
 
 def _default(schema: Mapping[str, Any]) -> Any:
@@ -456,11 +468,9 @@ def _default(schema: Mapping[str, Any]) -> Any:
         if key in schema:
             return template(schema[key], None)
     for key in ("enum", "examples"):
-        if isinstance(schema.get(key), list) and schema[key]:
-            return template(schema[key][0], None)
-    kind = schema.get("type")
-    by_type = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
-    return by_type.get(str(kind), "default")
+        if choices := _a_list(schema.get(key)):
+            return template(choices[0], None)
+    return _BY_TYPE.get(str(schema.get("type")), "default")
 
 
 def corrected(shape: Shape, body: bytes, *, refused: bool = False) -> Shape | None:
@@ -473,19 +483,16 @@ def corrected(shape: Shape, body: bytes, *, refused: bool = False) -> Shape | No
         said = json.loads(body)
     except (ValueError, RecursionError):
         said = body.decode("utf-8", "replace")
-    new, changed = shape, False
     changes = [*_offers(shape, said), *_complaints(said)]
     if refused and not changes and (name := _only_name(shape, said)):
         changes = [("body", [name], None)]
+    new = shape
     for where, path, value in changes:
-        changed_to = _changed(new, where, path, value)
-        changed = changed or changed_to is not None
-        new = changed_to or new
-    if not changed or new.key() == shape.key():
+        new = _changed(new, where, path, value)
+    if new.key() == shape.key():
         return None
-    new = _begun(new, said)
     origin = shape.origin.partition(", corrected")[0] + ", corrected by the bot's answer"
-    return replace(new, origin=origin)
+    return replace(_begun(new, said), origin=origin)
 
 
 _DROP = object()
@@ -513,22 +520,19 @@ def _complaints(said: Any) -> Iterator[tuple[str, list[str], Any]]:
     if named := _named(said):
         yield "body", [named], None
         return
-    nested = [match for text in _texts(said) for match in _NESTED.findall(text)]
-    if nested := [each for each in nested if not _PLAIN_WORDS.fullmatch(each)]:
-        for each in nested:
-            yield "body", re.findall(r"\w+", each), None
-        return
-    for text in _texts(said):
-        for sentence in re.split(r"(?<=[.;!\n])\s", text):
-            drop = bool(_SURPLUS.search(sentence))
-            if not drop and not _LACKS.search(sentence):
-                continue
-            names = _QUOTED.findall(sentence) or [
-                name for match in _BARE.findall(sentence) for name in match if name
-            ]
-            for name in dict.fromkeys(names):
-                if not _PLAIN_WORDS.fullmatch(name):
-                    yield "body", [name], _DROP if drop else None
+    texts = list(_texts(said))
+    nested = [name for text in texts for name in _NESTED.findall(text)]
+    nested = [name for name in nested if not _PLAIN_WORDS.fullmatch(name)]
+    for name in nested:
+        yield "body", re.findall(r"\w+", name), None
+    for sentence in (each for text in texts for each in re.split(r"(?<=[.;!\n])\s", text)):
+        drop = bool(_SURPLUS.search(sentence))
+        if nested or not (drop or _LACKS.search(sentence)):
+            continue
+        bare = (name for match in _BARE.findall(sentence) for name in match if name)
+        for name in dict.fromkeys(_QUOTED.findall(sentence) or bare):
+            if not _PLAIN_WORDS.fullmatch(name):
+                yield "body", [name], _DROP if drop else None
 
 
 def _only_name(shape: Shape, said: Any) -> str | None:
@@ -542,10 +546,9 @@ def _only_name(shape: Shape, said: Any) -> str | None:
 def _begun(shape: Shape, said: Any) -> Shape:
     """The shape with the request that begins a session, where the bot says which one that is."""
     opening = _OPENING.search("\n".join(_texts(said)))
-    words = {word.removesuffix("s") for word in name_words(opening[1])} if opening else set()
-    if opening is None or shape.begin or not isinstance(shape.body, dict):
+    if opening is None or not _of_conversations(opening[1]) or shape.begin:
         return shape
-    if not words & _CONVERSATIONS or "{uuid}" not in shape.body.values():
+    if not isinstance(shape.body, dict) or "{uuid}" not in shape.body.values():
         return shape
     body = {name: SESSION if value == "{uuid}" else value for name, value in shape.body.items()}
     begin: dict[str, Any] = {"path": opening[1], "body": {}, "session": SESSION_ID}
@@ -584,42 +587,43 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _changed(shape: Shape, where: str, path: Sequence[str], value: Any) -> Shape | None:
-    """The shape with one field set or dropped; None where that changes nothing."""
-    part = shape.query if where == "query" or shape.body is None else shape.body
+def _changed(shape: Shape, where: str, path: Sequence[str], value: Any) -> Shape:
+    """The shape with one field set or dropped, unless its value is there already."""
+    in_query = where == "query" or shape.body is None
+    part = shape.query if in_query else shape.body
     if not isinstance(part, Mapping):
-        return None
-    name = path[-1]
-    old = part.get(name) if len(path) == 1 else None
+        return shape
+    name, new = path[-1], dict(part)
+    old = new.get(name) if len(path) == 1 else None
     if value is _DROP:
-        new = {key: item for key, item in part.items() if key != name}
+        new.pop(name, None)
     elif value is None or value == []:
         guessed = shape.origin.startswith(_GUESSED)
         filled = [QUESTION] if value == [] and old == QUESTION else _missing(name, guessed)
         if filled == old or (value is None and old is not None):
-            return None
-        free = _holds(filled) and "openapi" not in shape.origin and _takes_question(name)
-        kept = {key: item for key, item in part.items() if not (free and item == QUESTION)}
-        if len(path) > 1 and path[1].isdecimal() and path[0] not in kept:
-            kept[path[0]] = _missing(path[0], guessed)
-        new = _put(kept, path, filled)
+            return shape
+        if _holds(filled) and "openapi" not in shape.origin and _takes_question(name):
+            new = {key: item for key, item in new.items() if item != QUESTION}
+        if len(path) > 1 and path[1].isdecimal() and path[0] not in new:
+            new[path[0]] = _missing(path[0], guessed)
+        new = _put(new, path, filled)
     else:
-        new = _put(dict(part), path, value)
-    return replace(shape, query=new) if part is shape.query else replace(shape, body=new)
+        new = _put(new, path, value)
+    return replace(shape, query=new) if in_query else replace(shape, body=new)
 
 
 def _put(value: Any, path: Sequence[str], item: Any) -> Any:
+    """A copy with an item at a path; of a list only where the path leads into an object of it."""
+    if not path:
+        return item
     if isinstance(value, list):
-        place = int(path[0]) if path[0].isdecimal() else -1
-        inner = value[place] if 0 <= place < len(value) else None
-        if not isinstance(inner, dict) or len(path) == 1:
-            return value
-        return [*value[:place], _put(inner, path[1:], item), *value[place + 1 :]]
-    if len(path) == 1:
-        return {**value, path[0]: item}
-    inner = value.get(path[0])
-    kept = inner if isinstance(inner, dict | list) else {}
-    return {**value, path[0]: _put(kept, path[1:], item)}
+        at = path[0] if len(path) > 1 else ""
+        return [
+            _put(each, path[1:], item) if str(n) == at and isinstance(each, dict) else each
+            for n, each in enumerate(value)
+        ]
+    inner = value if isinstance(value, dict) else {}
+    return {**inner, path[0]: _put(inner.get(path[0]), path[1:], item)}
 
 
 def _takes_question(name: str) -> bool:
@@ -632,20 +636,7 @@ def _missing(name: str, guessed: bool) -> Any:
     ``guessed``: nothing says that the request's own field is the bot's field of the question, so a
     field that is no known setting gets it, too.
     """
-    plain = "_".join(name_words(name))
-    if plain == "messages":
-        return [{"role": "user", "content": QUESTION}]
-    if plain == "parts":
-        return [{"type": "text", "text": QUESTION}]
-    if plain == "max_tokens":
-        return 1024
-    if plain in ("run_id", "message_id"):
-        return "{uuid}"
-    if (value := _setting(plain)) is not None:
-        return value
-    if plain in (*field_names.HISTORY, "tools", "context"):
-        return []
-    if plain in field_names.OBJECTS:
-        return {}
+    if (plain := _plain(name)) in _VALUES:
+        return _VALUES[plain]
     setting = not guessed or bool(set(name_words(name)) & field_names.OTHER_FIELDS)
     return QUESTION if _takes_question(name) or not setting else "default"

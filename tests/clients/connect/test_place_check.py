@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.rows import each_row
 
 from clients.place_check import (
+    NO_LABELS,
     AskedQuestion,
     PlaceCheck,
     PlaceVerdict,
@@ -12,7 +15,7 @@ from clients.place_check import (
     check_places,
     suggest,
 )
-from clients.proof import ProvenPlaces, _places_doubt
+from clients.proof import _places_doubt
 from ragmetrics.matching import anchor
 from ragmetrics.paths import PathVerdict
 from records.cases import GoldSupport
@@ -67,12 +70,15 @@ def test_what_is_counted() -> None:
 
 
 def test_the_check_in_words() -> None:
-    before, after = PlaceCheck(3, 0, 0), PlaceCheck(3, 2, 2)
-    verdict = PlaceVerdict(after, before, {"path_root": "/srv"})
-    text = " ".join(verdict.sentences())
-    assert "0 of 3 gold files and 0 of 3 gold headings match" in text
-    assert 'With path_root = "/srv": 2 of 3 gold files were retrieved' in text
-    assert "No labels to check" in PlaceVerdict(PlaceCheck(), PlaceCheck()).sentences()[0]
+    before, after = PlaceCheck(3, 0, 1), PlaceCheck(3, 2, 2)
+    verdict = PlaceVerdict(after, before, {"path_root": "/srv", "heading_root": "A"})
+    (text,) = verdict.sentences()
+    assert text == (
+        'Without path_root = "/srv" and heading_root = "A", 0 of 3 gold files and 1 of 3 gold '
+        "headings match."
+    )
+    assert replace(verdict, has_paths=False).sentences() == []
+    assert _places_doubt("path", (), None, PlaceVerdict(PlaceCheck())) == ("?", NO_LABELS)
 
 
 def test_places_without_headings_are_compared_by_their_quotes() -> None:
@@ -87,8 +93,7 @@ def test_places_without_headings_are_compared_by_their_quotes() -> None:
     ]
     check = check_places([asked_of(TestResult("q", retrieved=chunks), gold)])
     assert (check.gold, check.paths, check.headings, check.quotes, check.untold) == (2, 2, 1, 2, 1)
-    text = " ".join(PlaceVerdict(check, check).sentences())
-    assert "2 of 2 gold files were retrieved; 1 of these 2 quotes match" in text
+    text = " ".join(PlaceVerdict(check).sentences())
     assert "1 quote could not be searched: the passages' text is missing or cut" in text
     chunks[0] = RetrievedChunk("1", rel_path="a.pdf", text="Dogs may come in.")
     assert check_places([asked_of(TestResult("q", retrieved=chunks), gold)]).headings == 0
@@ -100,10 +105,11 @@ def test_a_part_of_the_section_without_the_quote_is_no_heading_that_differs() ->
     chunk = RetrievedChunk("1", rel_path="a.md", heading_path="Description > name", text="A name.")
     check = check_places([asked_of(TestResult("q", retrieved=[chunk]), gold)])
     assert (check.paths, check.headings, check.below, check.example) == (1, 0, 1, None)
-    text = " ".join(PlaceVerdict(check, check).sentences())
+    verdict = PlaceVerdict(check)
+    text = " ".join(verdict.sentences())
     assert "Of 1 labelled section only parts without the label's quote were retrieved" in text
     assert "does not match" not in text
-    mark, says = _places_doubt("path", (), None, ProvenPlaces(check, PathVerdict(gold=1, seen=1)))
+    mark, says = _places_doubt("path", (), None, replace(verdict, paths=PathVerdict(gold=1)))
     assert mark == "✓"
     assert says.endswith(
         "0 of them at the labelled place, 1 only in parts of it without the quote."
