@@ -220,7 +220,7 @@ class PlaceVerdict:
     """Whether paths of passages are mapped at all."""
 
     def sentences(self) -> list[str]:
-        """What the counts do not say, the most important first."""
+        """Remarks on the counts, the most important first."""
         check, before = self.places, self.before
         shown = " and ".join(f'{name} = "{value}"' for name, value in self.settings.items())
         label, bot = check.example or ("", "")
