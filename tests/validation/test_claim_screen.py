@@ -9,7 +9,7 @@ import pytest
 from tests.contrasts import unreadable_on
 from tests.key_names import textual_name
 from tests.rows import each_row
-from textual.geometry import Size
+from tests.screens import press, see, shown
 
 from terminal.actions import ActionRefused
 from terminal.safe_text import display
@@ -66,9 +66,7 @@ class Bench:
         self.written.append(decision)
 
     def shown(self) -> str:
-        screen = self.app.screen
-        rows = screen._compositor.render_strips(Size(*self.app.size))
-        return "\n".join(row.text for row in rows)
+        return shown(self.app)
 
 
 async def test_one_key_a_claim_and_on_to_the_next() -> None:
@@ -79,15 +77,10 @@ async def test_one_key_a_claim_and_on_to_the_next() -> None:
         assert "claim 1/3 q0 [1]" in shown
         assert "Plan 0 costs nothing at all." in shown  # the best window, far down its passage
         assert "passage 2 of 2 b.md" in shown
-        await pilot.press("1")
-        assert "claim 2/3 q1 [1]" in bench.shown()
-        await pilot.press("n")
-        assert "not supported (u undoes): q1 [1]; l is the next claim" in bench.shown()
-        await pilot.press("escape")
-        await pilot.pause()
-        assert "Leave the program?" in bench.shown()
-        await pilot.press("escape", "3")
-        assert "every claim is labelled" in bench.shown()
+        await see(pilot, "1", "claim 2/3 q1 [1]")
+        await see(pilot, "n", "not supported (u undoes): q1 [1]; l is the next claim")
+        await see(pilot, "escape", "Leave the program?")
+        await see(pilot, "escape 3", "every claim is labelled")
         await pilot.press("q")
     assert [one.label for one in bench.written] == ["supported", "not_supported", "cannot_tell"]
     assert bench.app.return_code == 0
@@ -109,11 +102,9 @@ async def test_the_verdict_is_hidden_until_the_claim_is_labelled() -> None:
     bench = Bench()
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        await pilot.press("v")
-        assert "label the claim first" in bench.shown()
+        await see(pilot, "v", "label the claim first")
         assert "contradicted" not in bench.shown()
-        await pilot.press("1", "h", "v")
-        assert "contradicted - says 0" in bench.shown()
+        await see(pilot, "1 h v", "contradicted - says 0")
         await pilot.press("2")
     assert [one.after_verdict for one in bench.written] == [False, True]
 
@@ -121,15 +112,10 @@ async def test_the_verdict_is_hidden_until_the_claim_is_labelled() -> None:
 async def test_undo_and_redo_go_to_their_claim() -> None:
     bench = Bench()
     async with bench.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("1", "2", "u")
-        assert "claim 2/3" in bench.shown()
-        assert "OPEN" in bench.shown()
-        await pilot.press("u", "u")
-        assert "nothing to undo" in bench.shown()
-        await pilot.press("U")
-        assert "SUPPORTED" in bench.shown()
-        await pilot.press("ctrl+r", "U")
-        assert "nothing to redo" in bench.shown()
+        await see(pilot, "1 2 u", "claim 2/3", "OPEN")
+        await see(pilot, "u u", "nothing to undo")
+        await see(pilot, "U", "SUPPORTED")
+        await see(pilot, "ctrl+r U", "nothing to redo")
     labels = [(one.act, one.label) for one in bench.written]
     assert labels == [
         ("label", "supported"),
@@ -144,21 +130,16 @@ async def test_undo_and_redo_go_to_their_claim() -> None:
 async def test_notes_and_flags_are_kept_and_undone_beside_the_labels() -> None:
     bench = Bench()
     async with bench.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("c", *"odd", "enter", "f")
-        assert "flagged: q0 [1]" in bench.shown()
-        assert "claim, note: odd" in bench.shown()
-        assert "OPEN, FLAGGED" in bench.shown()
+        await see(pilot, "c ~odd enter f", "flagged: q0 [1]", "claim, note: odd", "OPEN, FLAGGED")
         await pilot.press("1", "h", "v", "f")  # a note after the verdict: the label stays blind
         assert "SUPPORTED ━" in bench.shown()
         await pilot.press("u", "u", "u")  # the flag, the label, the first flag
         assert "undone: q0 [1]" in bench.shown()
         assert "note: odd" in bench.shown()
         assert "OPEN ━" in bench.shown()
-        await pilot.press("u", "U", "c", *["backspace"] * 3, "enter")
-        assert "note taken away" in bench.shown()
+        await see(pilot, "u U c backspace backspace backspace enter", "note taken away")
         bench.broken = OSError(28, "No space left on device")
-        await pilot.press("c", "x", "enter")
-        assert "NOT SAVED, nothing changed" in bench.shown()
+        await see(pilot, "c x enter", "NOT SAVED, nothing changed")
         assert "note: x" not in bench.shown()
     written = [(one.act, one.label, one.note, one.flag) for one in bench.written]
     assert written == [
@@ -191,14 +172,11 @@ async def test_a_narrow_header_says_whether_the_judge_is_hidden() -> None:
 async def test_moving_decides_nothing() -> None:
     bench = Bench()
     async with bench.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("h")
-        assert "that is the first claim" in bench.shown()
-        await pilot.press("l", "right", "l")
-        assert "that is the last claim" in bench.shown()
+        await see(pilot, "h", "that is the first claim")
+        await see(pilot, "l right l", "that is the last claim")
         await pilot.press("h", "1", "left")
         assert "claim 2/3" in bench.shown()  # the label went on to claim 3, left came back
-        await pilot.press("enter")
-        assert "claim 3/3" in bench.shown()
+        await see(pilot, "enter", "claim 3/3")
     assert len(bench.written) == 1
 
 
@@ -206,14 +184,11 @@ async def test_passages_turn_and_scroll() -> None:
     bench = Bench()
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        await pilot.press("]")
-        assert "Other things." in bench.shown()
-        await pilot.press("[")
-        assert "Plan 0 costs nothing at all." in bench.shown()
+        await see(pilot, "]", "Other things.")
+        await see(pilot, "[", "Plan 0 costs nothing at all.")
         await pilot.press("pageup", "pageup", "pageup", "k")
         assert "Plan 0 costs nothing at all." not in bench.shown()
-        await pilot.press("w")
-        assert "Plan 0 costs nothing at all." in bench.shown()
+        await see(pilot, "w", "Plan 0 costs nothing at all.")
         await pilot.press("j", "pagedown", "J", "K", "tab", "shift+tab")
     assert bench.written == []
 
@@ -221,12 +196,8 @@ async def test_passages_turn_and_scroll() -> None:
 async def test_a_passage_is_searched_read_on_and_zoomed() -> None:
     bench = Bench()
     async with bench.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("slash", *"at all", "enter")
-        await pilot.pause()
-        assert '"at all": 1 of 1' in bench.shown()
-        await pilot.press("f3", "z", "s")
-        assert "later: q0 [1]" in bench.shown()
-        assert "claim 2/3" in bench.shown()
+        await see(pilot, "slash ~at·all enter", '"at all": 1 of 1')
+        await see(pilot, "f3 z s", "later: q0 [1]", "claim 2/3")
         await pilot.press("1", "1")
         assert "claim 1/3" in bench.shown()  # what was put off comes last
         for _ in range(5):
@@ -235,8 +206,7 @@ async def test_a_passage_is_searched_read_on_and_zoomed() -> None:
         await pilot.press("Y", "ctrl+z")
         assert bench.app.clipboard == "Plan 0 costs nothing."
         assert "there is no shell here" in bench.shown()
-        await pilot.press("colon")
-        await pilot.pause()
+        await press(pilot, "colon")
         await pilot.press("escape")
 
 
@@ -257,8 +227,7 @@ async def test_what_cannot_be_kept_has_not_happened() -> None:
 async def test_help_lists_every_key_and_any_key_leaves_it() -> None:
     bench = Bench()
     async with bench.app.run_test(size=(80, 50)) as pilot:
-        await pilot.press("question_mark")
-        await pilot.pause()
+        await press(pilot, "question_mark")
         shown = bench.shown()
         assert all(action.shown in shown for action in actions(CLAIMS))
         await pilot.press("1")
@@ -300,12 +269,8 @@ async def test_facts_have_their_own_words_and_a_fourth_label(size: tuple[int, in
             assert word not in shown
         for word in ("present", "missing", "cannot tell", "contradicted"):
             assert word in shown.splitlines()[-1]
-        await pilot.press("v")
-        assert "label the fact first" in bench.shown()
-        await pilot.press("4", "x", "y", "3", "u")
-        await pilot.press("question_mark")
-        await pilot.pause()
-        assert "contradicted" in bench.shown()
+        await see(pilot, "v", "label the fact first")
+        await see(pilot, "4 x y 3 u question_mark", "contradicted")
         await pilot.press("escape")
     assert [one.label for one in bench.written] == [
         "contradicted",
@@ -370,8 +335,7 @@ async def test_hostile_text_is_shown_letter_by_letter(
 async def test_an_answer_without_passages_and_a_claim_without_place() -> None:
     bench = Bench([an_item(1, passages=(), span=None, best=0)])
     async with bench.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("]")
-        assert "without any passage" in bench.shown()
+        await see(pilot, "]", "without any passage")
         await pilot.press("w", "2")
     assert bench.session.count("not_supported") == 1
 
@@ -383,8 +347,7 @@ async def test_a_long_claim_is_shown_to_its_end() -> None:
         await pilot.pause()
         assert "says the END." in bench.shown()
         assert "costs nothing at all." in bench.shown()  # the window of the passage, too
-        await pilot.press("n")
-        await pilot.pause()
+        await press(pilot, "n")
         assert bench.app.main.bars["v-claim"].size.height == 4
 
 
@@ -407,14 +370,11 @@ async def test_the_goal_is_a_window_before_the_first_label_and_progress_stays_in
 
     bench = Bench(goal=SessionGoal("This run has 2 unsupported claims. " * 20, progress))
     async with bench.app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
-        assert "This run has 2 unsupported claims." in bench.shown()
-        assert "Press any key to continue." in bench.shown()
+        await see(pilot, "", "This run has 2 unsupported claims.", "Press any key to continue.")
         await pilot.press("1")  # closes the window and labels nothing
         assert bench.written == []
         assert "faithfulness 0 labels" in bench.shown()
-        await pilot.press("1")
-        assert "faithfulness 1 labels" in bench.shown()
+        await see(pilot, "1", "faithfulness 1 labels")
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert "faithfulness" not in bench.shown()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.labeller.conftest import FakeSource, FakeStore
-from textual.geometry import Size
+from tests.screens import shown
 
 from labeller.app import LabelApp
 from labeller.merging import Conflict
@@ -113,10 +113,7 @@ class Bench:
 
     def shown(self) -> str:
         """The text of the top screen, as it would stand in the terminal."""
-        screen = self.app.screen
-        width, height = self.app.size
-        rows = screen._compositor.render_strips(Size(width, height))
-        return "\n".join(row.text for row in rows)
+        return shown(self.app)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 from tests.key_names import textual_name
 from tests.labeller.screen.conftest import TEXTS
+from tests.screens import press, see
 
 from labeller import case_keys
 from labeller.actions import ACTIONS, actions_of, all_actions, keymap_problems
@@ -246,11 +247,9 @@ async def test_each_action_does_what_its_name_says(bench: Any, part: str) -> Non
 async def test_zoom(bench: Any) -> None:
     b = bench()
     async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("z")
-        await pilot.pause()
+        await press(pilot, "z")
         assert b.main.text.size.height > 14
-        await pilot.press("q")
-        await pilot.pause()
+        await press(pilot, "q")
         assert b.main.text.size.height < 10
 
 
@@ -261,9 +260,7 @@ async def test_conversation(bench: Any) -> None:
         assert b.status == "nothing was said before this question"
         b.session.case["history"] = [{"role": "user", "content": f"Said {n}?"} for n in range(5)]
         b.main._new_case()
-        await pilot.press("H")
-        await pilot.pause()
-        assert "Said 0?" in b.shown()
+        await see(pilot, "H", "Said 0?")
         assert b.main.panes.focus == "conversation"
 
 
@@ -282,17 +279,14 @@ async def test_tools(bench: Any) -> None:
     calls = ToolCall("search", {"query": "hat"}, result="3 hats"), ToolCall("delete", error="down")
     async with b.app.run_test(size=(80, 24)) as pilot:
         b.session.pool.calls[b.session.current] = calls
-        await pilot.press("T")
-        assert '> [         ] search(query="hat")  gave 3 hats' in b.shown()
+        await see(pilot, "T", '> [         ] search(query="hat")  gave 3 hats')
         await pilot.press("space", "j", "x")
         assert b.session.case["expected_tools"] == [
             {"name": "search", "arguments": {"query": "hat"}}
         ]
         assert b.session.case["forbidden_tools"] == ["delete"]
         assert "> [forbidden] delete()  failed: down" in b.shown()
-        await pilot.press("escape")
-        assert "tool calls 2 (T)" in b.shown()
-        assert "expected calls 1" in b.shown()
+        await see(pilot, "escape", "tool calls 2 (T)", "expected calls 1")
         await pilot.press("u", "u")
         assert "expected_tools" not in b.session.case
 
@@ -311,10 +305,8 @@ async def test_edit_text(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.press("E")
         assert b.session.case["question"] == "Until when?"
-        await pilot.press("E")
-        assert "The record was not accepted" in b.shown()
-        await pilot.press("e")
-        await pilot.pause()
+        await see(pilot, "E", "The record was not accepted")
+        await press(pilot, "e")
         assert b.status == "the editor ended with 1; nothing was changed"
         assert b.session.case["question"] == "Until when?"
 

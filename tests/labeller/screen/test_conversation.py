@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.labeller.conftest import FakeSource, FakeStore
 from tests.rows import each_row
+from tests.screens import press, see
 
 from labeller.conversation import AskedQuery, PriorMessage, asked_query, messages_before
 from labeller.plain import PlainLabeller
@@ -109,8 +110,7 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
         assert not b.main.head.talk.display
         await pilot.press("H")
         assert b.status == "nothing was said before this question"
-        await pilot.press("l", "l", "l")
-        await pilot.pause()
+        await press(pilot, "l l l")
         lines = b.shown().split("\n")
         assert [line.strip() for line in lines[1:4]] == [
             "2 user: Who can extend it?",
@@ -118,13 +118,11 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
             "And on the free plan?",
         ]
         assert b.main.chunks.size.height + b.main.text.size.height == 17 - 2
-        await pilot.press("H")
-        await pilot.pause()
+        await press(pilot, "H")
         lines = b.shown().split("\n")
         assert lines[1].strip() == "1 user: How long are logs kept?"
         assert b.main.head.talk.size.height == 4
-        await pilot.press("H")
-        await pilot.pause()
+        await press(pilot, "H")
         assert b.main.head.talk.size.height == 2
         # folded, it is a pane like the others: Tab reaches it, the same keys scroll it
         while b.main.panes.focus != "conversation":
@@ -132,19 +130,13 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
         assert b.main.head.talk.top == 2
         await pilot.press("k", "k")
         assert b.main.head.talk.top == 0
-        await pilot.press("z")
-        await pilot.pause()
-        assert "For 30 days." in b.shown()
+        await see(pilot, "z", "For 30 days.")
         assert "passages" not in b.shown()
-        await pilot.press("z", "1", "enter")
-        await pilot.pause()
+        await press(pilot, "z 1 enter")
         assert b.session.current == "t4", "two keys label a turn as any other question"
         assert "(no reference answer)" in b.shown()
-        await pilot.press("p")
-        await pilot.pause()
-        assert "> first: behind the conversation" in b.shown()
-        await pilot.press("escape", "l")
-        await pilot.pause()
+        await see(pilot, "p", "> first: behind the conversation")
+        await press(pilot, "escape l")
         assert b.session.current == "z"
         assert not b.main.head.talk.display
         assert b.main.chunks.size.height == rows

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.screens import press, see
 
 
 async def test_form_fields(bench: Any) -> None:
     b = bench()
     async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("e", "tab", *"All of it.", "tab", *"one", "enter", *"two", "tab")
-        await pilot.press(*"claim", "tab", *"never", "tab", *"x, y", "tab")
-        await pilot.press(*["delete"] * 7, *"multi_hop", "tab", *"hard", "ctrl+s")
-        await pilot.pause()
+        await press(
+            pilot,
+            "e tab ~All·of·it. tab ~one enter ~two tab ~claim tab ~never tab ~x,·y tab delete delete delete delete delete delete delete ~multi_hop tab ~hard ctrl+s",
+        )
     assert b.session.case == {
         "id": "q-01",
         "question": "How long are audit logs kept in case 1, and who can extend it?",
@@ -30,18 +31,12 @@ async def test_form_fields(bench: Any) -> None:
 async def test_form_keeps_what_cannot_be_kept(bench: Any) -> None:
     b = bench()
     async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("o", "ctrl+s")
-        await pilot.pause()
+        await press(pilot, "o ctrl+s")
         assert b.app.screen is b.main, "nothing typed: nothing added"
         b.session.ledger._validate = lambda case: ["category: no such category"]
-        await pilot.press("o", *"Why?", "ctrl+s")
-        await pilot.pause()
-        assert "category: no such category" in b.shown()
-        await pilot.press("escape")
-        assert "The form was changed." in b.shown()
-        await pilot.press("escape")
-        await pilot.press("escape", "d")
-        await pilot.pause()
+        await see(pilot, "o ~Why? ctrl+s", "category: no such category")
+        await see(pilot, "escape", "The form was changed.")
+        await press(pilot, "escape escape d")
         assert b.app.screen is b.main
     assert len(b.session.queue.visible) == 4
 
@@ -49,8 +44,7 @@ async def test_form_keeps_what_cannot_be_kept(bench: Any) -> None:
 async def test_undo_and_redo_of_lines_that_need_a_scroll_bar(bench: Any) -> None:
     b = bench()
     async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("e", "tab", "a", *["enter"] * 6, "b")
-        await pilot.pause()
+        await press(pilot, "e tab a enter enter enter enter enter enter b")
         field = b.app.screen.focused
         assert field.text == "a" + "\n" * 6 + "b"
         for undone in ("a" + "\n" * 6, *("a" + "\n" * n for n in range(5, -1, -1)), ""):
@@ -69,7 +63,5 @@ async def test_an_editor_where_the_screen_cannot_be_given_up(
     monkeypatch.setenv("EDITOR", "false")
     b = bench()
     async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("E")
-        await pilot.pause()
-        assert "an editor cannot be opened here; press e for the form" in b.shown()
+        await see(pilot, "E", "an editor cannot be opened here; press e for the form")
     assert not b.events

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.contrasts import unreadable_on
 from tests.rows import each_row
+from tests.screens import press, see
 
 from labeller import forms, windows
 from labeller.app import LabelApp, run
@@ -65,8 +66,7 @@ async def test_every_window_can_be_read_in_both_themes(bench: Any, theme: str) -
             await pilot.pause()
             assert unreadable_on(b.app) == set(), name
             if b.app.screen is not b.main:
-                await pilot.press("escape")
-                await pilot.pause()
+                await press(pilot, "escape")
             elif name in ("zoom", "questions"):
                 await pilot.press(*keys)
 
@@ -79,8 +79,7 @@ async def test_small_window_says_so_and_keys_work(bench: Any) -> None:
         assert b.marks == [], "what nobody sees is not labelled"
         for size in ((1, 1), (160, 48), (80, 24)):
             await pilot.resize_terminal(*size)
-        await pilot.pause()
-        assert "case 1" in b.shown()
+        await see(pilot, "", "case 1")
         await pilot.press("2", "enter")
         assert b.session.queue.summaries["q-01"].status == "labelled"
 
@@ -169,14 +168,10 @@ async def test_messages_in_place(bench: Any) -> None:
     b.source.known = {}
     b.store.problem = "NOT SAVED: disk full"
     async with b.app.run_test(size=(80, 24)) as pilot:
-        assert "3 labels were taken from the journal" in b.shown()
-        assert "NOT SAVED: disk full" in b.shown()
+        await see(pilot, "", "3 labels were taken from the journal", "NOT SAVED: disk full")
         b.source._answer(Arrival("q-01", problem="the API does not answer"))
-        await pilot.pause()
-        assert "the API does not answer" in b.shown()
-        assert "F5 tries again" in b.shown()
-        await pilot.press("2")
-        assert "no passage here; p searches" in b.shown()
+        await see(pilot, "", "the API does not answer", "F5 tries again")
+        await see(pilot, "2", "no passage here; p searches")
         await pilot.press("x", "enter")
         assert b.session.queue.summaries["q-01"].status == "unanswerable", "labelling goes on"
 
@@ -216,8 +211,7 @@ def test_a_line_that_is_cut_says_so(width: int, line: str) -> None:
 async def test_the_second_session_says_read_only_at_the_top(bench: Any) -> None:
     b = bench(read_only="maria is working on it")
     async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("2")
-        assert "Read-only: maria is working on it." in b.shown()
+        await see(pilot, "2", "Read-only: maria is working on it.")
         assert "READ-ONLY" in b.shown().splitlines()[0]
     assert b.events == []
     b = bench()

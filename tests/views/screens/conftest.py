@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.screens import shown
 from tests.views import tables
 from tests.views.tables import answer
-from textual.geometry import Size
 
 from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Key
@@ -216,13 +216,6 @@ def library(text: str = "") -> FakeLibrary:
     for run in made.values():
         run.table.notes = made_library.notes.by_case
     return made_library
-
-
-def shown(app: BrowseApp) -> str:
-    """The text of the top screen."""
-    width, height = app.size
-    rows = app.screen._compositor.render_strips(Size(width, height))
-    return "\n".join(row.text for row in rows)
 
 
 def listed(app: BrowseApp) -> str:

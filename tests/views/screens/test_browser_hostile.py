@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.contrasts import unreadable_on
+from tests.screens import press, see
 
 from views.browser.app import BrowseApp
 from views.browser.query import QueryError
@@ -54,8 +55,7 @@ async def test_huge_lines_are_cut_and_do_not_stop_the_screen(fakes: Any) -> None
     text = "x" * (1 << 20)
     app = BrowseApp(fakes.library(text), [f"new{text}"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("enter", "z", "G", "r", "G", "escape")
-        await pilot.pause()
+        await press(pilot, "enter z G r G escape")
         assert "question" in fakes.shown(app).splitlines()[2]
 
 
@@ -67,8 +67,7 @@ async def test_any_size_of_window(fakes: Any, size: tuple[int, int]) -> None:
     async with app.run_test(size=size) as pilot:
         await fakes.press_everywhere(pilot, app)
         await pilot.resize_terminal(80, 24)
-        await pilot.pause()
-        assert "Runs  2 runs" in fakes.shown(app)
+        await see(pilot, "", "Runs  2 runs")
 
 
 async def test_wide_windows_show_two_pages(fakes: Any) -> None:
@@ -77,8 +76,7 @@ async def test_wide_windows_show_two_pages(fakes: Any) -> None:
         await pilot.press("enter")
         line = next(row for row in fakes.shown(app).splitlines() if "── Question" in row)
         assert "── Retrieved" in line
-        await pilot.press("w")
-        assert "right side" in fakes.shown(app)
+        await see(pilot, "w", "right side")
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         line = next(row for row in fakes.shown(app).splitlines() if "── Question" in row)
@@ -89,8 +87,7 @@ async def test_signs_do_not_need_colours_and_ascii_needs_no_more(fakes: Any) -> 
     app = BrowseApp(fakes.library(), ["new"], ascii_only=True, theme="light")
     async with app.run_test(size=(80, 24)) as pilot:
         assert fakes.shown(app).isascii()
-        await pilot.press("enter")
-        assert "Thirty days. + For ever. !" in fakes.shown(app)
+        await see(pilot, "enter", "Thirty days. + For ever. !")
         assert fakes.shown(app).isascii()
         screen: Any = app.screen
         screen.perform("theme")
@@ -102,17 +99,14 @@ async def test_the_palette_runs_actions_and_opens_a_case_by_id(fakes: Any) -> No
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("colon", *"q3")
         await pilot.pause(0.5)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert "new  q3" in fakes.shown(app)
+        await see(pilot, "enter", "new  q3")
 
 
 async def test_no_runs_at_all(fakes: Any) -> None:
     app = BrowseApp(fakes.Library({}))
     async with app.run_test(size=(80, 24)) as pilot:
         assert "No run here yet" in fakes.shown(app)
-        await pilot.press("enter")
-        assert "there is no run yet" in fakes.shown(app)
+        await see(pilot, "enter", "there is no run yet")
 
 
 def test_a_run_that_is_not_there_is_a_sentence(fakes: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.screens import press, see
 from tests.views.tables import answer
 
 from views.browser.app import BrowseApp
@@ -16,22 +17,13 @@ async def test_the_page_of_a_case_grows_with_its_run(fakes: Any) -> None:
     run.state = "running"
     app = BrowseApp(made, ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("G", "enter")
-        await pilot.pause()
-        assert "4/4 new  q5" in fakes.shown(app)
-        assert "in progress: 4 of 9" in fakes.shown(app)
-        await pilot.press("l")
-        assert "this is the last case" in fakes.shown(app)
+        await see(pilot, "G enter", "4/4 new  q5", "in progress: 4 of 9")
+        await see(pilot, "l", "this is the last case")
         more = [answer("q6", question="What of q6?")]
         run.table = fakes.table_of(fakes.new_scores, more=more)
         run.tell()
-        await pilot.pause()
-        assert "4/5 new  q5" in fakes.shown(app)
-        assert "in progress: 5 of 9" in fakes.shown(app)
-        await pilot.press("l")
-        await pilot.pause()
-        assert "5/5 new  q6" in fakes.shown(app)
-        assert "What of q6?" in fakes.shown(app)
+        await see(pilot, "", "4/5 new  q5", "in progress: 5 of 9")
+        await see(pilot, "l", "5/5 new  q6", "What of q6?")
 
 
 async def test_what_is_said_of_a_case_later_comes_to_its_page(fakes: Any) -> None:
@@ -39,13 +31,11 @@ async def test_what_is_said_of_a_case_later_comes_to_its_page(fakes: Any) -> Non
     run = made.runs["new"]
     app = BrowseApp(made, ["new"])
     async with app.run_test(size=(80, 60)) as pilot:
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert "late-verdict" not in fakes.shown(app)
         run.more = [JudgedMetric("late-verdict", "a judge", "ok")]
         run.tell()  # the table is what it was: verdicts are in none of its columns
-        await pilot.pause()
-        assert "late-verdict" in fakes.shown(app)
+        await see(pilot, "", "late-verdict")
 
 
 async def test_new_cases_come_behind_those_of_a_filtered_list(fakes: Any) -> None:
@@ -53,18 +43,14 @@ async def test_new_cases_come_behind_those_of_a_filtered_list(fakes: Any) -> Non
     run = made.runs["new"]
     app = BrowseApp(made, ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("slash", *"outcome_match=1", "enter")
-        await pilot.pause()
+        await press(pilot, "slash ~outcome_match=1 enter")
         assert fakes.listed(app) == "235"
-        await pilot.press("j", "enter")
-        await pilot.pause()
-        assert "2/3 new  q3" in fakes.shown(app)
+        await see(pilot, "j enter", "2/3 new  q3")
         # q2 passes no more, q1 does now, and the finished file has another order
         scores = {"q5": (1.0, 1.0), "q3": (1.0, 1.0), "q2": (0.5, 0.0), "q1": (1.0, 1.0)}
         run.table = fakes.table_of(scores)
         run.tell()
-        await pilot.pause()
-        assert "2/4 new  q3" in fakes.shown(app)
+        await see(pilot, "", "2/4 new  q3")
         order = []
         for key in ("h", "l", "l", "l"):
             await pilot.press(key)
@@ -78,21 +64,13 @@ async def test_a_case_that_is_gone_stays_as_it_was_read(fakes: Any) -> None:
     run = made.runs["new"]
     app = BrowseApp(made, ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("j", "enter")
-        await pilot.pause()
+        await press(pilot, "j enter")
         for scores in ({"q1": (1.0, 0.0)}, {}):
             run.table = fakes.table_of(scores)
             run.tell()
-            await pilot.pause()
-            assert "new  q2" in fakes.shown(app)
-            assert "Thirty days" in fakes.shown(app)
-            assert "not in the files any more" in fakes.shown(app)
-        await pilot.press("l")
-        await pilot.pause()
-        assert "new  q3" in fakes.shown(app)
-        assert "the files do not hold this case now" in fakes.shown(app)
-        await pilot.press("escape")
-        await pilot.pause()
+            await see(pilot, "", "new  q2", "Thirty days", "not in the files any more")
+        await see(pilot, "l", "new  q3", "the files do not hold this case now")
+        await press(pilot, "escape")
         assert fakes.listed(app) == ""
 
 
@@ -101,20 +79,12 @@ async def test_a_pair_whose_case_left_one_run_stays_in_view(fakes: Any) -> None:
     app = BrowseApp(made, ["base", "new"])
     async with app.run_test(size=(80, 24)) as pilot:
         assert fakes.listed(app) == "13"
-        await pilot.press("enter")
-        await pilot.pause()
-        assert "base → new  q1" in fakes.shown(app)
+        await see(pilot, "enter", "base → new  q1")
         made.runs["base"].table = fakes.table_of({"q3": (0.0, 0.0)})
         made.runs["base"].tell()
-        await pilot.pause()
-        assert "base → new  q1" in fakes.shown(app)
-        assert "not in the files any more" in fakes.shown(app)
-        await pilot.press("1")
-        await pilot.pause()
-        assert "base does not hold this case any more" in fakes.shown(app)
-        await pilot.press("l")
-        await pilot.pause()
-        assert "base → new  q3" in fakes.shown(app)
+        await see(pilot, "", "base → new  q1", "not in the files any more")
+        await see(pilot, "1", "base does not hold this case any more")
+        await see(pilot, "l", "base → new  q3")
         assert "not in the files any more" not in fakes.shown(app)
 
 
@@ -133,10 +103,7 @@ async def test_a_key_reads_both_runs_again_on_lists_and_pages(fakes: Any) -> Non
     made = fakes.library()
     app = BrowseApp(made, ["base", "new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("R")
-        await pilot.pause()
-        assert "files that changed are read again" in fakes.shown(app)
+        await see(pilot, "R", "files that changed are read again")
         assert [made.runs[name].looked for name in ("base", "new")] == [1, 1]
-        await pilot.press("enter", "R")
-        await pilot.pause()
+        await press(pilot, "enter R")
         assert [made.runs[name].looked for name in ("base", "new")] == [2, 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tests.screens import press, see
 from textual.widgets import Input
 
 from records.notes import CaseNote
@@ -15,15 +16,12 @@ async def test_a_page_is_searched_copied_noted_and_read_on(fakes: Any) -> None:
     made = fakes.library()
     app = BrowseApp(made, ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("enter", "n")
-        assert "nothing is searched for yet" in fakes.shown(app)
+        await see(pilot, "enter n", "nothing is searched for yet")
         await pilot.press("slash", *"for ever")
         await pilot.pause()
         assert "Search:  2 hits" in fakes.shown(app)  # in the answer, and as a claim
-        await pilot.press("enter", "n")
-        assert '"for ever": 2 of 2' in fakes.shown(app)
-        await pilot.press("N")
-        assert '"for ever": 1 of 2' in fakes.shown(app)
+        await see(pilot, "enter n", '"for ever": 2 of 2')
+        await see(pilot, "N", '"for ever": 1 of 2')
         await pilot.press("slash", *"never", "escape", "n")
         assert '"for ever": ' in fakes.shown(app), "Escape keeps the words of before"
         await pilot.press("y")
@@ -31,43 +29,33 @@ async def test_a_page_is_searched_copied_noted_and_read_on(fakes: Any) -> None:
         await pilot.press("Y")
         assert app.clipboard.startswith("## q1, run new\n")
         assert "\nFAILS: another outcome" in app.clipboard
-        await pilot.press("c", *"odd", "enter", "f")
-        await pilot.pause()
+        await press(pilot, "c ~odd enter f")
         assert made.notes.own("q1") == CaseNote("odd", True, run="new")
         assert "flagged: odd (new)" in fakes.shown(app)
         await pilot.press("u", "u")
         assert made.notes.own("q1") == CaseNote("")
         assert "note or flag of q1" in fakes.shown(app)
-        await pilot.press("u")
-        assert "no note or flag to undo" in fakes.shown(app)
+        await see(pilot, "u", "no note or flag to undo")
         await pilot.press("U")
         assert made.notes.own("q1").text == "odd"
         await pilot.press("T")
         await app.workers.wait_for_complete()
-        await pilot.pause()
-        assert "m ▁·┊█  0.50 → 1" in fakes.shown(app)
-        await pilot.press("full_stop")
-        await pilot.pause()
+        await see(pilot, "", "m ▁·┊█  0.50 → 1")
+        await press(pilot, "full_stop")
         assert "2/4 new  q2" in fakes.shown(app), "the page was shown to its end"
-        await pilot.press("left_curly_bracket")
-        assert "1/4 new  q1" in fakes.shown(app)
-        await pilot.press("l", "right_curly_bracket")
-        assert "no case that fails after this one" in fakes.shown(app)
-        await pilot.press("l", "l", "f")
-        assert "No space left on device" in fakes.shown(app)
+        await see(pilot, "left_curly_bracket", "1/4 new  q1")
+        await see(pilot, "l right_curly_bracket", "no case that fails after this one")
+        await see(pilot, "l l f", "No space left on device")
         await pilot.press("escape")
         assert " *q1" in fakes.shown(app), "a case with a note has a sign"
-        await pilot.press("slash", *"noted", "enter")
-        await pilot.pause()
+        await press(pilot, "slash ~noted enter")
         assert fakes.listed(app) == "1"
 
 
 async def test_the_help_is_searched_too(fakes: Any) -> None:
     app = BrowseApp(fakes.library(), ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("question_mark", "tab", "slash", *"flagged")
-        await pilot.pause()
-        assert "Search:  1 hit " in fakes.shown(app)
+        await see(pilot, "question_mark tab slash ~flagged", "Search:  1 hit ")
 
 
 async def test_n_shows_what_failing_cases_have_in_common(fakes: Any) -> None:
@@ -85,11 +73,9 @@ async def test_n_shows_what_failing_cases_have_in_common(fakes: Any) -> None:
         app = BrowseApp(fakes.Library(made), runs)
         async with app.run_test(size=(120, 40)) as pilot:
             await pilot.pause()
-            await pilot.press("n")
-            await pilot.pause()
+            await press(pilot, "n")
             assert "with tag odd" in fakes.shown(app), runs
-            await pilot.press("enter")
-            await pilot.pause()
+            await press(pilot, "enter")
             said = f"{whom} with tag odd {verb} more often: 24 of 30, against 3 of 30 others "
             said += "(p < .001)"
             assert said in fakes.shown(app), runs
@@ -97,8 +83,7 @@ async def test_n_shows_what_failing_cases_have_in_common(fakes: Any) -> None:
             assert sum(line[2:].startswith("q") for line in shown) == (30 if verb == "fail" else 24)
     app = BrowseApp(fakes.library(), ["new"])
     async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.press("n")
-        assert "no slice in which more cases fail than chance explains" in fakes.shown(app)
+        await see(pilot, "n", "no slice in which more cases fail than chance explains")
 
 
 async def test_what_is_shown_is_counted_averaged_and_exported(fakes: Any) -> None:
@@ -106,20 +91,16 @@ async def test_what_is_shown_is_counted_averaged_and_exported(fakes: Any) -> Non
     made = fakes.library()
     app = BrowseApp(made, ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("C", *"recall@5 outcome_match", "enter")
-        await pilot.pause()
+        await press(pilot, "C ~recall@5·outcome_match enter")
         lines = fakes.shown(app).splitlines()
         assert lines[1].startswith(" 1 failing: 1 ended differently than expected")
         assert lines[3].split() == ["mean", "of", "4", "0.88", "0.75"]
-        await pilot.press("semicolon", "2", "enter", "slash", *"recall@5<1 or", "enter")
-        await pilot.press("F", "slash", "ctrl+u", "enter", "F")
-        await pilot.pause()
+        await press(pilot, "semicolon 2 enter slash ~recall@5<1·or enter F slash ctrl+u enter F")
         lines = fakes.shown(app).splitlines()
         parts = [" filter: failing", "1 failing: 1 ended differently than expected"]
         assert lines[1].rstrip().split("  ") == parts
         assert lines[3].split() == ["mean", "of", "1", "1", "0"]
-        await pilot.press("X", "j")
-        await pilot.pause()
+        await press(pilot, "X j")
         assert app.screen.query_one(Input).value == "new-cases.jsonl"
         await pilot.press("enter")
         await app.workers.wait_for_complete()
@@ -133,10 +114,8 @@ async def test_what_is_shown_is_counted_averaged_and_exported(fakes: Any) -> Non
         assert "Wrote 1 case to new-cases.jsonl." in fakes.shown(app)
         await pilot.press("X", "c", "ctrl+u", *"taken", "enter")
         await app.workers.wait_for_complete()
-        await pilot.pause()
-        assert "taken: exists already; choose another name." in fakes.shown(app)
-        await pilot.press("A", *"colour", "enter")
-        assert "group by one of status" in fakes.shown(app)
+        await see(pilot, "", "taken: exists already; choose another name.")
+        await see(pilot, "A ~colour enter", "group by one of status")
 
 
 async def test_words_that_differ_are_marked_on_both_sides(fakes: Any) -> None:
@@ -151,21 +130,15 @@ async def test_words_that_differ_are_marked_on_both_sides(fakes: Any) -> None:
             for page in page_screen.pages
         ]
         assert words == [["Thirty"], ["Forty"]]
-        await pilot.press("slash", *"retrieved in new", "enter")
-        await pilot.pause()
-        assert '"retrieved in new": 1 of 1' in fakes.shown(app)
+        await see(pilot, "slash ~retrieved·in·new enter", '"retrieved in new": 1 of 1')
         assert "right side" in fakes.shown(app), "the other side has the only hit"
 
 
 async def test_one_esc_too_many_asks(fakes: Any) -> None:
     app = BrowseApp(fakes.library(), ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("escape")
-        await pilot.pause()
-        assert "Leave the program?" in fakes.shown(app)
-        await pilot.press("escape")
-        await pilot.pause()
+        await see(pilot, "escape", "Leave the program?")
+        await press(pilot, "escape")
         assert not app._exit
-        await pilot.press("escape", "y")
-        await pilot.pause()
+        await press(pilot, "escape y")
         assert app._exit

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.screens import press, see
 from tests.views.tables import answer
 from textual.widgets import Input
 
@@ -18,19 +19,12 @@ async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
     made = fakes.library()
     app = BrowseApp(made)
     async with app.run_test(size=(80, 24)) as pilot:
-        assert "recall@5 0.50" in fakes.shown(app)
-        assert "2026-01-02 03:04" in fakes.shown(app)
-        await pilot.press("j", "enter")
-        assert " new  4 cases, 1 fails" in fakes.shown(app)
-        await pilot.press("down", "down", "enter")
-        assert "3/4 new  q3" in fakes.shown(app)
-        assert "Thirty days. ✓ For ever. ‼" in fakes.shown(app)
-        await pilot.press("l")
-        assert "4/4 new  q5" in fakes.shown(app)
-        await pilot.press("right")
-        assert "this is the last case" in fakes.shown(app)
-        await pilot.press("h", "left", "escape")
-        assert "> q2" in fakes.shown(app)
+        await see(pilot, "", "recall@5 0.50", "2026-01-02 03:04")
+        await see(pilot, "j enter", " new  4 cases, 1 fails")
+        await see(pilot, "down down enter", "3/4 new  q3", "Thirty days. ✓ For ever. ‼")
+        await see(pilot, "l", "4/4 new  q5")
+        await see(pilot, "right", "this is the last case")
+        await see(pilot, "h left escape", "> q2")
         await pilot.press("q", "q")
     assert app.return_code == 0
     assert made.runs["new"].closed
@@ -74,8 +68,7 @@ async def test_a_wrong_filter_is_said_while_it_is_typed_and_changes_nothing(fake
         await pilot.press("F", "slash", *["backspace"] * 9, *"nothing", "equals_sign", *"1")
         await pilot.pause()
         assert "this run has no such column" in fakes.shown(app)
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert fakes.listed(app) == "1"
         assert "as before: nothing" in fakes.shown(app)
 
@@ -83,8 +76,7 @@ async def test_a_wrong_filter_is_said_while_it_is_typed_and_changes_nothing(fake
 async def test_chosen_columns_and_a_click_on_a_heading(fakes: Any) -> None:
     app = BrowseApp(fakes.library(), ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("C", *"latency", "enter")
-        await pilot.pause()
+        await press(pilot, "C ~latency enter")
         heading = fakes.shown(app).splitlines()[2]
         assert "outcome_match" not in heading
         place = heading.index("latency")
@@ -95,8 +87,7 @@ async def test_chosen_columns_and_a_click_on_a_heading(fakes: Any) -> None:
         await pilot.click(offset=(3, 6))
         assert "q2" in next(row for row in fakes.shown(app).splitlines() if row.startswith(">"))
         await pilot.click(offset=(3, 6))
-        await pilot.pause()
-        assert "3/4 new  q2" in fakes.shown(app)
+        await see(pilot, "", "3/4 new  q2")
 
 
 async def test_flips_of_two_runs(fakes: Any) -> None:
@@ -107,12 +98,9 @@ async def test_flips_of_two_runs(fakes: Any) -> None:
         assert fakes.listed(app) == "13"
         await pilot.press("a")
         assert fakes.listed(app) == "132"  # broke, fixed, unchanged
-        await pilot.press("slash", *"broke", "enter", "enter")
-        await pilot.pause()
-        assert "1/1 base → new  q1" in fakes.shown(app)
-        assert "BROKE  base: ok; new: FAILS: another outcome" in fakes.shown(app)
-        await pilot.press("1")
-        assert "1/1 base  q1" in fakes.shown(app)
+        await see(pilot, "slash ~broke enter enter", "1/1 base → new  q1")
+        await see(pilot, "", "BROKE  base: ok; new: FAILS: another outcome")
+        await see(pilot, "1", "1/1 base  q1")
         await pilot.press("escape", "escape", "exclamation_mark", *"recall@5>0", "enter")
         await pilot.press("slash", *["backspace"] * 9, "enter")
         await pilot.pause()
@@ -151,34 +139,21 @@ async def test_tab_goes_through_what_a_prompt_could_become(fakes: Any) -> None:
 async def test_runs_are_marked_and_compared_from_the_list(fakes: Any) -> None:
     app = BrowseApp(fakes.library())
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("D")
-        assert "mark the base run with Space" in fakes.shown(app)
-        await pilot.press("space", "D")
-        assert "this is the base run itself" in fakes.shown(app)
-        await pilot.press("j", "D")
-        assert "base → new" in fakes.shown(app)
-        await pilot.press("escape", "enter", "D", "enter")
-        await pilot.pause()
-        assert "base → new" in fakes.shown(app)
+        await see(pilot, "D", "mark the base run with Space")
+        await see(pilot, "space D", "this is the base run itself")
+        await see(pilot, "j D", "base → new")
+        await see(pilot, "escape enter D enter", "base → new")
 
 
 async def test_runs_are_filtered_and_the_cursor_stays_on_its_run(fakes: Any) -> None:
     """The runs base and new; both have a mean recall@5 of 0.5, and new is under the cursor."""
     app = BrowseApp(fakes.library())
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("j", "slash", *"new")
-        await pilot.pause()
-        assert "such as base -stopped" in fakes.shown(app)
-        assert "1 of 2 runs" in fakes.shown(app)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert "2 runs   / new: 1 shown" in fakes.shown(app)
-        await pilot.press("slash", *["backspace"] * 3, "enter")
-        await pilot.pause()
+        await see(pilot, "j slash ~new", "such as base -stopped", "1 of 2 runs")
+        await see(pilot, "enter", "2 runs   / new: 1 shown")
+        await press(pilot, "slash backspace backspace backspace enter")
         assert "> new" in "".join(row[:6] for row in fakes.shown(app).splitlines())
-        await pilot.press("slash", *"recall@5>0.5", "enter", "enter")
-        await pilot.pause()
-        assert "no run fits the filter" in fakes.shown(app)
+        await see(pilot, "slash ~recall@5>0.5 enter enter", "no run fits the filter")
         await pilot.press("slash", *["backspace"] * 12, *"category=x", "enter")
         await pilot.pause()
         assert "category: no run has such a metric" in fakes.shown(app)
@@ -193,8 +168,7 @@ async def test_a_run_that_grows_keeps_the_cursor_on_its_case(fakes: Any) -> None
     run.state = "running"
     app = BrowseApp(made, ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("j")
-        assert "in progress: 4 of 9" in fakes.shown(app)
+        await see(pilot, "j", "in progress: 4 of 9")
         more = [answer("q6", question="another", status="error")]
         run.table = fakes.table_of(fakes.new_scores, more=more)
         run.tell()
@@ -211,8 +185,7 @@ async def test_a_run_that_grows_keeps_the_cursor_on_its_case(fakes: Any) -> None
         await pilot.press("enter")
         run.table = fakes.table_of(fakes.new_scores)
         run.tell()
-        await pilot.pause()
-        assert "new  q2" in fakes.shown(app)
+        await see(pilot, "", "new  q2")
 
 
 async def test_labelling_that_cannot_start_is_refused_before_it_asks(fakes: Any) -> None:
@@ -220,9 +193,7 @@ async def test_labelling_that_cannot_start_is_refused_before_it_asks(fakes: Any)
     made.command = "this run is not complete yet"
     app = BrowseApp(made, ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("L")
-        await pilot.pause()
-        assert "this run is not complete yet" in fakes.shown(app)
+        await see(pilot, "L", "this run is not complete yet")
         assert "start it" not in fakes.shown(app)
 
 
@@ -235,24 +206,17 @@ async def test_labelling_says_that_there_is_no_terminal_to_hand_over(fakes: Any)
 
     app = BrowseApp(fakes.library(), ["new"], launch=launch)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("L")
-        await pilot.pause()
-        assert "opens q1 with this run" in fakes.shown(app)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert "cannot be handed to another program" in fakes.shown(app)
+        await see(pilot, "L", "opens q1 with this run")
+        await see(pilot, "enter", "cannot be handed to another program")
     assert started == []
 
 
 async def test_the_help_window_names_its_own_pages(fakes: Any) -> None:
     app = BrowseApp(fakes.library(), ["new"])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("question_mark")
-        await pilot.pause()
-        assert "Tab other page   / search" in fakes.shown(app)
+        await see(pilot, "question_mark", "Tab other page   / search")
         assert "guideline" not in fakes.shown(app)
-        await pilot.press("tab")
-        assert "terms side by side must all hold" in fakes.shown(app)
+        await see(pilot, "tab", "terms side by side must all hold")
 
 
 async def test_every_action_of_the_table_has_a_function_and_every_hint_an_action(
