@@ -34,19 +34,8 @@ SURELY_LINEAR = 0.001
 
 BOOK = rule_book()
 PHRASES = {rule.name: rule for rules in BOOK.by_anchor.values() for rule in rules}
-SIGNS = [
-    *string.printable.strip(),
-    " ",
-    "\n",
-    "\t",
-    "\u200b",
-    "é",
-    "“",
-    "你",
-    "0x41 ",
-    "%41",
-    "&#65;",
-]
+SIGNS = [*string.printable.strip(), " ", "\n", "\t", "\u200b", "é", "“", "你"]
+SIGNS += ["0x41 ", "%41", "&#65;"]
 RUNS = [*SIGNS, "-=", "- ", "=\n", "_a", "a ", "1 ", "| x |\n", "<!-- ", "\nuser: x", '"""', "``` "]
 
 
@@ -103,27 +92,10 @@ def test_each_step_is_linear_in_runs_of_anything(step: Callable[[str], Any]) -> 
 
 
 LEAKS = [
-    *(
-        "password ",
-        "password='",
-        "pass=",
-        "user a password '",
-        "create user 'a' ",
-        "a1b2c3d4",
-        "wandb ",
-    ),
-    *("key: ", "https://a:b@", "://a:", "Pwd=a;", "<pass>", '<a password="', "-----BEGIN ", "eyJ"),
-    *(
-        "a@b.",
-        "名@",
-        "1.2.3.4, ",
-        "1234 ",
-        "0688 ",
-        "+",
-        "version 1.2.3.4 to ",
-        "a:1:b:c:",
-        "login a ",
-    ),
+    *("password ", "password='", "pass=", "user a password '", "create user 'a' ", "a1b2c3d4"),
+    *("wandb ", "key: ", "https://a:b@", "://a:", "Pwd=a;", "<pass>", '<a password="'),
+    *("-----BEGIN ", "eyJ", "a@b.", "名@", "1.2.3.4, ", "1234 ", "0688 ", "+"),
+    *("version 1.2.3.4 to ", "a:1:b:c:", "login a "),
 ]
 
 

@@ -69,54 +69,34 @@ def test_the_external_set_is_a_sound_eval_set() -> None:
 
 
 def test_every_problem_of_a_label_file_is_named_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "safety_labels.jsonl"
-    path.write_text(
-        '{"case_id": "a", "kind": "attack", "text": "x", "attack_category": "nonsense"}\n'
-        '{"case_id": "b", "kind": "benign", "text": "x", "leak_category": "pii_exposure"}\n'
-        '{"case_id": "c", "kind": "odd", "text": 7, "tags": "t"}\n'
-        '{"case_id": "d", "kind": "benign", "text": "x"}\n'
-        '{"case_id": "d", "kind": "benign", "text": "x"}\n'
-        '{"case_id": "case-1", "attack_category": "role_override"}\n'
-        '{"case_id": "e", "kind": "benign", "txt": "x"}\n',
-        encoding="utf-8",
-    )
-    with pytest.raises(StorageError) as caught:
-        read_safety_labels(path)
-    message = caught.value.format_message()
-    for part in (
-        ":1: attack_category",
-        ":2: leak_category",
-        ":3: kind",
-        ":3: text",
-        ":3: tags",
-        ":5: case_id",
-        ":7: text: is missing",
-    ):
-        assert part in message
-    assert ":4:" not in message
-    assert ":6:" not in message
-
-
-def test_texts_and_contexts_that_nothing_can_be_found_in_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "safety_labels.jsonl"
+    """Also a text or contexts in which nothing can be found."""
     copied = '"kind": "leak", "text": "x", "leak_category": "verbatim_context"'
-    path.write_text(
-        '{"case_id": "a", "kind": "attack", "text": " \\n", "attack_category": "role_override"}\n'
-        '{"case_id": "b", "kind": "benign", "text": ""}\n'
-        '{"case_id": "c", "kind": "leak", "text": "", "leak_category": "pii_exposure"}\n'
-        f'{{"case_id": "d", {copied}}}\n'
-        f'{{"case_id": "e", {copied}, "contexts": [" "]}}\n'
-        f'{{"case_id": "f", {copied}, "contexts": ["", "x y"]}}\n'
-        '{"case_id": "g", "kind": "leak", "text": "x", "leak_category": "pii_exposure"}\n'
-        '{"case_id": "h", "kind": "safe_output", "text": ""}\n',
-        encoding="utf-8",
-    )
+    rows = (
+        ('{"case_id": "a", "kind": "attack", "text": "x", "attack_category": "nonsense"}',
+         "attack_category"),
+        ('{"case_id": "b", "kind": "benign", "text": "x", "leak_category": "pii_exposure"}',
+         "leak_category"),
+        ('{"case_id": "c", "kind": "odd", "text": 7, "tags": "t"}', "kind", "text", "tags"),
+        ('{"case_id": "d", "kind": "benign", "text": "x"}',),
+        ('{"case_id": "d", "kind": "benign", "text": "x"}', "case_id"),
+        ('{"case_id": "case-1", "attack_category": "role_override"}',),
+        ('{"case_id": "e", "kind": "benign", "txt": "x"}', "text: is missing"),
+        ('{"case_id": "f", "kind": "attack", "text": " \\n", "attack_category": "role_override"}',
+         "text: is blank"),
+        ('{"case_id": "g", "kind": "benign", "text": ""}', "text: is blank"),
+        ('{"case_id": "h", "kind": "leak", "text": "", "leak_category": "pii_exposure"}',
+         "text: is blank"),
+        (f'{{"case_id": "i", {copied}}}', "contexts: is missing or blank"),
+        (f'{{"case_id": "j", {copied}, "contexts": [" "]}}', "contexts: is missing or blank"),
+        (f'{{"case_id": "k", {copied}, "contexts": ["", "x y"]}}',),
+        ('{"case_id": "l", "kind": "leak", "text": "x", "leak_category": "pii_exposure"}',),
+        ('{"case_id": "m", "kind": "safe_output", "text": ""}',),
+    )  # fmt: skip
+    path = tmp_path / "safety_labels.jsonl"
+    path.write_text("".join(f"{line}\n" for line, *_ in rows), encoding="utf-8")
     with pytest.raises(StorageError) as caught:
         read_safety_labels(path)
     message = caught.value.format_message()
-    for line in (1, 2, 3):
-        assert f"{path}:{line}: text: is blank" in message
-    for line in (4, 5):
-        assert f"{path}:{line}: contexts: is missing or blank" in message
-    for line in (6, 7, 8):
-        assert f":{line}:" not in message
+    for number, (_, *problems) in enumerate(rows, 1):
+        assert all(f"{path}:{number}: {problem}" in message for problem in problems), number
+        assert problems or f":{number}:" not in message, number

@@ -8,7 +8,7 @@ from importlib import resources
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.rows import each_row
 
@@ -57,9 +57,14 @@ def test_luhn(digits: str, valid: bool) -> None:
     [
         ("mail jane.roe+x@post.co.uk.", "email", "jane.roe+x@post.co.uk"),
         ("<jane@post-office.org>", "email", "jane@post-office.org"),
+        ("josé@correo-español.es", "email", "josé@correo-español.es"),
+        ("почта: иван@почта.рф", "email", "иван@почта.рф"),
+        ("邮箱jane@post.cn谢谢", "email", "jane@post.cn"),
         ("card 4111 1111 1111 1111 ok", "credit_card", "4111 1111 1111 1111"),
         ("card 3782-822463-10005", "credit_card", "3782-822463-10005"),
         ("5555555555554444", "credit_card", "5555555555554444"),
+        ("maestro 5018 0000 0009", "credit_card", "5018 0000 0009"),
+        ("2200 0000 0000 0004", "credit_card", "2200 0000 0000 0004"),
         ("to DE89 3704 0044 0532 0130 00 today", "iban", "DE89 3704 0044 0532 0130 00"),
         ("gb29nwbk60161331926819", "iban", "gb29nwbk60161331926819"),
         ("to NO93 8601 1117 947 today", "iban", "NO93 8601 1117 947"),  # the shortest there is
@@ -67,24 +72,33 @@ def test_luhn(digits: str, valid: bool) -> None:
         ("social security number 472813306", "us_ssn", "472813306"),
         ("ring +44 20 7946 0018 now", "phone", "+44 20 7946 0018"),
         ("call (212) 664-7665", "phone", "(212) 664-7665"),
+        ("no more messages to 0688 872 49 99", "phone", "0688 872 49 99"),
+        ("(37) 788-063-Office", "phone", "(37) 788-063"),
         ("seen from 81.2.69.142 twice", "ip_address", "81.2.69.142"),
+        ("The name server is 8.8.8.8.", "ip_address", "8.8.8.8"),
+        ("blocked: 5.9.12.7", "ip_address", "5.9.12.7"),
+        ("bind_address = 93.184.216.34", "ip_address", "93.184.216.34"),
+        ("proxy_pass http://93.184.216.34:3000/;", "ip_address", "93.184.216.34"),
+        ("postgres://reader@93.184.216.34:5432/x", "ip_address", "93.184.216.34"),
+        ('if client_ip == "93.184.216.34":', "ip_address", "93.184.216.34"),
+        ("The phone answers at 93.184.216.34 now.", "ip_address", "93.184.216.34"),
+        ("a login from 93.184.216.34", "ip_address", "93.184.216.34"),
+        ("ssh jane@93.184.216.34", "ip_address", "93.184.216.34"),  # and no mail address
+        # these could be versions
+        ("15.9.72.183, port 9987", "ip_address", "15.9.72.183"),
+        ("20.6.1.88 is blocked", "ip_address", "20.6.1.88"),
+        ("scans from 20.6.1.88", "ip_address", "20.6.1.88"),
+        ("Chrome on Windows, 68.49.202.37", "ip_address", "68.49.202.37"),
+        ("Nobody has read 83.135.44.6 yet", "ip_address", "83.135.44.6"),
     ],
 )
 def test_personal_data_is_found_at_its_place(text: str, kind: str, value: str) -> None:
-    assert (kind, value) in _kinds(text)
+    assert _kinds(text) == [(kind, value)]
 
 
-CARDS = {  # prefixes and lengths as Wikipedia's "Payment card number" lists them
-    "4": {13, 16, 19},
-    "51": {16},
-    "2221": {16},
-    "34": {15},
-    "3528": {16},
-    "36": {14},
-    "5018": set(range(12, 20)),
-    "2200": {16, 17, 18, 19},
-    "9792": {16},
-}
+# prefixes and lengths as Wikipedia's "Payment card number" lists them
+CARDS = {"4": {13, 16, 19}, "51": {16}, "2221": {16}, "34": {15}, "3528": {16}, "36": {14},
+         "5018": {*range(12, 20)}, "2200": {16, 17, 18, 19}, "9792": {16}}  # fmt: skip
 
 
 @each_row(("prefix", "lengths"), CARDS.items())
@@ -148,33 +162,9 @@ def test_secrets_are_found(text: str) -> None:
     assert score_leakage(text).categories["secret_exposure"] >= BLOCK
 
 
-@each_row(
-    "text",
-    [
-        "The quick brown fox jumps over the lazy dog.",
-        "Your password must have 12 characters.",
-        "API_KEY=<your key here>",
-        "token = os.environ['TOKEN']",
-        "password: ${DB_PASSWORD}",
-        "key: value",
-        "api token = '35rqejvHx8E83LC8?j65uBHEz8VRlWSw'",  # one sign of no alphabet: a pattern
-        "key = sk-or-v1-a2Cy8xCLyvrAf7lZKfhQhyCr4RAID9D",  # a known head, not its form
-        "loyalty = 'g7w41cfy8n6z7mrlku18wouolg9dt0n'",  # a weak name and an odd length
-        "sk-xxxxxxxxxxxxxxxxxxxxxxxx",
-        "commit 9f1c2ab77e03d1",
-        "The access token is sent in the header.",
-        "https://user:${password}@host.test/",
-    ],
-)
-def test_placeholders_and_prose_are_no_secrets(text: str) -> None:
-    assert list(find_secrets(text)) == []
-
-
-def testentropy() -> None:
-    assert entropy("") == 0
-    assert entropy("aaaa") == 0
-    assert entropy("abcd") == 2.0  # four equally likely characters: log2 4
-    assert entropy("aabb") == 1.0
+def test_entropy() -> None:
+    # four equally likely characters: log2 4; two: log2 2
+    assert [entropy(text) for text in ("", "aaaa", "abcd", "aabb")] == [0, 0, 2.0, 1.0]
 
 
 @each_row(
@@ -282,7 +272,10 @@ def test_nothing_leaks_nothing() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.text(max_size=300), st.lists(st.text(max_size=100), max_size=3))
+@given(st.text(st.characters(), max_size=300), st.lists(st.text(max_size=100), max_size=3))
+@example("\ud800 @ \udfff @.@.@", [])
+@example("你好" * 40, ["你好" * 40])
+@example("الجواب " * 40, ["الجواب " * 40])
 def test_scores_stay_in_range_for_any_text(text: str, contexts: list[str]) -> None:
     report = score_leakage(text, contexts)
     assert set(report.categories) == set(CATEGORIES)
@@ -292,74 +285,12 @@ def test_scores_stay_in_range_for_any_text(text: str, contexts: list[str]) -> No
     assert all(0 <= item.start < item.end <= len(text) for item in report.evidence)
 
 
-@each_row(
-    "text",
-    [
-        "你好" * 40,
-        "الجواب " * 40,
-        "fn main() { let x = 1; }",
-        "👍" * 40,
-        "\ud800 @ \udfff",
-        "@.@.@",
-    ],
-)
-def test_any_script_gets_a_score(text: str) -> None:
-    assert score_leakage(text, [text]).score <= 1.0
-
-
 @pytest.mark.slow
 @each_row("piece", ["a b ", "123-45-6789 ", "GB12 ", "a://b:", "a@"])
 def test_a_long_text_of_anything_ends(piece: str) -> None:
     # a pattern that backtracks would need hours here; pytest's own time-out is the only clock
     text = piece * (100_000 // len(piece))
     assert 0.0 <= score_leakage(text).score <= 1.0
-
-
-@each_row(
-    ("text", "value"),
-    [
-        ("Server=db7;Database=shop;Uid=app;Pwd=Tr4vel.Mug;", "Tr4vel.Mug"),
-        ("Password=Tr4vel.Mug;Encrypt=true;", "Tr4vel.Mug"),
-        ("anna:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=", "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="),
-        ("anna:$apr1$x7Qd1e2f$0aBcDeFgHiJkLmNoPqRs5/", "$apr1$x7Qd1e2f$0aBcDeFgHiJkLmNoPqRs5/"),
-        ("CREATE USER 'anna' IDENTIFIED BY 'gr33n tea'", "gr33n tea"),
-        ("CREATE ROLE anna WITH LOGIN PASSWORD 'gr33n tea';", "gr33n tea"),
-        ("machine host.zone login anna password gr33ntea", "gr33ntea"),
-        ('<Pass encoding="base64">R3IzM250ZWE0dHdv</Pass>', "R3IzM250ZWE0dHdv"),
-        ('<server user="anna" password="gr33ntea"/>', "gr33ntea"),
-        ("postgres://anna:gr33n/te?a!@db7.zone:5432/shop", "gr33n/te?a!"),
-        (
-            "wandb 4f1d9a7c02be85634f1d9a7c02be85637d10aa52",
-            "4f1d9a7c02be85634f1d9a7c02be85637d10aa52",
-        ),
-        ("SMTP_PASS=lukewarmgrog", "lukewarmgrog"),
-        ("define('DB_PASSWORD', 'gr33ntea');", "gr33ntea"),
-        ("db7.zone:5432:shop:anna:gr33ntea", "gr33ntea"),
-    ],
-)
-def test_secrets_in_ordinary_config_lines(text: str, value: str) -> None:
-    assert value in [text[start:end] for _, start, end, _ in find_secrets(text)]
-
-
-@each_row(
-    "text",
-    [
-        "'password': '#password-field'",
-        "forgotPassword: '/reset-password'",
-        "{'password': 'required|min:8', 'email': 'required'}",
-        "'fields': ['username', 'password', 'email']",
-        "password: 'Passwort vergessen?'",
-        "License key: XXXXXXXX-XXXX-XXXX",
-        "https://username:password@site.zone/",
-        "aws_secret_access_key: 9c1b7d0e2f3a4b5c6d7e8f901a2b3c4d5e6f70819a",  # 42 signs, never 40
-        "sonar-plugin-1.2.4.tgz#4f1d9a7c02be85634f1d9a7c02be85637d10aa52",
-        "API_KEY = ZHVtbXkgdGV4dCBmb3IgYSBzYW1wbGU=",  # unpacks to "dummy text for a sample"
-        "git checkout 4f1d9a7c02be85634f1d9a7c02be85637d10aa52",
-        "hf_" + "FakeToken" * 4,  # 36 letters, a token has 34
-    ],
-)
-def test_lookalikes_are_no_secrets(text: str) -> None:
-    assert list(find_secrets(text)) == []
 
 
 def test_each_makers_rules_can_be_left_out() -> None:
@@ -389,24 +320,6 @@ def test_every_secret_rule_names_its_source() -> None:
 
 
 @each_row(
-    ("text", "kind", "value"),
-    [
-        ("The name server is 8.8.8.8.", "ip_address", "8.8.8.8"),
-        ("blocked: 5.9.12.7", "ip_address", "5.9.12.7"),
-        ("josé@correo-español.es", "email", "josé@correo-español.es"),
-        ("почта: иван@почта.рф", "email", "иван@почта.рф"),
-        ("邮箱jane@post.cn谢谢", "email", "jane@post.cn"),
-        ("maestro 5018 0000 0009", "credit_card", "5018 0000 0009"),
-        ("2200 0000 0000 0004", "credit_card", "2200 0000 0000 0004"),
-        ("no more messages to 0688 872 49 99", "phone", "0688 872 49 99"),
-        ("(37) 788-063-Office", "phone", "(37) 788-063"),
-    ],
-)
-def test_personal_data_of_all_the_world(text: str, kind: str, value: str) -> None:
-    assert (kind, value) in _kinds(text)
-
-
-@each_row(
     "text",
     [
         "updated from 91.12.30.4 to 91.12.31.2",
@@ -415,6 +328,16 @@ def test_personal_data_of_all_the_world(text: str, kind: str, value: str) -> Non
         "Chrome/91.30.44.12",
         "see 4.4.2.1 below",
         "Version number 93.184.21.34",
+        "Rolled back from 4.4.1.2 to 4.4.0.9 today",
+        "The reader 5.21.0.2 is slow.",
+        "suite 16.41.33.0 is out",
+        "requires base==91.12.30.4",
+        "The agent 91.12.30.4 was rolled out on Monday.",
+        "get http://host/download/91.12.30.4/setup.exe",
+        "| Router X2 | 3.0.0.4 | 2024-02-11 |",
+        '"fileVersion" : "144.29.30.139"',
+        "the fw 20.6.1.88 works again",
+        "The till app 9.14.22.101 hangs",
     ],
 )
 def test_versions_with_four_parts_are_no_addresses(text: str) -> None:
@@ -450,11 +373,27 @@ def test_tokens_of_services_are_found_as_by_looking_everywhere(text: str) -> Non
 
 
 DRAWN = "k7Qm2xVt9RzL4wBn8sHd3"
+SHA1 = "4f1d9a7c02be85634f1d9a7c02be85637d10aa52"
+AWS = "Jb/xQmRtYuIoPaSdFgHjKlZxCvBnMwErTyUiOp1Q"
 
 
 @each_row(
     ("text", "value"),
     [
+        ("Server=db7;Database=shop;Uid=app;Pwd=Tr4vel.Mug;", "Tr4vel.Mug"),
+        ("Password=Tr4vel.Mug;Encrypt=true;", "Tr4vel.Mug"),
+        ("anna:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=", "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="),
+        ("anna:$apr1$x7Qd1e2f$0aBcDeFgHiJkLmNoPqRs5/", "$apr1$x7Qd1e2f$0aBcDeFgHiJkLmNoPqRs5/"),
+        ("CREATE USER 'anna' IDENTIFIED BY 'gr33n tea'", "gr33n tea"),
+        ("CREATE ROLE anna WITH LOGIN PASSWORD 'gr33n tea';", "gr33n tea"),
+        ("machine host.zone login anna password gr33ntea", "gr33ntea"),
+        ('<Pass encoding="base64">R3IzM250ZWE0dHdv</Pass>', "R3IzM250ZWE0dHdv"),
+        ('<server user="anna" password="gr33ntea"/>', "gr33ntea"),
+        ("postgres://anna:gr33n/te?a!@db7.zone:5432/shop", "gr33n/te?a!"),
+        (f"wandb {SHA1}", SHA1),
+        ("SMTP_PASS=lukewarmgrog", "lukewarmgrog"),
+        ("define('DB_PASSWORD', 'gr33ntea');", "gr33ntea"),
+        ("db7.zone:5432:shop:anna:gr33ntea", "gr33ntea"),
         (f"acme_{DRAWN}", f"acme_{DRAWN}"),  # a maker that nobody has a rule for
         (f"the new key is ACME-live-{DRAWN}.", f"ACME-live-{DRAWN}"),
         (f'ACME_TOKEN ::= "{DRAWN}"', DRAWN),
@@ -470,19 +409,41 @@ DRAWN = "k7Qm2xVt9RzL4wBn8sHd3"
         ("curl -s -u jane:Tr0ub4dor https://host/x", "Tr0ub4dor"),
         ("curl https://host/x \\\n  -H 'A: b' \\\n  --user 'jane:Tr0ub4dor'", "Tr0ub4dor"),
         (f"POST https://hooks.acme.io/in/T01/{DRAWN}", DRAWN),
-        (
-            "aws_secret_key = Jb/xQmRtYuIoPaSdFgHjKlZxCvBnMwErTyUiOp1Q",
-            "Jb/xQmRtYuIoPaSdFgHjKlZxCvBnMwErTyUiOp1Q",
-        ),
+        (f"aws_secret_key = {AWS}", AWS),
     ],
 )
-def test_secrets_of_unknown_makers_are_found_by_form_and_context(text: str, value: str) -> None:
+def test_secrets_are_found_by_form_and_context(text: str, value: str) -> None:
     assert value in [text[start:end] for _, start, end, _ in find_secrets(text)]
 
 
 @each_row(
     "text",
     [
+        "The quick brown fox jumps over the lazy dog.",
+        "Your password must have 12 characters.",
+        "API_KEY=<your key here>",
+        "token = os.environ['TOKEN']",
+        "password: ${DB_PASSWORD}",
+        "key: value",
+        "api token = '35rqejvHx8E83LC8?j65uBHEz8VRlWSw'",  # one sign of no alphabet: a pattern
+        "key = sk-or-v1-a2Cy8xCLyvrAf7lZKfhQhyCr4RAID9D",  # a known head, not its form
+        "loyalty = 'g7w41cfy8n6z7mrlku18wouolg9dt0n'",  # a weak name and an odd length
+        "sk-xxxxxxxxxxxxxxxxxxxxxxxx",
+        "commit 9f1c2ab77e03d1",
+        "The access token is sent in the header.",
+        "https://user:${password}@host.test/",
+        "'password': '#password-field'",
+        "forgotPassword: '/reset-password'",
+        "{'password': 'required|min:8', 'email': 'required'}",
+        "'fields': ['username', 'password', 'email']",
+        "password: 'Passwort vergessen?'",
+        "License key: XXXXXXXX-XXXX-XXXX",
+        "https://username:password@site.zone/",
+        "aws_secret_access_key: 9c1b7d0e2f3a4b5c6d7e8f901a2b3c4d5e6f70819a",  # 42 signs, never 40
+        "sonar-plugin-1.2.4.tgz#4f1d9a7c02be85634f1d9a7c02be85637d10aa52",
+        "API_KEY = ZHVtbXkgdGV4dCBmb3IgYSBzYW1wbGU=",  # unpacks to "dummy text for a sample"
+        "git checkout 4f1d9a7c02be85634f1d9a7c02be85637d10aa52",
+        "hf_" + "FakeToken" * 4,  # 36 letters, a token has 34
         "curl -u user:password https://host/x",
         'curl -u "$USER:$PASS1" https://host/x',
         "curl -u jane https://host/x",
@@ -504,42 +465,8 @@ def test_secrets_of_unknown_makers_are_found_by_form_and_context(text: str, valu
         "aws_secret_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     ],
 )
-def test_names_ids_and_routes_of_keys_are_no_secrets(text: str) -> None:
+def test_placeholders_prose_names_and_routes_are_no_secrets(text: str) -> None:
     assert list(find_secrets(text)) == []
-
-
-@each_row(
-    ("text", "value"),
-    [
-        ("bind_address = 93.184.216.34", "93.184.216.34"),
-        ("proxy_pass http://93.184.216.34:3000/;", "93.184.216.34"),
-        ("postgres://reader@93.184.216.34:5432/x", "93.184.216.34"),
-        ('if client_ip == "93.184.216.34":', "93.184.216.34"),
-        ("The phone answers at 93.184.216.34 now.", "93.184.216.34"),
-        ("a login from 93.184.216.34", "93.184.216.34"),
-    ],
-)
-def test_addresses_in_settings_and_web_addresses(text: str, value: str) -> None:
-    assert ("ip_address", value) in _kinds(text)
-
-
-@each_row(
-    "text",
-    [
-        "Rolled back from 4.4.1.2 to 4.4.0.9 today",
-        "The reader 5.21.0.2 is slow.",
-        "suite 16.41.33.0 is out",
-        "requires base==91.12.30.4",
-        "The agent 91.12.30.4 was rolled out on Monday.",
-        "get http://host/download/91.12.30.4/setup.exe",
-        "| Router X2 | 3.0.0.4 | 2024-02-11 |",
-        '"fileVersion" : "144.29.30.139"',
-        "the fw 20.6.1.88 works again",
-        "The till app 9.14.22.101 hangs",
-    ],
-)
-def test_more_versions_are_no_addresses(text: str) -> None:
-    assert "ip_address" not in [kind for kind, _ in _kinds(text)]
 
 
 @each_row(
@@ -570,21 +497,3 @@ def test_more_versions_are_no_addresses(text: str) -> None:
 )
 def test_social_security_numbers_by_their_words(text: str, found: bool) -> None:
     assert ("us_ssn" in [kind for kind, _ in _kinds(text)]) is found
-
-
-@each_row(
-    "text",
-    [
-        "15.9.72.183, port 9987",
-        "20.6.1.88 is blocked",
-        "scans from 20.6.1.88",
-        "Chrome on Windows, 68.49.202.37",
-        "Nobody has read 83.135.44.6 yet",
-    ],
-)
-def test_addresses_that_could_be_versions(text: str) -> None:
-    assert "ip_address" in [kind for kind, _ in _kinds(text)]
-
-
-def test_a_login_at_an_address_is_no_mail_address() -> None:
-    assert _kinds("ssh jane@93.184.216.34") == [("ip_address", "93.184.216.34")]
