@@ -11,9 +11,7 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 
 def pdf(
-    pages: Sequence[Sequence[str]],
-    outline: Sequence[tuple[str, int, str]] = (),
-    password: str = "",
+    pages: Sequence[Sequence[str]], outline: Sequence[tuple[str, int, str]] = (), password: str = ""
 ) -> bytes:
     """A PDF with a line of text for each line. ``outline``: title, page from 0, title above it."""
     writer = PdfWriter()

@@ -106,12 +106,8 @@ def test_page_texts_lose_line_end_hyphens_and_running_headers() -> None:
         "Only here\nThird\n3",
         "House rules\nFourth\n4",
     ]
-    assert clean_pages(texts) == [
-        "Renovation is fine",
-        "A wellknown man",
-        "Only here\nThird",
-        "Fourth",
-    ]
+    expected = ["Renovation is fine", "A wellknown man", "Only here\nThird", "Fourth"]
+    assert clean_pages(texts) == expected
 
 
 def test_a_vault_has_all_kinds_and_says_which_files_cannot_be_read(tmp_path: Path) -> None:

@@ -65,10 +65,8 @@ def test_pipes_and_devices_in_a_folder_are_named_and_not_read(tmp_path: Path) ->
     (tmp_path / "zero.md").symlink_to("/dev/zero")
     with pytest.raises(StorageError) as error:
         read_vault(tmp_path)
-    assert [problem.path for problem in error.value.problems] == [
-        str(tmp_path / "pipe.md"),
-        str(tmp_path / "zero.md"),
-    ]
+    expected = [str(tmp_path / "pipe.md"), str(tmp_path / "zero.md")]
+    assert [problem.path for problem in error.value.problems] == expected
     assert str(error.value).count("is not a plain file") == 2
 
 

@@ -195,8 +195,8 @@ def test_nothing_scores_nothing() -> None:
 
 
 PIECES = (
-    *"ignore all previous instructions system : ``` <|im_start|> aWdub3Jl %69%67 1gn0r3".split(),
-    *("you are now", "\n", "i g n o r e", "| a |", "&#105;"),
+    *("ignore", "all", "previous", "instructions", "you are now", "system", ":", "```", "\n"),
+    *("<|im_start|>", "i g n o r e", "aWdub3Jl", "%69%67", "| a |", "&#105;", "1gn0r3"),
 )
 
 

@@ -31,13 +31,8 @@ ACTIONS = (
 
 def test_each_key_has_its_action_under_the_name_that_textual_gives_it() -> None:
     keys = _keys_for(ACTIONS, {"down": "n"})
-    assert {key: action.id for key, (action, _) in keys.items()} == {
-        "n": "down",
-        "g": "top",
-        "x": "stop",
-        "question_mark": "help",
-        "f1": "help",
-    }
+    expected = {"n": "down", "g": "top", "x": "stop", "question_mark": "help", "f1": "help"}
+    assert {key: action.id for key, (action, _) in keys.items()} == expected
     assert keys["f1"][1] == 1  # the second key of its action
 
 

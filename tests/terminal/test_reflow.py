@@ -87,10 +87,8 @@ def test_a_list_item_hangs_below_its_first_word() -> None:
 
 def test_rows_of_a_help_page_hang_in_the_second_column() -> None:
     text = display("key    a sentence of many words")
-    assert [(text[a:b], i) for a, b, i in as_is(text, 20, 7)] == [
-        ("key    a sentence of", 0),
-        ("many words", 7),
-    ]
+    expected = [("key    a sentence of", 0), ("many words", 7)]
+    assert [(text[a:b], i) for a, b, i in as_is(text, 20, 7)] == expected
 
 
 def test_no_character_but_blanks_is_lost_and_no_line_is_too_wide() -> None:

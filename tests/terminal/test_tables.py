@@ -51,8 +51,6 @@ def test_a_table_gives_way_step_by_step() -> None:
         *("a-name-of-20-letters", "     12      3.5"),
         *("b", "      1"),
     ]
-    assert printed(15, first="a") == [
-        *("name a: cases", "asked 12,", "seconds 3.5"),
-        *("name b: cases", "asked 1"),
-    ]
+    expected = [*("name a: cases", "asked 12,", "seconds 3.5"), *("name b: cases", "asked 1")]
+    assert printed(15, first="a") == expected
     assert printed(15, terminal=False)[0] == whole

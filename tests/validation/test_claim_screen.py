@@ -272,13 +272,8 @@ async def test_facts_have_their_own_words_and_a_fourth_label(size: tuple[int, in
         await see(pilot, "v", "label the fact first")
         await see(pilot, "4 x y 3 u question_mark", "contradicted")
         await pilot.press("escape")
-    assert [one.label for one in bench.written] == [
-        "contradicted",
-        "missing",
-        "present",
-        "cannot_tell",
-        None,
-    ]
+    expected = ["contradicted", "missing", "present", "cannot_tell", None]
+    assert [one.label for one in bench.written] == expected
 
 
 async def test_the_two_answers_of_a_pair_have_equal_room() -> None:

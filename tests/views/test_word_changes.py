@@ -11,10 +11,8 @@ def changed(before: str, after: str) -> tuple[list[str], list[str]]:
 
 
 def test_words_that_differ_are_marked_in_both() -> None:
-    assert changed("Logs are kept for 30 days.", "Logs are kept for 90 whole days.") == (
-        ["30"],
-        ["90 whole"],
-    )
+    expected = (["30"], ["90 whole"])
+    assert changed("Logs are kept for 30 days.", "Logs are kept for 90 whole days.") == expected
     assert changed("a b", "a  b\n") == ([], []), "blanks are no words"
     assert changed("It ends.", "It ends, then.") == ([], [", then"])
 

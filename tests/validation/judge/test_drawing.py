@@ -42,11 +42,8 @@ def test_strata_are_the_verdict_and_halves_by_score() -> None:
     assert {strata[one.key] for one in claims[24:]} == {"doubted"}
     # A judge without scores: its words tell the doubted ones apart, where there are enough
     words = passed_and_doubted(30, 12) + [claim(90 + n, "contradicted") for n in range(3)]
-    assert Counter(strata_of(words).values()) == {
-        "passed": 30,
-        "doubted: not_found": 12,
-        "doubted": 3,
-    }
+    expected = {"passed": 30, "doubted: not_found": 12, "doubted": 3}
+    assert Counter(strata_of(words).values()) == expected
 
 
 def test_both_classes_come_first_and_a_larger_sample_adds() -> None:
@@ -189,11 +186,8 @@ def test_runs_are_labelled_together_and_equal_answers_count_once(judged_run: Jud
     own = Judged([replace(claim(1), answer="A."), replace(claim(2), answer="B.")], judge, [])
     other = Judged([replace(claim(1), answer="A."), replace(claim(2), answer="C.")], judge, [])
     both = together(own, {"old": other})
-    assert [one.key for one in both.claims] == [
-        ("q001", 0, "1"),
-        ("q002", 0, "1"),
-        ("old/q002", 0, "1"),
-    ]
+    expected = [("q001", 0, "1"), ("q002", 0, "1"), ("old/q002", 0, "1")]
+    assert [one.key for one in both.claims] == expected
     lines = [
         {"case_id": "q002", "claim_id": "1", "label": word, "answer_sha256": one.answer_sha256}
         for one, word in zip(both.claims[1:], ("supported", "not_supported"), strict=True)

@@ -94,13 +94,8 @@ def test_lines_say_metric_and_fact_and_stay_apart_from_claims(
     assert "Contradicted   The answer says" in done.stdout
     path = run.folder / "labels" / "verdicts" / "maria.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["label"] for line in lines] == [
-        "contradicted",
-        "present",
-        None,
-        "missing",
-        "present",
-    ]
+    expected = ["contradicted", "present", None, "missing", "present"]
+    assert [line["label"] for line in lines] == expected
     assert {line["metric"] for line in lines} == {"correctness"}
     assert {line["claim_id"] for line in lines} <= {"f1", "f2"}
     # the same annotator's file, another metric: nothing of it is decided yet

@@ -35,12 +35,8 @@ def test_figures_by_hand() -> None:
         {(1, "supported"): 36, (1, "not_found"): 4, (0, "supported"): 10, (0, "contradicted"): 30}
     )
     found = report(claims, human, DRAWS, 0)
-    assert found["confusion"] == {
-        "supported_supported": 36,
-        "supported_not": 4,
-        "not_supported": 10,
-        "not_not": 30,
-    }
+    expected = {"supported_supported": 36, "supported_not": 4, "not_supported": 10, "not_not": 30}
+    assert found["confusion"] == expected
     assert (found["n"], found["supported"], found["unsupported"]) == (80, 40, 40)
     assert found["prevalence"] == 0.5
     figures = found["figures"]
@@ -95,11 +91,8 @@ def test_slices_show_counts_and_figures_where_there_are_enough() -> None:
     by = report(claims, human, DRAWS, 0)["by"]["category"]
     assert set(by) == {"factual", "reasoning"}
     # The first claim (people 0, judge contradicted) is in the other slice: 8 of 11 are found here
-    assert (by["factual"]["n"], by["factual"]["unsupported"], by["factual"]["agree"]) == (
-        31,
-        11,
-        26,
-    )
+    expected = (31, 11, 26)
+    assert (by["factual"]["n"], by["factual"]["unsupported"], by["factual"]["agree"]) == expected
     assert by["factual"]["specificity"] == pytest.approx(8 / 11)
     assert by["factual"]["sensitivity"] == 0.9
     assert (by["reasoning"]["n"], by["reasoning"]["kappa"]) == (1, None)

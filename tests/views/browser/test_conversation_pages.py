@@ -165,11 +165,8 @@ def test_the_report_lists_those_that_fail_first_at_the_earliest_turn() -> None:
     assert isinstance(head, Prose)
     assert plain_words(head.words).startswith("In 2 of 3 conversations a turn fails")
     sections = [talk for talk in talks if isinstance(talk, Section)]
-    assert [plain_words(talk.title) for talk in sections] == [
-        "earlyfails from turn 2",
-        "latefails from turn 3",
-        "fineok",
-    ]
+    expected = ["earlyfails from turn 2", "latefails from turn 3", "fineok"]
+    assert [plain_words(talk.title) for talk in sections] == expected
     turns = [
         [plain_words(one.words) for one in talk.blocks if isinstance(one, Heading)]
         for talk in sections

@@ -100,10 +100,8 @@ def test_chunk_gold_takes_the_chunk_labels() -> None:
         }
     }
     detail = detail_of(case=CASE | {"relevant_chunks": ["c9", "c3"]}, scores=scores)
-    assert [(gold.location, gold.rank) for gold in detail.gold] == [
-        ("chunk c9", None),
-        ("chunk c3", 3),
-    ]
+    expected = [("chunk c9", None), ("chunk c3", 3)]
+    assert [(gold.location, gold.rank) for gold in detail.gold] == expected
 
 
 def test_graded_chunks_are_gold_where_their_grade_says_so() -> None:

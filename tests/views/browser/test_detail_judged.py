@@ -85,10 +85,8 @@ def test_parts_of_one_opinion_are_shown_together() -> None:
 def test_opinions_stand_one_after_the_other() -> None:
     failed = {**VERDICT, "status": "failed", "failure": "transport", "verdicts": []}
     again = detail_of(verdicts=verdicts_on({**VERDICT, "judge_repeat": 1}, failed))
-    assert [(one.metric, one.status) for one in again.judged] == [
-        ("groundedness", "failed"),
-        ("groundedness (opinion 2)", "ok"),
-    ]
+    expected = [("groundedness", "failed"), ("groundedness (opinion 2)", "ok")]
+    assert [(one.metric, one.status) for one in again.judged] == expected
     assert "failed · transport" in page(again)
 
 

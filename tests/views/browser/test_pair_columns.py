@@ -47,10 +47,7 @@ def test_values_stand_under_each_other_whatever_the_length_of_the_names() -> Non
     doc = Doc()
     doc.draw(case_blocks(detail(0.75), ("values",), ShownWith(before=detail(0.25))))
     rows = [line for line in doc.text.splitlines() if "→" in line]
-    assert rows == [
-        "mrr                    0.25 → 0.75",
-        "context_relevance_top3 0.25 → 0.75",
-    ]
+    assert rows == ["mrr                    0.25 → 0.75", "context_relevance_top3 0.25 → 0.75"]
 
 
 @each_row(

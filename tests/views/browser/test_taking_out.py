@@ -120,10 +120,7 @@ def library(runs: Any) -> RunLibrary:
         {"id": "a", "question": "=A?", "gold_supports": [support, support]},
         {"id": "b", "question": "B?", "relevant_docs": ["e.md"]},
     )
-    for name, scores, day in (
-        ("old", [("a", 1.0)], 1),
-        ("new", [("a", 0.0), ("b", 0.5)], 2),
-    ):
+    for name, scores, day in (("old", [("a", 1.0)], 1), ("new", [("a", 0.0), ("b", 0.5)], 2)):
         runs.run(
             name,
             [
@@ -164,11 +161,8 @@ def test_what_is_filtered_goes_to_a_file(library: RunLibrary, tmp_path: Path) ->
     run.export(keys, ["no gold", ""], "csv", tmp_path / "out.csv")
     text = (tmp_path / "out.csv").read_text("utf-8-sig")
     first, second = csv.DictReader(io.StringIO(text))
-    assert (first["case_id"], first["fails"], first["question"]) == (
-        "a",
-        "no gold",
-        "Question of a?",
-    )
+    expected = ("a", "no gold", "Question of a?")
+    assert (first["case_id"], first["fails"], first["question"]) == expected
     assert (first["category"], first["documents"], first["notes"]) == ("factual", "d.md", "look")
     assert (first["recall@5"], second["recall@5"]) == ("0.0", "0.5")
     assert "\x1b" not in text, "a table is looked at in terminals too"

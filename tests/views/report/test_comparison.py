@@ -145,17 +145,13 @@ def test_figures_lead_to_their_cases(report: Blocks) -> None:
     (metric,) = [row for row in metrics if row["metric"].startswith("evidence_recall@5")]
     # 10 lost, 22 and 23 never found; the failed call of 23 has no score
     assert (metric["cases"]["count"], metric["cases"]["label"]) == (11, "cases below 1")
-    assert {name for name, _ in metric["cases"]["listed"]} == {
-        *(f"case-{n}" for n in range(10)),
-        "case-22",
-    }
+    expected = {*(f"case-{n}" for n in range(10)), "case-22"}
+    assert {name for name, _ in metric["cases"]["listed"]} == expected
     (nowhere,) = [row for row in report.table("Answers by the rank") if row["rank"] == "none found"]
     assert nowhere["cases"]["count"] == 11
     rows = report.table("Means of cases by category")
-    assert {row["category"]: row["cases"]["count"] for row in rows} == {
-        "factual": 12,
-        "reasoning": 12,
-    }
+    expected = {"factual": 12, "reasoning": 12}
+    assert {row["category"]: row["cases"]["count"] for row in rows} == expected
 
 
 def test_the_trend_is_that_of_track_metrics(pair: Any, report: Blocks) -> None:

@@ -128,10 +128,8 @@ def test_both_calibrations_are_told_each_in_its_own_words(made: Any, tmp_path: P
     assert done.exit_code == 0, done.output
     report = page_of(json.loads(done.stdout)).section("Calibration")
     shares = report.table("Share of present facts")
-    assert [row["share present"] for row in shares] == [
-        "facts, as judged",
-        "cases, as judged (fact_recall)",
-    ]
+    expected = ["facts, as judged", "cases, as judged (fact_recall)"]
+    assert [row["share present"] for row in shares] == expected
     tables = [one for one in report.of("table") if "what people say" in one["title"]]
     assert len(tables) == 3
     _, by_word, confusion = tables
@@ -140,10 +138,8 @@ def test_both_calibrations_are_told_each_in_its_own_words(made: Any, tmp_path: P
     assert by_word["rows"][0] == ["contradicted", "0", "4", "0"]
     assert confusion["rows"][0] == ["not present", "5", "15"]
     told = [text for text in report.texts if ": people " in text]
-    assert [text.split(": people ")[1].split(",")[0] for text in told] == [
-        "not supported",
-        "not present",
-    ]
+    expected = ["not supported", "not present"]
+    assert [text.split(": people ")[1].split(",")[0] for text in told] == expected
     for form in ("md", "html"):
         text = (tmp_path / f"report.{form}").read_text()
         first, second = text.index("The judge of groundedness"), text.index("of correctness")

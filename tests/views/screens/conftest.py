@@ -24,13 +24,7 @@ from records.scores import ScoreLine
 from views.browser.answers import AnswerTable
 from views.browser.app import BrowseApp
 from views.browser.cases import CasesScreen
-from views.case import (
-    Case,
-    Claim,
-    GoldMatch,
-    JudgedMetric,
-    RetrievedPassage,
-)
+from views.case import Case, Claim, GoldMatch, JudgedMetric, RetrievedPassage
 from views.runs import MetricTrend, RunInfo, Trend
 
 Scores = dict[str, tuple[float | None, float | None]]
@@ -141,16 +135,10 @@ class FakeRun:
             match=f"anchor{text}",
             gold=(GoldMatch(f"{text}a.md", (f"{text}kept",), rank=1),),
             labels=(("key fact", f"{text}30 days"),),
-            lines={
-                f"x{text}": ScoreLine("", 0, "scored", {f"m{text}": 0.5}, {"n": f"no {text}"}),
-            },
+            lines={f"x{text}": ScoreLine("", 0, "scored", {f"m{text}": 0.5}, {"n": f"no {text}"})},
             judged=(
                 JudgedMetric(
-                    text,
-                    text,
-                    text,
-                    text,
-                    (Claim(text, None, "unclear", text, quote=text),),
+                    text, text, text, text, (Claim(text, None, "unclear", text, quote=text),)
                 ),
                 *self.more,
             ),

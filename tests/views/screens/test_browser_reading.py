@@ -65,10 +65,7 @@ async def test_n_shows_what_failing_cases_have_in_common(fakes: Any) -> None:
     fine = dict.fromkeys(scores, (1.0, 1.0))
     names = {"base": fine, "new": scores}
     before = "Of the questions that were ok before, those"
-    for runs, whom, verb in (
-        (["new"], "Questions", "fail"),
-        (["base", "new"], before, "broke"),
-    ):
+    for runs, whom, verb in ((["new"], "Questions", "fail"), (["base", "new"], before, "broke")):
         made = {name: fakes.Run(name, fakes.table_of(values)) for name, values in names.items()}
         app = BrowseApp(fakes.Library(made), runs)
         async with app.run_test(size=(120, 40)) as pilot:
@@ -105,12 +102,8 @@ async def test_what_is_shown_is_counted_averaged_and_exported(fakes: Any) -> Non
         await pilot.press("enter")
         await app.workers.wait_for_complete()
         await pilot.pause()
-        assert made.runs["new"].exported == (
-            [("q1", 0)],
-            ["outcome"],
-            "jsonl",
-            Path("new-cases.jsonl"),
-        )
+        expected = ([("q1", 0)], ["outcome"], "jsonl", Path("new-cases.jsonl"))
+        assert made.runs["new"].exported == expected
         assert "Wrote 1 case to new-cases.jsonl." in fakes.shown(app)
         await pilot.press("X", "c", "ctrl+u", *"taken", "enter")
         await app.workers.wait_for_complete()
