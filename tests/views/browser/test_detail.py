@@ -91,25 +91,13 @@ def test_key_facts_of_the_set_and_gold_facts_of_the_labels_are_both_told() -> No
     assert ("gold fact not in the answer", "by post") in labels
 
 
-def test_chunk_gold_takes_the_chunk_labels() -> None:
-    scores = {
-        "retrieval": {
-            "case_id": "q",
-            "scores": {},
-            "evidence": {"match": "chunk", "found": [None, 3], "hits": [3]},
-        }
-    }
-    detail = detail_of(case=CASE | {"relevant_chunks": ["c9", "c3"]}, scores=scores)
-    expected = [("chunk c9", None), ("chunk c3", 3)]
-    assert [(gold.location, gold.rank) for gold in detail.gold] == expected
-
-
-def test_graded_chunks_are_gold_where_their_grade_says_so() -> None:
+def test_chunk_gold_takes_the_chunk_labels_or_the_grades_that_say_so() -> None:
     evidence = {"match": "chunk", "found": [None, 3], "hits": [3]}
     scores = {"retrieval": {"case_id": "q", "scores": {}, "evidence": evidence}}
-    grades = {"chunk_relevance_grades": {"c9": 2, "c8": 0, "c3": 1}}
-    gold = detail_of(case=CASE | grades, scores=scores).gold
-    assert [(one.location, one.rank) for one in gold] == [("chunk c9", None), ("chunk c3", 3)]
+    grades = {"c9": 2, "c8": 0, "c3": 1}
+    for labels in ({"relevant_chunks": ["c9", "c3"]}, {"chunk_relevance_grades": grades}):
+        gold = detail_of(case=CASE | labels, scores=scores).gold
+        assert [(one.location, one.rank) for one in gold] == [("chunk c9", None), ("chunk c3", 3)]
 
 
 def test_the_trace_tells_how_the_answer_came_about() -> None:

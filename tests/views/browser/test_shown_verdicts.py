@@ -96,14 +96,6 @@ def browsed_claims(detail: Case) -> list[str]:
     return [claim.text for one in detail.judged for claim in one.items]
 
 
-def test_all_parts_of_one_answer_are_shown(judged: Judged) -> None:
-    detail = judged.browsed()
-    assert browsed_claims(detail) == judged.scored()
-    assert len(browsed_claims(detail)) == CLAIMS
-    assert detail.problems == ()
-    assert [one.judge for one in detail.judged] == ["local/support"]
-
-
 def test_parts_of_an_answer_that_is_gone_are_not_shown(judged: Judged) -> None:
     """Judged in three parts, then answered in a sentence and judged again: two parts stay over."""
     judged.answer(SHORT)
@@ -141,6 +133,8 @@ def test_parts_of_another_judge_are_not_shown_under_this_ones_name(judged: Judge
     judged.append(other)
     detail = judged.browsed()
     assert browsed_claims(detail) == judged.scored()
+    assert len(browsed_claims(detail)) == CLAIMS
+    assert [one.judge for one in detail.judged] == ["local/support"]
     assert "contradicted" not in {claim.verdict for one in detail.judged for claim in one.items}
     assert detail.problems == (
         "Lines of verdicts.jsonl by another judge, prompt or temperature, which are ignored: 1.",

@@ -58,7 +58,7 @@ def test_states_of_a_run_in_progress(runs: Any) -> None:
     folder = runs.run("live", [{"id": "a"}, {"id": "b"}], partial=True, config=config)
     library = RunLibrary(runs.results_dir, runs.eval_set, None)
     (info,) = library.refresh()
-    assert (info.state, info.done, info.planned) == ("running", 2, 6)
+    assert (info.state, info.done, info.planned, info.missing) == ("running", 2, 6, "")
     os.utime(folder / "results.partial.jsonl", (0, 0))
     assert library.refresh()[0].state == "stopped"
     (folder / "results.partial.jsonl").unlink()
@@ -82,12 +82,6 @@ def test_what_has_no_result_is_told_scored_or_not(runs: Any) -> None:
     runs.run("lost", [{"id": "a"}, {"id": "b"}, {"id": "c"}], config=config, metrics={"cases": 3})
     (info,) = RunLibrary(runs.results_dir, runs.eval_set, None).refresh()
     assert info.missing == ""
-
-
-def test_a_run_in_progress_misses_nothing_yet(runs: Any) -> None:
-    runs.run("live", [{"id": "a"}], partial=True, config={"run": {"selected": 3}})
-    (info,) = RunLibrary(runs.results_dir, runs.eval_set, None).refresh()
-    assert (info.planned, info.missing) == (3, "")
 
 
 @each_row("text", ["{", "[]", '{"sections":{"x":{"mean":{"y":"high"}}}}', "\x00"])
@@ -141,14 +135,10 @@ def test_a_set_with_other_names_for_id_and_question(runs: Any, wait_until: Wait)
     run.close()
 
 
-def test_scores_in_another_order_and_of_repeats_find_their_rows(
-    runs: Any, wait_until: Wait
-) -> None:
-    runs.run(
-        "r",
-        [{"id": "a"}, {"id": "a", "repeat": 1}, {"id": "b"}],
-        retrieval=[recall("b", 0.1), recall("a", 0.2, repeat=1), recall("a", 0.3)],
-    )
+def test_scores_in_another_order_and_of_repeats_find_their_rows(runs: Any) -> None:
+    results = [{"id": "a"}, {"id": "a", "repeat": 1}, {"id": "b"}]
+    scores = [recall("b", 0.1), recall("a", 0.2, repeat=1), recall("a", 0.3)]
+    runs.run("r", results, retrieval=scores)
     run = opened(runs, "r")
     assert [run.table.number("recall@5", row) for row in range(3)] == [0.3, 0.2, 0.1]
     run.close()
@@ -259,19 +249,6 @@ def test_damage_is_told_before_the_changed_set(runs: Any, wait_until: Wait) -> N
     run.close()
 
 
-def test_labels_of_the_set_are_joined(runs: Any, wait_until: Wait) -> None:
-    runs.cases({"id": "a", "question": "?"})
-    labels = runs.root / "labels"
-    labels.mkdir()
-    (labels / "cases.jsonl").write_text('{"case_id":"a","category":"factual","tags":["t"]}\n')
-    runs.run("r", [{"id": "a"}])
-    run = RunLibrary(runs.results_dir, runs.eval_set, labels).open("r")
-    run.start(lambda: None)
-    wait_until(lambda: run.table.words["category"] == ["factual"], "the label file is read")
-    assert run.table.sets["tag"] == [("t",)]
-    run.close()
-
-
 def test_verdicts_that_come_while_one_looks_are_told_and_shown(runs: Any, wait_until: Wait) -> None:
     runs.cases({"id": "a", "question": "?"})
     folder = runs.run("r", [{"id": "a"}], config=JUDGE)
@@ -296,25 +273,21 @@ def test_verdicts_that_come_while_one_looks_are_told_and_shown(runs: Any, wait_u
     run.close()
 
 
-def files(folder: Path) -> dict[str, tuple[bytes, int]]:
-    return {
-        str(path): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+def test_nothing_is_written(runs: Any) -> None:
+    def files() -> dict[Path, tuple[bytes, int]]:
+        paths = [path for path in runs.root.rglob("*") if path.is_file()]
+        return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
 
-
-def test_nothing_is_written(runs: Any, wait_until: Wait) -> None:
     runs.cases({"id": "a", "question": "?"})
     runs.run("r", [{"id": "a"}], retrieval=[recall("a", 1.0)], metrics={"cases": 1})
-    before = files(runs.root)
+    before = files()
     library = RunLibrary(runs.results_dir, runs.eval_set, None)
     library.refresh()
     run = library.open("r")
     run.start(lambda: None)
     assert run.detail(("a", 0)) is not None
     run.close()
-    assert files(runs.root) == before
+    assert files() == before
 
 
 def test_labelling_needs_a_complete_run(runs: Any) -> None:
@@ -338,3 +311,37 @@ def test_labelling_needs_a_complete_run(runs: Any) -> None:
     assert command[command.index("--labels-dir") + 1] == str(labels)
     with pytest.raises(ValueError, match="no such folder"):
         library.open("gone")
+
+
+def test_a_case_without_the_files_that_were_taken_away(runs: Any, wait_until: Wait) -> None:
+    runs.cases({"id": "a", "question": "?"})
+    score = {"case_id": "a", "scores": {"recall@5": 1.0}}
+    folder = runs.run("r", [{"id": "a"}], config=JUDGE, retrieval=[score])
+    add_verdict(runs.eval_set, folder)
+    run = RunLibrary(runs.results_dir, runs.eval_set, None).open("r")
+    told: list[int] = []
+    run.start(lambda: told.append(1))
+
+    def judged_and_scored() -> tuple[int, int]:
+        detail = run.detail(("a", 0))
+        assert detail is not None
+        assert detail.problems == ()  # also before it is known that a file is gone
+        return len(detail.judged), len(detail.lines)
+
+    assert judged_and_scored() == (1, 1)
+    before, count = run.table, len(told)
+    (folder / "verdicts.jsonl").unlink()
+    assert judged_and_scored() == (0, 1)
+    wait_until(lambda: run.table is not before, "the run is read anew")
+    wait_until(lambda: len(told) > count, "and this is told")
+    (folder / "scores" / "retrieval.jsonl").unlink()
+    assert judged_and_scored() == (0, 0)
+    wait_until(lambda: "recall@5" not in run.table.metrics, "its column is gone, too")
+    run.close()
+
+
+def test_a_run_that_leads_elsewhere_is_not_opened(runs: Any, tmp_path: Path) -> None:
+    runs.cases({"id": "a", "question": "?"})
+    (runs.run("r", [{"id": "a"}]) / "pairs").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"r/pairs: is a link to .*, outside of"):
+        RunLibrary(runs.results_dir, runs.eval_set, None).open("r")

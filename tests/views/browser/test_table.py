@@ -61,12 +61,6 @@ def test_all_answers_to_a_case_have_what_the_set_says_of_it() -> None:
     assert made.sets["document"] == [("a.md", "b.md")] * 2 + [("c.md",), ()]
 
 
-def test_a_number_that_is_not_there_is_none(table: AnswerTable) -> None:
-    assert table.number("recall@5", 1) == 0.5
-    assert table.number("recall@5", 3) is None
-    assert table.number("no such column", 0) is None
-
-
 def words(failing: Failing, table: AnswerTable) -> list[str]:
     return [*failing.reasons(table)]
 

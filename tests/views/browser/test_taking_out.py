@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.rows import each_row
 from tests.views.browser.case_lines import detail_of
 
 from records.errors import StorageError
@@ -78,22 +77,15 @@ def test_groups_show_reasons_as_a_heat_map() -> None:
     assert len(group_columns(49, (), 8, ["refused", "no gold", "error"])) == 5
 
 
-@each_row(
-    ("field", "value", "rows"),
-    [
-        ("category", "factual", [0, 1]),
-        ("category", "", [3]),
-        ("tag", "", [3, 4]),
-        ("tag", "logs", [0, 2]),
-        ("reason", "no gold", [2]),
-        ("reason", "", [0, 4]),
-    ],
-)
-def test_a_group_is_a_filter_that_can_be_typed(
-    table: AnswerTable, field: str, value: str, rows: list[int]
-) -> None:
-    query = parse(equals(field, value), table.metrics)
-    assert list(query.select(table, range(5), Failing().reasons(table))) == rows
+def test_a_group_is_a_filter_that_can_be_typed(table: AnswerTable) -> None:
+    groups: dict[tuple[str, str], list[int]] = {
+        **{("category", "factual"): [0, 1], ("category", ""): [3]},
+        **{("tag", ""): [3, 4], ("tag", "logs"): [0, 2]},
+        **{("reason", "no gold"): [2], ("reason", ""): [0, 4]},
+    }
+    for group, rows in groups.items():
+        query = parse(equals(*group), table.metrics)
+        assert list(query.select(table, range(5), Failing().reasons(table))) == rows, group
 
 
 def test_what_a_reason_filter_cannot_mean(table: AnswerTable) -> None:
@@ -114,7 +106,8 @@ def library(runs: Any) -> RunLibrary:
     """Two runs; case a: recall 1 then 0, b: 0.5 in the newer one alone. Labels beside the set."""
     labels = runs.root / "labels"
     labels.mkdir()
-    (labels / "cases.jsonl").write_text('{"case_id": "a", "category": "factual"}\n')
+    line = '{"case_id": "a", "category": "factual", "tags": ["t"]}\n'
+    (labels / "cases.jsonl").write_text(line)
     support = {"rel_path": "d.md", "heading_path": ""}
     runs.cases(
         {"id": "a", "question": "=A?", "gold_supports": [support, support]},
@@ -156,6 +149,8 @@ def test_a_case_over_all_runs_that_scored_it(library: RunLibrary) -> None:
 def test_what_is_filtered_goes_to_a_file(library: RunLibrary, tmp_path: Path) -> None:
     run = library.open("new")
     assert run.table.sets["document"] == [("d.md",), ("e.md",)]
+    assert run.table.sets["tag"] == [("t",), ()], "of the labels beside the set"
+    assert run.table.words["category"] == ["factual", ""]
     keys = [("a", 0), ("b", 0)]
     library.notes.put("a", CaseNote("look", run="new"))
     run.export(keys, ["no gold", ""], "csv", tmp_path / "out.csv")

@@ -6,7 +6,6 @@ and the browser gets a new, empty profile.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import importlib
 import json
@@ -101,11 +100,6 @@ class Tab:
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         await self.send("Emulation.setEmulatedMedia", features=features)
 
-    async def picture(self, *, whole: bool = True) -> bytes:
-        """A PNG of the page."""
-        shot = await self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        return base64.b64decode(shot["data"])
-
     def requests(self) -> list[str]:
         """Addresses that the page asked for."""
         return [
@@ -147,6 +141,21 @@ class Browser:
                 yield Tab(socket)
             async with session.get(f"{self._base}/json/close/{made['id']}"):
                 pass
+
+    @contextlib.asynccontextmanager
+    async def page(
+        self,
+        path: Path,
+        fragment: str = "",
+        width: int = 1280,
+        scheme: str = "light",
+        mobile: bool = False,
+    ) -> AsyncIterator[Tab]:
+        """A tab in which a page has loaded."""
+        async with self.tab() as tab:
+            await tab.look(width, scheme, mobile=mobile)
+            await tab.open(path.as_uri() + fragment)
+            yield tab
 
     def close(self) -> None:
         self._process.kill()
@@ -232,6 +241,7 @@ class Made:
     def __init__(self, folder: Path, count: int = 48) -> None:
         self.folder = folder
         self.run = folder / "results" / "run"
+        self.page = self.run / "report.html"
         cases = _cases(count)
         lines = "".join(json.dumps(case) + "\n" for case in cases)
         (folder / "set.jsonl").write_text(lines, encoding="utf-8")

@@ -21,19 +21,15 @@ WIDTHS = [(1280, False), (390, True)]
 async def test_it_is_quiet_offline_and_as_wide_as_the_window(
     browser: Any, made: Any, width: int, mobile: bool, scheme: str
 ) -> None:
-    address = (made.run / "report.html").as_uri()
-    async with browser.tab() as tab:
-        await tab.look(width, scheme, mobile=mobile)
-        await tab.open(address)
+    async with browser.page(made.page, "", width, scheme, mobile) as tab:
         await tab.value("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert await tab.value("document.documentElement.scrollWidth") <= width
-        assert tab.requests() == [address]
+        assert tab.requests() == [made.page.as_uri()]
         assert tab.said() == []
 
 
 async def test_hostile_text_makes_no_element_and_runs_nothing(browser: Any, made: Any) -> None:
-    async with browser.tab() as tab:
-        await tab.open((made.run / "report.html").as_uri())
+    async with browser.page(made.page) as tab:
         foreign = "img, iframe, object, base, form, body style, a[href^=javascript]"
         assert await tab.value(f"document.querySelectorAll('{foreign}').length") == 0
         assert await tab.value("document.querySelectorAll('script').length") == 1
@@ -46,8 +42,7 @@ async def test_hostile_text_makes_no_element_and_runs_nothing(browser: Any, made
 
 async def test_the_policy_would_stop_a_script_that_got_in(browser: Any, made: Any) -> None:
     """The second wall: even markup put into the finished page does not run or load."""
-    async with browser.tab() as tab:
-        await tab.open((made.run / "report.html").as_uri())
+    async with browser.page(made.page) as tab:
         bad = "<img src='http://192.0.2.1/z.png' onerror='window.ran = 5'>"
         await tab.value(f'void document.body.insertAdjacentHTML("beforeend", "{bad}")')
         await tab.value(
@@ -59,9 +54,7 @@ async def test_the_policy_would_stop_a_script_that_got_in(browser: Any, made: An
 
 
 async def test_the_keyboard_reaches_the_text_and_opens_a_case(browser: Any, made: Any) -> None:
-    async with browser.tab() as tab:
-        await tab.look(1280, "light")
-        await tab.open((made.run / "report.html").as_uri())
+    async with browser.page(made.page) as tab:
         await tab.press("Tab", 9)
         assert await tab.value("document.activeElement.className") == "skip"
         left = await tab.value("document.activeElement.getBoundingClientRect().left")
@@ -86,9 +79,7 @@ async def test_the_contents_stay_in_sight_and_open_what_is_folded(
     browser: Any, pair: Any, width: int, mobile: bool
 ) -> None:
     """On a wide screen the list is open beside the page, on a phone behind one heading."""
-    async with browser.tab() as tab:
-        await tab.look(width, "light", mobile=mobile)
-        await tab.open(pair.page.as_uri())
+    async with browser.page(pair.page, "", width, mobile=mobile) as tab:
         await tab.press("Tab", 9)
         await tab.press("Tab", 9)
         if mobile:
@@ -108,9 +99,7 @@ async def test_the_contents_stay_in_sight_and_open_what_is_folded(
 async def test_the_first_screen_has_verdict_picture_and_what_changed(
     browser: Any, pair: Any
 ) -> None:
-    async with browser.tab() as tab:
-        await tab.look(1280, "light")
-        await tab.open(pair.page.as_uri())
+    async with browser.page(pair.page) as tab:
         for part in (".says", ".first svg", "#broke-first", "#fixed-first", ".flipped.fixed"):
             bottom = f"document.querySelector('{part}').getBoundingClientRect().bottom"
             assert 0 < await tab.value(bottom) <= 800, part
@@ -148,9 +137,7 @@ async def _until(tab: Any, condition: str) -> None:
 async def test_the_list_is_filtered_sorted_and_jumped_from_by_keyboard(
     browser: Any, pair: Any
 ) -> None:
-    async with browser.tab() as tab:
-        await tab.look(1280, "light")
-        await tab.open(pair.page.as_uri())
+    async with browser.page(pair.page) as tab:
         assert await tab.value("document.getElementById('case-controls').hidden") is False
         await tab.press("/", 191, "/")
         assert await tab.value("document.activeElement.type") == "search"
@@ -188,9 +175,7 @@ CHIPS = "[...document.querySelectorAll('[data-chip]')].filter(chip => !chip.hidd
 
 async def test_the_worst_come_first_and_chips_choose(browser: Any, pair: Any) -> None:
     """10 of 24 broke and 2 were fixed; 10 + 2 fail, one of them without an answer to differ."""
-    async with browser.tab() as tab:
-        await tab.look(1280, "light")
-        await tab.open(pair.page.as_uri())
+    async with browser.page(pair.page) as tab:
         row = _rows("[0]") + ".cells[{}].textContent"
         assert [await tab.value(row.format(cell)) for cell in (1, 2)] == ["broke", "gold 1 → none"]
         names = await tab.value(f"{CHIPS}.map(chip => chip.textContent)")
@@ -210,17 +195,13 @@ async def test_the_worst_come_first_and_chips_choose(browser: Any, pair: Any) ->
 
 
 async def test_a_chip_finds_the_cases_with_a_note(browser: Any, made: Any) -> None:
-    async with browser.tab() as tab:
-        await tab.look(390, "dark", mobile=True)
-        await tab.open((made.run / "report.html").as_uri() + "#state=note")
+    async with browser.page(made.page, "#state=note", 390, "dark", True) as tab:
         assert await tab.value(COUNT) == "1 of 48 shown"
         assert await tab.value(SHOWN) == ["case-7"]
 
 
 async def test_an_address_opens_its_case_and_shows_its_list(browser: Any, pair: Any) -> None:
-    async with browser.tab() as tab:
-        await tab.look(1280, "light")
-        await tab.open(pair.page.as_uri() + "#case=case-3&q=factual&sort=-question")
+    async with browser.page(pair.page, "#case=case-3&q=factual&sort=-question") as tab:
         assert await tab.value(OPENED) == ["case-case-3"]
         assert await tab.value(f"{FOCUS}.closest('.case').open") is True
         assert await tab.value(COUNT) == "12 of 24 shown"
@@ -240,9 +221,7 @@ async def test_an_address_opens_its_case_and_shows_its_list(browser: Any, pair: 
 
 
 async def test_columns_are_chosen_and_the_address_remembers_them(browser: Any, pair: Any) -> None:
-    async with browser.tab() as tab:
-        await tab.look(1280, "light")
-        await tab.open(pair.page.as_uri())
+    async with browser.page(pair.page) as tab:
         heads = ["case", "state", "why", "question", "category"]
         first, *others = await tab.value(
             "[...document.querySelectorAll('th.score')].map(head => head.textContent)"
@@ -258,8 +237,7 @@ async def test_columns_are_chosen_and_the_address_remembers_them(browser: Any, p
         assert await tab.value(_rows("[0].cells.length")) == 6
         await _until(tab, "location.hash.includes('columns=')")
         address = await tab.value("location.hash")
-    async with browser.tab() as tab:
-        await tab.open(pair.page.as_uri() + address)
+    async with browser.page(pair.page, address) as tab:
         assert await tab.value(HEADS) == chosen
 
 
@@ -267,9 +245,7 @@ async def test_of_a_long_list_only_the_rows_in_sight_are_drawn(
     browser: Any, long_list: Path
 ) -> None:
     """3,000 cases, of which the page holds few in full: the others open in short."""
-    async with browser.tab() as tab:
-        await tab.look(1280, "light")
-        await tab.open(long_list.as_uri())
+    async with browser.page(long_list) as tab:
         assert await tab.value(COUNT) == "3,000 of 3,000 shown"
         assert 10 < await tab.value(_rows(".length")) < 60
         await tab.value(_rows("[0].querySelector('a').focus()"))
@@ -331,8 +307,7 @@ async def test_hostile_answers_do_nothing_with_and_without_the_policy(
 
 
 async def test_a_report_prints_on_few_pages(browser: Any, pair: Any) -> None:
-    async with browser.tab() as tab:
-        await tab.open(pair.page.as_uri())
+    async with browser.page(pair.page) as tab:
         size = {"landscape": True, "preferCSSPageSize": True}
         printed = await tab.send("Page.printToPDF", **size)
         pages = base64.b64decode(printed["data"]).count(b"/Type /Page\n")
@@ -341,33 +316,23 @@ async def test_a_report_prints_on_few_pages(browser: Any, pair: Any) -> None:
 
 async def test_hatched_cells_are_not_printed_as_pictures(browser: Any, made: Any) -> None:
     """Stripes made the PDF of some pages of 40 cases larger than 2 MB."""
-    async with browser.tab() as tab:
-        await tab.open((made.run / "report.html").as_uri())
+    async with browser.page(made.page) as tab:
         few = "getComputedStyle(document.querySelector('.few')).backgroundImage"
         assert "gradient" in await tab.value(few)
         await tab.send("Emulation.setEmulatedMedia", media="print")
         assert await tab.value(few) == "none"
 
 
-async def test_light_and_dark_differ(browser: Any, made: Any) -> None:
-    colours = []
-    for scheme in ("light", "dark"):
-        async with browser.tab() as tab:
-            await tab.look(800, scheme)
-            await tab.open((made.run / "report.html").as_uri())
-            colours.append(await tab.value("getComputedStyle(document.body).backgroundColor"))
-    assert colours == ["rgb(246, 247, 249)", "rgb(19, 22, 26)"]
-
-
-async def test_every_text_has_contrast(browser: Any, made: Any, pair: Any) -> None:
+async def test_every_text_has_contrast_in_both_colour_schemes(
+    browser: Any, made: Any, pair: Any
+) -> None:
     """WCAG 2.2 AA asks for 4.5 to 1; measured on every element that holds text itself."""
-    for page in (made.run / "report.html", pair.page):
-        for scheme in ("light", "dark"):
-            async with browser.tab() as tab:
-                await tab.look(1280, scheme)
-                await tab.open(page.as_uri())
-                poor = await tab.value(CONTRAST)
-                assert poor == [], (page, scheme)
+    for page in (made.page, pair.page):
+        for scheme, colour in (("light", "rgb(246, 247, 249)"), ("dark", "rgb(19, 22, 26)")):
+            async with browser.page(page, scheme=scheme) as tab:
+                assert await tab.value(CONTRAST) == [], (page, scheme)
+                shown = await tab.value("getComputedStyle(document.body).backgroundColor")
+                assert shown == colour
 
 
 CONTRAST = """

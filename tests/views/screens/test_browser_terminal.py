@@ -146,18 +146,6 @@ def test_labelling_takes_the_terminal_and_gives_it_back(tmp_path: Path, start: S
     assert case["gold_supports"][0]["rel_path"] == "How long?.md"
 
 
-def test_labelling_opens_the_case_under_the_cursor(tmp_path: Path, start: Start) -> None:
-    write_run(tmp_path, "one", ["How long?", "Who owns it?"])
-    with start("one") as terminal:
-        terminal.wait_for(b"citations")
-        terminal.write(b"jL\r")
-        terminal.wait_for(b"Q 2/2")
-        terminal.write(b"q")
-        terminal.wait_for(b"1 fail")
-        terminal.write(b"q")
-        assert terminal.wait() == 0
-
-
 def test_why_the_labeller_did_not_start_can_be_read(tmp_path: Path, start: Start) -> None:
     """The case stands in the run and no more in the set."""
     write_run(tmp_path, "one", ["How long?", "Who owns it?"])
