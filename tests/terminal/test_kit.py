@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from textual.app import App
+from tests.screens import press, see, shown
 from textual.command import CommandPalette, SearchIcon
-from textual.geometry import Size
 
 from terminal.action_screen import ActionScreen, Acts, _keys_for
 from terminal.actions import Action, ActionRefused, UndoSteps, shown_key
@@ -106,25 +105,17 @@ async def test_a_screen_does_what_its_table_says() -> None:
     async with app.run_test(size=(60, 8)) as pilot:
         screen = Counter()
         await app.push_screen(screen)
-        await pilot.pause()
-
-        def shown() -> str:
-            return "\n".join(row.text for row in screen._compositor.render_strips(Size(60, 8)))
-
-        assert "j down" in shown()
-        assert "? help" in shown()
+        await see(pilot, "", "j down", "? help")
         assert screen.take_key("j", "j")
         assert screen.take_key("g", "g")
-        await pilot.pause()
-        assert "g to go on, Esc" in shown()
+        await see(pilot, "", "g to go on, Esc")
         assert screen.take_key("j", "j")  # is not `down`: it ends what was started
         assert screen.acted == ["down"]
         for _ in range(2):
             screen.take_key("g", "g")
         assert screen.acted == ["down", "top"]
         assert screen.take_key("x", "x")
-        await pilot.pause()
-        assert "there is nothing to stop" in shown()
+        await see(pilot, "", "there is nothing to stop")
         assert not screen.take_key("y", "y")
         screen.dismiss()
         screen.dismiss()  # a second time closes nothing
@@ -159,11 +150,6 @@ class Kit(TerminalApp):
     FAILURE = "{file}"
 
 
-def picture(app: App[None]) -> str:
-    size = app.size
-    return "\n".join(row.text for row in app.screen._compositor.render_strips(size))
-
-
 async def test_words_are_searched_in_a_text_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three hits in 40 lines: line 5, line 20 (over a line end) and line 38."""
     lines = [f"line {number}" for number in range(1, 41)]
@@ -176,18 +162,13 @@ async def test_words_are_searched_in_a_text_and_counted(monkeypatch: pytest.Monk
             screen.next_hit(screen.pane, 1)
         screen.ask_search(screen.pane)
         await pilot.pause()
-        await pilot.press(*"two words")
-        assert "3 hits" in picture(app)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert '"two words": 1 of 3' in picture(app)
+        await see(pilot, "~two·words", "3 hits")
+        await see(pilot, "enter", '"two words": 1 of 3')
         for at in (2, 3, 1):
             screen.next_hit(screen.pane, 1)
-            await pilot.pause()
-            assert f"{at} of 3" in picture(app)
+            await see(pilot, "", f"{at} of 3")
         screen.next_hit(screen.pane, -1)
-        await pilot.pause()
-        assert "two  words [b]" in picture(app)
+        await see(pilot, "", "two  words [b]")
         hits = [s.text for row in range(10) for s in screen.pane.render_line(row) if "wo" in s.text]
         assert hits == ["two  words"]  # the marked stretch, apart from what stands around it
         assert screen.pane.search("absent") == 0
@@ -201,10 +182,8 @@ async def test_words_are_searched_in_a_text_and_counted(monkeypatch: pytest.Monk
         assert Path(message.rpartition(" ")[2]).read_text("utf-8") == "a\u241b[2Jb\n"
 
         screen.ask_to_leave()
-        await pilot.pause()
-        assert "Leave the program?" in picture(app)
-        await pilot.press("escape")
-        await pilot.pause()
+        await see(pilot, "", "Leave the program?")
+        await press(pilot, "escape")
         assert app.is_running
         await app.push_screen(Palette())
         await pilot.pause()
@@ -222,9 +201,9 @@ async def test_a_help_page_is_searched_and_its_rows_hang() -> None:
     async with app.run_test(size=(50, 10)) as pilot:
         await app.push_screen(HelpScreen([page], "Esc back"))
         await pilot.pause()
-        shown = picture(app).splitlines()
-        assert any(line.startswith("  j" + " " * 20 + "Go to the next") for line in shown), shown
-        assert any(line.startswith(" " * 23 + "list, or") for line in shown), shown
-        await pilot.press("slash", *"list", "enter")
-        await pilot.pause()
-        assert '"list": 1 of 1' in picture(app)
+        rows_shown = shown(app).splitlines()
+        assert any(line.startswith("  j" + " " * 20 + "Go to the next") for line in rows_shown), (
+            rows_shown
+        )
+        assert any(line.startswith(" " * 23 + "list, or") for line in rows_shown), rows_shown
+        await see(pilot, "slash ~list enter", '"list": 1 of 1')

@@ -11,7 +11,6 @@ from tests.key_names import textual_name
 from tests.rows import each_row
 from tests.screens import press, see, shown
 
-from terminal.actions import ActionRefused
 from terminal.safe_text import display
 from validation.claim_screen import ClaimApp, run
 from validation.claim_session import (
@@ -177,6 +176,7 @@ async def test_moving_decides_nothing() -> None:
         await pilot.press("h", "1", "left")
         assert "claim 2/3" in bench.shown()  # the label went on to claim 3, left came back
         await see(pilot, "enter", "claim 3/3")
+        await pilot.press("4", "d")  # a claim has no fourth label
     assert len(bench.written) == 1
 
 
@@ -286,13 +286,6 @@ async def test_the_two_answers_of_a_pair_have_equal_room() -> None:
             assert abs(screen.answer.size.height - screen.text.size.height) <= 1, size
 
 
-async def test_the_fourth_key_says_nothing_of_a_claim() -> None:
-    bench = Bench()
-    async with bench.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("4", "d")
-    assert bench.written == []
-
-
 @each_row(("size", "turn"), [((80, 24), 0), ((160, 48), 1), ((40, 12), 2)])
 async def test_hostile_text_is_shown_letter_by_letter(
     hostile: tuple[str, ...], size: tuple[int, int], turn: int
@@ -344,14 +337,6 @@ async def test_a_long_claim_is_shown_to_its_end() -> None:
         assert "costs nothing at all." in bench.shown()  # the window of the passage, too
         await press(pilot, "n")
         assert bench.app.main.bars["v-claim"].size.height == 4
-
-
-def test_the_same_label_twice_is_no_decision() -> None:
-    bench = Bench()
-    bench.session.decide("supported")
-    with pytest.raises(ActionRefused, match="already"):
-        bench.session.decide("supported")
-    assert len(bench.written) == 1
 
 
 def test_an_unknown_theme_is_refused() -> None:

@@ -24,12 +24,20 @@ GOOD: dict[str, Any] = {
 }
 
 
+def good_but(kappa: float | None, accuracy: float) -> dict[str, Any]:
+    figures = {"kappa": {"value": kappa}, "balanced_accuracy": {"value": accuracy}}
+    return GOOD | {"figures": figures}
+
+
 def said(found: dict[str, Any], judges: Any = (JUDGE,), prompts: Any = (PROMPT,)) -> list[str]:
     return objections(found, judges, prompts, min_kappa=0.6, min_balanced_accuracy=0.75)
 
 
 def test_a_good_and_unchanged_judge_passes() -> None:
     assert said(GOOD) == []
+
+
+FEW = {"too_few": True, "supported": 9, "unsupported": 8}
 
 
 @each_row(
@@ -39,25 +47,10 @@ def test_a_good_and_unchanged_judge_passes() -> None:
         (GOOD, [JUDGE], [PROMPT | {"version": 2}], "another prompt was calibrated"),
         (GOOD, [JUDGE, JUDGE | {"model": "n"}], [PROMPT], "model m → n"),
         (GOOD, [], [], "do not say who judged"),
-        (GOOD | {"too_few": True, "supported": 9, "unsupported": 8}, [JUDGE], [PROMPT], "9 supp"),
-        (
-            GOOD | {"figures": {"kappa": {"value": 0.5}, "balanced_accuracy": {"value": 0.9}}},
-            [JUDGE],
-            [PROMPT],
-            "kappa 0.500 is below 0.6",
-        ),
-        (
-            GOOD | {"figures": {"kappa": {"value": 0.7}, "balanced_accuracy": {"value": 0.7}}},
-            [JUDGE],
-            [PROMPT],
-            "balanced accuracy 0.700 is below 0.75",
-        ),
-        (
-            GOOD | {"figures": {"kappa": {"value": None}, "balanced_accuracy": {"value": 0.9}}},
-            [JUDGE],
-            [PROMPT],
-            "kappa is undefined",
-        ),
+        (GOOD | FEW, [JUDGE], [PROMPT], "9 supp"),
+        (good_but(0.5, 0.9), [JUDGE], [PROMPT], "kappa 0.500 is below 0.6"),
+        (good_but(0.7, 0.7), [JUDGE], [PROMPT], "balanced accuracy 0.700 is below 0.75"),
+        (good_but(None, 0.9), [JUDGE], [PROMPT], "kappa is undefined"),
     ],
 )
 def test_every_objection_is_a_sentence(

@@ -47,6 +47,11 @@ def test_every_problem_is_named_with_its_line(tmp_path: Path) -> None:
     assert ":4:" not in said
 
 
+def joined(path: Path, *rows: dict[str, Any]) -> Any:
+    """What the claims have of a file with these lines."""
+    return join(read_labels([write(path / "maria.jsonl", *rows)]), CLAIMS, "groundedness")
+
+
 def test_a_short_line_is_enough(tmp_path: Path) -> None:
     (label,) = read_labels([write(tmp_path / "maria.jsonl", row("1", "supported"))])
     assert label.key == ("q1", 0, "1")
@@ -55,49 +60,34 @@ def test_a_short_line_is_enough(tmp_path: Path) -> None:
 
 
 def test_the_last_line_counts_and_null_takes_back(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "maria.jsonl",
-        row("1", "supported"),
-        row("1", "not_supported"),
-        row("2", "supported"),
-        row("2", None),
-    )
-    joined = join(read_labels([path]), CLAIMS, "groundedness")
-    assert joined.human == {("q1", 0, "1"): 0}
+    said = (("1", "supported"), ("1", "not_supported"), ("2", "supported"), ("2", None))
+    assert joined(tmp_path, *(row(*words) for words in said)).human == {("q1", 0, "1"): 0}
 
 
 def test_labels_of_other_words_are_stale(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "maria.jsonl",
+    found = joined(
+        tmp_path,
         row("1", "supported", claim="It is so.", answer_sha256=answer_sha256(ANSWER)),
         row("2", "supported", claim="It costs 6."),
         row("3", "supported", answer_sha256=answer_sha256("another answer")),
         row("9", "supported"),
         row("4", "present", metric="correctness"),
     )
-    joined = join(read_labels([path]), CLAIMS, "groundedness")
-    assert joined.human == {("q1", 0, "1"): 1}
-    assert (joined.counts["stale"], joined.counts["unknown"]) == (2, 1)
+    assert found.human == {("q1", 0, "1"): 1}
+    assert (found.counts["stale"], found.counts["unknown"]) == (2, 1)
 
 
 def test_labels_of_another_run_take_nothing_from_those_of_this_one(tmp_path: Path) -> None:
     """One file serves all runs: the same case and claim id, other answers."""
     this, other = answer_sha256(ANSWER), answer_sha256("another answer")
-    path = write(
-        tmp_path / "maria.jsonl",
-        row("1", "supported", answer_sha256=this),
-        row("2", "supported", answer_sha256=this),
-        row("3", "supported", answer_sha256=this),
-        row("1", "not_supported", answer_sha256=other),
-        row("2", None, answer_sha256=other),
-        row("3", None, answer_sha256=this),
-        row("3", "supported", answer_sha256=other),
-        row("4", "supported", answer_sha256=other),
-        row("4", None, answer_sha256=other),
+    lines = (
+        *(("1", "supported", this), ("2", "supported", this), ("3", "supported", this)),
+        *(("1", "not_supported", other), ("2", None, other), ("3", None, this)),
+        *(("3", "supported", other), ("4", "supported", other), ("4", None, other)),
     )
-    joined = join(read_labels([path]), CLAIMS, "groundedness")
-    assert joined.human == {("q1", 0, "1"): 1, ("q1", 0, "2"): 1}
-    assert joined.counts["stale"] == 0  # 3 is taken back here, 4 there
+    found = joined(tmp_path, *(row(n, said, answer_sha256=sha) for n, said, sha in lines))
+    assert found.human == {("q1", 0, "1"): 1, ("q1", 0, "2"): 1}
+    assert found.counts["stale"] == 0  # 3 is taken back here, 4 there
 
 
 def test_annotators_are_joined_by_their_majority(tmp_path: Path) -> None:
@@ -110,27 +100,24 @@ def test_annotators_are_joined_by_their_majority(tmp_path: Path) -> None:
         }.items()
     ]
     assert label_files(tmp_path, []) == files
-    joined = join(read_labels(files), CLAIMS, "groundedness")
-    assert joined.human == {("q1", 0, "1"): 1}  # two to one
-    assert joined.counts["disputed"] == 1  # claim 2: one to one
-    assert joined.counts["cannot_tell"] == 1  # claim 3
-    assert joined.annotators == {"ann": 3, "bob": 3, "eve": 2}
+    found = join(read_labels(files), CLAIMS, "groundedness")
+    assert found.human == {("q1", 0, "1"): 1}  # two to one
+    assert found.counts["disputed"] == 1  # claim 2: one to one
+    assert found.counts["cannot_tell"] == 1  # claim 3
+    assert found.annotators == {"ann": 3, "bob": 3, "eve": 2}
     # Units {1,1,0} and {1,0}: pairs that differ 2*2/2 + 2/1 = 4 (ordered, over size - 1);
     # expected 2*3*2 = 12 of 5 labels: alpha = 1 - 4 * 4 / 12 = -1/3
-    assert joined.alpha == pytest.approx(-1 / 3)
+    assert found.alpha == pytest.approx(-1 / 3)
 
 
-def test_only_drawn_labels_are_a_random_sample(tmp_path: Path) -> None:
+def test_only_drawn_labels_are_a_random_sample_and_unblind_ones_are_counted(
+    tmp_path: Path,
+) -> None:
     drawn = row("1", "supported", sample="random:0")
-    path = write(tmp_path / "a.jsonl", drawn, row("2", "supported", sample="random:0"))
-    assert join(read_labels([path]), CLAIMS, "groundedness").random_sample
-    path = write(tmp_path / "a.jsonl", drawn, row("2", "supported"))
-    assert not join(read_labels([path]), CLAIMS, "groundedness").random_sample
-
-
-def test_labels_given_after_the_verdict_are_counted(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", row("1", "supported", after_verdict=True))
-    assert join(read_labels([path]), CLAIMS, "groundedness").counts["after_verdict"] == 1
+    assert joined(tmp_path, drawn, row("2", "supported", sample="random:0")).random_sample
+    found = joined(tmp_path, drawn, row("2", "supported", after_verdict=True))
+    assert not found.random_sample
+    assert found.counts["after_verdict"] == 1
 
 
 def test_the_hash_covers_the_bytes_of_all_files(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling
 from decisions.measures import measures
 from ragmetrics.catalogue.cases import RULES, CaseRule
-from ragmetrics.catalogue.metric import Metric
 from records.run import Run
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
 from terminal.page import DataColumn, DataTable, PassageBlock
@@ -30,10 +29,6 @@ from views.report.charts import TrendLine, TrendValue
 from views.report.metrics import SliceCell
 from views.report.page import PageBlocks
 from views.report.tables import settings
-
-YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
-LOW = Metric("over_refusal", "abstention", "", "", "", binary=True, higher_is_better=False)
-
 
 RULE = CaseRule("low", "low", "low", "y is {value}", "context.y", ">", 0.15)
 
