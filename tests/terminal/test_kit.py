@@ -201,7 +201,7 @@ async def test_a_help_page_is_searched_and_its_rows_hang() -> None:
     async with app.run_test(size=(50, 10)) as pilot:
         await app.push_screen(HelpScreen([page], "Esc back"))
         await pilot.pause()
-        rows = shown(app).splitlines()
-        assert any(line.startswith("  j" + " " * 20 + "Go to the next") for line in rows), rows
-        assert any(line.startswith(" " * 23 + "list, or") for line in rows), rows
+        lines = shown(app).splitlines()
+        assert any(row.startswith("  j" + " " * 20 + "Go to the next") for row in lines), lines
+        assert any(row.startswith(" " * 23 + "list, or") for row in lines), lines
         await see(pilot, "slash ~list enter", '"list": 1 of 1')

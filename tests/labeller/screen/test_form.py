@@ -11,10 +11,8 @@ from tests.screens import press, see
 async def test_form_fields(bench: Any) -> None:
     b = bench()
     async with b.app.run_test(size=(80, 24)) as pilot:
-        await press(
-            pilot,
-            "e tab ~All·of·it. tab ~one enter ~two tab ~claim tab ~never tab ~x,·y tab delete delete delete delete delete delete delete ~multi_hop tab ~hard ctrl+s",
-        )
+        await press(pilot, "e tab ~All·of·it. tab ~one enter ~two tab ~claim tab ~never tab")
+        await press(pilot, "~x,·y tab " + "delete " * 7 + "~multi_hop tab ~hard ctrl+s")
     assert b.session.case == {
         "id": "q-01",
         "question": "How long are audit logs kept in case 1, and who can extend it?",
