@@ -1,13 +1,17 @@
 # ruff: noqa: E501
-"""Abstention by phrases, and the four-cell table."""
+"""Abstention by phrases of all languages, how these are searched, and the four-cell table."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.ragmetrics.partial_answers import FULL, PARTIAL
@@ -22,9 +26,13 @@ from ragmetrics.abstention import (
     rates,
 )
 from ragmetrics.claims import extract
+from ragmetrics.text import refusals
+from ragmetrics.text.phrase_search import PhraseSearch
 from ragmetrics.text.plain import plain
-from ragmetrics.text.refusals import _may_decline, _phrases_of
+from ragmetrics.text.refusal_phrases import phrases
+from ragmetrics.text.refusals import _may_decline, _phrases_of, _supposed
 from ragmetrics.text.words import fold
+from records.jsonl import read_rows
 
 
 @each_row(
@@ -342,3 +350,120 @@ def test_an_answer_to_one_of_two_questions_is_no_abstention(question: str, answe
 @each_row(("question", "answer"), FULL)
 def test_what_else_is_told_answers_no_part_of_the_question(question: str, answer: str) -> None:
     assert detect(answer, question=question).state == detect(answer).state != "partial"
+
+
+TUNED = "0acda40c601f2930897e3185af15900d25ee6ce607d5ee215cfa2d17c21ae5f8"
+"""SHA-256 of the patterns as JSON, as they were when they still were strings of the module. Who
+changes a pattern on purpose measures again (bench/research/languages.py) and puts the new hash."""
+
+
+def test_the_compiled_patterns_are_the_tuned_ones() -> None:
+    search, first_lack, _ = _phrases_of(*phrases())
+    patterns = [search._patterns, first_lack, [_supposed(code).pattern for code in phrases()]]
+    assert hashlib.sha256(json.dumps(patterns).encode()).hexdigest() == TUNED
+
+
+def test_every_language_has_all_three_kinds() -> None:
+    assert len(phrases()) == 19
+    assert all(own.refusal and own.lack and own.when for own in phrases().values())
+
+
+@each_row(
+    "answer",
+    [
+        "Nie znalazłem tej informacji w dokumencie The Guide and the Rules.",
+        "Dazu steht nichts in den Unterlagen zu Lord of the Rings and the Hobbit.",
+        "Dat staat niet in de documenten van The Game and the Box.",
+        "Lo siento, no encuentro esa información en la guía This and That for You.",
+    ],
+)
+def test_an_english_title_does_not_switch_off_the_phrases_of_the_answer_s_language(
+    answer: str,
+) -> None:
+    assert detect(answer).abstained
+
+
+def test_phrases_are_chosen_by_language_without_changing_a_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each answer of the blind lists, alone and with an English title behind it."""
+    folder = Path(__file__).resolve().parents[2] / "bench" / "research" / "blind"
+    rows = [row for path in sorted(folder.glob("*/*.jsonl")) for _, row in read_rows(path)]
+    answers = [row["answer"] for row in rows if "answer" in row]
+    answers += [f"{answer} The Guide and the Rules for You." for answer in answers]
+    assert len(answers) > 1_000
+
+    def states() -> list[str]:
+        refusals.declines.cache_clear()
+        return [detect(answer).state for answer in answers]
+
+    found = states()
+    monkeypatch.setattr(refusals, "_is_english", lambda folded: False)
+    assert found == states()
+    refusals.declines.cache_clear()
+
+
+@each_row(
+    ("answer", "state"),
+    [
+        ("Exchange rates lie outside the texts that I can open.", "abstained"),
+        ("The brochure is quiet on parking.", "abstained"),
+        ("I lack the price list, so could you ring the shop?", "abstained"),
+        ("Does the guide not mention a price?", "answered"),
+        ("Zur Gebühr trifft das Merkblatt keine Aussage.", "abstained"),
+        ("Der Aufzug steht Ihnen nicht zur Verfügung.", "answered"),
+        ("Maalesef bu ürün iade edilemez.", "answered"),
+        ("很抱歉，本店不接受现金付款。", "answered"),
+    ],
+)
+def test_a_lack_is_said_of_sources_and_a_question_says_none(answer: str, state: str) -> None:
+    assert detect(answer).state == state
+
+
+PATTERNS = (
+    r"\bcan(?:not|'t)\b", r"(?:no|not any) (?:data|information)", r"ab+c{2,}", r"x?y*z",
+    r"(?i:ABC)d",
+    r"(?=look)(?!ahead)\w+ing", r"[ab]{3}", r"(?:long|literal|words)+ here", r"(?>cat|dog)s",
+)  # fmt: skip
+
+
+COMPILED = tuple(map(re.compile, PATTERNS))
+
+
+def by_all(patterns: Sequence[re.Pattern[str]], text: str) -> int | None:
+    return next((n for n, pattern in enumerate(patterns) if pattern.search(text)), None)
+
+
+def every_pattern(search: PhraseSearch) -> list[re.Pattern[str]]:
+    """Compiled once: ``re`` keeps fewer than there are, and would compile each for each text."""
+    return [re.compile(pattern) for pattern in search._patterns]
+
+
+@given(st.text("abcdinotlrwksgxyzuefm' h", max_size=60))
+def test_it_finds_the_first_pattern_that_matches(text: str) -> None:
+    assert PhraseSearch(PATTERNS).first_in(text) == by_all(COMPILED, text)
+
+
+def test_each_pattern_is_found_by_its_letters() -> None:
+    texts = ("I cannot.", "not any information", "abbccc", "z", "ABCd", "looking", "bab",
+             "so many words here", "two dogs", "nothing at al")  # fmt: skip
+    search = PhraseSearch(PATTERNS)
+    assert [search.first_in(text) for text in texts] == [0, 1, 2, 3, 4, 5, 6, 7, 8, None]
+
+
+def test_refusals_of_all_languages_are_found_as_by_trying_all() -> None:
+    path = Path(__file__).parents[2] / "bench/research/refusals_by_language.jsonl"
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    texts = [fold(value) for row in rows for value in row.values() if isinstance(value, str)]
+    assert len(texts) > 300
+    for search in (_phrases_of("en").search, _phrases_of(*phrases()).search):
+        patterns = every_pattern(search)
+        for text in texts:
+            assert search.first_in(text) == by_all(patterns, text), text
+
+
+def test_words_that_stand_in_long_texts_and_scripts_without_blanks() -> None:
+    search = PhraseSearch(PATTERNS)
+    for text in ("catalogue " * 200 + "two dogs", "犬" * 2000 + "abbccc", "n" * 5000 + "ABCd"):
+        assert len(text) > 1000
+        assert search.first_in(text) == by_all(COMPILED, text)

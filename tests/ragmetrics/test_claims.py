@@ -1,4 +1,4 @@
-"""The support scorer: windows, veto, thresholds, evidence; each share counted by hand."""
+"""The support scorer: windows, veto, thresholds, evidence, negation; talk, which is no claim."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from tests.rows import each_row
 
 from ragmetrics import support
-from ragmetrics.claims import ClaimSupport, score_claim
-from ragmetrics.support import unknown_names
+from ragmetrics.claims import ClaimSupport, extract, score_claim
+from ragmetrics.support import judge, unknown_names
+from ragmetrics.text.negation import is_opposite
 from ragmetrics.text.numbers import index
+from ragmetrics.text.talk import talk_ends
 from ragmetrics.text.words import content_words, fold, spelled
 from ragmetrics.windows import PreparedChunk, best_window, prepare
 
@@ -179,3 +181,116 @@ def test_the_distance_to_the_nearest_training_set(monkeypatch: pytest.MonkeyPatc
     assert nearest == "even"
     assert distance == pytest.approx(0.4)
     assert support.distance([3, *[0] * 9]) == (0.0, "low")
+
+
+@each_row(
+    "text",
+    [
+        "Sure!",
+        "That is true.",
+        "Great question.",
+        "Thanks for waiting.",
+        "Let me know if the printer stops again.",
+        "I hope this helps!",
+        "I can also draft a letter to the landlord if you like.",
+        "Here is a short summary of the refund rules:",
+        "No, that is not correct.",
+        "I will keep it brief.",
+        "So sorry to hear about the flood.",
+        "Cheers for writing in, that must be annoying.",
+        "What a lovely plan.",
+        "TL;DR:",
+        "Allow me a moment to find that.",
+        "If I got it wrong, tell me and I'll try again.",
+        "Best wishes for the move.",
+    ],
+)
+def test_talk_is_no_claim(text: str) -> None:
+    assert talk_ends(text) == len(text)
+    assert extract(text).claims == ()
+
+
+@each_row(
+    "text",
+    [
+        "Thanks to a grant, the pool is open all year.",
+        "Sure-fire lighters are sold at the kiosk.",
+        "Great Hall tickets cost nine euros.",
+        "Let's Encrypt issues certificates for ninety days.",
+        "You need to provide additional information.",
+        "Welcome packs are sent to new members.",
+        "I'm sorry cards are sold in the gift shop.",
+        "Cheers Bar opens at noon.",
+        "Feel free to take up to three plants.",
+        "Let us know of a new address within a week.",
+        "Excuse notes have to be signed by a parent.",
+        "You're welcome to bring a guest to the pool.",
+    ],
+)
+def test_what_begins_like_talk_stays_whole(text: str) -> None:
+    assert [claim.text for claim in extract(text).claims] == [text]
+
+
+@each_row(
+    "opening",
+    ["Sure, ", "Yes, ", "Of course! ", "Let me explain: ", "Thanks, good question: ", "In short, "],
+)
+def test_talk_before_a_claim_is_cut(opening: str) -> None:
+    claim = "the warranty covers water damage."
+    answer = f"{opening}{claim}"
+    found = extract(answer).claims
+    assert [one.text for one in found] == [claim]
+    assert answer[found[0].start : found[0].end] == claim
+
+
+def test_talk_leads_no_list_item() -> None:
+    # "Sure, happy to help:" says nothing of the items; "The plan includes:" does.
+    talk, stem = (
+        extract(f"{line}\n- phone support for all\n- visits").claims
+        for line in ("Sure, happy to help:", "Sure, the plan includes:")
+    )
+    assert {claim.lead for claim in talk} == {""}
+    assert {claim.lead for claim in stem} == {"the plan includes:"}
+
+
+@each_row(
+    ("claim", "sentence"),
+    [
+        ("The plan does not cover dental care.", "The plan covers dental care."),
+        ("The plan covers dental care.", "The plan doesn't cover dental care."),
+        ("Guests can't use the pool.", "Guests can use the pool."),
+        ("No pets are allowed on the roof.", "Pets are allowed on the roof."),
+        ("The fee is never waived without a form.", "The fee is waived without a form."),
+        ("The pool no longer opens on Sundays.", "The pool opens on Sundays."),
+        ("Neither the gym nor the pool opens early.", "Both the gym and the pool open early."),
+        ("Rooms come with a balcony.", "Rooms come without a balcony."),
+    ],
+)
+def test_a_not_on_one_side_vetoes(claim: str, sentence: str) -> None:
+    assert is_opposite(claim, [sentence])
+    found = judge(claim, [prepare(f"This is a note. {sentence}")])
+    assert found is not None
+    assert (found.supported, found.strength, found.opposite) == (False, 0.0, True)
+
+
+@each_row(
+    ("claim", "sentence"),
+    [
+        ("The plan does not cover dental care.", "The plan does not cover dental care."),
+        ("Entry is not possible after six.", "Entry is only possible after six."),
+        ("Statements are not charged.", "Statements are free, they are charged to the bank."),
+        ("The pool is not open to guests.", "The pool is not closed, and not open to guests."),
+        ("The plan does not cover visits abroad.", "The plan covers dental care."),
+        ("The key cannot be changed.", "The door is locked."),
+    ],
+)
+def test_other_differences_do_not(claim: str, sentence: str) -> None:
+    assert not is_opposite(claim, [sentence])
+
+
+def test_the_sentence_with_most_of_the_words_decides() -> None:
+    # The second sentence has all four words of the claim, the first three of them and a "not".
+    sentences = ["The plan does not cover dental visits.", "The plan covers dental care visits."]
+    assert not is_opposite("The plan covers dental care visits.", sentences)
+    assert not is_opposite("", sentences)
+    assert not is_opposite("The plan covers it.", [])

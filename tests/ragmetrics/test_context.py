@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from time import process_time
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.rows import each_row
 from ragmetrics import context
 from ragmetrics.case_scores import CaseScores
 from ragmetrics.context import ngram_overlap, score_case, shared_end
-from ragmetrics.facts import find_facts
+from ragmetrics.facts import _occurrences, find_facts
 from ragmetrics.text.tfidf import Frequencies, tokens
 from records.cases import GoldFact
 from records.results import RetrievedChunk
@@ -234,3 +235,14 @@ def test_any_texts_have_defined_scores(texts: list[str], fact: str) -> None:
             assert 1.0 <= value <= len(texts)
         else:
             assert 0.0 <= value <= 1.0
+
+
+def test_every_place_is_found_also_where_wordings_overlap() -> None:
+    """Independent: compares the slice at each place. All phrases of up to six words that begin with
+    a, among all texts of ten; of two words, since more only make borders rarer."""
+    texts = list(product("ab", repeat=10))
+    for length in range(1, 7):
+        for phrase in product("a", *["ab"] * (length - 1)):
+            for held in texts:
+                places = [at for at in range(10) if held[at : at + length] == phrase]
+                assert _occurrences(phrase, held) == places, (phrase, held)

@@ -1,8 +1,9 @@
-"""Which chunks match which supports: anchors by segment, ids, texts; groups; scope."""
+"""Which chunks match which supports: anchors, ids, texts, pages, paths of a bot; groups; scope."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 from tests.rows import each_row
 
+from clients.mapping import PlaceForm
+from ragmetrics.gold import gold_names, gold_of, match_chunks, unusable
 from ragmetrics.matching import (
     Passage,
     anchor,
@@ -25,6 +28,9 @@ from ragmetrics.matching import (
     scope_miss,
     window_similarity,
 )
+from ragmetrics.paths import PathCut, examine_paths, shared_folder
+from records.cases import GoldSupport, TestCase
+from records.results import RetrievedChunk
 
 
 @each_row(
@@ -282,3 +288,137 @@ def test_a_coarser_chunk_whose_text_is_cut_matches_by_words_of_a_quote(
     gold = anchor("a.md", "One > Two")
     assert matches_place(gold, [LONG], Passage(anchor("a.md", "One"), text, cut)) is matches
     assert matches_place(gold, [LONG], Passage(anchor("a.md", ""), text, cut)) is matches
+
+
+def chunk(page: Any, text: str = "Loans take four weeks.") -> RetrievedChunk:
+    place: dict[str, Any] = {} if page is None else {"page": page}
+    return RetrievedChunk(chunk_id="c", rel_path="rules.pdf", text=text, **place)
+
+
+def case(**support: Any) -> TestCase:
+    return TestCase("a", "q", gold_supports=[GoldSupport("rules.pdf", **support)])
+
+
+def matches(asked: TestCase, *chunks: RetrievedChunk) -> Any:
+    gold = gold_of(asked, "auto")
+    assert gold is not None
+    return match_chunks(gold, chunks), unusable(gold, chunks)
+
+
+def test_without_a_quote_a_passage_of_the_page_is_gold() -> None:
+    asked = case(page=12)
+    found, fault = matches(asked, chunk(11), chunk("12"), chunk(12, "Other text."))
+    assert (found.first, found.hits, fault) == ([2], [2, 3], "")
+    assert gold_names(asked, "anchor") == ["rules.pdf, page 12"]
+
+
+def test_with_a_quote_the_quote_decides_wherever_the_page_breaks() -> None:
+    found, _ = matches(
+        case(page=12, snippets=["Loans take four weeks"]), chunk(11), chunk(12, "Other text.")
+    )
+    assert found.hits == [1]
+
+
+def test_a_heading_decides_alone() -> None:
+    found, _ = matches(case(page=12, heading_path="Loans"), chunk(12))
+    assert found.hits == []
+
+
+def test_a_bot_without_pages_cannot_be_scored_by_page() -> None:
+    found, fault = matches(case(page=12), chunk(None))
+    assert fault == "no page in the result"
+    found, fault = matches(case(page=12), chunk(None), chunk(3))
+    assert (found.first, found.open, fault) == ([None], True, "")
+
+
+@each_row(("base", "page", "sheet"), [(0, 11, 12), (0, "11", 12), (1, 11, 11), (0, "xi", "xi")])
+def test_pages_that_a_bot_counts_from_0_are_read_as_sheets(
+    base: int, page: object, sheet: object
+) -> None:
+    assert PlaceForm(page_base=base).applied({"page": page}) == {"page": sheet}
+
+
+LABELS = ("advanced/timeouts.md", "quickstart.md", "advanced/ssl.md", "api/x y.md")
+
+
+@each_row(
+    ("bot", "seen", "words"),
+    [
+        (LABELS, 4, "as written"),
+        ([f"{path}#top" for path in LABELS], 0, "without what follows #"),
+        ([f"{path}?v=2" for path in LABELS], 0, "without what follows ?"),
+        ([f"kb://{path}" for path in LABELS], 0, "without the scheme"),
+        ([f"kb://h{n}/{path}" for n, path in enumerate(LABELS)], 0, "without scheme and host"),
+        ([f"/srv/docs/{path}" for path in LABELS], 0, "without the folder /srv/docs"),
+        ([path.replace(" ", "%20") for path in LABELS], 3, "with %20 and the like decoded"),
+        ([path.upper() for path in LABELS], 0, "without upper and lower case"),
+        ([path.replace(".md", ".html") for path in LABELS], 0, "without the file type"),
+        # quickstart.md has no folder: the one that matches as it is
+        ([path.rpartition("/")[2] for path in LABELS], 1, "by their last part"),
+        (["other.md", "more.md"], 0, "as written"),
+        ([], 0, "as written"),
+    ],
+)
+def test_the_weakest_cut_that_makes_most_match(bot: list[str], seen: int, words: str) -> None:
+    bot = [*bot]
+    asked = [([label], [path]) for label, path in zip(LABELS, bot, strict=False)]
+    verdict = examine_paths(asked, LABELS)
+    assert (verdict.seen, verdict.cut.words()) == (seen, words)
+    if words != "as written":
+        assert verdict.seen_cut == 4
+        assert f"gold files seen {seen} of 4; 4 of 4 {words}: the labels say" in verdict.sentence()
+
+
+def test_a_key_that_two_files_share_matches_nothing() -> None:
+    """Two labels end in index.md, and so do two files of the bot: neither can be told."""
+    assert examine_paths([(["a/index.md"], ["index.md"])], ["a/index.md", "b/index.md"]).cut == (
+        PathCut()
+    )
+    asked = [(["x/index.md"], ["p/index.md"]), (["y/q.md"], ["r/index.md"])]
+    assert examine_paths(asked).seen_cut == 0
+
+
+def test_another_folder_of_the_labels_own_is_another_file() -> None:
+    """The bot knows api/index.md by its folder, so its docs/index.md is not the label's."""
+    asked = [(["api/a.md"], ["api/a.md"]), (["docs/index.md"], ["old/index.md"])]
+    assert examine_paths(asked).seen_cut == 1
+
+
+def test_two_name_spaces_need_enough_paths_and_nothing_in_common() -> None:
+    """At least 5 distinct paths of the bot and 3 gold files; anchors make no other file."""
+    labels = ["a.md", "b.md", "c.md"]
+
+    def two(bot: list[str], gold: list[str] = labels) -> bool:
+        return examine_paths([(gold, bot)]).two_name_spaces
+
+    assert two(["p1", "p2", "p3", "p4", "p5"])
+    assert not two(["p1", "p2", "p3", "p4"])
+    assert not two(["p1#1", "p1#2", "p1#3", "p1#4", "p1#5"])
+    assert not two(["p1", "p2", "p3", "p4", "p5"], labels[:2])
+    assert not two(["p1", "p2", "p3", "p4", "docs/a.md"])
+    same = examine_paths([(["a.md"], ["b.md", "x1", "x2", "x3", "x4"])], labels)
+    assert same.sentence() == "gold files seen 0 of 1 (same name space)."
+
+
+@each_row(
+    ("paths", "steps", "root", "first"),
+    [
+        (["/srv/docs/a.md", "/srv/docs/b/c.md", "/srv/docs/d.md"], (), "/srv/docs", "a.md"),
+        (
+            ["file:///srv/docs/a.md", "file:///srv/docs/b.md", "file:///srv/docs/c.md"],
+            ("scheme",),
+            "srv/docs",
+            "a.md",
+        ),
+        (["C:\\kb\\a.md", "C:\\kb\\b.md", "C:\\kb\\c.md"], (), "C:/kb", "a.md"),
+        (["/srv/a.md", "/srv/b.md"], (), "", "/srv/a.md"),  # two files say nothing
+        (["/srv/a.md", "/opt/b.md", "/var/c.md"], (), "", "/srv/a.md"),
+        (["docs/a.md", "docs/b.md", "docs/c.md"], (), "", "docs/a.md"),
+    ],
+)
+def test_absolute_paths_lose_the_folder_they_share(
+    paths: list[str], steps: tuple[str, ...], root: str, first: str
+) -> None:
+    cut = shared_folder(paths)
+    assert (cut.steps, cut.root) == (steps, root)
+    assert cut.applied(paths[0]) == first

@@ -1,17 +1,24 @@
-"""JUnit, annotations and Markdown drawn from one verdict, with texts that mean harm."""
+"""JUnit, annotations and Markdown of one verdict, with texts that mean harm; docs/examples."""
 
 from __future__ import annotations
 
+import importlib
 import io
 import re
+import shutil
+import subprocess
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
+from tests.rows import each_row
 
+import gate_run
 from decisions.gate_print import (
     MARKER,
     MOST,
@@ -232,3 +239,39 @@ def test_the_verdict_comes_first_and_no_number_is_cut_on_a_narrow_terminal() -> 
     assert "0.100" in screen.getvalue()
     assert "must be" in lines[1]
     assert lines[-1] == "Gate FAILED: 1 check failed."
+
+
+EXAMPLES = Path(gate_run.__file__).resolve().parents[2] / "docs" / "examples"
+FILES = ["nightly.sh", "github-actions.yml"]
+COMMAND = re.compile(r"eval/scripts/(\w+)\.py((?:[^\n\\]|\\\n)*)")
+
+
+@each_row("name", FILES)
+def test_the_commands_have_the_options_they_use(name: str) -> None:
+    text = (EXAMPLES / name).read_text("utf-8")
+    found = COMMAND.findall(text)
+    assert {"run_eval", "eval_suite", "track_metrics"} <= {script for script, _ in found}
+    for script, words in found:
+        command = importlib.import_module(script).main
+        assert isinstance(command, click.Command)
+        known = {
+            option for param in command.params for option in (*param.opts, *param.secondary_opts)
+        }
+        assert set(re.findall(r"(?<!\S)--[a-z-]+", words)) <= known, (script, words)
+
+
+def test_the_comment_is_found_by_the_marker_that_the_gate_writes() -> None:
+    assert f'startswith("{MARKER}")' in (EXAMPLES / "github-actions.yml").read_text("utf-8")
+
+
+def test_the_history_job_fetches_the_history() -> None:
+    assert "fetch-depth: 0" in (EXAMPLES / "github-actions.yml").read_text("utf-8")
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no sh")
+def test_the_nightly_script_is_sound_and_says_what_it_needs() -> None:
+    path = EXAMPLES / "nightly.sh"
+    assert subprocess.run(["sh", "-n", str(path)]).returncode == 0
+    done = subprocess.run(["sh", str(path)], env={}, capture_output=True, encoding="utf-8")
+    assert done.returncode != 0
+    assert "say which bot to ask" in done.stderr
