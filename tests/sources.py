@@ -19,6 +19,8 @@ SLOW = {
     "sentence_transformers",
     "torch",
     "sklearn",
+    "bm25s",
+    "jmespath",
     "numpy",
     "requests",
     "rich",

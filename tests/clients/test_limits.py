@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -179,40 +178,6 @@ def test_waiting_takes_nothing_from_the_time_of_a_call() -> None:
         )
     )
     assert allowed == pytest.approx([5.0, 5.0])
-
-
-def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
-    """Real HTTP: 20 in any second are taken, 16 a second are sent: some may come late."""
-    seen: list[float] = []
-    refused: list[float] = []
-
-    def behave(exchange: Exchange) -> None:
-        now = time.monotonic()
-        if sum(moment > now - 1.0 for moment in seen) >= 20:
-            refused.append(now)
-            return exchange.reply({"error": "slow down"}, 429)
-        seen.append(now)
-        return exchange.reply({"answer": "yes"})
-
-    from clients.http import ask_all
-    from clients.transport import HttpTransport
-
-    bot: Any = FakeBot()
-    bot.default = behave
-    transport = HttpTransport(bot.url)
-    limits = CallLimits(8, rpm=960)
-
-    async def ask(number: int) -> int:
-        def send(allowed: float) -> Coroutine[Any, Any, Reply]:
-            return transport.send("POST", bot.url, {}, b'{"question": "q"}', allowed)
-
-        never = threading.Event()
-        return (await call_with_retries(send, RetryPolicy(), never, limits=limits))[1]
-
-    start = time.monotonic()
-    assert list(ask_all(range(33), ask, 8, threading.Event())) == [1] * 33
-    assert refused == []
-    assert time.monotonic() - start >= 2.0
 
 
 def test_run_eval_keeps_to_the_requests_a_minute(tmp_path: Path) -> None:

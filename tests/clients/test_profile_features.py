@@ -87,15 +87,6 @@ def test_an_unknown_function_is_told_when_the_profile_is_read(tmp_path: Path) ->
         load(tmp_path, text)
 
 
-def test_a_helper_that_gets_another_type_is_an_error_of_the_answer(
-    tmp_path: Path, fake_bot: FakeBot
-) -> None:
-    profile = load(tmp_path, SMALL.replace('"answer"', '"trim(usage)"'))
-    error = ask(fake_bot, profile).result.error
-    assert error is not None
-    assert error.kind == "mapping"
-
-
 REFERENCES = SMALL + 'references = "cited"\nretrieved = "hits"\n[chunk]\nchunk_id = "id"\n'
 
 
@@ -115,22 +106,6 @@ def test_citations_may_be_numbers_or_ids(
     fake_bot.default = lambda it: it.reply({"answer": "x", "cited": cited, "hits": hits})
     result = ask(fake_bot, load(tmp_path, REFERENCES)).result
     assert [(one.index, one.chunk_id) for one in result.references or ()] == expected
-
-
-def test_a_passage_that_is_a_line_of_text_is_read_by_expressions(
-    tmp_path: Path, fake_bot: FakeBot
-) -> None:
-    answer = "Because. [1]\n\nSources:\n[1] a.md - Intro\n[2] b.md - More\n"
-    fake_bot.default = lambda it: it.reply({"answer": answer})
-    more = """
-    retrieved = "lines(after(answer, 'Sources:'))"
-    [chunk]
-    rel_path = "before(after(@, '] '), ' - ')"
-    heading_path = "after(@, ' - ')"
-    """
-    result = ask(fake_bot, load(tmp_path, SMALL + more)).result
-    places = [(chunk.rel_path, chunk.heading_path) for chunk in result.chunks()]
-    assert places == [("a.md", "Intro"), ("b.md", "More")]
 
 
 VARIABLES = (

@@ -50,10 +50,12 @@ def test_a_value_is_found_as_an_address_writes_it() -> None:
 
 
 def test_an_echoed_address_and_login_are_blotted_out(fake_bot: Any, api: MakeApi) -> None:
-    """The bot repeats its whole request line, and the login in plain words."""
+    """The bot repeats its whole request line, the login in plain words, and as the header has it:
+    base64 of user:pass-word."""
+    basic = "dXNlcjpwYXNzLXdvcmQ="
 
     def echo(exchange: Any, status: int = 200) -> None:
-        said = f"{exchange.path} {unquote_plus(exchange.path)} user:pass-word pass-word"
+        said = f"{exchange.path} {unquote_plus(exchange.path)} user:pass-word pass-word {basic}"
         exchange.reply(fake_bot.answer("q", answer=said, usage={said: 1}), status)
 
     fake_bot.script("answer", echo)
@@ -63,9 +65,10 @@ def test_an_echoed_address_and_login_are_blotted_out(fake_bot: Any, api: MakeApi
     for name in ("answer", "error"):
         asked = repr(finish(client.ask(Question("case", name))))
         assert "[secret]" in asked
-        for secret in ("pass-word", "query secret", "query+secret", "query%20secret"):
+        for secret in ("pass-word", basic, "query secret", "query+secret", "query%20secret"):
             assert secret not in asked
     assert "key=query+secret" in fake_bot.seen[0].path
+    assert fake_bot.seen[0].headers["Authorization"] == f"Basic {basic}"
     assert finish(client.ask(Question("case", "json"))).result.answer == "answer to json [1]"
 
 

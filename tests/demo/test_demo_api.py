@@ -20,15 +20,6 @@ from tests.rows import each_row
 from clients.demo_server import ENDS_WITH_STDIN
 
 SCRIPT = Path(__file__).resolve().parents[2] / "eval" / "scripts" / "demo_api.py"
-SLOW_MODULES = (
-    "textual",
-    "sentence_transformers",
-    "torch",
-    "sklearn",
-    "numpy",
-    "requests",
-    "bm25s",
-)
 
 Start = Callable[..., tuple["subprocess.Popen[str]", str]]
 
@@ -70,21 +61,6 @@ def quick(tmp_path: Path, vault: Path) -> tuple[str, ...]:
         "--vault",
         str(vault),
     )
-
-
-def test_help_loads_nothing_slow() -> None:
-    code = (
-        "import runpy, sys\n"
-        f"sys.argv = ['demo_api.py', '--help']\nsys.path.insert(0, {str(SCRIPT.parent)!r})\n"
-        f"try: runpy.run_path({str(SCRIPT)!r}, run_name='__main__')\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        f"print('slow:', [name for name in {SLOW_MODULES} if name in sys.modules])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert "--vault" in done.stdout
-    assert done.stdout.splitlines()[-1] == "slow: []"
 
 
 def test_serves_a_folder(start_api: Start, quick: tuple[str, ...]) -> None:

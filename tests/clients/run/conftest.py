@@ -63,31 +63,40 @@ def command(tmp_path: Path, fake_bot: Any) -> Callable[..., list[str]]:
     return build
 
 
+Ended = subprocess.CompletedProcess[str]
+
+
+def check(done: Ended, ends: int) -> Ended:
+    assert done.returncode == ends, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
 @pytest.fixture
-def run(
-    command: Callable[..., list[str]], environment: dict[str, str]
-) -> Callable[..., subprocess.CompletedProcess[str]]:
-    def call(*words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command(*words, **more), capture_output=True, text=True, env=environment, timeout=120
+def run(command: Callable[..., list[str]], environment: dict[str, str]) -> Callable[..., Ended]:
+    """A process, which must end with the code ``ends``."""
+
+    def call(*words: str | Path, ends: int = 0, before: Any = None, **more: Any) -> Ended:
+        line, limit = command(*words, **more), 120
+        done = subprocess.run(
+            line, capture_output=True, text=True, env=environment, timeout=limit, preexec_fn=before
         )
+        return check(done, ends)
 
     return call
 
 
 @pytest.fixture
-def invoke(
-    command: Callable[..., list[str]], environment: dict[str, str]
-) -> Callable[..., subprocess.CompletedProcess[str]]:
+def invoke(command: Callable[..., list[str]], environment: dict[str, str]) -> Callable[..., Ended]:
     """The same inside this process, for what does not depend on a process."""
 
-    def call(*words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
+    def call(*words: str | Path, ends: int = 0, **more: Any) -> Ended:
         line = command(*words, **more)
         own: dict[str, str | None] = dict.fromkeys(
             name for name in os.environ if name.startswith("RAG_EVAL_")
         )
         done = CliRunner().invoke(run_eval.main, line[2:], env=own | environment)
-        return subprocess.CompletedProcess(line, done.exit_code, done.stdout, done.stderr)
+        return check(Ended(line, done.exit_code, done.stdout, done.stderr), ends)
 
     return call
 

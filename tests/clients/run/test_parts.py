@@ -15,7 +15,6 @@ import storage
 from clients.http import ask_all
 from clients.run_counts import RunTally, _rows, table
 from clients.run_plan import Job, Jobs, select
-from terminal.tables import printable
 
 
 def case(case_id: str, **fields: Any) -> storage.TestCase:
@@ -24,7 +23,7 @@ def case(case_id: str, **fields: Any) -> storage.TestCase:
 
 def test_filters_of_one_name_are_an_or_and_of_several_an_and() -> None:
     cases = [
-        case("a", category="factual", tags=["x", "y"]),
+        case("a", category="factual", tags=["x", "y"], difficulty="easy", answerable=False),
         case("b", category="reasoning", tags=["x"]),
         case("c", category="factual", tags=["z"]),
     ]
@@ -35,7 +34,10 @@ def test_filters_of_one_name_are_an_or_and_of_several_an_and() -> None:
     assert ids() == ["a", "b", "c"]
     assert ids("tag=x", "tag=z") == ["a", "b", "c"]
     assert ids("tag=x", "category=factual") == ["a"]
-    assert ids("answerable=unknown", limit=2) == ["a", "b"]
+    assert ids("answerable=unknown", limit=1) == ["b"]
+    assert ids("answerable=false") == ids("difficulty=easy") == ["a"]
+    assert ids("id=[bc]", "id=a?") == ["b", "c"]
+    assert ids("id=?") == ids("id=*") == ["a", "b", "c"]
     with pytest.raises(storage.StorageError, match="tag: x, y, z"):
         ids("tag=nothing")
 
@@ -141,7 +143,3 @@ def test_a_long_title_is_not_broken() -> None:
     title = "Run 20261122-051743-a-long-name-of-a-profile"
     Console(file=shown, width=80).print(table(RunTally().to_dict(), title))
     assert shown.getvalue().splitlines()[0].strip() == title
-
-
-def test_what_a_bot_says_cannot_steer_the_terminal() -> None:
-    assert printable("a\x1b[2Jb\r\nc\u202ed") == "a [2Jb  c d"

@@ -81,11 +81,10 @@ def test_live_turns_are_asked_with_the_answers_of_their_own_repeat(
         exchange.reply({"answer": f"{question} #{count[question]}"})
 
     fake_bot.default = numbered
-    done = invoke(
+    invoke(
         *("--run-id", "r", "--repeat", "2", "--set", "concurrency=4"),
         *("--profile", write_profile(tmp_path, "history")),
     )
-    assert done.returncode == 0, done.stderr
     lines = stored(read, tmp_path / "results" / "r")
     order = [line["test_case_id"] for line in read(tmp_path / "results" / "r")]
     assert order[:6] == ["a1", "a1", "a2", "a2", "a3", "a3"]
@@ -138,8 +137,7 @@ def test_other_histories_need_no_answer_before(
     write_talks(tmp_path)
     fake_bot.script("a: what?", lambda exchange: exchange.raw(b"", status=400))
     profile = write_profile(tmp_path, "history", "session")
-    done = invoke(*("--run-id", "r", "--set", f"history={history}", "--profile", profile))
-    assert done.returncode == 0, done.stderr
+    invoke(*("--run-id", "r", "--set", f"history={history}", "--profile", profile))
     (body,) = bodies(fake_bot)[question]
     pairs = [(m["role"], m["content"]) for m in body["history"]] if "history" in body else None
     assert pairs == sent
@@ -155,8 +153,7 @@ def test_a_session_is_one_conversation_one_repeat(
 ) -> None:
     write_talks(tmp_path)
     fake_bot.default = echo
-    done = invoke("--run-id", "r", "--repeat", 2, "--profile", write_profile(tmp_path, "session"))
-    assert done.returncode == 0, done.stderr
+    invoke("--run-id", "r", "--repeat", 2, "--profile", write_profile(tmp_path, "session"))
     lines = stored(read, tmp_path / "results" / "r")
     sessions = {
         (name, repeat): {lines[f"{name}{turn}", repeat]["session"] for turn in (1, 2, 3)}
@@ -178,8 +175,7 @@ def test_a_failed_turn_fails_the_later_ones_and_counts_once(
     fake_bot.script("b: and 2?", lambda exchange: exchange.reply({"answer": " "}), echo)
     profile = write_profile(tmp_path, "history")
     # 2 of 10 calls failed themselves; with the 3 turns behind them it would be half of all
-    done = invoke("--run-id", "r", "--profile", profile, "--max-error-rate", "0.2")
-    assert done.returncode == 0, done.stderr
+    invoke("--run-id", "r", "--profile", profile, "--max-error-rate", "0.2")
     lines = stored(read, tmp_path / "results" / "r")
     kinds = {case: line["error"] and line["error"]["kind"] for (case, _), line in lines.items()}
     assert kinds == {
@@ -198,7 +194,7 @@ def test_a_failed_turn_fails_the_later_ones_and_counts_once(
     assert not fake_bot.asked["a: and 2?"]
     before = fake_bot.asked.copy()
     again = ("--run-id", "r", "--profile", profile, "--resume", "--retry-errors")
-    assert invoke(*again).returncode == 0
+    invoke(*again)
     asked = fake_bot.asked - before
     assert set(asked) == {"a: what?", "a: and 2?", "a: and 3?", "b: and 2?", "b: and 3?"}
     lines = stored(read, tmp_path / "results" / "r")
@@ -215,7 +211,7 @@ def test_a_stopped_run_goes_on_from_the_missing_turn_or_begins_a_session_anew(
     fake_bot.default = echo
     for uses in (("history",), ("history", "session")):
         run_id, profile = "-".join(uses), write_profile(tmp_path, *uses)
-        assert invoke("--run-id", run_id, "--profile", profile).returncode == 0
+        invoke("--run-id", run_id, "--profile", profile)
         folder = tmp_path / "results" / run_id
         lines = (folder / "results.jsonl").read_text().splitlines(keepends=True)
         # a2 and all behind it are lost; of c another answer stands at turn 1
@@ -225,8 +221,7 @@ def test_a_stopped_run_goes_on_from_the_missing_turn_or_begins_a_session_anew(
             "".join([lines[0], *lines[3:6], json.dumps(changed) + "\n", *lines[7:]])
         )
         before = fake_bot.asked.copy()
-        resumed = invoke("--run-id", run_id, "--profile", profile, "--resume")
-        assert resumed.returncode == 0, resumed.stderr
+        invoke("--run-id", run_id, "--profile", profile, "--resume")
         asked = fake_bot.asked - before
         begun = {"a: what?", "c: what?"} & set(asked)
         assert set(asked) - begun == {f"{name}: and {turn}?" for name in "ac" for turn in (2, 3)}
@@ -261,8 +256,7 @@ def test_a_call_that_timed_out_is_not_sent_again_within_a_session(
         fake_bot.script("a: and 2?", lambda exchange: exchange.hang(), echo)
         run_id, profile = "-".join(uses), write_profile(tmp_path, *uses)
         words = ("--run-id", run_id, "--profile", profile, "--set", "timeout=0.3")
-        done = invoke(*words, "--max-error-rate", "1")
-        assert done.returncode == 0, done.stderr
+        invoke(*words, "--max-error-rate", "1")
         assert fake_bot.asked["a: and 2?"] == times
     lines = stored(read, tmp_path / "results" / "session")
     assert lines["a2", 0]["error"]["kind"] == "timeout"
@@ -286,7 +280,7 @@ def test_the_lines_of_a_session_are_written_together(
 
     fake_bot.default = look
     profile = write_profile(tmp_path, "session")
-    assert invoke("--run-id", "r", "--profile", profile, "--set", "concurrency=2").returncode == 0
+    invoke("--run-id", "r", "--profile", profile, "--set", "concurrency=2")
     assert seen
     assert {lines % 3 for lines in seen} == {0}
 
@@ -308,14 +302,12 @@ def test_what_cannot_be_asked_is_refused_before_the_first_call(
         ),
         (("--retrieval-only", "--profile", both), "a1, a2, b1, b2, c1"),
     ]:
-        done = invoke("--run-id", "r", *words)
-        assert done.returncode == 2
+        done = invoke("--run-id", "r", *words, ends=2)
         assert message in done.stderr
     assert not fake_bot.seen
     assert not (tmp_path / "results" / "r").exists()
     plain = write_profile(tmp_path)
     done = invoke("--run-id", "r", "--profile", plain)
-    assert done.returncode == 0, done.stderr
     assert "neither {history} nor {session}" in done.stderr
     assert "add one of them to [request.body]" in done.stderr
     config = json.loads((tmp_path / "results" / "r" / "config.json").read_text())
@@ -329,7 +321,6 @@ def test_retrieval_alone_asks_with_the_reference_answers(
     fake_bot.default = echo
     words = ("--run-id", "r", "--retrieval-only", "--profile", write_profile(tmp_path, "history"))
     done = invoke(*words)
-    assert done.returncode == 0, done.stderr
     assert "set's reference answers (--set history=replay)" in " ".join(done.stderr.split())
     (second,) = bodies(fake_bot)["a: and 2?"]
     assert [message["content"] for message in second["history"]] == ["a: what?", "reference a1"]
@@ -342,7 +333,6 @@ def test_a_selection_takes_conversations_whole(tmp_path: Path, invoke: Any, read
     write_talks(tmp_path)
     profile = write_profile(tmp_path, "history")
     done = invoke("--run-id", "f", "--filter", "tag=t", "--profile", profile)
-    assert done.returncode == 0, done.stderr
     folder = tmp_path / "results" / "f"
     assert [line["test_case_id"] for line in read(folder)] == ["b1", "b2", "b3"]
     done = invoke("--run-id", "l", "--limit", "4", "--profile", profile)
@@ -362,8 +352,7 @@ def test_a_history_of_a_case_is_always_sent(
     (tmp_path / "set.jsonl").write_text(json.dumps(line) + "\n")
     extra = '[history]\nassistant = "bot"\ncontent = "text"\n'
     profile = write_profile(tmp_path, "history", extra=extra)
-    done = invoke("--run-id", "r", "--set", "history=none", "--profile", profile)
-    assert done.returncode == 0, done.stderr
+    invoke("--run-id", "r", "--set", "history=none", "--profile", profile)
     (body,) = bodies(fake_bot)["And you?"]
     assert body["history"] == [{"role": "user", "text": "Hi"}, {"role": "bot", "text": "Hello"}]
     (result,) = read(tmp_path / "results" / "r")
@@ -386,8 +375,7 @@ def test_a_bot_with_one_memory_is_reset_and_asked_by_nobody_else(
 
     fake_bot.default = remember
     profile = write_profile(tmp_path, extra='[reset]\npath = "/forget"\nbody = { all = true }\n')
-    done = invoke("--run-id", "r", "--profile", profile)
-    assert done.returncode == 0, done.stderr
+    invoke("--run-id", "r", "--profile", profile)
     assert order == ["forget", *["ask"] * 3] * 3 + ["forget", "ask"]
     assert fake_bot.most_at_once == 1
 
@@ -403,8 +391,7 @@ def test_a_bot_that_names_its_sessions_is_answered_with_that_name(
 
     fake_bot.default = named
     profile = write_profile(tmp_path, "session", extra='session = "conversation"\n')
-    done = invoke("--run-id", "r", "--profile", profile)
-    assert done.returncode == 0, done.stderr
+    invoke("--run-id", "r", "--profile", profile)
     assert "session" not in bodies(fake_bot)["a: what?"][0]
     assert bodies(fake_bot)["a: and 3?"][0]["session"] == "own-7"
     assert stored(read, tmp_path / "results" / "r")["a3", 0]["session"] == "own-7"
@@ -414,7 +401,7 @@ def test_the_default_profile_sends_both_with_turns_and_neither_otherwise(
     tmp_path: Path, fake_bot: Any, invoke: Any
 ) -> None:
     write_talks(tmp_path)
-    assert invoke("--run-id", "r").returncode == 0
+    invoke("--run-id", "r")
     sent = bodies(fake_bot)
     assert {"history", "session"} <= sent["a: and 2?"][0].keys()
     assert not {"history", "session"} & sent["by itself?"][0].keys()
@@ -432,7 +419,6 @@ def test_answers_of_elsewhere_are_known_by_conversation_and_turn(
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     done = invoke("--run-id", "r", "--from-jsonl", path)
-    assert done.returncode == 0, done.stderr
     answers = [(line["test_case_id"], line["answer"]) for line in read(tmp_path / "results" / "r")]
     assert answers == [*((f"a{turn}", f"answer {turn}") for turn in (1, 2, 3)), ("single", "yes")]
     for line, words in [
@@ -440,8 +426,7 @@ def test_answers_of_elsewhere_are_known_by_conversation_and_turn(
         ({"question": "And then?", "answer": ""}, "give an id, or conversation and turn"),
     ]:
         path.write_text(json.dumps(line) + "\n")
-        done = invoke("--run-id", "s", "--from-jsonl", path)
-        assert done.returncode == 2
+        done = invoke("--run-id", "s", "--from-jsonl", path, ends=2)
         assert words in done.stderr
 
 
@@ -465,11 +450,9 @@ def test_every_unchanged_turn_is_compared_whatever_the_bot_was_sent(
         if run_id == "new":
             path.write_text(path.read_text().replace("b: and 2?", "b: or 2?"))
         done = invoke("--run-id", run_id, "--profile", write_profile(tmp_path, *placeholders))
-        assert done.returncode == 0, done.stderr
         words = ["--run", run_id, "--eval-set", str(path)]
         words += ["--results-dir", str(tmp_path / "results")]
-        scored = CliRunner().invoke(score_pipeline.main, words)
-        assert scored.exit_code == 0, scored.output
+        CliRunner().invoke(score_pipeline.main, words)
     base, new = (stored(read, tmp_path / "results" / name) for name in ("base", "new"))
     alike = {case for case, _ in base if base[case, 0]["asked"] == new[case, 0]["asked"]}
     assert alike == {"a1", "a2", "a3", "b1", "c1", "c2", "c3", "single"}
@@ -478,7 +461,6 @@ def test_every_unchanged_turn_is_compared_whatever_the_bot_was_sent(
 
     words = ["base", "new", "--json", "--results-dir", str(tmp_path / "results")]
     done = CliRunner().invoke(compare_runs.main, words)
-    assert done.exit_code == 0, done.output
     (found,) = json.loads(done.stdout)["comparisons"]
     assert found["set_changes"] == {
         "same": 8, "new": 3, "reworded": 2, "relabelled": 0, "gone": 0, "rescored": 0,
