@@ -48,6 +48,15 @@ class FinishedRun:
             writer.write_result(result)
         writer.finish(case["id"] for case in cases)
 
+    def configure(self, **sections: dict[str, Any]) -> None:
+        """Write these fields into their sections of config.json; None takes a field out."""
+        path = self.run / "config.json"
+        config = json.loads(path.read_text("utf-8"))
+        for section, fields in sections.items():
+            fields = config.get(section, {}) | fields
+            config[section] = {name: value for name, value in fields.items() if value is not None}
+        path.write_text(json.dumps(config), encoding="utf-8")
+
     def _lines(self, name: str, rows: Sequence[Case]) -> None:
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (self.folder / name).write_text(text, encoding="utf-8")

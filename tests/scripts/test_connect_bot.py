@@ -9,6 +9,7 @@ import socket
 import sys
 import tomllib
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ GOOD: dict[str, Any] = {
     ],
 }
 Connect = Callable[..., Result]
+TRIES = count()
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def connect(fake_bot: FakeBot, tmp_path: Path) -> Connect:
     fake_bot.question = lambda exchange: exchange.path.partition("?")[0]
     fake_bot.default = lambda exchange: exchange.reply({"detail": "Not Found"}, 404)
 
-    def run(path: str, *more: str, **environ: str) -> Result:
+    def run(path: str, *more: str, **environ: Any) -> Result:
         name = ["--name", str(tmp_path / "bot.toml")]
         words = [fake_bot.url + path, *name, *more] if path else [*name, *more]
         return CliRunner().invoke(connect_bot.main, words, env=environ)
@@ -100,25 +102,14 @@ def test_two_answers_that_differ_are_shown(fake_bot: FakeBot, connect: Connect) 
 
 
 def test_a_profile_in_the_toolkit_is_not_followed_by_the_set_of_the_demo(
-    fake_bot: FakeBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    fake_bot: FakeBot, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The default set asks about Python, so the next command names a set of one's own."""
-    fake_bot.question = lambda exchange: exchange.path
-    fake_bot.default = lambda exchange: exchange.reply({"detail": "Not Found"}, 404)
     fake_bot.script("/ask", reply(GOOD))
     monkeypatch.setattr("records.runs.HOME", ROOT)
-    words = [f"{fake_bot.url}/ask", "--name", str(tmp_path / "bot.toml"), "--yes"]
-    done = CliRunner().invoke(connect_bot.main, words, env={"RAG_EVAL_EVAL_SET": None})
+    done = connect("/ask", "--yes", RAG_EVAL_EVAL_SET=None)
     assert "write your questions, one a line, in my_set.jsonl" in said(done)
     assert f"--eval-set {os.path.abspath('my_set.jsonl')}" in said(done)
-
-
-def test_dry_run_prints_and_ends_well(fake_bot: FakeBot, connect: Connect, tmp_path: Path) -> None:
-    fake_bot.script("/ask", reply(GOOD))
-    done = connect("/ask", "--yes", "--dry-run")
-    assert done.exit_code == 0
-    assert "[request]" in done.stdout
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_profile_that_exists_stays_unless_forced(
@@ -144,6 +135,7 @@ def test_a_profile_that_exists_stays_unless_forced(
         (reply("", 302, Location="http://example.invalid/ask"), "to another host", 2),
         (reply({"status": "queued", "job_id": "7"}, 202), "polling", 2),
         (reply({"detail": "Upgrade Required"}, 426), "WebSocket", 2),
+        (lambda it: it.reply({"error": f"'f{next(TRIES)}' is required"}, 400), "'f9' is", 2),
         (reply({"ok": True}), "--from-response", 2),
         (reply([]), "--from-response", 2),
         (lambda it: it.raw(b"<html>hi</html>", Content_Type="text/html"), "<html>hi</html>", 2),
@@ -187,19 +179,6 @@ def test_nobody_there(connect: Connect) -> None:
     assert "is the bot running?" in said(done)
 
 
-def test_ten_tries_and_no_more(fake_bot: FakeBot, connect: Connect) -> None:
-    """A bot that never has enough: each answer names another field that is missing."""
-
-    def never(exchange: Exchange) -> None:
-        exchange.reply({"error": f"'field{len(fake_bot.seen)}' is required"}, 400)
-
-    fake_bot.script("/ask", never)
-    done = connect("/ask", "--yes")
-    assert done.exit_code == options.Exit.BAD_INPUT
-    assert len(fake_bot.seen) == 10
-    assert said(done).count("→") == 10
-
-
 def test_a_wait_is_kept_once(fake_bot: FakeBot, connect: Connect) -> None:
     fake_bot.script("/ask", reply({}, 429, Retry_After="0"), reply(GOOD))
     done = connect("/ask", "--yes")
@@ -207,7 +186,7 @@ def test_a_wait_is_kept_once(fake_bot: FakeBot, connect: Connect) -> None:
     assert "waiting 0 s" in said(done)
 
 
-def test_a_method_that_the_bot_allows(fake_bot: FakeBot, connect: Connect) -> None:
+def test_a_method_that_the_bot_allows(fake_bot: FakeBot, connect: Connect, tmp_path: Path) -> None:
     def get_only(exchange: Exchange) -> None:
         if exchange.handler.command != "GET":
             exchange.reply({}, 405, Allow="GET, HEAD")
@@ -215,8 +194,8 @@ def test_a_method_that_the_bot_allows(fake_bot: FakeBot, connect: Connect) -> No
             exchange.reply(GOOD if "question=" in exchange.path else {}, 200)
 
     fake_bot.script("/ask", get_only)
-    done = connect("/ask", "--dry-run")
-    assert done.exit_code == 0, done.output
+    done = connect("/ask", "--yes", "--dry-run")
+    assert (done.exit_code, list(tmp_path.iterdir())) == (0, []), done.output
     raw = tomllib.loads(done.stdout)["request"]
     assert (raw["method"], raw["query"]["question"]) == ("GET", "{question}")
 
@@ -350,7 +329,6 @@ def test_at_a_terminal_fields_are_accepted_or_changed(
 ) -> None:
     """A real process in a real terminal: look at the tree, a wrong path, a right one, accept."""
     fake_bot.question = lambda exchange: exchange.path
-    fake_bot.default = lambda exchange: exchange.reply({}, 404)
     fake_bot.script("/ask", reply({**GOOD, "short": "Thirty days."}))
     target = tmp_path / "bot.toml"
     script = str(Path(connect_bot.__file__))
