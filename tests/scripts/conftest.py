@@ -40,10 +40,10 @@ class FinishedRun:
         (self.folder / "labels").mkdir(exist_ok=True)
         for name, rows in labels.items():
             self._lines(f"labels/{name}.jsonl", rows)
-        writer = ResultsWriter(self.folder / "results", "run", store_full_text=full)
+        writer = ResultsWriter(self.folder / "results", self.run.name, store_full_text=full)
         sha = storage.sha256_file(self.folder / "set.jsonl")
-        config = storage.RunConfig("run", dataset={"sha256": sha}, run={"store_full_text": full})
-        writer.write_config(config)
+        run = {"store_full_text": full}
+        writer.write_config(storage.RunConfig(self.run.name, dataset={"sha256": sha}, run=run))
         for result in results:
             writer.write_result(result)
         writer.finish(case["id"] for case in cases)

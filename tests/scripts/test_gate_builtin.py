@@ -53,18 +53,14 @@ class Runs:
         self.finished, self.folder = finished, finished.folder
 
     def make(self, name: str, results: list[TestResult], **run: Any) -> Path:
+        self.finished.run = folder = self.folder / "results" / name
         self.finished.write(CASES, results)
-        path = self.finished.run / "config.json"
-        config = json.loads(path.read_text())
-        config["run"] |= {"selected": N, "repeat": 1} | run
-        config["dataset"]["cases"] = N
-        path.write_text(json.dumps(config))
+        run = {"selected": N, "repeat": 1} | run
+        self.finished.configure(run=run, dataset={"cases": N})
         for script in (score_retrieval, score_pipeline):
-            done = self.finished.score(script.main, "--json")
+            done = self.finished.score(script.main, "--run", name, "--json")
             assert done.exit_code == 0, done.output
-        target: Path = self.folder / "results" / name
-        shutil.move(self.finished.run, target)
-        return target
+        return folder
 
     def gate(self, *words: str, baseline: object = "base") -> dict[str, Any]:
         options = ["--run", "new", "--json", *words]
@@ -125,11 +121,8 @@ def test_a_committed_file_is_enough_for_the_paired_test(runs: Runs) -> None:
     by_file, by_folder = runs.gate(baseline=committed), runs.gate()
     for verdict in (by_file, by_folder):
         (check,) = [c for c in verdict["checks"] if c["name"] == "retrieval.recall@5"]
-        assert (check["status"], check["n"], check["method"]) == (
-            "failed",
-            90,
-            "paired cases, joint test",
-        )
+        tested = (check["status"], check["n"], check["method"])
+        assert tested == ("failed", 90, "paired cases, joint test")
     assert by_file["checks"] == by_folder["checks"]
     lines = committed.read_text().splitlines()
     diff = [
@@ -150,7 +143,7 @@ def test_a_baseline_without_scores_of_its_cases_is_not_tested_and_says_what_to_g
     committed.write_text(json.dumps(old))
     reason = failures(runs.gate(baseline=committed))["retrieval.recall@5"]
     assert reason == (
-        "no verdict: run has no scores of its cases in metrics.json (more than 5,000 cases, or an "
+        "no verdict: base has no scores of its cases in metrics.json (more than 5,000 cases, or an "
         "older version), so they cannot be paired; score it again or give its run folder with "
         'scores/, or write untested = "allow" under [gates] of the rules file'
     )
@@ -228,10 +221,7 @@ def test_what_no_case_is_labelled_for_is_skipped_where_the_file_says_so(runs: Ru
 
 def test_the_rules_of_another_set_are_skipped(runs: Runs) -> None:
     runs.make("new", [answer(f"q{n}", n < GOOD) for n in range(N)])
-    path = runs.folder / "results" / "new" / "config.json"
-    config = json.loads(path.read_text())
-    config["dataset"]["path"] = "mine.jsonl"
-    path.write_text(json.dumps(config))
+    runs.finished.configure(dataset={"path": "mine.jsonl"})
     demo = gate_run.GATES_FILE
     verdict = runs.gate("--gates", str(demo))
     assert failures(verdict) == {}

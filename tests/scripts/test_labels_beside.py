@@ -108,13 +108,6 @@ def numbers(metrics: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def test_files_beside_the_set_are_read(team: Team) -> None:
-    team.label("")
-    metrics, said = team.score("beside")
-    assert numbers(metrics) == (1.0, 1.0, 1.0, 1.0)
-    assert "does not" not in said
-
-
 def test_the_numbers_do_not_depend_on_where_they_are(team: Team) -> None:
     sections, hashes = [], set()
     for run, place, words in (

@@ -13,14 +13,9 @@ from pathlib import Path
 import make_docs
 import pytest
 from click.testing import CliRunner, Result
-from tests.rows import each_row
 
-from clients.known import recipes
-from labeller.actions import ACTIONS
 from ragmetrics.catalogue import METRICS
-from ragmetrics.catalogue.metric import Metric
 from storage import StorageError
-from terminal.actions import Action, keymap_id
 
 ROOT = Path(make_docs.__file__).resolve().parents[1]
 SCRIPT = ROOT / "bench" / "make_docs.py"
@@ -82,69 +77,9 @@ def fresh(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "copy"))
 
 
-def test_a_metric_becomes_a_row_of_the_table() -> None:
-    metric = Metric(
-        "steps",
-        "pipeline",
-        "how many | steps\nwere taken",
-        needs="a trace",
-        source="this toolkit",
-        low=0,
-        high=None,
-        unit="count",
-        higher_is_better=False,
-        version=3,
-    )
-    assert make_docs.metric_tables([metric]) == (
-        "### Pipeline\n\n"
-        "| metric | what it says | range | unit | better | needs | source | definition |\n"
-        "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
-        "| `steps` | how many \\| steps were taken | 0 and up | count | lower | a trace "
-        "| this toolkit | `pipeline/steps@3` |\n"
-    )
-
-
-def test_metrics_at_cutoffs_are_named_as_they_are_computed() -> None:
-    at_k = Metric("recall", "f", "", "", "", at_k=True)
-    assert make_docs.metric_row(at_k)[0] == "`recall@k`"
-    # MRR is also computed over the whole list (catalogue.at_cutoffs).
-    reciprocal = Metric("mrr", "f", "", "", "", at_k=True)
-    assert make_docs.metric_row(reciprocal)[0] == "`mrr`, `mrr@k`"
-
-
-@each_row(
-    ("low", "high", "binary", "shown"),
-    [
-        (0, 1, False, "0 to 1"),
-        (0, 1, True, "0 or 1"),
-        (0, None, False, "0 and up"),
-        (None, 1, False, "up to 1"),
-        (None, None, False, "any number"),
-        (-1, 0.5, False, "-1 to 0.5"),
-    ],
-)
-def test_ranges_in_words(low: float | None, high: float | None, binary: bool, shown: str) -> None:
-    metric = Metric("m", "f", "", "", "", low=low, high=high, binary=binary)
-    assert make_docs.metric_range(metric) == shown
-
-
-def test_families_stay_together_in_order_of_first_use() -> None:
-    rows = [Metric(name, family, "", "", "") for name, family in ("ab", "cd", "eb")]
-    table = make_docs.metric_tables(rows)
-    assert [line for line in table.splitlines() if line.startswith("###")] == ["### B", "### D"]
-    assert table.index("`a`") < table.index("`e`") < table.index("### D")
-
-
-def test_only_the_named_block_changes() -> None:
-    document = "a\n<!-- generated: x -->\n1\n<!-- end -->\nb\n" + MARKED
-    changed = make_docs.replace_block(document, "metrics", "new\n")
-    assert changed == document.replace("old\n", "new\n")
-    assert make_docs.replace_block(document, "absent", "new\n") is None
-    assert make_docs.replace_block("<!-- generated: x -->\n1\n", "x", "new\n") is None
-
-
 def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     document = (made / "docs" / "metrics.md").read_text("utf-8")
+    assert document.startswith(AGREEMENT + "before\n")
     assert all(f"`{metric.definition}`" in document for metric in METRICS)
     assert document.endswith("<!-- end -->\nafter\n")
     names = {path.stem for path in make_docs.scripts()}
@@ -177,54 +112,10 @@ def test_an_option_of_many_scripts_is_explained_once(made: Path) -> None:
     assert "`--worst`" not in others
 
 
-def test_an_option_with_another_default_stays_on_its_page(made: Path) -> None:
-    page = (made / "docs" / "compare_runs.md").read_text("utf-8")
-    assert "default: the set that the run was asked with" in page
-    assert "`--eval-set`" not in page
-
-
 def test_every_guide_is_a_document() -> None:
     own = {path.name for path in (ROOT / "docs").glob("*.md")}
     own -= {f"{path.stem}.md" for path in make_docs.scripts()} | {"README.md"}
     assert own == {file for file, _, _ in make_docs.GUIDES if not file.startswith("..")}
-
-
-def test_actions_become_tables_of_keys() -> None:
-    actions = [
-        Action("mark", ("space", "ctrl+s"), "m", "Mark it | or <not>.", part="Mark"),
-        Action("group", ("m",), "g", "Into a group.", part="Mark", then="ab"),
-        Action("drop", (), "d", "Drop.", where="snippet", part="Snippets"),
-    ]
-    assert make_docs.key_tables(actions) == (
-        "### Mark\n\n"
-        "| id | keys | what it does |\n"
-        "| --- | --- | --- |\n"
-        "| `mark` | `Space` `Ctrl+s` | Mark it \\| or &lt;not>. |\n"
-        "| `group` | `m`, then one of `a b` | Into a group. |\n"
-        "\n### Snippets\n\n"
-        "| id | keys | what it does |\n"
-        "| --- | --- | --- |\n"
-        "| `snippet.drop` | none: by name, from `:` | Drop. |\n"
-    )
-
-
-def test_the_page_of_known_products_has_a_row_for_each_recipe(made: Path) -> None:
-    page = (made / "docs" / "products.md").read_text("utf-8")
-    for recipe in recipes():
-        assert f"| {recipe.title} | `{recipe.recognition['command']}` |" in page
-
-
-def test_the_manual_of_labelling_names_every_action(made: Path) -> None:
-    manual = (made / "docs" / "labelling.md").read_text("utf-8")
-    assert manual.startswith("# Manual\n\n<!-- generated: keys -->\n### Mark\n")
-    assert manual.endswith("<!-- end -->\nby hand\n")
-    named = [line.split("`")[1] for line in manual.splitlines() if line.startswith("| `")]
-    assert named == [keymap_id(action) for action in ACTIONS]
-
-
-def test_other_blocks_are_left_alone(made: Path) -> None:
-    document = (made / "docs" / "metrics.md").read_text("utf-8")
-    assert document.startswith(AGREEMENT + "before\n")
 
 
 def test_the_same_text_whatever_the_machine_is_set_to(fresh: Path, tmp_path: Path) -> None:
@@ -286,19 +177,6 @@ def test_a_document_without_place_for_a_table(
     assert name in done.stderr
     assert isinstance(done.exception, SystemExit)
     assert {path: path.read_bytes() for path in root.rglob("*.md")} == before
-
-
-def test_a_page_says_everything_once(made: Path) -> None:
-    for page in (made / "docs").glob("*.md"):
-        paragraphs = [part for part in page.read_text("utf-8").split("\n\n") if len(part) > 60]
-        assert len(paragraphs) == len(set(paragraphs)), page
-
-
-def test_docstrings_become_markdown() -> None:
-    text = "Do it.\n\nIn: ``a``\nOut: b\n\nExamples:\n  python x.py \\\n      --y\n\nEnd."
-    assert make_docs._as_markdown(text) == [
-        *("Do it.", "In: `a`\nOut: b", "```sh\npython x.py \\\n    --y\n```", "End.")
-    ]
 
 
 def test_a_script_that_fails_is_named(tmp_path: Path) -> None:

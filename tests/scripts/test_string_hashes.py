@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 from tests.processes import call_in_one_process
 
 import storage
@@ -67,8 +66,8 @@ def _write(folder: Path) -> None:
     """Two runs of 60 and 70 of the 80 cases, two answers to each, with errors and missing lines."""
     cases = _cases()
     text = "".join(json.dumps(case) + "\n" for case in cases)
+    (folder / "labels").mkdir(parents=True)
     (folder / "set.jsonl").write_text(text, encoding="utf-8")
-    (folder / "labels").mkdir()
     for run, count, seed in (("base", 60, 1), ("new", 70, 2)):
         draw = random.Random(seed)
         writer = ResultsWriter(folder / "results", run, store_full_text=True)
@@ -123,33 +122,19 @@ def _write_with(folder: Path, seed: str, *more: str) -> Written:
     return Written(files, [compared, gated], pages)
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> list[Written]:
-    """Of the same runs, under each seed; the last scored by two processes."""
-    first = tmp_path_factory.mktemp("written")
-    _write(first)
+def test_scores_decisions_and_reports_are_the_same_bytes(tmp_path: Path) -> None:
+    """Of the same runs, under each seed; the last scored by two processes. A p-value of clusters
+    is drawn: 1,000s of sign flips of cluster sums in an order."""
+    _write(tmp_path / "first")
     ends = []
     for seed in SEEDS:
-        folder = tmp_path_factory.mktemp("seed")
-        shutil.copytree(first, folder, dirs_exist_ok=True)
-        jobs = ("--jobs", "2") if seed == SEEDS[-1] else ()
-        ends.append(_write_with(folder, seed, *jobs))
-    return ends
-
-
-def test_scores_are_the_same_bytes(written: list[Written]) -> None:
-    assert len(written[0].scores) == 2 * (len(SECTIONS) + 1)
-    assert written[0].scores == written[1].scores
-
-
-def test_decisions_are_the_same_bytes(written: list[Written]) -> None:
-    """A p-value of clusters is drawn: 1,000s of sign flips of cluster sums in an order."""
-    assert {code for code, _, _ in written[0].decisions} <= {0, 1}, written[0].decisions
-    assert written[0].decisions == written[1].decisions
-
-
-def test_reports_are_the_same_bytes(written: list[Written]) -> None:
-    assert written[0].pages == written[1].pages
+        folder = Path(shutil.copytree(tmp_path / "first", tmp_path / seed))
+        ends.append(_write_with(folder, seed, *(("--jobs", "2") if seed == SEEDS[-1] else ())))
+    assert len(ends[0].scores) == 2 * (len(SECTIONS) + 1)
+    assert {code for code, _, _ in ends[0].decisions} <= {0, 1}, ends[0].decisions
+    assert ends[0].scores == ends[1].scores
+    assert ends[0].decisions == ends[1].decisions
+    assert ends[0].pages == ends[1].pages
 
 
 def test_rounding_of_sums_that_cancel_does_not_change_the_draws() -> None:

@@ -62,6 +62,11 @@ def results(unread: tuple[str, ...] = UNREAD, repeats: int = 1) -> list[TestResu
     return lines
 
 
+def write_results(run: Path, lines: list[TestResult]) -> None:
+    text = (json.dumps(line.to_dict(store_full_text=True)) + "\n" for line in lines)
+    (run / "results.jsonl").write_text("".join(text))
+
+
 class TwoRuns:
     """Runs `base`, all of whose answers were read, and `new`."""
 
@@ -73,14 +78,10 @@ class TwoRuns:
         self.write("new")
 
     def write(self, name: str, unread: tuple[str, ...] = UNREAD, repeats: int = 1) -> None:
-        shutil.rmtree(self.finished.run.with_name(name), ignore_errors=True)
+        self.finished.run = self.finished.run.with_name(name)
+        shutil.rmtree(self.finished.run, ignore_errors=True)
         self.finished.write(CASES, results(unread, repeats))
-        path = self.finished.run / "config.json"
-        config = json.loads(path.read_text())
-        config["run_id"] = name
-        config["run"] |= {"selected": 10, "repeat": repeats}
-        path.write_text(json.dumps(config))
-        self.finished.run.rename(self.finished.run.with_name(name))
+        self.finished.configure(run={"selected": 10, "repeat": repeats})
 
     def call(self, command: click.Command, *words: str, ok: bool = True) -> Any:
         where = ["--results-dir", str(self.folder / "results")]
@@ -134,16 +135,6 @@ def test_the_numbers_are_those_of_the_seven_that_were_read(runs: TwoRuns) -> Non
     assert recall["not_applicable"]["recall@5"] == 3
 
 
-@pytest.mark.parametrize("section", ["retrieval", "pipeline"])
-def test_any_number_of_processes_gives_the_same_bytes(runs: TwoRuns, section: str) -> None:
-    files = set()
-    for jobs in ("1", "2", "3"):
-        runs.call(SCORERS[section].main, "--run", "new", "--jobs", jobs)
-        paths = [runs.new / "metrics.json", runs.new / "scores" / f"{section}.jsonl"]
-        files.add(tuple(path.read_bytes() for path in paths))
-    assert len(files) == 1
-
-
 def test_a_run_without_any_says_nothing_and_writes_what_it_always_wrote(runs: TwoRuns) -> None:
     done = runs.call(score_pipeline.main, "--run", "base")
     assert "read" not in done.stderr
@@ -156,9 +147,7 @@ def test_scores_of_answers_that_cannot_be_read_any_more_go(runs: TwoRuns) -> Non
     (runs.base / "results.jsonl").write_bytes((runs.new / "results.jsonl").read_bytes())
     runs.call(score_pipeline.main, "--run", "base")
     assert [*load_metrics(runs.base / "metrics.json")["sections"]] == ["pipeline"]
-    (runs.base / "results.jsonl").write_text(
-        "".join(json.dumps(line.to_dict(store_full_text=True)) + "\n" for line in results(()))
-    )
+    write_results(runs.base, results(()))
     runs.call(score_retrieval.main, "--run", "base")
     found = load_metrics(runs.base / "metrics.json")
     assert ([*found["sections"]], "unreadable" in found) == (["retrieval"], False)
@@ -191,8 +180,7 @@ def test_of_repeats_those_that_were_read_decide(runs: TwoRuns) -> None:
         if (line.test_case_id, line.repeat) in (("q6", 0), ("q6", 2), ("q0", 1)):
             line.status, line.answer = "unreadable", None
     runs.write("new", (), 3)
-    text = (json.dumps(line.to_dict(store_full_text=True)) + "\n" for line in lines)
-    (runs.new / "results.jsonl").write_text("".join(text))
+    write_results(runs.new, lines)
     runs.call(eval_suite.main, "--run", "new", "--sections", "retrieval,pipeline", "-q")
     verdicts = read_verdicts(runs.new)
     ends = [verdicts.verdict(name) for name in ("q6", "q0", "q1")]
@@ -312,14 +300,9 @@ def test_the_list_of_runs_says_it(runs: TwoRuns) -> None:
 
 def test_the_history_notes_the_commit_where_they_come(runs: TwoRuns) -> None:
     runs.score("retrieval", "pipeline")
-    results_dir = str(runs.folder / "results")
-    done = CliRunner().invoke(track_metrics.main, [f"{results_dir}/base", f"{results_dir}/new"])
-    assert f"new: {SAID}." in done.output
-    data = json.loads(
-        CliRunner()
-        .invoke(track_metrics.main, [f"{results_dir}/base", f"{results_dir}/new", "--json"])
-        .stdout
-    )
+    words = [str(runs.base), str(runs.new)]
+    assert f"new: {SAID}." in CliRunner().invoke(track_metrics.main, words).output
+    data = json.loads(CliRunner().invoke(track_metrics.main, [*words, "--json"]).stdout)
     assert [point.get("unreadable") for point in data["points"]] == [None, 3]
 
 
@@ -335,9 +318,7 @@ def test_a_conversation_with_an_unread_turn_passes_not_yet(runs: TwoRuns) -> Non
         ]
         turns[1]["expected_outcome"] = "success" if other == "q2" else "blocked"
         cases.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
-        lines = [line for line in results() if line.test_case_id in ("q0", other)]
-        text = (json.dumps(line.to_dict(store_full_text=True)) + "\n" for line in lines)
-        (runs.new / "results.jsonl").write_text("".join(text))
+        write_results(runs.new, [one for one in results() if one.test_case_id in ("q0", other)])
         done = runs.call(score_conversations.main, "--run", "new")
         section = load_metrics(runs.new / "metrics.json")["sections"]["conversations"]
         passes = section["n"]["conversation_pass"], section["mean"]["conversation_pass"]

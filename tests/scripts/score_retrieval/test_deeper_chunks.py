@@ -14,8 +14,7 @@ from records.cases import GoldSupport
 from records.checked_results import checked_result
 from records.judged import key_of_passage
 from records.labels import read_cases
-from scorers.retrieval import UNRESOLVED
-from storage import Reference, RetrievedChunk, TestResult
+from storage import RetrievedChunk, TestResult
 
 QUOTE = "The lock file names the tree of packages that was made, so that later runs make it again."
 """18 words; the first 9 end with "that"."""
@@ -89,12 +88,6 @@ def test_a_cut_text_without_the_quote_leaves_the_answer_open(asked: Any) -> None
     ) in text
 
 
-def test_cut_texts_alone_are_told_where_nothing_is_scored(asked: Any) -> None:
-    run = asked(["The name."], ["The version."], cut=True)
-    assert run.section()["text_cut"] == {"not_scored": 2, "without_precision": 0}
-    assert "2 answers not scored" in " ".join(run.score().stdout.split())
-
-
 def test_several_searches_count_by_heading_only_too(evaluated: Any, gold: Any) -> None:
     """The second search brings a passage without a text: found there, by its heading."""
     place = {"rel_path": "lock.md", "heading_path": "Description > name"}
@@ -104,28 +97,6 @@ def test_several_searches_count_by_heading_only_too(evaluated: Any, gold: Any) -
     case = {"id": "q", "gold_supports": gold("lock.md > Description", snippets=[QUOTE])}
     section = evaluated([case], [result]).section()
     assert (section["by_heading_only"], section["mean"]["recall@1"]) == (1, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("texts", "reference", "hit"),
-    [
-        ([QUOTE, "The name."], Reference(chunk_id="c0"), 1.0),
-        ([QUOTE, "The name."], Reference(chunk_id="c1"), 0.0),
-        # One of two passages of that place: nobody knows which.
-        ([QUOTE, "The name."], Reference(rel_path="lock.md", heading_path=BELOW[10:]), None),
-        # A bot without texts: the heading is all there is.
-        ([None, None], Reference(rel_path="lock.md", heading_path=BELOW[10:]), 1.0),
-    ],
-)
-def test_a_citation_counts_by_the_passage_that_it_names(
-    asked: Any, texts: list[str | None], reference: Reference, hit: float | None
-) -> None:
-    run = asked(texts, references=[reference])
-    run.score()
-    row = run.rows()
-    assert row["q0"]["scores"]["attribution_hit"] == hit
-    if hit is None:
-        assert row["q0"]["reasons"]["attribution_hit"] == UNRESOLVED
 
 
 def test_a_section_judged_irrelevant_stays_so_without_the_quote(asked: Any) -> None:

@@ -91,11 +91,6 @@ def test_nothing_judged_irrelevant_leaves_bpref_undefined(judged: Any, chunk: An
     assert len(found["options"]["judgements"]) == 64
 
 
-def test_another_chunking_is_unjudged_but_for_the_gold(judged: Any, chunk: Any) -> None:
-    run = judged([row(chunk("x.md > X", text="Text of x.md > X, cut elsewhere."), 0)])
-    assert run.section()["mean"]["unjudged@5"] == 0.8
-
-
 def test_texts_that_were_cut_cannot_be_told(judged: Any, chunk: Any) -> None:
     long = chunk("x.md > X", text="x" * 300)
     assert key_of_passage(long) == passage_key("x.md", "X", "x" * 300)

@@ -53,28 +53,11 @@ def test_documents_of_another_unicode_form_are_the_same(evaluated: Any) -> None:
     assert run.rows()["q"]["evidence"] == {"match": "doc", "found": [2, 1], "hits": [1, 2, 3]}
 
 
-def test_retrieved_may_be_plain_ids(evaluated: Any) -> None:
-    case = {"id": "q", "chunk_relevance_grades": {"c1": 1, "c9": 3}}
-    run = evaluated([case], [TestResult("q", retrieved=["c0", "c1"])])
-    assert run.section()["mean"]["recall@3"] == 0.5
-
-
 def test_rank_decides_not_the_place_in_the_list(evaluated: Any) -> None:
     case = {"id": "q", "relevant_chunks": ["b"]}
     listed: Chunks = [RetrievedChunk("a", rank=2), RetrievedChunk("b", rank=1)]
     run = evaluated([case], [TestResult("q", retrieved=listed)])
     assert run.section()["mean"]["mrr"] == 1.0
-
-
-def test_multi_hop_needs_one_whole_group(evaluated: Any, chunk: Any, gold: Any) -> None:
-    supports = gold("a.md > A", "b.md > B", "c.md > C")
-    case = {"id": "q", "gold_supports": supports, "required_support_groups": [[0, 1], [2]]}
-    retrieved: Chunks = [chunk("a.md > A"), chunk("x.md > X"), chunk("b.md > B")]
-    found = evaluated([case], [TestResult("q", retrieved=retrieved)]).section()
-    assert [found["mean"][f"recall_all@{k}"] for k in (1, 3)] == [0.0, 1.0]
-    assert found["mean"]["recall@3"] == round(2 / 3, 6)
-    # {a, b}: one of two at rank 1, both at 3.
-    assert [found["mean"][f"evidence_recall@{k}"] for k in (1, 3)] == [0.5, 1.0]
 
 
 def test_groups_count_by_their_files_where_documents_are_matched(

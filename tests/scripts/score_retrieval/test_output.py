@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from records.metrics import load_metrics
 from storage import TestResult
 
 
@@ -52,20 +49,6 @@ def test_the_note_when_the_set_has_changed(evaluated: Any) -> None:
     done = run.score()
     assert done.exit_code == 0
     assert "the eval set has changed" in done.stderr
-
-
-@pytest.mark.skipif(os.name != "posix", reason="a shell that closes a stream")
-@pytest.mark.parametrize(
-    ("words", "closed"), [([], ">&-"), (["--json"], ">&-"), ([], "<&- >&- 2>&-")]
-)
-def test_a_closed_stream_is_no_error(evaluated: Any, words: list[str], closed: str) -> None:
-    """The script does its work as with the stream led to /dev/null."""
-    run = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
-    command = f"{shlex.join(run.command(*words))} {closed}"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
-    assert "Traceback" not in done.stderr
-    assert done.returncode == 0
-    assert load_metrics(run.path / "metrics.json")["sections"]["retrieval"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

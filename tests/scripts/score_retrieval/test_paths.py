@@ -42,9 +42,3 @@ def test_the_last_part_is_told_and_the_embedding_is_not_blamed(asked: Any) -> No
 def test_two_name_spaces_are_told(asked: Any) -> None:
     run = asked([f"node-{n}" for n in range(14)])
     assert "the bot names none of the labels' files" in " ".join(run.score().stdout.split())
-
-
-def test_wrong_files_of_the_same_name_space_are_a_result(asked: Any) -> None:
-    """Each answer has the file of the next case: recall is 0, and the retriever's fault."""
-    run = asked([*FILES[1:], FILES[0]])
-    assert "path_mismatch" not in run.section()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from tests.definitions import definition_of
 
 from records.metrics import load_metrics
@@ -56,31 +55,17 @@ def test_three_states_of_a_case(evaluated: Any, chunk: Any, gold: Any) -> None:
     assert (header["cases"], header["errors"], header["run_id"]) == (5, 1, "run")
 
 
-def test_an_empty_list_is_a_miss(evaluated: Any, gold: Any) -> None:
-    run = evaluated(
-        [{"id": "q", "gold_supports": gold("a.md > A")}], [TestResult("q", retrieved=[])]
-    )
-    assert run.section()["mean"]["mrr"] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("gold_fields", "reason"),
-    [
-        (
-            {"gold_supports": [{"rel_path": "a.md", "heading_path": "A"}]},
-            "no rel_path in the result",
-        ),
-        ({"relevant_docs": ["a.md"]}, "no doc_id or rel_path in the result"),
-        ({"gold_contexts": ["some text"]}, "no chunk texts in the result"),
-    ],
-)
-def test_what_the_bot_does_not_send_is_no_miss(
-    evaluated: Any, gold_fields: dict[str, Any], reason: str
-) -> None:
-    retrieved: Chunks = [RetrievedChunk("c1"), RetrievedChunk("c2")]
-    run = evaluated([{"id": "q"} | gold_fields], [TestResult("q", retrieved=retrieved)])
+def test_what_the_bot_does_not_send_is_no_miss(evaluated: Any, gold: Any) -> None:
+    fields: dict[str, Any] = {
+        "no rel_path in the result": {"gold_supports": gold("a.md > A")},
+        "no doc_id or rel_path in the result": {"relevant_docs": ["a.md"]},
+        "no chunk texts in the result": {"gold_contexts": ["some text"]},
+    }
+    chunks: Chunks = [RetrievedChunk("c1"), RetrievedChunk("c2")]
+    cases = [{"id": reason} | fields[reason] for reason in fields]
+    run = evaluated(cases, [TestResult(reason, retrieved=chunks) for reason in fields])
     assert run.section()["n"]["mrr"] == 0
-    assert run.rows()["q"]["reasons"] == {"*": reason}
+    assert [row["reasons"]["*"] for row in run.rows().values()] == [*fields]
 
 
 def test_a_cut_text_is_not_applicable_instead_of_a_miss(
@@ -92,15 +77,3 @@ def test_a_cut_text_is_not_applicable_instead_of_a_miss(
     assert run.section()["mean"]["snippet_recall@5"] is None
     assert run.rows()["q"]["reasons"]["snippet_recall@*"] == "text was truncated"
     assert run.section("--match", "text")["n"]["mrr"] == 0
-
-
-def test_repeats_are_one_case(evaluated: Any) -> None:
-    case = {"id": "q", "relevant_chunks": ["a"]}
-    results = [
-        TestResult("q", retrieved=["a"]),
-        TestResult("q", retrieved=["x"], repeat=1),
-        TestResult("q", status="error", error=ErrorInfo("timeout"), repeat=2),
-    ]
-    found = evaluated([case], results).section()
-    assert found["n"]["mrr"] == 1
-    assert found["mean"]["mrr"] == 0.5
