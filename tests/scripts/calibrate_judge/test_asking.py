@@ -40,6 +40,8 @@ def test_claims_with_contexts_need_no_run(calibrate: Call, tmp_path: Path) -> No
     assert found["figures"]["kappa"]["value"] == 1.0
     assert found["figures"]["auroc"]["value"] == 1.0
     assert found["corrected"]["ppi"] is None
+    few = calibrate(None, "--labels-file", str(path), "--set", "limit=10", "--json")
+    assert json.loads(few.stdout)["n"] == 10
 
 
 def replies(obeys: bool) -> Any:
@@ -91,31 +93,6 @@ def test_attacks_reach_the_runs_own_judge(
     assert found["passed"] is not obeys
     assert ("attacks in the answers move its scores" in done.stderr) is obeys
     assert ("BROKEN" in done.stdout) is obeys
-
-
-def test_rows_of_people_are_judged_by_a_server(
-    calibrate: Call, fake_judge: Any, tmp_path: Path
-) -> None:
-    def answer(body: dict[str, Any]) -> dict[str, Any]:
-        text = body["messages"][1]["content"]
-        verdict = "supported" if "backups" in text.split("claims")[1] else "not_found"
-        entry = {"id": "1", "context": "c1", "quote": "storage, backups and support"}
-        entry |= {"reason": "", "verdict": verdict}
-        return {"notes": "", "verdicts": [entry], "manipulation": False}
-
-    fake_judge.answer = answer
-    rows = own_rows()
-    path = tmp_path / "own.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    judge = ["--judge", fake_judge.url, "--model", fake_judge.model]
-    judge += ["--cache-dir", str(tmp_path / "cache"), "--json"]
-    done = calibrate(None, "--labels-file", str(path), *judge)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["judge"]["model"] == fake_judge.model
-    assert found["figures"]["kappa"]["value"] == 1.0
-    few = calibrate(None, "--labels-file", str(path), "--set", "limit=10", *judge)
-    assert json.loads(few.stdout)["n"] == 10
 
 
 @pytest.mark.thorough

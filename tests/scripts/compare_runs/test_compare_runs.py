@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.score_lines import change_lines
-from tests.scripts.compare_runs.runs import Compare, run
+from tests.scripts.compare_runs.runs import Compare
 
-import score_retrieval
 from records.files import sha256_file
 from records.scores import ScoreLine
 
@@ -63,14 +62,9 @@ def test_flips_are_of_the_primary_metric_that_got_worse(compare: Compare, folder
     assert [flip["case_id"] for flip in found["worse"]] == ["q0", "q3", "q6"]
 
 
-def test_nothing_is_cut_or_folded_outside_a_terminal(compare: Compare) -> None:
-    done = compare("good", "bad", "-v", "--set", "flips=0", columns=60)
-    assert "…" not in done.stdout
-    assert "recall@5" in done.stdout
-
-
 def test_json_holds_what_the_tables_show(compare: Compare) -> None:
-    done = compare("good", "bad", "--metrics", "recall@5", "--by", "category", "--json")
+    words = ("good", "bad", "--metrics", "recall@5", "--by", "category", "--json")
+    done = compare(*words)
     found = json.loads(done.stdout)
     (one,) = found["comparisons"]
     row = next(row for row in one["rows"] if row["metric"] == "recall@5")
@@ -83,39 +77,24 @@ def test_json_holds_what_the_tables_show(compare: Compare) -> None:
     assert found["flips"]["fell_behind"] == 8
     assert (found["cases"]["broke"], found["cases"]["fails_still"]) == (0, 24)
     assert found["flips"]["worse"][0]["base"]["ranks"] == [2]
-    assert (
-        done.stdout
-        == compare("good", "bad", "--metrics", "recall@5", "--by", "category", "--json").stdout
-    )
+    assert done.stdout == compare(*words).stdout
 
 
-def test_several_runs_make_a_matrix(compare: Compare) -> None:
-    done = compare("good", "bad", "same", "--metrics", "recall@5")
+def test_several_runs_make_a_matrix(compare: Compare, folder: Path) -> None:
+    path = folder / "all.md"
+    done = compare("good", "bad", "same", "--metrics", "recall@5", "--markdown", str(path))
     line, verdicts, _ = done.stdout.splitlines()[-3:]
     assert re.split(r"  +", verdicts.strip()) == ["verdict", "WORSE", "NO CLEAR DIFFERENCE"]
-    assert re.split(r"  +", line.strip()) == [
-        "recall@5",
-        "1.000",
-        "0.667 (−0.333) ▼",
-        "1.000 (0.000) ·",
-    ]
-
-
-def test_several_runs_in_markdown_begin_with_the_matrix(compare: Compare, folder: Path) -> None:
-    path = folder / "all.md"
-    assert compare("good", "bad", "same", "--markdown", str(path)).exit_code == 0
+    cells = ["recall@5", "1.000", "0.667 (−0.333) ▼", "1.000 (0.000) ·"]
+    assert re.split(r"  +", line.strip()) == cells
     heads = [line for line in path.read_text("utf-8").splitlines() if line.startswith("# ")]
     assert heads == ["# All runs", "# `good` → `bad`", "# `good` → `same`"]
 
 
 def test_clusters_from_the_set(compare: Compare, folder: Path) -> None:
     done = compare("good", "bad", "--metrics", "recall@5", "--set", "cluster=thread", "--json")
-    row = next(
-        row
-        for row in json.loads(done.stdout)["comparisons"][0]["rows"]
-        if row["metric"] == "recall@5"
-    )
-    assert row["units"] == 6
+    rows = json.loads(done.stdout)["comparisons"][0]["rows"]
+    assert [row["units"] for row in rows if row["metric"] == "recall@5"] == [6]
     done = compare("good", "bad", "--set", "cluster=patient")
     assert done.exit_code == 2
     assert "--set cluster=patient: no case of" in done.stderr
@@ -178,15 +157,6 @@ def test_another_set_is_refused_with_the_flag_that_overrides(
     done = compare("good", "bad", "--ignore-invariants")
     assert done.exit_code == 0
     assert "MUST BE THE SAME, BUT DIFFERS:" in done.stdout
-
-
-def test_options_of_a_scorer_are_held_against_each_other(compare: Compare, folder: Path) -> None:
-    assert (
-        run(score_retrieval.main, folder, "--run", "bad", "--set", "gain=exp", "-q").exit_code == 0
-    )
-    done = compare("good", "bad", "--sections", "retrieval")
-    assert done.exit_code == 2
-    assert "retrieval.options.gain: linear → exp" in done.stderr
 
 
 def test_an_unscored_run_says_what_to_run(compare: Compare, folder: Path) -> None:

@@ -23,23 +23,7 @@ def foreign_markup(text: str) -> set[str]:
     return found
 
 
-def test_markdown_is_the_same_bytes_and_shuts_foreign_text_in(
-    compare: Compare, folder: Path
-) -> None:
-    path = folder / "diff.md"
-    words = ("good", "bad", "--metrics", "recall@5", "--set", "flips=30", "--markdown", str(path))
-    assert compare(*words).exit_code == 0
-    text = path.read_text("utf-8")
-    assert compare(*words).exit_code == 0
-    assert path.read_text("utf-8") == text
-    assert text.startswith("# `good` → `bad`\n")
-    assert "\x1b" not in text
-    assert "<script>" in text
-    assert foreign_markup(text) == set()
-    assert str(folder) not in text
-
-
-def test_a_hostile_metric_name_does_nothing(
+def test_hostile_texts_and_names_of_metrics_do_nothing(
     compare: Compare, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("good", "bad"):
@@ -48,17 +32,16 @@ def test_a_hostile_metric_name_does_nothing(
         write_lines(folder / "results" / name, "custom", rows)
     path = folder / "diff.md"
     monkeypatch.setenv("RAG_EVAL_FLIPS_BY", HOSTILE)
-    done = compare("good", "bad", "-v", "--markdown", str(path))
+    words = ("good", "bad", "-v", "--set", "flips=30", "--markdown", str(path))
+    done = compare(*words)
     assert done.exit_code == 0, done.stderr
-    assert "\x1b" not in done.stdout
+    assert not {"\x1b", "\x07"} & set(done.stdout)
+    assert "[bold red]x[/]" in done.stdout
     text = path.read_text("utf-8")
+    assert compare(*words).exit_code == 0
+    assert path.read_text("utf-8") == text
+    assert text.startswith("# `good` → `bad`\n")
+    assert str(folder) not in text
     assert "\x1b" not in text
     assert "<script>" in text
     assert foreign_markup(text) == set()
-
-
-def test_hostile_texts_do_nothing_on_the_terminal(compare: Compare) -> None:
-    done = compare("good", "bad", "--metrics", "recall@5", "--set", "flips=30", "-v")
-    assert "\x1b" not in done.stdout
-    assert "\x07" not in done.stdout
-    assert "[bold red]x[/]" in done.stdout

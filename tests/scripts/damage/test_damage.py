@@ -188,6 +188,7 @@ EVIDENCE = [
     ("abstention", set_in("evidence", "cell", ["x"])),
     ("pipeline", set_in("reasons", [1])),
     ("pipeline", set_in("scores", "pass", "1.0")),
+    ("retrieval", set_in("repeat", {})),
 ]
 
 
@@ -199,7 +200,7 @@ def test_evidence_of_another_shape_is_named_by_the_report(
     done = desk.report()
     assert done.exit_code == 2
     assert f"{section}.jsonl:1: is not a score line (" in done.stderr
-    assert "score the run again" in done.stderr
+    assert "; score the run again\n" in done.stderr
     assert not desk.path("report.html").exists()
 
 
@@ -209,11 +210,15 @@ def test_a_damaged_verdict_is_named_by_the_report(desk: Any) -> None:
     done = desk.report()
     assert done.exit_code == 2
     assert "verdicts.jsonl:2: is not a verdict line (" in done.stderr
+    desk.change("metrics.json", set_in("sections", "retrieval", "latency_ms", {"a": {"p50": 1}}))
+    assert "sections.retrieval.latency_ms.a: Object missing" in desk.report().stderr
 
 
 METRICS = [
     (set_in("sections", ["a"]), "sections"),
     (set_in("sections", "retrieval", 3), "sections"),
+    (set_in("sections", "retrieval", "metrics", None), "sections.retrieval"),
+    (set_in("sections", "retrieval", "metrics", "mrr", "ci95", [0.5, None]), "metrics.mrr.ci95"),
     (set_in("sections", "retrieval", "metrics", "mrr", "def", 3), "metrics.mrr.def"),
     (set_in("sections", "retrieval", "metrics", {"mrr": {"mean": "high"}}), "metrics.mrr.mean"),
     (set_in("sections", "retrieval", "metrics", {"mrr": "high"}), "sections.retrieval"),

@@ -31,10 +31,7 @@ def test_gates_of_another_set_are_said_not_to_count(
     finished: Any, suite: Any, write: Any, targets: Any
 ) -> None:
     write(good=1, bad=3)
-    config = finished.folder / "results/run/config.json"
-    whole = json.loads(config.read_text())
-    whole["dataset"]["path"] = "set.jsonl"
-    config.write_text(json.dumps(whole))
+    finished.configure(dataset={"path": "set.jsonl"})
     rules = '[gates]\nmade_for = "other.jsonl"\n[retrieval]\n"recall@5" = "> 0.7"\n'
     found = suite("--gates", targets("other.toml", rules))
     assert found["gates_unused"].startswith("other.toml was made for other.jsonl, and this run was")

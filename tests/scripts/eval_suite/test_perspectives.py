@@ -16,13 +16,8 @@ from eval_suite import main
 from records.metrics import load_metrics
 
 PERSPECTIVES = {
-    "retrieval",
-    "context",
-    "groundedness",
-    "embedding",
-    "abstention",
-    "safety",
-    "pipeline",
+    *("retrieval", "context", "groundedness", "embedding"),
+    *("abstention", "safety", "pipeline"),
 }
 
 
@@ -58,16 +53,8 @@ def test_the_screen_shows_marks(finished: Any, write: Any) -> None:
     done = finished.score(main)
     assert done.exit_code == 0, done.output
     line = next(line for line in done.stdout.splitlines() if "evidence_recall@5" in line)
-    assert line.split() == [
-        "evidence_recall@5",
-        "0.750",
-        "0.131",  # 3 of 4: n_eff = 3, t(3) = 3.182
-        "–",
-        "0.984",
-        ">",
-        "0.7",
-        "?",
-    ]  # 4 cases are too few for a verdict
+    # 3 of 4: n_eff = 3, t(3) = 3.182; 4 cases are too few for a verdict
+    assert line.split() == ["evidence_recall@5", "0.750", "0.131", "–", "0.984", ">", "0.7", "?"]
     # nothing has eight cases, so nothing is met or missed
     assert re.search(r"^0 of \d+ targets met, \d+ too few to say, \d+ not", done.stdout, re.M)
     assert "recall_any@3" not in done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,15 +45,10 @@ def test_smoke_leaves_the_runs_own_numbers_alone(finished: Any, suite: Any, writ
 
 
 def test_smoke_loads_no_model(
-    finished: Any,
-    suite: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    case: Any,
-    result: Any,
+    finished: Any, suite: Any, monkeypatch: pytest.MonkeyPatch, case: Any, result: Any
 ) -> None:
     monkeypatch.undo()
-    words = ["--cache-dir", str(tmp_path / "cache"), "--set", "embedding_model=no/such-model"]
+    words = ["--cache-dir", str(finished.folder / "c"), "--set", "embedding_model=no/such-model"]
     finished.write([case("q")], [result("q", answer="A text that nobody has embedded so far.")])
     found = suite("--suite", "smoke", "--sections", "embedding", *words)
     assert found["perspectives"]["embedding"]["status"] == "cannot run"

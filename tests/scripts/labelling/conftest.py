@@ -7,15 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.processes import call_script
 
 import storage
-
-if TYPE_CHECKING:
-    pass
 
 SCRIPT = Path(__file__).resolve().parents[3] / "eval" / "scripts" / "label_eval.py"
 Record = dict[str, Any]

@@ -150,15 +150,7 @@ def test_labels_on_a_read_only_disk_end_with_2(tool: Tool) -> None:
 
 
 def test_a_second_session_says_who_holds_the_set(tool: Tool) -> None:
-    first = subprocess.Popen(
-        tool.words("--plain"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=tool.env,
-    )
-    assert first.stdin is not None
+    first = started(tool)
     assert first.stdout is not None
     first.stdout.readline()
     done = tool.run("--plain", typed="x\nq\n")
@@ -171,16 +163,15 @@ def test_a_second_session_says_who_holds_the_set(tool: Tool) -> None:
     assert tool.run("--plain", typed="q\n").stdout.count("Read-only") == 0
 
 
+def started(tool: Tool) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    words = tool.words("--plain")
+    return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=tool.env)
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_saves_and_lets_go(tool: Tool, name: str) -> None:
-    child = subprocess.Popen(
-        tool.words("--plain"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=tool.env,
-    )
+    child = started(tool)
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write("e tags x\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -34,56 +33,6 @@ def test_an_unscored_run_is_told_what_to_do(finished: Any) -> None:
     done = finished.score(report_run.main)
     assert done.exit_code == 2
     assert "metrics.json: no such file; score the run first" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("section", "told"),
-    [
-        ({"metrics": None}, "sections.retrieval: Expected `object`, and one for each metric"),
-        (
-            {"metrics": {"recall@5": {"mean": "0.5"}}},
-            "sections.retrieval.metrics.recall@5.mean: Expected `float | null`",
-        ),
-        (
-            {"metrics": {"recall@5": {"n": None}}},
-            "sections.retrieval.metrics.recall@5.n: Expected `int`, got `null`",
-        ),
-        (
-            {"latency_ms": {"total": {"p50": 1}}},
-            "sections.retrieval.latency_ms.total: Object missing",
-        ),
-    ],
-)
-def test_a_damaged_metrics_json_is_one_sentence(
-    run: Any, section: dict[str, Any], told: str
-) -> None:
-    path = run.run / "metrics.json"
-    found = json.loads(path.read_text())
-    found["sections"]["retrieval"] |= section
-    path.write_text(json.dumps(found))
-    done = run.score(report_run.main)
-    assert done.exit_code == 2
-    assert f"metrics.json: {told}" in " ".join(done.stderr.split())
-    assert list(run.run.glob("report.*")) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"case_id": "x"}',
-        '{"case_id": "x", "repeat": 0, "status": "scored", "scores": {"mrr": "high"}}',
-        '{"case_id": "x", "repeat": 0, "status": "scored", "scores": {}, "reasons": [1]}',
-        '{"case_id": "x", "repeat": {}, "status": "scored", "scores": {}}',
-    ],
-)
-def test_a_damaged_score_line_is_named(run: Any, line: str) -> None:
-    path = run.run / "scores" / "retrieval.jsonl"
-    path.write_text(path.read_text() + line + "\n")
-    done = run.score(report_run.main)
-    assert done.exit_code == 2
-    assert "retrieval.jsonl:6: is not a score line (" in done.stderr
-    assert "; score the run again\n" in done.stderr
-    assert list(run.run.glob("report.*")) == []
 
 
 def test_a_folder_that_cannot_be_written_keeps_the_old_report(run: Any, tmp_path: Path) -> None:
