@@ -53,7 +53,8 @@ class Runs:
         self.finished, self.folder = finished, finished.folder
 
     def make(self, name: str, results: list[TestResult], **run: Any) -> Path:
-        self.finished.run = folder = self.folder / "results" / name
+        folder: Path = self.folder / "results" / name
+        self.finished.run = folder
         self.finished.write(CASES, results)
         run = {"selected": N, "repeat": 1} | run
         self.finished.configure(run=run, dataset={"cases": N})

@@ -46,42 +46,26 @@ def test_the_local_judge_end_to_end(run: Any) -> None:
     assert config["config_hash"] == storage.config_hash(storage.read_config(run.finished.run))
 
 
-def test_a_second_time_changes_no_byte_and_rescoring_neither(run: Any) -> None:
-    run.write()
-    words = ("--metrics", "groundedness,correctness,context_precision")
-    run.judge(*words)
-    kept = run.finished.bytes_of("judged"), (run.finished.run / "verdicts.jsonl").read_bytes()
-    run.judge(*words)
-    assert kept == (
-        run.finished.bytes_of("judged"),
-        (run.finished.run / "verdicts.jsonl").read_bytes(),
-    )
-    run.judge("--rescore")
-    assert kept[0] == run.finished.bytes_of("judged")
-
-
-@pytest.mark.parametrize("weight", ["1", "0.5"])
 def test_scoring_again_keeps_the_options_that_the_run_was_judged_with(
-    run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, weight: str
+    run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """By the suite and by --rescore; an option that is named is meant."""
     monkeypatch.setattr(Embedder, "encode", same_vectors)
     run.write()
-    run.judge(
-        "--metrics",
-        "correctness,answer_correctness_judged",
-        "--set",
-        f"correctness_weight={weight}",
-    )
+    unjudged = suite(run)["perspectives"]["judged"]
+    assert unjudged["status"] == "cannot run"
+    assert "run judge_answers.py" in unjudged["reason"]
+    metrics = ("--metrics", "correctness,answer_correctness_judged")
+    run.judge(*metrics, "--set", "correctness_weight=0.5")
     judged = metrics_of(run)
-    assert judged["options"]["correctness_weight"] == float(weight)
+    assert judged["options"]["correctness_weight"] == 0.5
     assert suite(run)["perspectives"]["judged"]["status"] == "scored"
     assert metrics_of(run) == judged
     run.judge("--rescore")
     assert metrics_of(run) == judged
     run.judge("--rescore", "--set", "correctness_weight=0.25")
     assert metrics_of(run)["options"]["correctness_weight"] == 0.25
-    run.judge("--rescore", "--set", f"correctness_weight={weight}")
+    run.judge("--rescore", "--set", "correctness_weight=0.5")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").write_text("{}")
     run.judge("--rescore", "--set", f"embedding_model={tmp_path}/mine")
@@ -183,13 +167,9 @@ def test_repeats_give_agreement_and_only_for_the_sample(run: Any) -> None:
     run.write()
     found = run.judge("--metrics", "groundedness", "--repeats", "3")
     assert found["mean"]["judge_self_agreement"] == 1.0
-    assert found["repeats"] == {
-        "opinions": 3,
-        "items": 3,
-        "flipped": 0,
-        "flip_rate": 0.0,
-        "mean_spread": {"faithfulness": 0.0, "groundedness": 0.0},
-    }
+    spread = {"faithfulness": 0.0, "groundedness": 0.0}
+    counts = {"opinions": 3, "items": 3, "flipped": 0, "flip_rate": 0.0}
+    assert found["repeats"] == counts | {"mean_spread": spread}
     assert {line["judge_repeat"] for line in run.lines()} == {0, 1, 2}
     (run.finished.run / "verdicts.jsonl").unlink()
     run.judge("--metrics", "groundedness", "--repeats", "3:0")
@@ -236,10 +216,7 @@ def test_the_worst_case_shows_claims_and_quotes_and_runs_no_markup(run: Any) -> 
         (["--worst-by", "truth"], "'truth' is not computed here"),
         (["--rescore"], "run judge_answers.py first"),
         (["--judge", "http://127.0.0.1:9", "--max-cost", "1"], "--max-cost: needs prices"),
-        (
-            ["--judge", "http://127.0.0.1:9", "--set", "api_key=NO_SUCH_KEY"],
-            "NO_SUCH_KEY is not set",
-        ),
+        (["--judge", "http://h", "--set", "api_key=NO_SUCH_KEY"], "NO_SUCH_KEY is not set"),
         (["--judge", "http://127.0.0.1:9", "--offline"], "no verdicts of any judge"),
         (["--offline"], "no verdicts of any judge"),
         (["--offline", "--model", "m-2025-01-01"], "no verdicts of m-2025-01-01"),
@@ -271,21 +248,6 @@ def test_results_of_another_set_are_refused_before_anything_is_paid(run: Any) ->
     assert done.exit_code == 2
     assert "use the set that the run was asked" in done.output.replace("\n", " ")
     assert not (run.finished.run / "verdicts.jsonl").exists()
-
-
-def test_the_suite_counts_the_verdicts_of_a_run(run: Any) -> None:
-    from eval_suite import main as suite
-
-    run.write()
-    words = ("--run", "run", "--json", "-q", "--sections", "groundedness,judged")
-    without = json.loads(run.finished.score(suite, *words).stdout)
-    assert without["perspectives"]["judged"]["status"] == "cannot run"
-    assert "run judge_answers.py" in without["perspectives"]["judged"]["reason"]
-    found = run.judge("--metrics", "groundedness")
-    counted = json.loads(run.finished.score(suite, *words).stdout)["perspectives"]["judged"]
-    assert counted["status"] == "scored"
-    kept = load_metrics(run.finished.run / "metrics.json")["sections"]["judged"]
-    assert kept["mean"] == found["mean"]
 
 
 def test_what_is_sent_about_a_case_is_shown_and_nothing_is_asked(run: Any) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.scripts.judging.conftest import Server
 
 import judge_answers
 
@@ -48,43 +47,23 @@ def test_relevancy_by_the_real_embedding_model(run: Any, server: Any) -> None:
     assert scores["far"]["answer_relevancy"] < 0.4
 
 
-def malformed(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
-    return 200, server.completion("Sure! All claims are fine.")
+REFUSAL = {"message": {"content": None, "refusal": "I cannot help."}, "finish_reason": "stop"}
+FAILURES: dict[str, Any] = {
+    "malformed": (200, Server.completion("Sure! All claims are fine.")),
+    "truncated": (200, Server.completion('{"notes": "", "verdicts": [', "length")),
+    "incomplete": (
+        200,
+        Server.completion({"notes": "", "verdicts": [], "manipulation": False}),
+    ),
+    "refused": (200, Server.completion("") | {"choices": [REFUSAL]}),
+    "transport": (500, {"error": "overloaded"}),
+}
 
 
-def truncated(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
-    return 200, server.completion('{"notes": "", "verdicts": [', "length")
-
-
-def incomplete(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
-    return 200, server.completion({"notes": "", "verdicts": [], "manipulation": False})
-
-
-def refused(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
-    reply = server.completion("")
-    reply["choices"][0]["message"] = {"content": None, "refusal": "I cannot help with that."}
-    return 200, reply
-
-
-def down(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
-    return 500, {"error": "overloaded"}
-
-
-@pytest.mark.parametrize(
-    ("reply", "failure"),
-    [
-        (malformed, "malformed"),
-        (truncated, "truncated"),
-        (incomplete, "incomplete"),
-        (refused, "refused"),
-        (down, "transport"),
-    ],
-)
-def test_no_failed_judgement_becomes_a_score(
-    run: Any, server: Any, reply: Any, failure: str
-) -> None:
+@pytest.mark.parametrize("failure", FAILURES)
+def test_no_failed_judgement_becomes_a_score(run: Any, server: Any, failure: str) -> None:
     run.write()
-    server.reply = reply
+    server.reply = lambda server, body: FAILURES[failure]
     done = run.call(*server.words())
     assert done.exit_code == 3, done.output
     statuses = {line["case_id"]: (line["status"], line["failure"]) for line in run.lines()}
@@ -117,16 +96,6 @@ def test_a_lying_judge_supports_nothing_without_a_quote(run: Any, server: Any) -
     assert found["claims"]["claims_quote_unverified"] == 3
 
 
-def test_a_dry_run_pays_nothing_and_writes_nothing(run: Any, server: Any) -> None:
-    run.write()
-    done = run.call(*server.words("--dry-run", "--json"))
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert (found["tasks"], found["calls"], found["cached"]) == (2, 2, 0)
-    assert server.calls == []
-    assert not (run.finished.run / "verdicts.jsonl").exists()
-
-
 def test_the_key_is_written_nowhere(run: Any, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_KEY", SECRET)
     run.write()
@@ -137,37 +106,40 @@ def test_the_key_is_written_nowhere(run: Any, server: Any, monkeypatch: pytest.M
         assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
 
 
-def test_a_killed_run_pays_for_nothing_twice(run: Any, server: Any) -> None:
+def started(run: Any, server: Any, *words: str) -> subprocess.Popen[str]:
+    """judge_answers.py as a process that judges thirty answers, when some were asked about."""
     cases = [{"id": f"q{n}"} for n in range(30)]
-    results = [
-        run.result(case["id"], f"The fee is 15 euros. Room {n} has chairs.")
-        for n, case in enumerate(cases)
-    ]
-    run.write(cases, results)
-    server.delay = 0.05
-    script = Path(judge_answers.__file__)
-    words = [sys.executable, str(script), *server.words("--set", "concurrency=2", "-q", "--json")]
-    words += ["--run", str(run.finished.run), "--eval-set", str(run.finished.folder / "set.jsonl")]
-    words += ["--cache-dir", str(run.finished.folder / "cache")]
-    kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
-    process = subprocess.Popen(
-        words, env=kept | {"RAG_EVAL_CONFIG": os.devnull}, stdout=subprocess.DEVNULL
-    )
-    while server.judgements < 6 and process.poll() is None:
+    texts = [f"The fee is 15 euros. Room {n} has chairs." for n in range(30)]
+    if not run.finished.run.exists():
+        run.write(cases, [run.result(f"q{n}", text) for n, text in enumerate(texts)])
+    server.delay, before = 0.05, server.judgements
+    own = run.finished
+    command = [sys.executable, judge_answers.__file__, *server.words(*words)]
+    command += ["--run", str(own.run), "--eval-set", str(own.folder / "set.jsonl")]
+    command += ["--cache-dir", str(own.folder / "cache")]
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    process = subprocess.Popen(command, stdout=null, stderr=pipe, text=True)
+    while server.judgements < before + 6 and process.poll() is None:
         time.sleep(0.01)
-    assert process.poll() is None, "it ended before it could be killed"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    time.sleep(0.3)  # what the server has begun it still counts
-    before = server.judgements
-    cached = len((run.finished.folder / "cache" / "judge_cache.jsonl").read_bytes().splitlines())
-    assert 0 < cached < 30
+    assert process.poll() is None, "it ended before it could be stopped"
+    return process
+
+
+def test_a_killed_run_pays_for_nothing_twice(run: Any, server: Any) -> None:
+    for kills in (1, 2):
+        process = started(run, server, "--set", "concurrency=2", "-q")
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        time.sleep(0.3)  # what the server has begun it still counts
+        before = server.judgements
+        lines = (run.finished.folder / "cache" / "judge_cache.jsonl").read_text().splitlines()
+        cached = len({json.loads(line)["key"] for line in lines})
+        assert 0 < cached == len(lines) < 30
+        # at most the two calls under way at each kill are paid again
+        assert before - cached <= 2 * kills
     server.delay = 0.0
-    found = run.judge(*server.words())
-    assert found["n"]["faithfulness"] == 30
-    # at most the two calls under way at the kill are paid again
+    assert run.judge(*server.words())["n"]["faithfulness"] == 30
     assert server.judgements - before == 30 - cached
-    assert before - cached <= 2
 
 
 def test_the_judge_decides_abstentions_that_the_wording_leaves_open(run: Any, server: Any) -> None:
@@ -232,22 +204,7 @@ def test_the_cost_limit_stops_and_a_later_run_goes_on(run: Any, server: Any) -> 
 
 
 def test_an_interrupted_run_ends_with_130(run: Any, server: Any) -> None:
-    cases = [{"id": f"q{n}"} for n in range(40)]
-    run.write(cases, [run.result(case["id"], "The fee is 15 euros.") for case in cases])
-    server.delay = 0.1
-    words = [sys.executable, judge_answers.__file__, *server.words("--set", "concurrency=1")]
-    words += ["--run", str(run.finished.run), "--eval-set", str(run.finished.folder / "set.jsonl")]
-    words += ["--cache-dir", str(run.finished.folder / "cache"), "--repeats", "40"]
-    kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
-    process = subprocess.Popen(
-        words,
-        env=kept | {"RAG_EVAL_CONFIG": os.devnull},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while server.judgements < 3 and process.poll() is None:
-        time.sleep(0.01)
+    process = started(run, server, "--set", "concurrency=1", "--repeats", "40")
     process.send_signal(signal.SIGINT)
     _, told = process.communicate()
     assert process.returncode == 130

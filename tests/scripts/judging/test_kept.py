@@ -38,24 +38,19 @@ def test_without_its_cache_a_run_still_asks_for_nothing_twice(run: Any, server: 
     assert "Nothing is left to ask" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "asked"),
-    [
+def test_another_judge_or_other_texts_are_asked(run: Any, server: Any) -> None:
+    run.write(CASES, answers(run))
+    assert judged(server, run) == 2
+    for words, asked in (
+        (("--k", "2"), 0),  # there are two
+        (("--set", "concurrency=1"), 0),
+        (("--repeats", "1:0.5"), 0),
         (("--set", "temperature=0.5"), 2),
         (("--seed", "7"), 2),
         (("--set", "revision=r2"), 2),
         (("--k", "1"), 2),
-        (("--k", "2"), 0),  # there are two
-        (("--set", "concurrency=1"), 0),
-        (("--repeats", "1:0.5"), 0),
-    ],
-)
-def test_another_judge_or_other_texts_are_asked(
-    run: Any, server: Any, words: tuple[str, ...], asked: int
-) -> None:
-    run.write(CASES, answers(run))
-    assert judged(server, run) == 2
-    assert judged(server, run, *words) == asked
+    ):
+        assert judged(server, run, *words) == asked, words
 
 
 def test_a_changed_answer_is_judged_anew_and_the_other_is_not(run: Any, server: Any) -> None:
@@ -73,15 +68,6 @@ def test_a_changed_answer_is_judged_anew_and_the_other_is_not(run: Any, server: 
     change(abstained=True)
     assert judged(server, run) == 0, "an abstention has no claims"
     assert run.lines()[-1]["status"] == "not_applicable"
-
-
-def test_failures_are_asked_again(run: Any, server: Any) -> None:
-    run.write(CASES, answers(run))
-    server.reply = lambda server, body: (200, server.completion("{", "length"))
-    assert judged(server, run, "--max-error-rate", "1") == 2
-    server.reply = type(server).support
-    assert judged(server, run) == 2
-    assert [line["status"] for line in run.lines()] == ["failed", "failed", "ok", "ok"]
 
 
 def test_facts_that_were_corrected_by_hand_are_asked_about(run: Any) -> None:

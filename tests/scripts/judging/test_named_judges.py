@@ -87,7 +87,7 @@ def test_a_judge_is_saved_and_named(run: Any, server: Any, tmp_path: Path) -> No
     at += ["--cache-dir", str(tmp_path / "cache"), "--metrics", "groundedness"]
     done = call(tmp_path, "--judge", "ours", *at, **key)
     assert done.returncode == 0, done.stderr
-    assert {line["parameters"]["temperature"] for line in run.lines() if "parameters" in line} <= {
+    assert {line["parameters"]["temperature"] for line in run.lines() if "parameters" in line} == {
         0.5
     }
     assert server.judgements == 2

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import re
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +12,10 @@ import pytest
 from tests.rows import each_row
 from tests.scripts.judging.conftest import JudgedRun, Server, schema_of
 
-from judging.run import refuse_examples
 from records import rubrics
 from records.errors import StorageError
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "eval" / "scripts"
-KILLS = int(os.environ.get("RUBRIC_KILLS", "6"))
 HELPFUL = ("--metrics", "rubrics.helpful")
 
 
@@ -74,10 +67,8 @@ def test_a_failure_is_no_score(asked: Any) -> None:
     server.reply = lambda server, body: (200, server.completion("no JSON"))
     call = run.call(*words, "--json")
     section = json.loads(call.stdout)
-    assert section["failed"] == {
-        "helpful": 4,
-        "helpful_rank": 4,
-    }  # one call of the bot's among them
+    # one call of the bot's among them
+    assert section["failed"] == {"helpful": 4, "helpful_rank": 4}
     assert section["n"] == {"helpful": 0, "helpful_rank": 0}
 
 
@@ -119,25 +110,22 @@ def test_dry_run_says_what_goes_to_the_judge_and_asks_nothing(asked: Any) -> Non
     report = json.loads(run.call(*words, "--dry-run", "--json").stdout)
     assert report["sent"] == {"rubrics.helpful": ["question", "history", "answer"]}
     assert report["calls"] == 3
-    assert server.judgements == 0
+    assert server.calls == []
+    assert not (run.finished.run / "verdicts.jsonl").exists()
     prompt = run.call(*words, "--show-prompt", "good").stdout
     assert "Rubric: Does the answer help" in prompt
     assert "north desk" not in prompt  # the passages are not read
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--metrics", "rubrics.nothing"), "rubrics.nothing: no such rubric"),
-        (("--metrics", "rubrics.helpfull"), "Did you mean 'helpful'?"),
-        (("--metrics", "helpful"), "choose from: all,"),
-    ],
-)
-def test_a_wrong_name_is_told(asked: Any, words: tuple[str, ...], said: str) -> None:
-    run, server, _ = asked
-    call = run.call(*server.words()[:-2], *words)
-    assert call.exit_code == 2
-    assert said in call.output
+def test_a_wrong_name_is_told(asked: Any) -> None:
+    run, _, words = asked
+    for name, said in (
+        ("rubrics.nothing", "rubrics.nothing: no such rubric"),
+        ("rubrics.helpfull", "Did you mean 'helpful'?"),
+        ("helpful", "choose from: all,"),
+    ):
+        call = run.call(*words[:-1], name)
+        assert (call.exit_code, said in call.output) == (2, True), call.output
 
 
 def test_the_embedded_rules_are_refused(run: JudgedRun) -> None:
@@ -211,16 +199,9 @@ def test_a_strangers_file_runs_nothing_and_sends_nothing_but_to_the_judge(
             seen.append((event, args))
 
     sys.addaudithook(note)
-    server.reply = lambda server, body: (
-        200,
-        server.completion(
-            {
-                "notes": "",
-                "verdicts": [{"id": "1", "quote": "", "reason": "", "verdict": "no"}],
-                "manipulation": False,
-            }
-        ),
-    )
+    verdict = {"id": "1", "quote": "", "reason": "", "verdict": "no"}
+    reply = {"notes": "", "verdicts": [verdict], "manipulation": False}
+    server.reply = lambda server, body: (200, server.completion(reply))
     try:
         call = run.call(*words[:-1], "rubrics.own")
     finally:
@@ -288,69 +269,3 @@ def test_labels_have_the_letters_of_every_language(tmp_path: Path) -> None:
     scale = '[scale]\n"बुरा" = "bad"\n"अच्छा" = "good"\n'
     path.write_text(f'ask = "?"\nreads = ["answer"]\ntarget = "अच्छा"\n{scale}', "utf-8")
     assert rubrics.read_rubric(path).labels == ("बुरा", "अच्छा")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-def test_killed_anywhere_it_goes_on_and_pays_nothing_twice(run: JudgedRun, server: Server) -> None:
-    """RUBRIC_KILLS processes are killed with SIGKILL after some calls; then one ends by itself."""
-    names = [f"case{number}" for number in range(60)]
-    run.write(
-        [{"id": name} for name in names],
-        [run.result(name, f"The fee is 15 euros, says {name}.") for name in names],
-    )
-    server.reply, server.delay = judge_rubrics, 0.03
-    finished = run.finished
-    command = [
-        *(sys.executable, str(SCRIPTS / "judge_answers.py"), "--run", str(finished.run)),
-        *("--eval-set", str(finished.folder / "set.jsonl")),
-        *("--cache-dir", str(finished.folder / "cache"), "--set", "concurrency=1", "-q"),
-        *(*server.words()[:-2], *HELPFUL),
-    ]
-    cache = finished.folder / "cache" / "judge_cache.jsonl"
-
-    def kept() -> int:
-        return cache.read_bytes().count(b"\n") if cache.exists() else 0
-
-    killed, again = 0, 0
-    chance = random.Random(5)
-    for number in range(KILLS + 1):
-        first, stored = len(server.calls), kept()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-            wanted = stored + 1 + number % 2 if number < KILLS else 1000
-            begun = time.monotonic()
-            while process.poll() is None and kept() < wanted and time.monotonic() < begun + 60:
-                time.sleep(0.002)
-            time.sleep(chance.uniform(0, 0.03))
-            if number < KILLS:
-                process.kill()
-            process.communicate()
-        killed += process.returncode == -signal.SIGKILL
-        calls = [call for call in server.calls[first:] if "verdicts" in schema_of(call)]
-        asked_about = [re.search(r"says case(\d+)", json.dumps(call)) for call in calls]
-        places = [int(match[1]) for match in asked_about if match]
-        again += sum(place < stored for place in places)  # one after the other, in their order
-    assert process.returncode == 0
-    assert again == 0, "what was in the cache is never asked for again"
-    keys = [json.loads(line)["key"] for line in cache.read_text("utf-8").splitlines()]
-    assert len(keys) == len(set(keys)) == 60
-    assert run.judge(*server.words()[:-2], *HELPFUL)["n"]["helpful"] == 60
-    under_way = server.judgements - 60
-    print(f"{killed} kills, {again} paid twice; {under_way} calls had no reply yet when killed")
-
-
-def test_every_example_is_looked_at_once(asked: Any) -> None:
-    """The check reads results as they stand: a run without results has nothing to compare."""
-    run, _, _ = asked
-    from judging.run import JudgingPlan
-    from records.verdicts import rubric_kind
-
-    rubric, path = rubrics.find("helpful")
-    plan = JudgingPlan(
-        run.finished.folder / "none",
-        Path("set"),
-        None,
-        (rubric.metric,),
-        kinds={rubric.metric: rubric_kind(rubric)},
-    )
-    refuse_examples(plan, {rubric.metric: path})

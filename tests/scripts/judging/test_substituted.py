@@ -80,28 +80,6 @@ def test_a_model_that_changes_in_mid_run_is_judged_anew(six: Any, server: Any) -
     assert six.judge(*by_name(server, "--offline"))["n"]["groundedness"] == ANSWERS
 
 
-def test_a_server_whose_model_is_another_at_the_end(six: Any, server: Any) -> None:
-    """The replies keep the name; what the server lists does not."""
-    name = server.model
-
-    def swap(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
-        if server.judgements == ANSWERS:
-            server.model = "judge-2025-02-02"
-        reply: tuple[int, Any] = type(server).support(server, body)
-        return reply
-
-    server.reply = swap
-    only = by_name(server)
-    words = [word for word in only if word not in ("--model", name)]  # the only model there is
-    done = six.call(*words)
-    assert done.exit_code == 2, done.output
-    assert "the judge changed during the run" in flat(done)
-    assert len(cache_of(six).splitlines()) == ANSWERS + 1
-    server.model, server.reply = name, type(server).support
-    assert six.judge(*words)["n"]["groundedness"] == ANSWERS
-    assert server.judgements == 2 * ANSWERS
-
-
 def test_verdicts_of_earlier_runs_of_judging_stay(six: Any, server: Any) -> None:
     words = by_name(server)
     six.judge(*words)
