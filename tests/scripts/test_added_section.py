@@ -44,7 +44,8 @@ class BrevityScorer:
 
     def score(self, case, result):
         words = (result.answer or "").split()
-        return ScoreRow((float(len(words) == 1),)), {"words": len(words)}
+        lengths = [*map(len, words)]
+        return ScoreRow((float(len(words) == 1),)), {"last": words[-1], "lengths": lengths}
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     cases = [{"id": name, "question": f"About {name}?"} for name in "abcdefgh"]
     (folder / "set.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
-    for run, answer in (("old", "Yes."), ("new", "Oh yes.")):
+    for run, answer in (("old", "Yes."), ("new", "Oh \x1b[31myes.")):
         (folder / "results" / run).mkdir(parents=True)
         config = {"schema": 1, "run_id": run, "run": {"store_full_text": True}}
         (folder / "results" / run / "config.json").write_text(json.dumps(config))
@@ -108,15 +109,12 @@ def test_every_reader_of_runs_has_it(toolkit: Path) -> None:
     ended = call_in_one_process(scripts, [(*call, *places) for call in calls], toolkit, **own)
     assert [code for code, _, _ in ended] == [0] * len(calls), ended
     _, worst, suite, told, _ = (out for _, out, _ in ended)
-    # "Oh yes." has two words
-    assert "words: 2" in worst
-    assert "Answer\n  Oh yes.\n" in worst
+    # the words "Oh" and "ESC[31myes." have 2 and 9 characters; for ESC stands U+FFFD
+    assert "Answer\n  Oh \ufffd[31myes.\n  last: \ufffd[31myes.\n  lengths: 2, 9" in worst
     assert json.loads(suite)["sections"]["brevity"]["mean"] == {"one_word": 0.0}
     (row,) = json.loads(told)["comparisons"][0]["rows"]
-    assert (row["section"], row["metric"], row["base"], row["new"]) == (
-        *("brevity", "one_word"),
-        *(1.0, 0.0),
-    )
+    compared = (row["section"], row["metric"], row["base"], row["new"])
+    assert compared == ("brevity", "one_word", 1.0, 0.0)
     assert "one_word" in (toolkit / "results" / "new" / "report.html").read_text()
     done = subprocess.run(
         [sys.executable, "-c", BROWSER],
@@ -125,4 +123,5 @@ def test_every_reader_of_runs_has_it(toolkit: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert done.stdout == "{'one_word': 0.0} {'words': 2}\n", done.stderr
+    evidence = {"last": "\x1b[31myes.", "lengths": [2, 9]}
+    assert done.stdout == f"{{'one_word': 0.0}} {evidence}\n", done.stderr

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pytest
 
 import convert_data
 import eval_suite
@@ -32,16 +31,11 @@ def test_every_script_takes_it() -> None:
     assert scripts_with_run() == []
 
 
-@pytest.mark.parametrize("option", ["--run", "--run-id"])
-def test_the_suite_scores_that_run(finished: Any, option: str) -> None:
+def test_the_suite_scores_and_an_export_has_that_run(finished: Any) -> None:
     finished.write([{"id": "q", "answerable": True}], [TestResult("q", "?", answer="yes")])
-    finished.run.rename(finished.run.with_name("other"))
-    done = finished.score(eval_suite.main, option, "other", "--sections", "abstention", "--json")
-    assert json.loads(done.stdout)["run_id"] == "other"
-
-
-def test_an_export_takes_it(finished: Any) -> None:
-    finished.write([{"id": "q"}], [TestResult("q", "?", answer="yes")])
+    for option in ("--run", "--run-id"):
+        words = (option, "run", "--sections", "abstention", "--json")
+        assert json.loads(finished.score(eval_suite.main, *words).stdout)["run_id"] == "run"
     target = finished.folder / "out.jsonl"
     words = ("export", "json", "--run-id", "run", "--output", str(target))
     done = finished.score(convert_data.main, *words)

@@ -27,25 +27,6 @@ RESULTS = [
 ]
 
 
-def test_refusals_in_a_language_without_phrases_are_not_counted_as_answers(finished: Any) -> None:
-    """The third is too short to tell its language, and goes by the most frequent of the run."""
-    answers = [
-        "Nemohu to říci, ale je to pro ty, které byly nebo jsou podle toho zde.",
-        "Nevím, jestli je to v dokumentech, které jsou zde, nebo podle čeho to může být.",
-        "Neznámé.",
-    ]
-    names = [f"q{place}" for place in range(len(answers))]
-    finished.write(
-        [{"id": name, "answerable": False} for name in names],
-        [TestResult(name, answer=answer) for name, answer in zip(names, answers, strict=True)],
-    )
-    found = finished.section(main)
-    assert found["mean"]["hallucination_on_unanswerable"] is None
-    assert found["not_applicable"]["hallucination_on_unanswerable"] == 3
-    assert found["decided_by"] == {}
-    assert finished.rows("abstention")["q2"]["reasons"] == {"*": "language"}
-
-
 def test_numbers_states_and_evidence(finished: Any) -> None:
     finished.write(CASES, RESULTS)
     found = finished.section(main)

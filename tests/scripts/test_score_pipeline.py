@@ -36,35 +36,22 @@ def test_numbers_states_and_totals(finished: Any) -> None:
     finished.write(CASES, RESULTS, pipeline_labels=LABELS)
     found = finished.section(main)
     means = {name: round(mean, 3) for name, mean in found["mean"].items() if mean is not None}
-    assert means == {
-        "answered": 0.8,
-        "outcome_match": 0.667,
-        "forbidden_flags_absent": 0.667,
-        "latency_ok": 0.667,
-        "citations_ok": 0.667,
-        "pass": 0.333,
-        "latency_percentiles_ok": 0.5,
-    }
+    two = ("outcome_match", "forbidden_flags_absent", "latency_ok", "citations_ok")
+    others = {"answered": 0.8, "pass": 0.333, "latency_percentiles_ok": 0.5}
+    assert means == dict.fromkeys(two, 0.667) | others
     assert found["pass_rate"] == found["mean"]["pass"]
     counts = [found[name]["pass"] for name in ("n", "not_applicable", "failed")]
     assert counts == [3, 1, 1]
     # totals of 100, 300, 400, 2000: ranks 2 and 4; budgets look at the labelled 100, 300, 2000
-    assert found["latency_ms"]["total"] == {
-        "n": 4,
-        "p50": 300.0,
-        "p95": 2000.0,
-        "p99": 2000.0,
-        "max": 2000.0,
-    }
+    tail = dict.fromkeys(("p95", "p99", "max"), 2000.0)
+    assert found["latency_ms"]["total"] == {"n": 4, "p50": 300.0} | tail
     kept = {row["percentile"]: (row["ms"], row["kept"]) for row in found["run_budgets"]}
     assert kept == {"p50": (300.0, True), "p95": (2000.0, False)}
     assert found["errors"] == {"timeout": 1}
     assert found["usage"] == {"total_tokens": 15}
     assert found["cost_usd"] == 0.75
-    assert found["outcomes"] == {
-        "not labelled": {"success": 1},
-        "success": {"blocked": 1, "success": 2},
-    }
+    expected = {"not labelled": {"success": 1}, "success": {"blocked": 1, "success": 2}}
+    assert found["outcomes"] == expected
     rows = finished.rows("pipeline")
     assert rows["unlabelled"]["reasons"]["pass"] == "no check applies"
     assert rows["blocked"]["evidence"]["why"] == "flag guardrail_blocked"
@@ -95,14 +82,3 @@ def test_a_run_without_labels_still_tells_times_and_outcomes(finished: Any) -> N
     assert "No case has a score of pass" in done.stdout
     found = finished.section(main)
     assert found["mean"]["pass"] is found["mean"]["latency_percentiles_ok"] is None
-
-
-def test_a_wrong_outcome_in_a_label_is_told_and_nothing_is_written(finished: Any) -> None:
-    labels = [{"case_id": "good", "expected_outcome": "succes"}]
-    finished.write(CASES, RESULTS, pipeline_labels=labels)
-    done = finished.score(main)
-    assert done.exit_code == 2
-    place = "pipeline_labels.jsonl:1: expected_outcome: "
-    assert f"{place}'succes' is unknown; use one of: success" in done.stderr
-    assert not (finished.run / "metrics.json").exists()
-    assert not (finished.run / "scores" / "pipeline.jsonl").exists()

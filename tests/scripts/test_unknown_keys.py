@@ -6,8 +6,6 @@ import importlib
 import json
 from typing import Any
 
-import pytest
-
 from storage import Reference, RetrievedChunk, TestResult
 
 SCORERS = ("retrieval", "context", "groundedness", "abstention", "pipeline")
@@ -22,9 +20,7 @@ CASE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("file", ["set", "results"])
-def test_every_scorer_passes_them_over(finished: Any, file: str, key: str) -> None:
+def test_every_scorer_passes_them_over(finished: Any) -> None:
     result = TestResult(
         "q",
         answer="Logs are kept for 30 days [1].",
@@ -32,11 +28,10 @@ def test_every_scorer_passes_them_over(finished: Any, file: str, key: str) -> No
         references=[Reference(index=1, rel_path="a.md")],
         latency_ms={"total": 5.0},
     )
-    mine = {key: "\x1b[31mmine"}
-    finished.write([CASE | mine if file == "set" else CASE], [result])
-    if file == "results":
-        path = finished.run / "results.jsonl"
-        path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | mine) + "\n", "utf-8")
+    mine = dict.fromkeys(KEYS, "\x1b[31mmine")
+    finished.write([CASE | mine], [result])
+    path = finished.run / "results.jsonl"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | mine) + "\n", "utf-8")
     for name in SCORERS:
         done = finished.score(importlib.import_module(f"score_{name}").main)
         assert done.exit_code == 0, done.output

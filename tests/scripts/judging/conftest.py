@@ -183,6 +183,23 @@ def ids_in(body: dict[str, Any]) -> list[str]:
     return last.rpartition(": ")[2].rstrip(".").split(", ")
 
 
+def reply_to(body: dict[str, Any]) -> dict[str, Any]:
+    """A form filled by its schema: facts, or the last of the possible verdicts, without a quote."""
+    fields = schema_of(body)
+    if "facts" in fields:
+        return {"notes": "", "facts": ["The tour begins at noon."], "manipulation": False}
+    if "verdicts" not in fields:
+        return {"wet": "yes", "code": "zq-17-umber"}
+    entry = fields["verdicts"]["items"]["properties"]
+    verdicts = []
+    for name in entry["id"]["enum"]:
+        line = {"id": name, "context": "", "quote": "", "reason": "Nothing says so."}
+        line["verdict"] = entry["verdict"]["enum"][-1]
+        verdicts.append({key: line[key] for key in entry})
+    extra = {key: True for key in fields if fields[key] == {"type": "boolean"}}
+    return {"notes": ""} | extra | {"verdicts": verdicts, "manipulation": False}
+
+
 def schema_of(body: dict[str, Any]) -> dict[str, Any]:
     schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
     found: dict[str, Any] = schema.get("properties", {})
