@@ -37,7 +37,7 @@ def test_the_suite_scores_and_an_export_has_that_run(finished: Any) -> None:
         words = (option, "run", "--sections", "abstention", "--json")
         assert json.loads(finished.score(eval_suite.main, *words).stdout)["run_id"] == "run"
     target = finished.folder / "out.jsonl"
-    words = ("export", "json", "--run-id", "run", "--output", str(target))
-    done = finished.score(convert_data.main, *words)
+    exported = ("export", "json", "--run-id", "run", "--output", str(target))
+    done = finished.score(convert_data.main, *exported)
     assert done.exit_code == 0, done.output
     assert target.exists()
