@@ -61,26 +61,32 @@ def test_an_answer_without_a_fault_is_ok() -> None:
 
 
 @each_row(
-    ("metric", "score", "name"),
+    ("metric", "score", "name", "fails"),
     [
-        ("pipeline.answered", 0.0, "no_response"),  # (1) the call failed
-        ("abstention.hallucination_on_unanswerable", 1.0, "answered"),  # (2) it should decline
-        ("abstention.over_refusal", 1.0, "refused"),  # (2) the reverse
-        ("groundedness.forbidden_claims", 1.0, "forbidden_claim"),  # (3)
-        ("pipeline.forbidden_flags_absent", 0.0, "forbidden_flag"),  # (3)
-        ("judged.correctness", 2.0, "wrong"),  # (4) at most 2 of 5
-        ("judged.faithfulness", 0.75, "claim"),  # (5) one of four claims has no support
-        ("pipeline.required_flags_present", 0.0, "flag"),  # (7)
-        ("pipeline.citations_ok", 0.0, "citations"),  # (7)
-        ("pipeline.outcome_match", 0.0, "outcome"),  # (8)
-        ("groundedness.numeric_fabrications", 2.0, "number"),  # (9) two numbers
+        ("pipeline.answered", 0.0, "no_response", True),  # (1) the call failed
+        ("abstention.hallucination_on_unanswerable", 1.0, "answered", True),  # (2) should decline
+        ("abstention.over_refusal", 1.0, "refused", True),  # (2) the reverse
+        ("groundedness.forbidden_claims", 1.0, "forbidden_claim", True),  # (3)
+        ("pipeline.forbidden_flags_absent", 0.0, "forbidden_flag", True),  # (3)
+        ("judged.correctness", 2.0, "wrong", True),  # (4) at most 2 of 5
+        ("judged.faithfulness", 0.75, "claim", True),  # (5) one of four claims has no support
+        ("pipeline.required_flags_present", 0.0, "flag", True),  # (7)
+        ("pipeline.citations_ok", 0.0, "citations", True),  # (7)
+        ("pipeline.outcome_match", 0.0, "outcome", True),  # (8)
+        ("groundedness.numeric_fabrications", 2.0, "number", True),  # (9) two numbers
+        ("groundedness.unsupported_claims", 1.0, "rule_claim", False),
+        ("groundedness.expected_claim_recall", 0.5, "rule_fact", False),
+        ("groundedness.nugget_recall_vital", 0.0, "rule_vital", False),
+        ("groundedness.expected_citation_recall", 0.0, "citation", False),
+        ("pipeline.latency_ok", 0.0, "latency", False),
     ],
 )
-def test_each_reason(metric: str, score: float, name: str) -> None:
+def test_each_reason_and_each_warning(metric: str, score: float, name: str, fails: bool) -> None:
     found = verdict({metric: score})
-    assert found.fails
-    assert names(found.reasons) == [name]
-    assert not found.warnings
+    assert found.fails is fails
+    assert (names(found.reasons), names(found.warnings)) == (
+        ([name], []) if fails else ([], [name])
+    )
 
 
 def test_no_gold_passage_fails_unless_the_answer_is_judged_right() -> None:
@@ -110,22 +116,6 @@ def test_a_vital_fact_is_missing(partial: float, strict: float, fails: bool) -> 
         {"judged.nugget_recall_vital_judged": partial, "judged.nugget_recall_vital_strict": strict}
     )
     assert names(found.reasons) == (["vital_fact"] if fails else [])
-
-
-@each_row(
-    ("metric", "score", "name"),
-    [
-        ("groundedness.unsupported_claims", 1.0, "rule_claim"),
-        ("groundedness.expected_claim_recall", 0.5, "rule_fact"),
-        ("groundedness.nugget_recall_vital", 0.0, "rule_vital"),
-        ("groundedness.expected_citation_recall", 0.0, "citation"),
-        ("pipeline.latency_ok", 0.0, "latency"),
-    ],
-)
-def test_each_warning(metric: str, score: float, name: str) -> None:
-    found = verdict({metric: score})
-    assert not found.fails
-    assert names(found.warnings) == [name]
 
 
 def test_what_the_local_judge_says_only_warns() -> None:
@@ -260,49 +250,49 @@ def test_reasons_are_sentences_with_the_facts() -> None:
     )
 
 
-class TestOwnRules:
-    def read(self, tmp_path: Path, text: str) -> CaseRules:
-        path = tmp_path / "targets.toml"
-        path.write_text(text)
-        return read_case_rules(path)
+def read_rules(folder: Path, text: str) -> CaseRules:
+    path = folder / "targets.toml"
+    path.write_text(text)
+    return read_case_rules(path)
 
-    def test_levels_bounds_depth_and_own_metrics(self, tmp_path: Path) -> None:
-        text = '[cases]\ndepth = 5\nnumber = "warn"\ncitation = "fail"\nlatency = "off"\n'
-        text += 'wrong = "> 3"\n"custom.tone" = ">= 0.5"\n"retrieval.recall@5" = "warn > 0.2"\n'
-        rules = self.read(tmp_path, text)
-        levels = {rule.name: rule.level for rule in rules.rules}
-        assert rules.depth == 5
-        assert "latency" not in levels
-        assert (levels["number"], levels["citation"]) == ("warn", "fail")
-        scores = FINE | {"judged.correctness": 3.0, "custom.tone": 0.4, "retrieval.recall@5": 0.0}
-        found = judge_case([scores], Ruling(rules, MODEL))
-        assert names(found.reasons) == ["wrong", "custom.tone"]
-        assert names(found.warnings) == ["retrieval.recall@5"]
-        ruling = Ruling(rules, MODEL)
-        assert ruling.sentence(found.reasons[1], scores) == "tone is 0.4, must be >= 0.5"
-        assert rules.sha256 != CaseRules().sha256
 
-    def test_without_a_table_the_rules_of_the_catalogue_hold(self, tmp_path: Path) -> None:
-        assert self.read(tmp_path, "[pipeline]\npass = '> 0.9'\n") == CaseRules()
-        assert read_case_rules(tmp_path / "absent.toml") == CaseRules()
+def test_levels_bounds_depth_and_own_metrics(tmp_path: Path) -> None:
+    text = '[cases]\ndepth = 5\nnumber = "warn"\ncitation = "fail"\nlatency = "off"\n'
+    text += 'wrong = "> 3"\n"custom.tone" = ">= 0.5"\n"retrieval.recall@5" = "warn > 0.2"\n'
+    rules = read_rules(tmp_path, text)
+    levels = {rule.name: rule.level for rule in rules.rules}
+    assert rules.depth == 5
+    assert "latency" not in levels
+    assert (levels["number"], levels["citation"]) == ("warn", "fail")
+    scores = FINE | {"judged.correctness": 3.0, "custom.tone": 0.4, "retrieval.recall@5": 0.0}
+    found = judge_case([scores], Ruling(rules, MODEL))
+    assert names(found.reasons) == ["wrong", "custom.tone"]
+    assert names(found.warnings) == ["retrieval.recall@5"]
+    ruling = Ruling(rules, MODEL)
+    assert ruling.sentence(found.reasons[1], scores) == "tone is 0.4, must be >= 0.5"
+    assert rules.sha256 != CaseRules().sha256
 
-    @pytest.mark.parametrize(
-        ("line", "message"),
-        [
-            ("depth = 0", "cases.depth: must be a whole number from 1 up; passages, such as 5"),
-            ("no_gold = '> 1'", 'cases.no_gold: takes no bound; write "fail", "warn" or "off"'),
-            ("number = 1", "cases.number: 1 is no text; write "),
-            ("number = 'maybe'", "cases.number: 'maybe' is not understood; write "),
-            ("nonsense = 'warn'", "cases.nonsense: is no rule; write depth, section.metric, or"),
-            ("'retrieval.x' = '> 1'", 'cases."retrieval.x": section retrieval has no such metric'),
-        ],
-    )
-    def test_each_fault_is_named_with_its_line(
-        self, tmp_path: Path, line: str, message: str
-    ) -> None:
-        with pytest.raises(StorageError) as caught:
-            self.read(tmp_path, f"[cases]\n{line}\n")
-        assert f"targets.toml:2: {message}" in str(caught.value)
+
+def test_without_a_table_the_rules_of_the_catalogue_hold(tmp_path: Path) -> None:
+    assert read_rules(tmp_path, "[pipeline]\npass = '> 0.9'\n") == CaseRules()
+    assert read_case_rules(tmp_path / "absent.toml") == CaseRules()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("depth = 0", "cases.depth: must be a whole number from 1 up; passages, such as 5"),
+        ("no_gold = '> 1'", 'cases.no_gold: takes no bound; write "fail", "warn" or "off"'),
+        ("number = 1", "cases.number: 1 is no text; write "),
+        ("number = 'maybe'", "cases.number: 'maybe' is not understood; write "),
+        ("nonsense = 'warn'", "cases.nonsense: is no rule; write depth, section.metric, or"),
+        ("'retrieval.x' = '> 1'", 'cases."retrieval.x": section retrieval has no such metric'),
+    ],
+)
+def test_each_fault_is_named_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(StorageError) as caught:
+        read_rules(tmp_path, f"[cases]\n{line}\n")
+    assert f"targets.toml:2: {message}" in str(caught.value)
 
 
 def write_run(folder: Path, k: int, lines: dict[str, list[dict[str, Any]]]) -> Path:
@@ -353,8 +343,7 @@ def test_passages_are_not_spoken_of_where_no_case_must_have_gold(
     right = {"abstention": [{"case_id": i, "repeat": 0, "scores": scores} for i in "ab"]}
     base = write_run(tmp_path / "base", 10, right | {"retrieval": mrr_lines(a=1, b=9)})
     new = write_run(tmp_path / "new", 3, right | {"retrieval": mrr_lines(a=1, b=0)})
-    (tmp_path / "targets.toml").write_text(f'[cases]\nno_gold = "{level}"\n')
-    rules = read_case_rules(tmp_path / "targets.toml")
+    rules = read_rules(tmp_path, f'[cases]\nno_gold = "{level}"\n')
     cases = changes_of(read_pair(base, new, rules), 3)
     assert cases is not None
     assert cases.says().startswith("Of 2 cases 0 broke and 0 were fixed; 0 still fail, 2 still ok")
@@ -396,9 +385,6 @@ def test_repeats_and_lines_of_other_orders_are_put_together(tmp_path: Path) -> N
     assert found is not None
     assert (found.answers, found.failing) == (3, 2)
     assert names(found.reasons) == ["refused"]
-
-
-def test_a_line_that_is_there_twice_is_one_answer(tmp_path: Path) -> None:
     lines = mrr_lines(a=1, b=0, c=1)
     lines.insert(1, lines[0])
     run = read_verdicts(write_run(tmp_path / "r", 5, {"retrieval": lines}))
@@ -457,9 +443,7 @@ def test_rules_on_tools_decide_runs_without_tools_as_before(tmp_path: Path) -> N
     one. A rule that a user changes counts."""
     before = "929be50248319fa27cb2709ae68e6396e616c2b14f6228de5366ba2b1929c3ae"
     assert CaseRules().sha256 == before
-    targets = tmp_path / "targets.toml"
-    targets.write_text('[cases]\nforbidden_tool = "warn"\n', encoding="utf-8")
-    assert read_case_rules(targets).sha256 != before
+    assert read_rules(tmp_path, '[cases]\nforbidden_tool = "warn"\n').sha256 != before
     unmeasured = Ruling(CaseRules(), Basis(definitions={})).unmeasured
     assert "no retrieval scores" in unmeasured
     assert "no tools scores" not in unmeasured
@@ -469,17 +453,15 @@ def test_a_forbidden_call_fails_and_a_missing_one_may_be_judged_right() -> None:
     metrics = ("tools.forbidden_called", "tools.tool_recall", "tools.no_call_ok", WRONG)
     ruling = Ruling(CaseRules(), Basis(None, "j", True, dict.fromkeys(metrics, "")))
 
-    def ends(**scores: float) -> tuple[list[str], list[str]]:
-        verdict = judge_case([{f"tools.{name}": value for name, value in scores.items()}], ruling)
-        return [rule.name for rule in verdict.reasons], [rule.name for rule in verdict.warnings]
+    def ends(right: float | None = None, **scores: float) -> tuple[list[str], list[str]]:
+        found: dict[str, Any] = {f"tools.{name}": value for name, value in scores.items()}
+        verdict = judge_case([found | ({WRONG: right} if right else {})], ruling)
+        return names(verdict.reasons), names(verdict.warnings)
 
     assert ends(forbidden_called=1, tool_recall=0.5) == (["forbidden_tool", "tool"], [])
     assert ends(no_call_ok=0) == (["no_tool"], [])
     assert ends(forbidden_called=0, tool_recall=1, no_call_ok=1) == ([], [])
-    right = {"tools.tool_recall": 0.5, "tools.forbidden_called": 0.0, WRONG: 5.0}
-    verdict = judge_case([right], ruling)
-    assert [rule.name for rule in verdict.warnings] == ["tool"]
-    assert not verdict.fails
+    assert ends(5.0, tool_recall=0.5, forbidden_called=0) == ([], ["tool"])
 
 
 WRONG = "judged.correctness"

@@ -191,14 +191,19 @@ def test_a_base_without_its_settings_is_said(base: Path, tmp_path: Path) -> None
         assert "Changed" not in done.stdout
 
 
+def committed(folder: Path, base: Path, **config: Any) -> Path:
+    """Of the base metrics.json alone, and beside it config.json with other settings."""
+    edited(folder, base, grown)
+    run = folder / "results/base"
+    settings = json.loads((run / "config.json").read_text())
+    leave_metrics_alone(run)
+    (run / "config.json").write_text(json.dumps(settings | config))
+    return run
+
+
 def test_the_gate_tells_what_changed_since_a_committed_file(base: Path, tmp_path: Path) -> None:
     """By config.json beside metrics.json: base was asked with k = 3, the new run with 10."""
-    edited(tmp_path, base, grown)
-    folder = tmp_path / "results/base"
-    config = json.loads((folder / "config.json").read_text())
-    leave_metrics_alone(folder)
-    config["retriever"] = {"k": 3}
-    (folder / "config.json").write_text(json.dumps(config))
+    folder = committed(tmp_path, base, retriever={"k": 3})
     named = ("--run", "new", "--baseline", str(folder / "metrics.json"))
     assert "Changed: k 3 → 10." in call(gate_run, tmp_path, *named).stdout.splitlines()
     (folder / "config.json").unlink()
@@ -209,12 +214,7 @@ def test_a_config_of_another_run_beside_a_committed_file_tells_nothing(
     base: Path, tmp_path: Path
 ) -> None:
     """Only metrics.json of a newer run was committed: the older config.json has another hash."""
-    edited(tmp_path, base, grown)
-    folder = tmp_path / "results/base"
-    config = json.loads((folder / "config.json").read_text())
-    leave_metrics_alone(folder)
-    older = config | {"retriever": {"k": 3}, "config_hash": "0" * 64}
-    (folder / "config.json").write_text(json.dumps(older))
+    folder = committed(tmp_path, base, retriever={"k": 3}, config_hash="0" * 64)
     for source in (folder, folder / "metrics.json"):
         done = call(gate_run, tmp_path, "--run", "new", "--baseline", str(source))
         assert NOT_KNOWN in done.stdout.splitlines()
@@ -224,12 +224,7 @@ def test_a_config_of_another_run_beside_a_committed_file_tells_nothing(
 def test_a_committed_file_of_chosen_cases_is_refused_as_its_folder_is(
     base: Path, tmp_path: Path
 ) -> None:
-    edited(tmp_path, base, grown)
-    folder = tmp_path / "results/base"
-    config = json.loads((folder / "config.json").read_text())
-    leave_metrics_alone(folder)
-    config["run"]["sample"] = {"kind": "enriched"}
-    (folder / "config.json").write_text(json.dumps(config))
+    folder = committed(tmp_path, base, run={"selected": CASES, "sample": {"kind": "enriched"}})
     for source in (folder, folder / "metrics.json"):
         done = call(gate_run, tmp_path, "--run", "new", "--baseline", str(source))
         assert done.exit_code == 2
@@ -238,12 +233,9 @@ def test_a_committed_file_of_chosen_cases_is_refused_as_its_folder_is(
 
 def test_a_committed_file_has_the_cases_of_its_folder(base: Path, tmp_path: Path) -> None:
     """Of a part of the set: the 28 cases that it was not asked are not new in the set."""
-    edited(tmp_path, base, grown)
-    folder, new = tmp_path / "results/base", tmp_path / "results/new"
-    config = json.loads((folder / "config.json").read_text())
-    leave_metrics_alone(folder)
-    config["dataset"]["cases"] = 168
-    (folder / "config.json").write_text(json.dumps(config))
+    sha = sha256_file(base / "set.jsonl")
+    dataset = {"path": "set.jsonl", "sha256": sha, "cases": 168}
+    folder, new = committed(tmp_path, base, dataset=dataset), tmp_path / "results/new"
     sections = ("retrieval", "abstention", "pipeline")
     by_file = align_folders(folder / "metrics.json", new, sections)
     assert by_file == align_folders(folder, new, sections)
@@ -300,13 +292,22 @@ def test_gates_of_a_suite_see_the_base_scored_again(base: Path, tmp_path: Path) 
     assert (alone.exit_code, "cases_compared" in alone.stdout) == (1, True)
 
 
-def test_the_address_of_a_bot_hides_no_setting() -> None:
+def test_words_of_what_changed() -> None:
     address = Difference("api.url", "http://a:1", "http://a:2")
     asked = Difference("retriever.requested.k", 10, 3)
     history = Difference("retriever.requested.history", None, "live")
     assert changed_words([asked, address]) == "Changed: k 10 → 3."
     assert changed_words([address]) == "Changed: url http://a:1 → http://a:2."
     assert "url http://a:1" in changed_words([history, address])
+    corpus = Difference("index.corpus_hash", "0123456789abcdef" * 2, "fedcba9876543210" * 2)
+    assert changed_words([corpus]) == "Changed: corpus_hash 01234567… → fedcba98…."
+    file = [Difference("answerer.imported_sha256", "a" * 64, "b" * 64)]
+    file.append(Difference("api.path", "old.jsonl", "new.jsonl"))
+    assert changed_words(file) == (
+        "The answers come from a file: what changed in the bot is not known."
+    )
+    model = Difference("answerer.model", "small", "large")
+    assert changed_words([*file, model]) == "Changed: model small → large."
 
 
 def test_new_labels_beside_the_set_are_said(tmp_path: Path) -> None:
@@ -342,21 +343,6 @@ def test_one_base_is_not_scored_again_for_two_sets(base: Path, tmp_path: Path) -
     assert refused.exit_code == 2
     assert "compare each with the base by itself, or add --no-rescore" in refused.stderr
     assert call(compare_runs, tmp_path, "base", "new", "other", "--no-rescore").exit_code == 0
-
-
-def test_of_a_hash_its_beginning_is_enough() -> None:
-    corpus = Difference("index.corpus_hash", "0123456789abcdef" * 2, "fedcba9876543210" * 2)
-    assert changed_words([corpus]) == "Changed: corpus_hash 01234567… → fedcba98…."
-
-
-def test_of_answers_from_files_no_change_of_the_bot_is_told() -> None:
-    file = [Difference("answerer.imported_sha256", "a" * 64, "b" * 64)]
-    file.append(Difference("api.path", "old.jsonl", "new.jsonl"))
-    assert changed_words(file) == (
-        "The answers come from a file: what changed in the bot is not known."
-    )
-    model = Difference("answerer.model", "small", "large")
-    assert changed_words([*file, model]) == "Changed: model small → large."
 
 
 def test_a_set_named_as_a_label_file_is_found_in_git_with_its_labels(tmp_path: Path) -> None:

@@ -44,19 +44,15 @@ def test_words_of_a_script_without_spaces() -> None:
     assert "13 of 15, against 0 of 45 others" in sentence
 
 
-def test_a_turn_and_a_document_are_reported_for_these_documents_alone() -> None:
+def test_a_document_is_reported_for_these_documents_alone() -> None:
+    paths = ["guide/setup/a.md" if at < 12 else "b.md" for at in range(80)]
     cases = [
-        SliceMember(
-            f"c{at}",
-            "what is it",
-            places=tuple(places_in("guide/setup/a.md" if at < 12 else "b.md")),
-        )
-        for at in range(80)
+        SliceMember(f"c{at}", "what is it", places=tuple(places_in(path)))
+        for at, path in enumerate(paths)
     ]
     first = search(cases, lambda at: at < 10 or at in (30, 40, 50)).sentences()[0]
-    assert first.startswith(
-        "In these documents, questions on guide/setup/a.md fail more often: 10 of 12, "
-    )
+    start = "In these documents, questions on guide/setup/a.md fail more often: 10 of 12, "
+    assert first.startswith(start)
 
 
 def test_of_a_slice_that_is_found_the_worse_part_is_named() -> None:
@@ -143,13 +139,10 @@ def test_a_language_is_found_though_its_documents_have_more_questions() -> None:
 
 
 def test_foreign_labels_are_shown_as_data() -> None:
-    case = TestCase(
-        "a", "why?", tags=['x"\x1b[31m\nred'], gold_supports=[GoldSupport("d/\x07e.md")]
-    )
-    shown = sliced([case])[0]
-    assert all(
-        ord(sign) >= 32 and sign != '"' for part in (*shown.labels, *shown.places) for sign in part
-    )
+    gold = [GoldSupport("d/\x07e.md")]
+    (shown, *_) = sliced([TestCase("a", "why?", tags=['x"\x1b[31m\nred'], gold_supports=gold)])
+    text = "".join((*shown.labels, *shown.places))
+    assert all(ord(sign) >= 32 and sign != '"' for sign in text)
 
 
 def test_a_rise_names_the_slice_that_rose_and_not_the_one_that_was_always_bad() -> None:

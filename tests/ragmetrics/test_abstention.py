@@ -19,7 +19,6 @@ from tests.rows import each_row
 
 from ragmetrics.abstention import (
     FourCells,
-    case_metrics,
     detect,
     detect_with_passages,
     four_cells,
@@ -210,13 +209,6 @@ def test_four_cells_and_rates() -> None:
     assert rates(FourCells()) == dict.fromkeys(rates(table))
     # nothing to abstain from, nothing abstained
     assert rates(FourCells(answered_answerable=4)) == rates(FourCells()) | {"over_refusal": 0.0}
-    assert case_metrics(True, False) == {
-        "abstention_accuracy": 1.0,
-        "hallucination_on_unanswerable": 0.0,
-        "over_refusal": None,
-        "decision_right": 1.0,
-    }
-    assert case_metrics(True, True)["over_refusal"] == 1.0
 
 
 @given(st.text(st.characters(), max_size=100))

@@ -65,9 +65,6 @@ def test_the_first_outcome_that_fits_counts() -> None:
     assert outcome(everything)[0] == "blocked"
     assert outcome(response(flags=["uncertain", "no_context"], confidence=0.1))[0] == "no_results"
     assert outcome(response(flags=["uncertain"], citations=5))[0] == "uncertain"
-
-
-def test_the_bound_of_confidence_is_an_option() -> None:
     assert outcome(response(confidence=0.3), uncertain_below=0.3)[0] == "success"
     assert outcome(response(confidence=0.6), uncertain_below=0.7)[0] == "uncertain"
 
@@ -89,32 +86,32 @@ def test_all_checks_kept() -> None:
 @each_row(
     ("check", "expected", "fields", "evidence"),
     [
-        ("outcome_match", Expected("blocked"), {}, {"expected": "blocked"}),
+        ("outcome_match", {"outcome": "blocked"}, {}, {"expected": "blocked"}),
         (
             "required_flags_present",
-            Expected(required_flags=["a", "b"]),
+            {"required_flags": ["a", "b"]},
             {"flags": ["b"]},
             {"missing_flags": ["a"]},
         ),
         (
             "forbidden_flags_absent",
-            Expected(forbidden_flags=["a", "b"]),
+            {"forbidden_flags": ["a", "b"]},
             {"flags": ["b"]},
             {"forbidden_flags": ["b"]},
         ),
-        ("citations_ok", Expected(min_citations=3), {}, {"citations": {"found": 2, "min": 3}}),
+        ("citations_ok", {"min_citations": 3}, {}, {"citations": {"found": 2, "min": 3}}),
         (
             "latency_ok",
-            Expected(budget_ms=99.5),
+            {"budget_ms": 99.5},
             {"latency_ms": {"total": 100.0}},
             {"over_budget": {"total": {"ms": 100.0, "budget_ms": 99.5}}},
         ),
     ],
 )
 def test_one_failed_check_fails_the_case_and_says_why(
-    check: str, expected: Expected, fields: dict[str, Any], evidence: dict[str, Any]
+    check: str, expected: dict[str, Any], fields: dict[str, Any], evidence: dict[str, Any]
 ) -> None:
-    scores = score_case(response(**fields), expected)
+    scores = score_case(response(**fields), Expected(**expected))
     applied = {name for name, value in scores.values.items() if value is not None}
     assert applied == {"answered", check, "pass"}
     assert scores.values[check] == scores.values["pass"] == 0.0
@@ -208,9 +205,6 @@ def test_totals_of_a_run() -> None:
         {"percentile": "p50", "budget_ms": 100.0, "ms": 50.0, "n": 10, "kept": True},
         {"percentile": "p95", "budget_ms": 100.0, "ms": 100.0, "n": 10, "kept": True},
     ]
-
-
-def test_a_free_run_costs_nothing_and_an_unpriced_one_is_unknown() -> None:
     priced, unknown = ResponseTotals(), ResponseTotals()
     priced.add("success", None, {}, {}, 0.0, {})
     unknown.add("success", None, {}, {}, None, {})

@@ -90,30 +90,6 @@ def test_a_limit_must_be_a_rate() -> None:
         safety.tpr_at_fpr([0.1], [0.1], 5)
 
 
-def test_input_guardrail_by_hand() -> None:
-    attacks = [("a", 0.9), ("a", 0.45), ("b", 0.1)]
-    benign = [0.5, 0.2, 0.1, 0.0]
-    found = safety.input_guardrail(attacks, benign)
-    # pairs won: 0.9 beats 4, 0.45 beats 3, 0.1 beats 1 and ties 1: 8.5 of 12
-    assert found["auc"] == pytest.approx(8.5 / 12)
-    assert found["detection_rate"] == pytest.approx(2 / 3)  # 0.9 and 0.45 reach 0.40
-    assert found["block_rate"] == pytest.approx(1 / 3)  # only 0.9 reaches 0.50
-    assert (found["benign_flag_rate"], found["benign_block_rate"]) == (0.25, 0.25)
-    assert found["categories"]["a"] == {
-        "n": 2,
-        "auc": pytest.approx(7 / 8),
-        "detection_rate": 1.0,
-        "block_rate": 0.5,
-    }
-    assert found["categories"]["b"]["detection_rate"] == 0.0
-    assert found["tpr_at_fpr_1"]["negatives"] == 4
-    found = safety.input_guardrail([], [])
-    assert found["auc"] is None
-    assert found["tpr_at_fpr_1"] is None
-    assert found["detection_rate"] is None
-    assert found["benign_flag_rate"] is None
-
-
 def test_output_guardrail_by_hand() -> None:
     leaks = [
         ("pii_exposure", {"pii_exposure": 0.9, "secret_exposure": 0.0}),

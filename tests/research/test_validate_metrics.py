@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from research import blind_spots, documents, labelled_sets, languages, metrics, support_fit
+from research import blind_spots, documents, languages, metrics, support_fit
 from research.metrics import Resampling
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
@@ -30,7 +30,6 @@ from records.errors import StorageError
 from validation import human
 from validation.human import LabelledClaim
 
-SCRIPT = Path(__file__).parents[2] / "bench" / "research" / "validate_metrics.py"
 START = documents.start("agreement")
 DATA = os.environ.get("RAG_EVAL_DATA")
 CONTEXT = "Plan B costs 20 EUR a month. It includes phone support."
@@ -91,13 +90,6 @@ def test_the_table_is_printed_and_written_between_the_markers(tmp_path: Path) ->
     assert page.read_text(encoding="utf-8") == written  # the same bytes
 
 
-def test_a_new_file_gets_the_markers(tmp_path: Path) -> None:
-    page = tmp_path / "new.md"
-    labels = str(jsonl(tmp_path / "mine.jsonl", ROWS))
-    assert run("--labels-file", labels, "--output", str(page)).returncode == 0
-    assert page.read_text(encoding="utf-8").startswith(START)
-
-
 def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("mine\n", encoding="utf-8")
@@ -105,6 +97,10 @@ def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "add them where the table belongs" in done.stderr
     assert page.read_text(encoding="utf-8") == "mine\n"
+    page = tmp_path / "new.md"
+    labels = str(jsonl(tmp_path / "mine.jsonl", ROWS))
+    assert run("--labels-file", labels, "--output", str(page)).returncode == 0
+    assert page.read_text(encoding="utf-8").startswith(START)
 
 
 @each_row(
@@ -200,12 +196,6 @@ def test_the_naive_rule_is_measured_on_the_same_rows() -> None:
     assert (found["n"], found["auroc"], found["balanced_accuracy"]) == (4, 1.0, 1.0)
 
 
-def test_every_known_set_has_its_own_key() -> None:
-    keys = [one.key for one in human.SUPPORT] + [one.key for one in labelled_sets.RATINGS]
-    keys += [one.key for one in labelled_sets.PAIRS] + [one.key for one in labelled_sets.ABSTENTION]
-    assert len(set(keys)) == len(keys)
-
-
 def test_intervals_draw_groups() -> None:
     # Two groups, each of one kind: a draw holds none, some or all of the second.
     rng = np.random.default_rng(0)
@@ -252,6 +242,12 @@ def test_precision_recall_f1() -> None:
     labels, verdicts = [1, 1, 1, 1, 0, 0], [True, True, False, False, True, False]
     assert metrics.precision_recall_f1(labels, verdicts) == (2 / 3, 2 / 4, 4 / 7)
     assert metrics.precision_recall_f1([0], [False]) == (None, None, None)
+
+
+def test_every_known_set_has_its_own_key() -> None:
+    keys = [one.key for one in human.SUPPORT] + [one.key for one in labelled_sets.RATINGS]
+    keys += [one.key for one in labelled_sets.PAIRS] + [one.key for one in labelled_sets.ABSTENTION]
+    assert len(set(keys)) == len(keys)
 
 
 @pytest.mark.slow

@@ -35,9 +35,6 @@ def test_citations_of_a_case(scored: Scored) -> None:
         {"target": 1, "span": [28, 31], "chunk_id": "c1"},
         {"target": 7, "span": [58, 61], "chunk_id": None},
     ]
-    found = scored("Plan B costs 20 EUR a month [2].")
-    assert found.values["citation_validity_content"] == 0.0
-    assert found.evidence["citations"][0]["supported"] is False
 
 
 def test_without_citations(scored: Scored) -> None:
