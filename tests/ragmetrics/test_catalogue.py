@@ -8,6 +8,7 @@ from tests.rows import each_row
 from ragmetrics import catalogue
 from ragmetrics.catalogue import DIMENSIONS, KS, METRICS, SECTIONS
 from ragmetrics.catalogue.metric import MetricSection, at_cutoffs, nearest_cutoff
+from ragmetrics.catalogue.rubrics import row_of
 from records.cases import TestCase
 from records.targets import BANDS, read_targets
 
@@ -93,3 +94,8 @@ def test_dimensions_are_what_a_case_is_sliced_by() -> None:
         (("turn", "3+"),),
     ]
     assert slices_of(facets_of(TestCase("a", "?"))) == ()
+
+
+def test_a_rubric_is_spoken_of_by_its_question_else_by_its_name() -> None:
+    assert [row_of("tone", ask).words for ask in ("Is it kind?", "")] == ["Is it kind?", "tone"]
+    assert row_of("tone_rank", "Is it kind?").words == "Mean rank: Is it kind?"

@@ -106,6 +106,7 @@ def test_spans_are_those_of_the_answer_as_it_was_written(name: str) -> None:
         ("* one\n* two", "* one\n* two"),
         ("**Fees**\n\n20 EUR.", "# Fees\n\n20 EUR."),  # a title
         ("**Fees**", "Fees"),  # the whole answer
+        ("# It is open.\n\nYes.", "It is open.\n\nYes."),  # a sentence
         ("**Is it open?**\n\nNo.", "# Is it open?\n\nNo."),
         ("a &lt; b &amp;amp; c &unknown;", "a < b & c &unknown;"),
         ("`&lt;b&gt;` is <b>bold</b>", "`&lt;b&gt;` is bold"),

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from research import blind_spots, documents, languages, metrics, support_fit
+from research import blind_spots, documents, labelled_sets, languages, metrics, support_fit
 from research.metrics import Resampling
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
