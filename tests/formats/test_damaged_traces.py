@@ -278,7 +278,8 @@ of_spans("inner times of 400 digits", lambda spans: [
             if span.get("parentSpanId") else {}) for span in spans])  # fmt: skip
 
 # Of ids and of the tree.
-of_root("no trace id", "traceId", traceId=..., code=2)
+of_root("no trace id", ":1: resourceSpans[0].scopeSpans[0].spans[7].traceId: is missing",
+        traceId=..., code=2)  # fmt: skip
 of_root("a trace id of blanks", "traceId", traceId=" ", code=2)
 of_root("a trace id that is a number", "traceId", traceId=7, code=2)
 of_root("no span id", "spanId", spanId=..., code=2)

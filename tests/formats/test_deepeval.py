@@ -109,37 +109,3 @@ def test_faults_have_their_place_in_the_list(desk: Any) -> None:
     assert f"{path}: [0].input: is not a text" in said
     assert f"{path}: [1].retrieval_context: has passages without a text" in said
     assert f"{path}: [2]: is not an object" in said
-
-
-def test_nan_is_no_number(desk: Any) -> None:
-    path = desk.file("g.json", '[{"input": "a",\n "token_cost": NaN}]')
-    said = desk.refused("deepeval", path)
-    assert f"{path}:2: column" in said
-    assert "NaN and Infinity are no JSON, write null" in said
-
-
-RUN = {
-    "testCases": [
-        {
-            "name": "test_case_0",
-            "input": "Q?",
-            "actualOutput": "A.",
-            "expectedOutput": "T.",
-            "retrievalContext": ["one"],
-            "success": True,
-            "metricsData": [{"name": "m", "score": 1.0}],
-            "metadata": {"team": "t"},
-        }
-    ],
-    "conversationalTestCases": [],
-    "metricsScores": [{"metric": "m"}],
-}
-
-
-def test_a_test_run(desk: Any) -> None:
-    report = desk.take("deepeval", desk.file("run.json", json.dumps(RUN)))
-    (case,) = desk.cases()
-    assert case["metadata"]["team"] == "t"
-    assert case["metadata"]["metricsData"] == [{"name": "m", "score": 1.0}]
-    assert desk.results("run")[0]["answer"] == "A."
-    assert report["left_out"] == {"metricsScores of the whole file": 1}

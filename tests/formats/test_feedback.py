@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.formats.spans import attributes
 from tests.rows import each_row
 
 from formats.traces import ids
@@ -194,14 +195,6 @@ def test_annotations_of_phoenix(desk: Any) -> None:
     assert report["left_out"]["ratings of missing answers"] == 1
 
 
-def typed(**values: Any) -> list[dict[str, Any]]:
-    kinds = {float: "doubleValue", str: "stringValue"}
-    return [
-        {"key": name.replace("__", "."), "value": {kinds[type(value)]: value}}
-        for name, value in values.items()
-    ]
-
-
 def test_events_of_opentelemetry(desk: Any) -> None:
     """gen_ai.evaluation.result (gen-ai-events.md of open-telemetry/semantic-conventions), on a span
     or as a log record; it does not say who rated, so a name must."""
@@ -212,15 +205,15 @@ def test_events_of_opentelemetry(desk: Any) -> None:
     span = {
         "traceId": "e" * 32, "spanId": "b" * 16, "name": "agent",
         "startTimeUnixNano": "1772359200000000000", "endTimeUnixNano": "1772359202000000000",
-        "attributes": typed(openinference__span__kind="AGENT", input__value="What is A?",
+        "attributes": attributes(openinference__span__kind="AGENT", input__value="What is A?",
                             output__value="An A."),
         "events": [{"name": "gen_ai.evaluation.result",
-                    "attributes": typed(gen_ai__evaluation__name=name, **more)}
+                    "attributes": attributes(gen_ai__evaluation__name=name, **more)}
                    for name, more in events],
     }  # fmt: skip
     log = {"traceId": "e" * 32, "spanId": "b" * 16, "timeUnixNano": "1772359203000000000",
            "eventName": "gen_ai.evaluation.result",
-           "attributes": typed(gen_ai__evaluation__name="user-rating",
+           "attributes": attributes(gen_ai__evaluation__name="user-rating",
                                gen_ai__evaluation__score__label="positive")}  # fmt: skip
     lines = [
         {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]},

@@ -5,113 +5,47 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
+from tests.formats.spans import message, otlp, span, value
 
-from formats.shared.item import Notes, chunk_of
-from formats.traces.spans import Span, documents_of, kind_of, messages_of
 from formats.traces.wire import _attributes_of, _plain
-
-T0 = 1_700_000_000_000_000_000
-
-
-def value(raw: Any) -> dict[str, Any]:
-    """A plain value in OTLP's typed form."""
-    if isinstance(raw, bool):
-        return {"boolValue": raw}
-    if isinstance(raw, int):
-        return {"intValue": str(raw)}  # 64-bit numbers stand as texts in OTLP JSON
-    if isinstance(raw, float):
-        return {"doubleValue": raw}
-    if isinstance(raw, list):
-        return {"arrayValue": {"values": [value(one) for one in raw]}}
-    if isinstance(raw, dict):
-        return {"kvlistValue": {"values": [{"key": k, "value": value(v)} for k, v in raw.items()]}}
-    return {"stringValue": raw}
-
-
-def span(
-    trace: str,
-    name: str,
-    attributes: dict[str, Any],
-    *,
-    parent: str = "",
-    at: int = 0,
-    ms: int = 10,
-    **more: Any,
-) -> dict[str, Any]:
-    start = T0 + at * 1_000_000
-    return {
-        "traceId": trace,
-        "spanId": name,
-        "parentSpanId": parent,
-        "name": name,
-        "startTimeUnixNano": str(start),
-        "endTimeUnixNano": str(start + ms * 1_000_000),
-        "attributes": [{"key": k, "value": value(v)} for k, v in attributes.items()],
-    } | more
-
-
-def otlp(*spans: dict[str, Any]) -> dict[str, Any]:
-    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": list(spans)}]}]}
-
-
-def message(role: str, text: str) -> dict[str, Any]:
-    return {"role": role, "parts": [{"type": "text", "content": text}]}
 
 
 def new_names(trace: str) -> list[dict[str, Any]]:
     prompt = "Use this: Paris is big.\nQuestion: What is big?"
+    documents = [{"id": "d1", "score": 0.9, "content": "Paris is big."}, {"id": "d2", "score": 0.5}]
+    found = {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.retrieval.query.text": "What is big?",
+        "gen_ai.retrieval.documents": documents,
+    }
+    said = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.response.model": "m-1",
+        "gen_ai.conversation.id": "c9",
+        "gen_ai.usage.input_tokens": 30,
+        "gen_ai.usage.output_tokens": 5,
+        "gen_ai.input.messages": json.dumps([message("user", prompt)]),
+        "gen_ai.output.messages": json.dumps([message("assistant", "Paris.")]),
+    }
     return [
         span(trace, "root", {"http.route": "/ask"}, ms=100),
-        span(
-            trace,
-            "retrieval",
-            {
-                "gen_ai.operation.name": "retrieval",
-                "gen_ai.retrieval.query.text": "What is big?",
-                "gen_ai.retrieval.documents": [
-                    {"id": "d1", "score": 0.9, "content": "Paris is big."},
-                    {"id": "d2", "score": 0.5},
-                ],
-            },
-            parent="root",
-            at=1,
-            ms=20,
-        ),
-        span(
-            trace,
-            "chat",
-            {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.response.model": "m-1",
-                "gen_ai.conversation.id": "c9",
-                "gen_ai.usage.input_tokens": 30,
-                "gen_ai.usage.output_tokens": 5,
-                "gen_ai.input.messages": json.dumps([message("user", prompt)]),
-                "gen_ai.output.messages": json.dumps([message("assistant", "Paris.")]),
-            },
-            parent="root",
-            at=30,
-            ms=50,
-        ),
+        span(trace, "retrieval", found, parent="root", at=1, ms=20),
+        span(trace, "chat", said, parent="root", at=30, ms=50),
     ]
 
 
 def test_a_trace_becomes_a_case_with_its_answer(desk: Any) -> None:
-    report = desk.take("otel", desk.file("spans.json", json.dumps(otlp(*new_names("t1")))))
-    assert desk.cases() == [
-        {
-            "id": "t1",
-            "question": "What is big?",
-            # HMAC-SHA256 of c9 with the key of the tests
-            "metadata": {
-                "models": ["m-1"],
-                "conversation": "h-3a027d1fed5b56c6",
-                "http.route": "/ask",
-            },
-        }
-    ]
-    (result,) = desk.results("spans")
+    """The collector's file exporter writes a batch a line; a trace may be spread over them, in any
+    order. The conversation is the HMAC-SHA256 of c9 with the key of the tests."""
+    one, two = new_names("t1"), new_names("t2")
+    lines = [otlp(one[2]), otlp(two[0], one[0]), otlp(two[1], two[2], one[1])]
+    report = desk.take("otel", desk.rows("spans.jsonl", lines))
+    first, other = desk.cases()
+    assert (first["id"], first["question"], other["id"]) == ("t1", "What is big?", "t2")
+    assert first["metadata"] == {"models": ["m-1"], "http.route": "/ask"}
+    assert (first["conversation"], other["turn"]) == ("h-3a027d1fed5b56c6", 2)
+    result, second = desk.results("spans")
+    assert {**result, "test_case_id": "t2"} == second
     assert result["answer"] == "Paris."
     assert result["latency_ms"] == {"total": 100.0, "retrieve": 20.0, "generate": 50.0}
     assert result["usage"] == {"input_tokens": 30, "output_tokens": 5}
@@ -119,128 +53,7 @@ def test_a_trace_becomes_a_case_with_its_answer(desk: Any) -> None:
         ("d1", 0.9, "Paris is big."),
         ("d2", 0.5, None),
     ]
-    assert report["changed"] == {"questions cut out of a prompt with passages": 1}
-
-
-def test_lines_of_several_traces_in_any_order(desk: Any) -> None:
-    """The collector's file exporter writes a batch a line; a trace may be spread over them."""
-    one, two = new_names("t1"), new_names("t2")
-    lines = [otlp(one[2]), otlp(two[0], one[0]), otlp(two[1], two[2], one[1])]
-    desk.take("otel", desk.rows("spans.jsonl", lines))
-    assert [case["id"] for case in desk.cases()] == ["t1", "t2"]
-    first, second = desk.results("spans")
-    assert {**first, "test_case_id": "t2"} == second
-
-
-OLD_EVENTS = {
-    "events": [
-        {"name": "gen_ai.system.message", "attributes": {"content": "Be short."}},
-        {"name": "gen_ai.user.message", "attributes": {"content": "Hi?"}},
-        {
-            "name": "gen_ai.choice",
-            "attributes": {"message": '{"role":"assistant","content":"Ho."}'},
-        },
-    ]
-}
-CONTENT_EVENTS = {
-    "events": [
-        {
-            "name": "gen_ai.content.prompt",
-            "attributes": {"gen_ai.prompt": '[{"role":"user","content":"Hi?"}]'},
-        },
-        {
-            "name": "gen_ai.content.completion",
-            "attributes": {"gen_ai.completion": '[{"role":"assistant","content":"Ho."}]'},
-        },
-    ]
-}
-DETAILS = {
-    "events": [
-        {
-            "name": "gen_ai.client.inference.operation.details",
-            "attributes": {
-                "gen_ai.input.messages": [message("user", "Hi?")],
-                "gen_ai.output.messages": [message("assistant", "Ho.")],
-            },
-        }
-    ]
-}
-NUMBERED = {
-    "gen_ai.prompt.0.role": "system",
-    "gen_ai.prompt.0.content": "Be short.",
-    "gen_ai.prompt.1.role": "user",
-    "gen_ai.prompt.1.content": "Hi?",
-    "gen_ai.completion.0.content": "Ho.",
-}
-INFERENCE = {
-    "openinference.span.kind": "LLM",
-    "llm.input_messages.0.message.role": "user",
-    "llm.input_messages.0.message.content": "Hi?",
-    "llm.output_messages.0.message.role": "assistant",
-    "llm.output_messages.0.message.content": "Ho.",
-}
-VALUES = {"openinference.span.kind": "CHAIN", "input.value": "Hi?", "output.value": "Ho."}
-
-
-@pytest.mark.parametrize(
-    ("attributes", "more"),
-    [
-        ({"gen_ai.operation.name": "chat"}, OLD_EVENTS),
-        ({"gen_ai.operation.name": "chat"}, CONTENT_EVENTS),
-        ({"gen_ai.operation.name": "chat"}, DETAILS),
-        (NUMBERED, {}),
-        (INFERENCE, {}),
-        (VALUES, {}),
-    ],
-    ids=["message events", "content events", "details event", "numbered", "openinference", "chain"],
-)
-def test_older_and_other_names(desk: Any, attributes: Any, more: Any) -> None:
-    desk.take("otel", desk.file("s.json", json.dumps(otlp(span("t", "s", attributes, **more)))))
-    assert desk.cases()[0]["question"] == "Hi?"
-    assert desk.results("s")[0]["answer"] == "Ho."
-
-
-def test_openinference_documents() -> None:
-    attributes = {
-        "openinference.span.kind": "RETRIEVER",
-        "retrieval.documents.1.document.id": "b",
-        "retrieval.documents.0.document.id": "a",
-        "retrieval.documents.0.document.content": "text",
-        "retrieval.documents.0.document.score": 2,
-        "retrieval.documents.0.document.metadata": '{"source": "n.md"}',
-    }
-    one = Span("t", "s", "", "", 0, 0, None, attributes)
-    first, second = (chunk_of(row, rank, Notes()) for rank, row in enumerate(documents_of(one), 1))
-    assert (first.chunk_id, first.text, first.score_final, first.doc_id) == (
-        "a",
-        "text",
-        2.0,
-        "n.md",
-    )
-    assert (second.chunk_id, second.rank, second.text) == ("b", 2, None)
-    assert kind_of(one) == "retrieval"
-    assert list(messages_of(one, "in")) == []
-
-
-@pytest.mark.parametrize("lasted", [(100, 20), (20, 100)])
-def test_the_answer_is_that_of_the_chat_that_ended_last(desk: Any, lasted: tuple[int, int]) -> None:
-    """A bot may ask its model to rewrite the question, or to check something meanwhile."""
-    chats = [
-        span(
-            "t",
-            f"chat-{place}",
-            {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.input.messages": json.dumps([message("user", "Hi?")]),
-                "gen_ai.output.messages": json.dumps([message("assistant", f"took {ms} ms")]),
-            },
-            at=place,
-            ms=ms,
-        )
-        for place, ms in enumerate(lasted)
-    ]
-    desk.take("otel", desk.file("s.json", json.dumps(otlp(*chats))))
-    assert desk.results("s")[0]["answer"] == "took 100 ms"
+    assert report["changed"] == {"questions cut out of a prompt with passages": 2}
 
 
 def retrieval_of(metadata: list[Any], **more: Any) -> dict[str, Any]:
@@ -323,20 +136,6 @@ def test_traces_without_a_question_are_counted(desk: Any) -> None:
         # the prompt around the question, which the retrieval's query tells alone
         "messages beside question and answer (prompts, tools, steps)": 1,
     }
-
-
-def test_faults(desk: Any) -> None:
-    lines = [
-        otlp({"spanId": "a"}),
-        otlp({"traceId": "t", "spanId": "a", "startTimeUnixNano": "soon"}),
-        otlp(*new_names("t")),
-    ]
-    path = desk.rows("s.jsonl", lines)
-    said = desk.refused("otel", path)
-    assert f"{path}:1: resourceSpans[0].scopeSpans[0].spans[0].traceId: is missing" in said
-    assert f"{path}:2: resourceSpans[0].scopeSpans[0].spans[0].startTimeUnixNano" in said
-    assert "has no spans" in desk.refused("otel", desk.file("x.json", '{"a": 1}'))
-    assert "not JSON" in desk.refused("otel", desk.file("y.json", "{oops"))
 
 
 def test_values_of_any_depth_end() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.formats.secrets_in_words import planted
+from tests.formats.spans import attributes, otlp
 
 from formats import langfuse, otel
 from formats.shared.convert import import_data
@@ -18,13 +19,6 @@ from formats.shared.item import Notes
 
 def everything(folder: Path) -> str:
     return "\n".join(path.read_text("utf-8") for path in folder.rglob("*") if path.is_file())
-
-
-def attributes(**values: str) -> list[dict[str, Any]]:
-    return [
-        {"key": name.replace("__", "."), "value": {"stringValue": value}}
-        for name, value in values.items()
-    ]
 
 
 def otlp_trace(n: int, **texts: str) -> str:
@@ -57,7 +51,27 @@ def otlp_trace(n: int, **texts: str) -> str:
             "startTimeUnixNano": f"{10**18 + at * 1000}",
             "endTimeUnixNano": f"{10**18 + 9000 - at}",
         }
-    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}) + "\n"
+    return json.dumps(otlp(*spans)) + "\n"
+
+
+def imported(folder: Path, *lines: str, out: str = "out") -> Notes:
+    """What is noted at the import of these lines."""
+    notes, source = Notes(), folder / "spans.jsonl"
+    source.write_text("".join(lines))
+    import_data(otel, [source], folder / out, {}, notes, one_file=False, force=False)
+    return notes
+
+
+def result_of(folder: Path, given: dict[str, Any], **texts: str) -> dict[str, Any]:
+    """The result of a trace whose tool was given these arguments."""
+    trace = json.loads(otlp_trace(1, **texts))
+    tool = trace["resourceSpans"][0]["scopeSpans"][0]["spans"][2]
+    pair = next(pair for pair in tool["attributes"] if pair["key"] == "input.value")
+    pair["value"]["stringValue"] = json.dumps(given)
+    imported(folder, json.dumps(trace) + "\n")
+    (line,) = (folder / "out" / "results" / "spans" / "results.jsonl").read_text().splitlines()
+    result: dict[str, Any] = json.loads(line)
+    return result
 
 
 SPOTS = ("question", "answer", "passage", "argument", "result", "attribute", "chunk")
@@ -68,14 +82,8 @@ def test_no_planted_secret_is_imported(tmp_path: Path) -> None:
     result of a tool, or a comment."""
     secrets = list(planted(random.Random(11)))
     assert len({value for value, _ in secrets}) == 200
-    source = tmp_path / "spans.jsonl"
-    lines = []
-    for n, (_, words) in enumerate(secrets):
-        spot = SPOTS[n % len(SPOTS)]
-        lines.append(otlp_trace(n, **{spot: words}))
-    source.write_text("".join(lines))
-    notes = Notes()
-    import_data(otel, [source], tmp_path / "out", {}, notes, one_file=False, force=False)
+    texts = [{SPOTS[n % len(SPOTS)]: words} for n, (_, words) in enumerate(secrets)]
+    notes = imported(tmp_path, *(otlp_trace(n, **text) for n, text in enumerate(texts)))
     written = everything(tmp_path / "out")
     missed = [(SPOTS[n % 7], value) for n, (value, _) in enumerate(secrets) if value in written]
     assert missed == []
@@ -97,13 +105,11 @@ PLAIN = {
 def test_a_text_without_secrets_is_imported_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = tmp_path / "spans.jsonl"
-    source.write_text(otlp_trace(1, **PLAIN) + otlp_trace(2))
-    notes = Notes()
-    import_data(otel, [source], tmp_path / "masked", {}, notes, one_file=False, force=False)
+    lines = (otlp_trace(1, **PLAIN), otlp_trace(2))
+    notes = imported(tmp_path, *lines, out="masked")
     assert not [name for name in notes.changed if name.endswith(": masked")]
     monkeypatch.setattr("formats.traces.cases.mask_case", lambda item, notes: item)
-    import_data(otel, [source], tmp_path / "plain", {}, Notes(), one_file=False, force=False)
+    imported(tmp_path, *lines, out="plain")
     assert everything(tmp_path / "masked") == everything(tmp_path / "plain")
     for text in PLAIN.values():
         assert json.dumps(text, ensure_ascii=False)[1:-1] in everything(tmp_path / "masked")
@@ -139,15 +145,7 @@ def test_what_a_tool_was_given_is_masked_under_any_name(tmp_path: Path) -> None:
     """No id of a tool's arguments was hashed, whatever it is called; words in small letters alone
     may have a password among them."""
     given = {"email": "jane.roe@corp.test", "user": "li.wei@corp.test", "user_id": "u-17"}
-    trace = json.loads(otlp_trace(1, question="my password is swordfish and it fails"))
-    tool = trace["resourceSpans"][0]["scopeSpans"][0]["spans"][2]
-    pair = next(pair for pair in tool["attributes"] if pair["key"] == "input.value")
-    pair["value"]["stringValue"] = json.dumps(given)
-    source = tmp_path / "spans.jsonl"
-    source.write_text(json.dumps(trace) + "\n")
-    import_data(otel, [source], tmp_path / "out", {}, Notes(), one_file=False, force=False)
-    (line,) = (tmp_path / "out" / "results" / "spans" / "results.jsonl").read_text().splitlines()
-    result = json.loads(line)
+    result = result_of(tmp_path, given, question="my password is swordfish and it fails")
     assert result["question"] == "my password is [secret] and it fails"
     masked = {"email": "[email]", "user": "[email]", "user_id": "u-17"}
     assert result["tools"][0]["arguments"] == masked
@@ -155,14 +153,6 @@ def test_what_a_tool_was_given_is_masked_under_any_name(tmp_path: Path) -> None:
 
 
 def test_names_that_are_masked_alike_stay_apart(tmp_path: Path) -> None:
-    given = {"jane@corp.test": 1, "li@corp.test": 2, "kim@corp.test": 3}
-    trace = json.loads(otlp_trace(1))
-    tool = trace["resourceSpans"][0]["scopeSpans"][0]["spans"][2]
-    pair = next(pair for pair in tool["attributes"] if pair["key"] == "input.value")
-    pair["value"]["stringValue"] = json.dumps(given)
-    source = tmp_path / "spans.jsonl"
-    source.write_text(json.dumps(trace) + "\n")
-    import_data(otel, [source], tmp_path / "out", {}, Notes(), one_file=False, force=False)
-    (line,) = (tmp_path / "out" / "results" / "spans" / "results.jsonl").read_text().splitlines()
-    arguments = json.loads(line)["tools"][0]["arguments"]
+    result = result_of(tmp_path, {"jane@corp.test": 1, "li@corp.test": 2, "kim@corp.test": 3})
+    arguments = result["tools"][0]["arguments"]
     assert arguments == {"[email]": 1, "[email] 2": 2, "[email] 3": 3}

@@ -156,14 +156,6 @@ def test_nothing_retrieved_is_told_from_not_told(desk: Any) -> None:
     assert [row.get("answer") for row in results] == ["A.", "A.", None]
 
 
-@pytest.mark.parametrize("row", [{"contexts": []}, {}])
-def test_nothing_retrieved_comes_back_in_plain_rows(desk: Any, row: Any) -> None:
-    rows = [{"id": "a", "question": "Q?", "answer": "A."} | row]
-    desk.take("json", desk.rows("s.jsonl", rows))
-    assert desk.give("json", "back.jsonl", run="s")["lossless"]
-    assert json.loads(desk.text("back.jsonl")) == rows[0]
-
-
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
 QUESTION = TEXT.filter(str.strip)
 ROWS = st.lists(

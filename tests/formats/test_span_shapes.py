@@ -94,24 +94,6 @@ def test_a_file_of_an_exporter_that_is_not_read_says_what_to_write_instead(
     assert report["left_out"] == {"values without spans": values}
 
 
-def test_phoenix_with_nested_attributes(desk: Any) -> None:
-    attributes = {
-        "openinference": {"span": {"kind": "RETRIEVER"}},
-        "input": {"value": "Hi?"},
-        "retrieval": {"documents": [{"document": {"content": "text", "score": 0.5, "id": "d"}}]},
-    }
-    answer = {"openinference.span.kind": "CHAIN", "input.value": "Hi?", "output.value": "Ho."}
-    spans = [
-        phoenix("a1", answer),
-        phoenix("a1", attributes, parent_id="a"),
-    ]
-    desk.take("otel", desk.file("p.json", json.dumps({"data": spans, "next_cursor": None})))
-    (result,) = desk.results("p")
-    assert (result["question"], result["answer"]) == ("Hi?", "Ho.")
-    (chunk,) = result["retrieved"]
-    assert (chunk["chunk_id"], chunk["text"], chunk["score_final"]) == ("d", "text", 0.5)
-
-
 def test_traceloop_workflow_and_vector_database(desk: Any) -> None:
     workflow = {
         "traceloop.span.kind": "workflow",
@@ -140,63 +122,6 @@ def test_traceloop_workflow_and_vector_database(desk: Any) -> None:
         "spans of other operations": 1,
         "db.system of inner spans": 1,
     }
-
-
-def test_a_reranker_comes_after_its_retriever(desk: Any) -> None:
-    retriever = {
-        "openinference.span.kind": "RETRIEVER",
-        "input.value": "Hi?",
-        "retrieval.documents.0.document.content": "first",
-    }
-    reranker = {
-        "openinference.span.kind": "RERANKER",
-        "reranker.input_documents.0.document.content": "first",
-        "reranker.output_documents.0.document.content": "best",
-    }
-    spans: list[dict[str, Any]] = [
-        {"attributes": retriever, "startTimeUnixNano": "1", "endTimeUnixNano": "2"},
-        {"attributes": reranker, "startTimeUnixNano": "3", "endTimeUnixNano": "4"},
-    ]
-    desk.take("otel", desk.file("s.json", otlp(*spans)))
-    assert [chunk["text"] for chunk in desk.results("s")[0]["retrieved"]] == ["best"]
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ('{"query": "Hi?"}', '{"result": "Ho.", "source_documents": []}'),
-        ('{"inputs": {"question": "Hi?"}}', '{"outputs": {"answer": "Ho."}}'),
-    ],
-)
-def test_values_that_are_objects(desk: Any, asked: str, said: str) -> None:
-    attributes = {"openinference.span.kind": "CHAIN", "input.value": asked, "output.value": said}
-    desk.take("otel", desk.file("s.json", otlp({"attributes": attributes})))
-    assert desk.cases()[0]["question"] == "Hi?"
-    assert desk.results("s")[0]["answer"] == "Ho."
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"llm.input_messages.0.message.contents.0.message_content.text": "Hi?"},
-        {"gen_ai.prompt.0.content": '[{"type": "text", "text": "Hi?"}]'},
-    ],
-)
-def test_a_message_in_parts(desk: Any, content: dict[str, Any]) -> None:
-    said = {"openinference.span.kind": "LLM", "gen_ai.completion.0.content": "Ho."}
-    desk.take("otel", desk.file("s.json", otlp({"attributes": content | said})))
-    assert desk.cases()[0]["question"] == "Hi?"
-
-
-def test_a_trace_in_two_files(desk: Any) -> None:
-    """Exporters that rotate their files part a trace between two of them."""
-    root = {"attributes": CHAT}
-    documents = '[{"id": "d", "content": "text"}]'
-    inner = {"attributes": {"gen_ai.retrieval.documents": documents}, "parentSpanId": "0"}
-    sources = [desk.file("1.json", otlp(root)), desk.file("2.json", otlp(inner))]
-    desk.take("otel", *sources, more=["--run-id", "monday"])
-    (result,) = desk.results("monday")
-    assert (result["answer"], result["retrieved"][0]["chunk_id"]) == ("Ho.", "d")
 
 
 def test_nesting_without_end_is_no_trace(desk: Any) -> None:

@@ -23,6 +23,7 @@ RUN = {
             "tags": ["returns"],
             "success": True,
             "metricsData": [{"name": "Exact", "score": 1.0, "reason": "ok"}],
+            "metadata": {"team": "t"},
             "runDuration": 0.5,
             "order": 0,
         }
@@ -55,6 +56,8 @@ def test_the_last_test_run_of_deepeval(desk: Any, wrapped: bool) -> None:
     assert single["question"] == "How long may I return shoes?"
     assert single["reference_answer"] == "Within 30 days."
     assert single["tags"] == ["returns"]
+    assert single["metadata"]["team"] == "t"
+    assert single["metadata"]["metricsData"][0]["score"] == 1.0
     assert turn["question"] == "And hats?"
     answers = desk.results("latest_test_run")
     assert [answer["answer"] for answer in answers] == ["30 days.", "14 days."]

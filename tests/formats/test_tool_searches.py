@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.formats.test_otel import otlp, span
+from tests.formats.spans import otlp, span
 
 import connect_bot
 from clients.expressions import compile_path

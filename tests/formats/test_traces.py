@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hmac
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.formats.conftest import KEY
-from tests.formats.test_otel import T0, message, otlp, span
+from tests.formats.spans import T0, attributes, message, otlp, span, value
 from tests.rows import each_row
 
 from formats.traces.ids import hidden, key_of_ids
 from formats.traces.reading import Trace, read_trace
-from formats.traces.spans import Span, kind_of
+from formats.traces.spans import Span, documents_of, kind_of
 from formats.traces.values import answer_in, documents_in, is_printed, question_in
 from formats.traces.wire import spans_in
 
@@ -110,6 +109,8 @@ def test_without_an_output_the_model_that_ended_last_answers_if_it_asks_for_no_t
     asking = chat("Let me look.", at=70, asks="find")
     read = trace_of(bare, chat("first", at=5), chat(ANSWER, at=20), tool, inner, asking)
     assert read.answer == ANSWER
+    ended_last = chat(ANSWER, at=5) | {"endTimeUnixNano": str(T0 + 90 * 10**6)}
+    assert trace_of(bare, ended_last, chat("began last", at=20)).answer == ANSWER
     refused = trace_of(agent({"status": "no"}), chat(ANSWER))
     assert refused.state == "unknown"  # what came out does not hold what the model said
 
@@ -211,13 +212,10 @@ def test_a_key_is_made_once(tmp_path: Path) -> None:
     assert hidden({"a": {"thread_id": "x"}, "b": ["x"]}, lambda: KEY)["b"] == ["x"]
 
 
-def log(name: str, body: Any = None, **attributes: Any) -> dict[str, Any]:
+def log(name: str, body: Any = None, **more: Any) -> dict[str, Any]:
     """A log record as OTLP writes it."""
-    from tests.formats.test_otel import value
-
     record = {"traceId": "t", "spanId": "c", "eventName": name, "body": value(body or "")}
-    pairs = [{"key": key.replace("__", "."), "value": value(v)} for key, v in attributes.items()]
-    return record | {"attributes": pairs}
+    return record | {"attributes": attributes(**more)}
 
 
 def test_contents_in_log_records_belong_to_their_span() -> None:
@@ -263,15 +261,6 @@ def test_a_trace_without_its_root_is_incomplete(desk: Any) -> None:
     assert trace_of(agent(ANSWER) | {"endTimeUnixNano": "0"}).state == "incomplete"
 
 
-def test_an_answer_that_is_not_certain_is_counted_and_no_answer(desk: Any) -> None:
-    report = desk.take("otel", desk.file("s.json", json.dumps(otlp(agent("__end__")))))
-    (result,) = desk.results("s")
-    assert (result["status"], result["answer"], result["error"]) == ("unreadable", None, None)
-    assert result["absent"] == {"answer": "no span says for certain which text is the answer"}
-    unread = "answers that could not be read (no span says for certain which text is the answer)"
-    assert report["left_out"][unread] == 1
-
-
 @each_row(
     ("state", "weight"),
     [("ot=th:8", 2.0), ("x=1,ot=rv:1;th:c", 4.0), ("ot=th:0", 1.0), ("ot=rv:ab", 1.0), ("", 1.0)],
@@ -281,91 +270,87 @@ def test_head_sampling_is_read_from_the_trace_state(state: str, weight: float) -
     assert trace_of(agent(ANSWER) | {"traceState": state}).weight == weight
 
 
-VERCEL = {
-    "ai.operationId": "ai.generateText",
-    "ai.prompt": json.dumps({"prompt": ASKED}),
-    "ai.response.text": ANSWER,
-    "ai.telemetry.metadata.chatId": "c-1",
+ASKS, SAYS = {"role": "user", "content": ASKED}, {"role": "assistant", "content": ANSWER}
+FRAMEWORKS: dict[str, dict[str, Any]] = {
+    "Vercel": {
+        "ai.operationId": "ai.generateText",
+        "ai.prompt": {"prompt": ASKED},
+        "ai.response.text": ANSWER,
+        "ai.telemetry.metadata.chatId": "c-1",
+    },
+    "Pydantic AI": {
+        "agent_name": "shop",
+        "final_result": ANSWER,
+        "pydantic_ai.all_messages": [message("user", ASKED), message("assistant", ANSWER)],
+    },
+    "MLflow": {
+        "mlflow.spanType": '"AGENT"',
+        "mlflow.spanInputs": {"question": ASKED},
+        "mlflow.spanOutputs": json.dumps(ANSWER),
+    },
+    "Langfuse": {
+        "langfuse.observation.type": "agent",
+        "langfuse.observation.input": [ASKS],
+        "langfuse.observation.output": ANSWER,
+    },
+    "Haystack": {
+        "haystack.pipeline.input_data": {"retriever": {"query": ASKED}},
+        "haystack.pipeline.output_data": {"llm": {"replies": [ANSWER], "meta": [{}]}},
+    },
 }
-PYDANTIC = {
-    "agent_name": "shop",
-    "final_result": ANSWER,
-    "pydantic_ai.all_messages": json.dumps([message("user", ASKED), message("assistant", ANSWER)]),
-}
-MLFLOW = {
-    "mlflow.spanType": '"AGENT"',
-    "mlflow.spanInputs": json.dumps({"question": ASKED}),
-    "mlflow.spanOutputs": json.dumps(ANSWER),
-}
-LANGFUSE = {
-    "langfuse.observation.type": "agent",
-    "langfuse.observation.input": json.dumps([{"role": "user", "content": ASKED}]),
-    "langfuse.observation.output": ANSWER,
-}
-HAYSTACK = {
-    "haystack.pipeline.input_data": json.dumps({"retriever": {"query": ASKED}}),
-    "haystack.pipeline.output_data": json.dumps({"llm": {"replies": [ANSWER], "meta": [{}]}}),
-}
+"""Values that are no texts stand as JSON."""
 
 
-@each_row("names", [VERCEL, PYDANTIC, MLFLOW, LANGFUSE, HAYSTACK])
-def test_frameworks_with_names_of_their_own(names: dict[str, Any]) -> None:
-    read = trace_of(span("t", "s", names))
+@each_row("name", FRAMEWORKS)
+def test_frameworks_with_names_of_their_own(name: str) -> None:
+    said = FRAMEWORKS[name].items()
+    texts = {key: text if isinstance(text, str) else json.dumps(text) for key, text in said}
+    read = trace_of(span("t", "s", texts))
     assert (read.question, read.answer) == (ASKED, ANSWER)
     assert kind_of(read.spans[0]) == "agent"
 
 
-def test_the_export_of_the_openai_agents_sdk() -> None:
-    """A trace, then its spans; the words of a response are at OpenAI alone."""
-    times = {"started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T00:00:01Z"}
-    one = {"object": "trace.span", "trace_id": "trace_1", "parent_id": None, "error": None, **times}
-    call = {"type": "function", "name": "find", "input": '{"query": "shoes"}', "output": PASSAGE}
-    made = {"type": "generation", "input": [{"role": "user", "content": ASKED}],
-            "output": [{"role": "assistant", "content": ANSWER}], "model": "m",
-            "usage": {"input_tokens": 3, "output_tokens": 2}}  # fmt: skip
-    items = [
-        {
-            "object": "trace",
-            "id": "trace_1",
-            "workflow_name": "w",
-            "group_id": "g",
-            "metadata": None,
-        },
-        one | {"id": "s1", "span_data": call},
-        one | {"id": "s2", "span_data": made},
-    ]
-    spans = [read for item in items for _, read in spans_in(item) if isinstance(read, Span)]
-    read = read_trace(spans)
-    assert (read.question, read.answer, read.session) == (ASKED, ANSWER, "g")
-    assert [(tool.name, tool.arguments) for tool in read.tools] == [("find", {"query": "shoes"})]
-    named = {OPENINFERENCE: "LLM", "gen_ai.output.messages_ref": "resp_1"}
-    spans[2] = replace(spans[2], attributes=named, known_shape=None, known_messages={})
-    assert read_trace(spans).state == "by reference"
+def event(name: str, **more: Any) -> dict[str, Any]:
+    pairs = {key.replace("__", "."): text for key, text in more.items()}
+    return {"name": f"gen_ai.{name}", "attributes": pairs}
 
 
-def test_a_trace_of_mlflow_as_it_prints_itself(desk: Any) -> None:
-    """Ids in base64, attributes as JSON texts, the session in what the trace says of itself."""
+OPERATION = {"gen_ai.operation.name": "chat"}
+LLM = {OPENINFERENCE: "LLM", "gen_ai.completion.0.content": ANSWER}
+IN, OUT = "input.value", "output.value"
 
-    def inner(name: str, parent: Any, kind: str, asked: Any, said: Any) -> dict[str, Any]:
-        names = {"mlflow.spanType": kind, "mlflow.spanInputs": asked, "mlflow.spanOutputs": said}
-        return {
-            "trace_id": "AAAAAAAAAAAAAAAAAAAAAQ==", "span_id": name, "parent_span_id": parent,
-            "name": name, "start_time_unix_nano": T0, "end_time_unix_nano": T0 + 10**8,
-            "events": [], "status": {"code": "STATUS_CODE_OK", "message": ""},
-            "attributes": {key: json.dumps(value) for key, value in names.items()},
-        }  # fmt: skip
 
-    found = [{"page_content": PASSAGE, "metadata": {"doc_uri": "r.md"}, "id": "d1"}]
-    spans = [
-        inner("root", None, "AGENT", {"question": ASKED}, ANSWER),
-        inner("find", "root", "RETRIEVER", {"query": "shoes"}, found),
-    ]
-    info = {"trace_id": "tr-1", "state": "OK", "trace_metadata": {"mlflow.trace.session": "s"}}
-    desk.take("otel", desk.rows("m.jsonl", [{"info": info, "data": {"spans": spans}}]))
-    (result,) = desk.results("m")
-    assert (result["question"], result["answer"]) == (ASKED, ANSWER)
-    assert (result["retrieved"][0]["chunk_id"], result["retrieved"][0]["text"]) == ("d1", PASSAGE)
-    assert desk.cases()[0]["metadata"]["conversation"].startswith("h-")
+@each_row(
+    ("names", "events"),
+    [
+        (OPERATION, [event("system.message", content="Be short."),
+                     event("user.message", content=ASKED),
+                     event("choice", message=json.dumps(SAYS))]),
+        (OPERATION, [event("content.prompt", gen_ai__prompt=json.dumps([ASKS])),
+                     event("content.completion", gen_ai__completion=json.dumps([SAYS]))]),
+        (OPERATION, [event("client.inference.operation.details",
+                           gen_ai__input__messages=[message("user", ASKED)],
+                           gen_ai__output__messages=[message("assistant", ANSWER)])]),
+        (LLM | {"gen_ai.prompt.0.role": "system", "gen_ai.prompt.0.content": "Be short.",
+                "gen_ai.prompt.1.role": "user", "gen_ai.prompt.1.content": ASKED}, []),
+        (LLM | {"llm.input_messages.0.message.contents.0.message_content.text": ASKED}, []),
+        (LLM | {"gen_ai.prompt.0.content": json.dumps([{"type": "text", "text": ASKED}])}, []),
+        ({OPENINFERENCE: "CHAIN", IN: ASKED, OUT: ANSWER}, []),
+        ({OPENINFERENCE: "CHAIN", IN: json.dumps({"query": ASKED}),
+          OUT: json.dumps({"result": ANSWER, "source_documents": []})}, []),
+        ({OPENINFERENCE: "CHAIN", IN: json.dumps({"inputs": {"question": ASKED}}),
+          OUT: json.dumps({"outputs": {"answer": ANSWER}})}, []),
+    ],
+)  # fmt: skip
+def test_older_and_other_names(names: dict[str, Any], events: list[Any]) -> None:
+    read = trace_of(span("t", "s", names, events=events))
+    assert (read.question, read.answer) == (ASKED, ANSWER)
+
+
+def test_documents_stand_in_the_order_of_their_numbers() -> None:
+    names = {f"retrieval.documents.{n}.document.id": f"d{n}" for n in (10, 1, 2)}
+    rows = documents_of(Span("t", "s", "", "", 0, 0, None, names))
+    assert [row["id"] for row in rows] == ["d1", "d2", "d10"]
 
 
 @each_row(

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.formats.spans import attributes, message
 
 QUESTION = "How long can I return shoes?"
 ANSWER = "You can return shoes within 60 days."
@@ -16,22 +17,11 @@ PASSAGE = "Shoes can be returned within 60 days of delivery if they are unworn."
 PROMPT = f"Answer from the passages.\n\n{PASSAGE}\n\nQuestion: {QUESTION}"
 
 
-def text(role: str, words: str) -> dict[str, Any]:
-    return {"role": role, "parts": [{"type": "text", "content": words}]}
-
-
 def step(name: str, parent: str = "", **told: Any) -> dict[str, Any]:
     """A span; ``told``: attributes, with __ for a dot."""
-    pairs = [
-        {
-            "key": key.replace("__", "."),
-            "value": {"stringValue": value if isinstance(value, str) else json.dumps(value)},
-        }
-        for key, value in told.items()
-    ]
-    return {"traceId": "t", "spanId": name, "name": name, "parentSpanId": parent} | {
-        "attributes": pairs
-    }
+    texts = {key: v if isinstance(v, str) else json.dumps(v) for key, v in told.items()}
+    span = {"traceId": "t", "spanId": name, "name": name, "parentSpanId": parent}
+    return span | {"attributes": attributes(**texts)}
 
 
 def chat(name: str, asked: Any, said: str, kind: str = "chat") -> dict[str, Any]:
@@ -39,8 +29,8 @@ def chat(name: str, asked: Any, said: str, kind: str = "chat") -> dict[str, Any]
         name,
         "POST /chat",
         gen_ai__operation__name=kind,
-        gen_ai__input__messages=asked if isinstance(asked, list) else [text("user", asked)],
-        gen_ai__output__messages=[text("assistant", said)],
+        gen_ai__input__messages=asked if isinstance(asked, list) else [message("user", asked)],
+        gen_ai__output__messages=[message("assistant", said)],
     )
 
 
@@ -89,7 +79,11 @@ LATER = {
     "a title": (f"Give a title: {QUESTION}", "Returning shoes"),
     "a translation": (f"Translate to German: {ANSWER}", "Sie haben dafür 60 Tage Zeit."),
     "further questions": (
-        [text("user", QUESTION), text("assistant", ANSWER), text("user", "Suggest questions.")],
+        [
+            message("user", QUESTION),
+            message("assistant", ANSWER),
+            message("user", "Suggest questions."),
+        ],
         "What about hats? What about boots?",
     ),
 }
@@ -108,7 +102,7 @@ def test_a_query_that_the_model_wrote_before_the_search_leaves_the_answer_certai
     desk: Any,
 ) -> None:
     rewriting = chat(
-        "rewrite", [text("system", "Rewrite."), text("user", QUESTION)], "shoe returns"
+        "rewrite", [message("system", "Rewrite."), message("user", QUESTION)], "shoe returns"
     )
     spans = (SERVER, rewriting, SEARCH, chat("answer", PROMPT, ANSWER))
     assert read(desk, *spans)[:2] == (QUESTION, ANSWER)
@@ -180,14 +174,9 @@ def test_a_route_that_a_model_wrote_into_the_state_is_no_answer(desk: Any) -> No
 def test_the_whole_list_of_messages_is_read_where_its_first_stands_beside_it(desk: Any) -> None:
     pairs = [["user", "What does shipping cost?"], ["assistant", "4.90 euros."]]
     given = {"messages": [*pairs, ["user", "And how long?"]]}
-    first = {
-        "llm.input_messages.0.message.role": "user",
-        "llm.input_messages.0.message.content": "What does shipping cost?",
-    }
+    first = "llm.input_messages.0.message"
     root = chain(given, {"answer": "It takes 3 days."})
-    root["attributes"] += [
-        {"key": key, "value": {"stringValue": value}} for key, value in first.items()
-    ]
+    root["attributes"] += attributes(**{f"{first}.role": "user", f"{first}.content": pairs[0][1]})
     assert read(desk, root)[0] == "And how long?"
 
 
@@ -210,13 +199,13 @@ def test_the_words_that_a_step_was_given_are_the_question_in_the_prompt_that_end
 def test_serialised_messages_that_a_step_gave_out_are_no_search(desk: Any, kind: str) -> None:
     fields = {"content": QUESTION, "type": {"HumanMessage": "human"}.get(kind, "tool"), "id": "m1"}
     names = ["langchain", "schema", "messages", kind]
-    message = {"lc": 1, "type": "constructor", "id": names, "kwargs": fields}
+    written = {"lc": 1, "type": "constructor", "id": names, "kwargs": fields}
     prompt = step(
         "Prompt",
         "run",
         traceloop__span__kind="task",
         traceloop__entity__input={"inputs": {"question": QUESTION}},
-        traceloop__entity__output={"outputs": [message], "kwargs": {"tags": []}},
+        traceloop__entity__output={"outputs": [written], "kwargs": {"tags": []}},
     )
     root = chain({"question": QUESTION}, {"answer": ANSWER})
     row = read(desk, root, prompt)[2]
