@@ -24,25 +24,39 @@ def answer_to(question: str, hits: list[Hit], vector_weight: float = 0.0) -> Dem
     return extract_answer(question, hits, {}, lambda term: 1.0, vector_weight)
 
 
-def texts(markdown: str) -> list[str]:
-    return [sentence.text for sentence in sentences(markdown)]
+SENTENCES = {
+    "wrapped lines are one sentence": (
+        "One sentence\nover two lines. Another, e.g. this one.\n\nA third",
+        ["One sentence over two lines.", "Another, e.g. this one.", "A third"],
+    ),
+    "signs inside a line start no item": (
+        "Use a * b and - x or 2) too",
+        ["Use a * b and - x or 2) too"],
+    ),
+    "list items and quotes are apart": (
+        "Items:\n- one item\n  goes on\n- two\n1. three\n> quoted text\n> goes on",
+        ["Items:", "one item goes on", "two", "three", "quoted text goes on"],
+    ),
+    "a fence inside a longer fence is code": (
+        "````\n```\nno prose.\n```\n````\nProse.",
+        ["Prose."],
+    ),
+    "bold sentences lose their marks": (
+        "**Bold one. Bold two.** Plain **bold** end. Use x**2 and **kw.",
+        ["Bold one.", "Bold two.", "Plain **bold** end.", "Use x**2 and **kw."],
+    ),
+    "other scripts": ("東京は首都です。人口が多い。", ["東京は首都です。", "人口が多い。"]),
+    "CommonMark: only a list that starts with 1 interrupts a paragraph": (
+        "Compare range(0, 3,\n2) and range(0, 4, 2).",
+        ["Compare range(0, 3, 2) and range(0, 4, 2)."],
+    ),
+}
 
 
-def test_wrapped_lines_are_one_sentence() -> None:
-    assert texts("One sentence\nover two lines. Another, e.g. this one.\n\nA third") == [
-        "One sentence over two lines.",
-        "Another, e.g. this one.",
-        "A third",
-    ]
-
-
-def test_signs_inside_a_line_start_no_item() -> None:
-    assert texts("Use a * b and - x or 2) too") == ["Use a * b and - x or 2) too"]
-
-
-def test_list_items_and_quotes_are_apart() -> None:
-    found = texts("Items:\n- one item\n  goes on\n- two\n1. three\n> quoted text\n> goes on")
-    assert found == ["Items:", "one item goes on", "two", "three", "quoted text goes on"]
+@each_row("rule", SENTENCES)
+def test_sentences_of_markdown(rule: str) -> None:
+    markdown, expected = SENTENCES[rule]
+    assert [sentence.text for sentence in sentences(markdown)] == expected
 
 
 @each_row(
@@ -75,30 +89,6 @@ def test_announced_code_stays_with_its_sentence() -> None:
     assert sentences(f"Write this:\n\n{long_block}") == [ChunkSentence("Write this:")]
 
 
-def test_a_fence_inside_a_longer_fence_is_code() -> None:
-    assert texts("````\n```\nnot prose.\n```\n````\nProse.") == ["Prose."]
-
-
-def test_bold_sentences_lose_their_marks() -> None:
-    assert texts("**Bold one. Bold two.** Plain **bold** end. Use x**2 and **kw.") == [
-        "Bold one.",
-        "Bold two.",
-        "Plain **bold** end.",
-        "Use x**2 and **kw.",
-    ]
-
-
-def test_sentences_of_other_scripts() -> None:
-    assert texts("東京は首都です。人口が多い。") == ["東京は首都です。", "人口が多い。"]
-
-
-def test_a_number_with_a_bracket_at_the_start_of_a_line_goes_on_with_the_sentence() -> None:
-    # CommonMark: only a list that starts with 1 interrupts a paragraph
-    assert texts("Compare range(0, 3,\n2) and range(0, 4, 2).") == [
-        "Compare range(0, 3, 2) and range(0, 4, 2)."
-    ]
-
-
 @given(st.text())
 def test_any_markdown_gives_one_line_sentences(markdown: str) -> None:
     for sentence in sentences(markdown):
@@ -119,11 +109,7 @@ def test_best_sentence_with_its_source() -> None:
 
 def test_sentences_complete_each_other_and_share_numbers() -> None:
     # The question's terms: owls, night, hens, eggs. id3 has the first two, id1 the other two.
-    hits = [
-        hit("Some hens. Hens lay eggs."),
-        hit("Nothing here.", 2),
-        hit("Owls at night.", 3),
-    ]
+    hits = [hit("Some hens. Hens lay eggs."), hit("Nothing here.", 2), hit("Owls at night.", 3)]
     answer = answer_to("owls night hens eggs", hits)
     assert answer.text == "Hens lay eggs. [1] Owls at night. [2]"
     assert [chunk.chunk_id for chunk in answer.references] == ["id1", "id3"]

@@ -51,62 +51,42 @@ def test_headings_in_code_quotes_and_lists_are_no_sections() -> None:
     assert {path for path, _ in paths_and_texts(text)} == {"A"}
 
 
-def test_an_underlined_heading_of_a_markdown_folder_counts() -> None:
-    assert paths_and_texts("A\n=\n\nx\n\nB\n-\n\ny") == [("A", "x"), ("A > B", "y")]
-
-
 @each_row("text", ["", "\n \n", "# A", "# A\n\n## B\n\n \n", "#\n"])
 def test_a_section_without_text_gives_no_chunk(text: str) -> None:
     assert chunk(text) == []
 
 
-def test_a_long_section_is_cut_between_paragraphs() -> None:
-    # 10 + 2 + 10 = 22 characters fit into 25; the third paragraph does not.
-    text = "# A\n\naaaaaaaaaa\n\nbbbbbbbbbb\n\ncccccccccc\n"
-    assert paths_and_texts(text, 25) == [("A", "aaaaaaaaaa\n\nbbbbbbbbbb"), ("A", "cccccccccc")]
+CUTS: dict[str, tuple[str, int, list[str]]] = {
+    "an underlined heading of a Markdown folder counts": (
+        "A\n=\n\nx\n\nB\n-\n\ny", 1200, ["A: x", "A > B: y"]),
+    "a long section is cut between paragraphs: 10 + 2 + 10 = 22 fit into 25": (
+        "# A\n\naaaaaaaaaa\n\nbbbbbbbbbb\n\ncccccccccc\n", 25,
+        ["A: aaaaaaaaaa\n\nbbbbbbbbbb", "A: cccccccccc"]),
+    "code is kept whole with its blank lines": (
+        "# A\n\nsome words here\n\n```\none\n\ntwo\n```\n\nend\n", 20,
+        ["A: some words here", "A: ```\none\n\ntwo\n```", "A: end"]),
+    "code longer than a chunk is cut at line ends and fenced again": (
+        "```py\naaaa\nbbbb\ncccc\n```\n", 9, [": ```py\naaaa\nbbbb\n```", ": ```py\ncccc\n```"]),
+    "backticks after the opening ones make it no fence": (
+        "```a``` b\nccc", 9, [": ```a``` b", ": ccc"]),
+    "an opening line longer than a chunk cannot be repeated around each piece": (
+        "```aa bb cc\nd\n```", 8, [": ```aa bb", ": cc\nd\n```"]),
+    "a giant paragraph is cut at sentence ends": (
+        "One two. Three four. Five.", 12, [": One two.", ": Three four.", ": Five."]),
+    "then at words": ("one two three", 7, [": one two", ": three"]),
+    "the pieces of a paragraph stand on lines of their own": (
+        "One. Two three four. Five.", 20, [": One.\nTwo three four.", ": Five."]),
+    "then hard": ("abcdefgh", 3, [": abc", ": def", ": gh"]),
+    "the same text twice under the same path is kept once": (
+        "# A\n\nx\n\n# B\n\nx\n\n# A\n\nx\n", 1200, ["A: x", "B: x"]),
+}  # fmt: skip
+"""Text, longest chunk, and chunks with their paths."""
 
 
-def test_code_is_kept_whole_with_its_blank_lines() -> None:
-    code = "```\none\n\ntwo\n```"
-    assert paths_and_texts(f"# A\n\nsome words here\n\n{code}\n\nend\n", 20) == [
-        ("A", "some words here"),
-        ("A", code),
-        ("A", "end"),
-    ]
-
-
-def test_code_longer_than_a_chunk_is_cut_at_line_ends_and_fenced_again() -> None:
-    assert paths_and_texts("```py\naaaa\nbbbb\ncccc\n```\n", 9) == [
-        ("", "```py\naaaa\nbbbb\n```"),
-        ("", "```py\ncccc\n```"),
-    ]
-
-
-def test_what_only_starts_like_a_fence_is_cut_as_prose() -> None:
-    # Backticks after the opening ones make it no fence; an opening line that is longer than a
-    # chunk cannot be repeated around each piece.
-    assert paths_and_texts("```a``` b\nccc", 9) == [("", "```a``` b"), ("", "ccc")]
-    assert paths_and_texts("```aa bb cc\nd\n```", 8) == [("", "```aa bb"), ("", "cc\nd\n```")]
-
-
-def test_a_giant_paragraph_is_cut_at_sentence_ends_then_words_then_hard() -> None:
-    assert paths_and_texts("One two. Three four. Five.", 12) == [
-        ("", "One two."),
-        ("", "Three four."),
-        ("", "Five."),
-    ]
-    assert paths_and_texts("one two three", 7) == [("", "one two"), ("", "three")]
-    # the pieces of a paragraph stand on lines of their own
-    assert paths_and_texts("One. Two three four. Five.", 20) == [
-        ("", "One.\nTwo three four."),
-        ("", "Five."),
-    ]
-    assert paths_and_texts("abcdefgh", 3) == [("", "abc"), ("", "def"), ("", "gh")]
-
-
-def test_the_same_text_twice_under_the_same_path_is_kept_once() -> None:
-    repeated = "# A\n\nx\n\n# B\n\nx\n\n# A\n\nx\n"
-    assert paths_and_texts(repeated) == [("A", "x"), ("B", "x")]
+@each_row("rule", CUTS)
+def test_where_a_text_is_cut(rule: str) -> None:
+    text, longest, expected = CUTS[rule]
+    assert [f"{path}: {part}" for path, part in paths_and_texts(text, longest)] == expected
 
 
 HEADINGS = ["# A", "## B", "### C #"]

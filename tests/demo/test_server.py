@@ -100,13 +100,6 @@ def test_debug_only_when_asked(post: Post, query: str, debug: bool) -> None:
     assert ("retrieved" in post(QUESTION, query).json()) is debug
 
 
-def test_same_question_same_answer(post: Post) -> None:
-    bodies = [post(QUESTION, "?debug=true").json() for _ in range(3)]
-    for body in bodies:
-        del body["latency_ms"]
-    assert bodies[0] == bodies[1] == bodies[2]
-
-
 def test_abstention(post: Post) -> None:
     body = post({"question": "Zebras?"}, "?debug=true").json()
     assert body["abstained"] is True
