@@ -47,9 +47,8 @@ def test_a_second_annotator_and_agreement(tool: Tool) -> None:
     assert "gold says unanswerable; maria says answerable" in shown.stdout
     ordered = tool.run("--plain", "--from-run", "r1", "--disagreements-first", typed="p\nq\n")
     assert "b (1/3" in ordered.stdout
-    settled = tool.run(
-        "--plain", typed="go b\nD maria\nD maria 1 b\nD maria 2 b\nD maria done\nq\n"
-    )
+    typed = "go b\nD maria\nD maria 1 b\nD maria 2 b\nD maria done\nq\n"
+    settled = tool.run("--plain", typed=typed)
     assert "b is settled with maria" in settled.stdout
     assert tool.cases()["b"]["gold_supports"][0]["rel_path"] == "f2.md"
 
@@ -78,9 +77,8 @@ def test_a_recheck_asks_a_share_of_the_decided_cases_again(tool: Tool) -> None:
     assert "there is nothing to recheck" in tool.run("--plain", "--recheck", "50").stderr
     label(tool, {"a": ["f0"], "b": [], "c": ["f1"]})
     before = tool.set.read_bytes()
-    done = tool.run(
-        "--plain", "--from-run", "r1", "--recheck", "50", typed="progress\nx\n\nx\n\nq\n"
-    )
+    words = ("--plain", "--from-run", "r1", "--recheck", "50")
+    done = tool.run(*words, typed="progress\nx\n\nx\n\nq\n")
     assert "0 of 2 done" in done.stdout, "half of three, rounded up; and no label shows"
     assert tool.set.read_bytes() == before
     found = json.loads(tool.run("--agreement", "--json").stdout)
@@ -125,14 +123,11 @@ def test_the_order_of_last_time_is_taken_up(tool: Tool, monkeypatch: pytest.Monk
     tool.write([case | {"answerable": case["id"] != "b"} for case in tool.CASES])
     judgements = tool.folder / "labels" / "judgements"
     judgements.mkdir(parents=True)
-    lines = ({"case_id": c, "decision": "answerable", "confirmed": True} for c in "abc")
-    (judgements / "maria.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (judgements / "gold.jsonl").write_text(
-        "".join(
-            json.dumps({"case_id": c, "decision": d, "confirmed": True}) + "\n"
-            for c, d in (("a", "answerable"), ("b", "unanswerable"), ("c", "answerable"))
-        )
-    )
+    for who, differs in (("maria", ""), ("gold", "b")):
+        decided = {c: "unanswerable" if c == differs else "answerable" for c in "abc"}
+        lines = ({"case_id": c, "decision": d, "confirmed": True} for c, d in decided.items())
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (judgements / f"{who}.jsonl").write_text(text)
     monkeypatch.setattr(LabelOptions, "resuming", True)
     shown = tool.run("--plain", "--disagreements-first", typed="go a\nq\n").stdout
     assert "a (2/3" in shown

@@ -35,11 +35,8 @@ async def browse(port: int) -> None:
                     if message.type == aiohttp.WSMsgType.BINARY:
                         seen += message.data
                 await socket_.send_json(["stdin", key])
-            while (await socket_.receive()).type not in (
-                aiohttp.WSMsgType.CLOSE,
-                aiohttp.WSMsgType.CLOSED,
-                aiohttp.WSMsgType.CLOSING,
-            ):
+            ends = {aiohttp.WSMsgType[name] for name in ("CLOSE", "CLOSED", "CLOSING")}
+            while (await socket_.receive()).type not in ends:
                 pass
 
 
@@ -70,12 +67,8 @@ def test_a_browser_on_this_machine_gets_the_same_app(tool: Tool) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    child = subprocess.Popen(
-        tool.words("--serve", "--port", str(port)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=tool.env,
-    )
+    words, pipe = tool.words("--serve", "--port", str(port)), subprocess.PIPE
+    child = subprocess.Popen(words, stdout=pipe, stderr=subprocess.STDOUT, env=tool.env)
     try:
         page = b""
         while not page:

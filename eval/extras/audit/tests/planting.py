@@ -15,15 +15,8 @@ PLANTED = Path(__file__).with_name("planted")
 HEADING = re.compile(r"^(#{1,6}) +(.+?) *#*$")
 WORDS = "amber brick canal drift ember flint grove hazel ivory jolly kite lemon maple".split()  # noqa: SIM905
 MOVES = (
-    ("file", True),
-    ("heading", True),
-    ("heading", True),
-    ("section", True),
-    ("section", True),
-    ("file", False),
-    ("reworded", False),
-    ("reworded", False),
-    ("heading", False),
+    *(("file", True), ("heading", True), ("heading", True), ("section", True), ("section", True)),
+    *(("file", False), ("reworded", False), ("reworded", False), ("heading", False)),
     ("deleted", False),
 )
 """How the gold of ten cases moves, and whether its label has a quote."""

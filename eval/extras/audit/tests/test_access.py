@@ -69,23 +69,18 @@ LEAKS = {
 def answer(case: TestCase, chance: random.Random) -> TestResult:
     """A tight bot's: a public document in its own words, or a refusal."""
     item, town = case.gold_supports[0].heading_path.split()
-    number = 10 * TOWNS.index(town) + ITEMS.index(item)
-    text = chance.choice(
-        [
-            f"In {town} the {item} is rented for {200 + number} euros a day.",
-            f"The {item} costs {200 + number} euros in {town}; of bonus points I know nothing.",
-            f"I cannot say how many bonus points regular customers get for the {item}.",
-            f"Regular customers get no bonus points for the {item} in {town} as far as I know.",
-        ]
-    )
+    price = 200 + 10 * TOWNS.index(town) + ITEMS.index(item)
+    texts = [
+        f"In {town} the {item} is rented for {price} euros a day.",
+        f"The {item} costs {price} euros in {town}; of bonus points I know nothing.",
+        f"I cannot say how many bonus points regular customers get for the {item}.",
+        f"Regular customers get no bonus points for the {item} in {town} as far as I know.",
+    ]
     path = f"public/{item}-{town}.md"
-    return TestResult(
-        case.id,
-        question=case.question,
-        answer=text,
-        retrieved=[RetrievedChunk("k", rel_path=path, text="x", rank=1)],
-        references=[Reference(rel_path=path)],
-    )
+    seen = RetrievedChunk("k", rel_path=path, text="x", rank=1)
+    result = TestResult(case.id, case.question, answer=chance.choice(texts), retrieved=[seen])
+    result.references = [Reference(rel_path=path)]
+    return result
 
 
 def report(answers: list[TestResult]) -> AccessReport:
@@ -170,14 +165,9 @@ def test_the_bound_counts_probes_and_clusters_of_documents() -> None:
 def test_roles_are_closed_by_default_and_what_no_one_sees_is_said() -> None:
     notes = [Note("v", name, "# A\n\ntext\n") for name in ("public/a.md", "lost/b.md")]
     other = Role("other", ("nowhere/*",))
-    found = examine(
-        [GUEST, other],
-        [],
-        {"guest": [], "other": []},
-        sections_of(notes),
-        [n.rel_path for n in notes],
-        {},
-    )
+    answers: dict[str, list[TestResult]] = {"guest": [], "other": []}
+    paths = [note.rel_path for note in notes]
+    found = examine([GUEST, other], [], answers, sections_of(notes), paths, {})
     assert found.notes == [
         "Globs that match no document: other: nowhere/*.",
         "Documents that no role may see: lost/b.md.",
@@ -222,11 +212,11 @@ def served(hole: str) -> Iterator[str]:
         thread.join()
 
 
-def check(tmp_path: Path, url: str, *words: str, **files: str) -> Any:
-    own = ["--roles", "roles.toml", "--eval-set", files.get("eval_set", "eval_set.jsonl")]
+def check(tmp_path: Path, url: str, *words: str, **more: str) -> Any:
+    own = ["--roles", "roles.toml", "--eval-set", more.pop("eval_set", "eval_set.jsonl")]
     own += ["--results-dir", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
     script = "extras.audit.check_access"
-    return call_script(script, "vault", *own, "--api-url", url, "-q", *words, cwd=EXAMPLE)
+    return call_script(script, "vault", *own, "--api-url", url, "-q", *words, cwd=EXAMPLE, **more)
 
 
 def test_a_cache_that_roles_share_is_a_leak_with_exit_1(tmp_path: Path) -> None:
@@ -281,24 +271,12 @@ def test_a_role_may_be_a_header_whose_value_is_in_the_environment(tmp_path: Path
     (tmp_path / "any.toml").write_text(profile.replace('headers = { X-Role = "staff" }', ""))
     roles = (EXAMPLE / "roles.toml").read_text()
     for role in ("staff", "guest"):
-        roles = roles.replace(
-            f'profile = "profiles/{role}.toml"', f'header = "X-Role={role.upper()}"'
-        )
+        own = f'header = "X-Role={role.upper()}"'
+        roles = roles.replace(f'profile = "profiles/{role}.toml"', own)
     (tmp_path / "roles.toml").write_text(roles)
-    own = ["--roles", str(tmp_path / "roles.toml"), "--profile", str(tmp_path / "any.toml")]
-    own += ["--eval-set", "eval_set.jsonl", "--results-dir", str(tmp_path / "results")]
-    own += ["--cache-dir", str(tmp_path / "cache"), "--json", "-q"]
+    words = ("--roles", str(tmp_path / "roles.toml"), "--profile", str(tmp_path / "any.toml"))
     with served("staff/alarm.md") as url:
-        done = call_script(
-            "extras.audit.check_access",
-            "vault",
-            *own,
-            "--api-url",
-            url,
-            cwd=EXAMPLE,
-            STAFF="staff",
-            GUEST="guest",
-        )
+        done = check(tmp_path, url, *words, "--json", STAFF="staff", GUEST="guest")
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
     assert found["rows"]["said"]["leaking"] == 1

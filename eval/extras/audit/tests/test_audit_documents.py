@@ -83,11 +83,8 @@ def test_every_kind_is_found_with_its_place_quote_and_reason(folder: Path) -> No
     assert gap["cases"] == ["boat"]
     words = "'Where can kayaks be moored overnight?': no section has"
     assert gap["why"] == f"{words} kayaks, moored, overnight"
-    assert [w["why"].partition(":")[0] for w in kinds["dead_weight"]] == [
-        "more/costs.md",
-        "offer.md",
-        "roses.md",
-    ]
+    dead = [weight["why"].partition(":")[0] for weight in kinds["dead_weight"]]
+    assert dead == ["more/costs.md", "offer.md", "roses.md"]
     saved = json.loads((folder / "cache" / "audit.json").read_bytes())
     assert len(saved["findings"]) == 7
 
@@ -165,10 +162,8 @@ def test_runs_say_what_crowds_what_is_refused_and_what_comes_together(folder: Pa
     kinds = found(folder, "--run", "a")
     (crowd,) = kinds["crowding"]
     assert crowd["why"] == "roses.md: retrieved in 3 of 3 answers, gold of no question"
-    assert [w["why"].partition(":")[0] for w in kinds["dead_weight"]] == [
-        "more/costs.md",
-        "offer.md",
-    ]
+    dead = [weight["why"].partition(":")[0] for weight in kinds["dead_weight"]]
+    assert dead == ["more/costs.md", "offer.md"]
 
 
 def test_unanswered_questions_are_grouped_by_a_word_and_never_by_a_number() -> None:
@@ -177,10 +172,8 @@ def test_unanswered_questions_are_grouped_by_a_word_and_never_by_a_number() -> N
     facts = RunFacts(unanswered=dict.fromkeys("acd", "refused") | {"b": "failing"})
     sections = sections_of([Note("v", "a.md", "# Desk\n\nThe kayak is beside desk 1.\n")])
     *single, group = gap_findings(cases, Subjects(sections), facts)
-    assert (group.why, group.cases) == (
-        "2 questions about 'kayak': 1 refused, 1 failing",
-        ("a", "b"),
-    )
+    assert group.why == "2 questions about 'kayak': 1 refused, 1 failing"
+    assert group.cases == ("a", "b")
     assert [each.why for each in single] == ["'1 lamp': its best section, a.md > Desk, lacks lamp"]
 
 
@@ -219,9 +212,8 @@ def test_only_what_a_judge_confirms_in_both_orders_is_a_contradiction(
 def test_a_judge_that_says_no_in_one_order_or_invents_a_quote_confirms_nothing(
     folder: Path, fake_judge: Any
 ) -> None:
-    fake_judge.answer = lambda body: reply(
-        body, "contradicts" if len(fake_judge.chats()) == 1 else "compatible"
-    )
+    verdicts = iter(["contradicts", "compatible"])
+    fake_judge.answer = lambda body: reply(body, next(verdicts))
     assert kinds_of(judged(folder, fake_judge, "--yes")) == ["expired"]
     (folder / "cache").rename(folder / "other")
     fake_judge.answer = lambda body: reply(body, "contradicts", "Reminders are free of any charge.")

@@ -49,11 +49,8 @@ def test_a_quote_says_where_the_text_has_gone() -> None:
 def test_a_quote_in_two_places_is_no_new_place() -> None:
     notes = [*NOTES, Note("v", "copy.md", FEES)]
     finding = check(notes, rel_path="gone.md", snippets=["A reminder costs two euros"])
-    assert finding == (
-        "the file is gone; its quote is in fees.md > Costs > Fees at the desk; "
-        "copy.md > Costs > Fees at the desk",
-        None,
-    )
+    places = "fees.md > Costs > Fees at the desk; copy.md > Costs > Fees at the desk"
+    assert finding == (f"the file is gone; its quote is in {places}", None)
 
 
 def test_a_quote_that_is_nowhere_is_said_and_the_heading_does_not_decide() -> None:
@@ -116,9 +113,8 @@ def test_of_two_places_with_the_quote_the_one_below_the_labels_heading_is_new() 
     own = "# All\n\n## Fees at the desk\n\nA reminder costs two euros and a stamp.\n"
     notes = [Note("v", "all.md", own), Note("v", "copy.md", own.replace("Fees at the desk", "X"))]
     quote = ["A reminder costs two euros"]
-    finding = check(
-        notes, rel_path="fees.md", heading_path="Costs > Fees at the desk", snippets=quote
-    )
+    heading = "Costs > Fees at the desk"
+    finding = check(notes, rel_path="fees.md", heading_path=heading, snippets=quote)
     assert finding is not None
     assert finding[1] == Place("all.md", "All > Fees at the desk")
 
@@ -158,10 +154,8 @@ def test_a_place_that_had_the_text_before_is_not_where_it_went(tmp_path: Path) -
     assert finding is not None
     assert finding[1] == Place("all.md", "All > Lending")
     rest = VaultIndex([note for note in index.notes if note.rel_path != "all.md"], tmp_path)
-    assert check_support(GoldSupport("loans.md", "Rules > Loan of books"), rest) == (
-        "the file is gone",
-        None,
-    )
+    support = GoldSupport("loans.md", "Rules > Loan of books")
+    assert check_support(support, rest) == ("the file is gone", None)
 
 
 def test_a_finding_names_label_and_case() -> None:

@@ -57,13 +57,10 @@ def test_findings_stand_beside_the_failing_cases_alone(run: Run) -> None:
     audited(run, "good", "bad")
     blocks = report_block.blocks([run])
     lines = [block for block in blocks if isinstance(block, Prose) and block.item]
+    dates = "same subject, differ in dates; a.md > A; b.pdf > page 2"
     assert [line.words for line in lines] == [
         (CaseRef("bad"), ": its gold: ", Quoted("the file of bad is gone")),
-        (
-            CaseRef("bad"),
-            ": may contradict: ",
-            Quoted("same subject, differ in dates; a.md > A; b.pdf > page 2"),
-        ),
+        (CaseRef("bad"), ": may contradict: ", Quoted(dates)),
     ]
 
 

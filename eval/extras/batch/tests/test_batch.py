@@ -102,19 +102,14 @@ def test_by_files_gives_the_verdicts_of_the_online_way(
     assert (run.finished.run / "scores" / "judged.jsonl").read_bytes() == scores
 
 
+WHEN_AND_HOW = ("judging_runs", "attempts", "cached", "seconds", "messages", "usage", "cost_usd")
+
+
 def comparable(lines: bytes) -> list[dict[str, Any]]:
     """Verdict lines without what tells when and by which run of judging they were asked."""
     rows = [row for row in map(json.loads, lines.splitlines()) if "case_id" in row]
     for row in rows:
-        for name in (
-            "judging_runs",
-            "attempts",
-            "cached",
-            "seconds",
-            "messages",
-            "usage",
-            "cost_usd",
-        ):
+        for name in WHEN_AND_HOW:
             row.pop(name, None)
             row.get("extra", {}).pop(name, None)
     return sorted(rows, key=lambda row: (row["case_id"], row["metric"]))
@@ -129,84 +124,62 @@ def test_a_request_under_way_is_not_written_twice(
     assert (again["requests"], again["under_way"]) == (0, 4)
 
 
+Damage = Callable[[Any], Any]
+
+
+def body_of(line: Any) -> Any:
+    return line["response"]["body"]
+
+
+def choice_of(line: Any) -> Any:
+    return body_of(line)["choices"][0]
+
+
+def saying(change: Callable[[str], str]) -> Damage:
+    """Damage to the text of a reply."""
+
+    def damage(line: Any) -> None:
+        message = choice_of(line)["message"]
+        message["content"] = change(message["content"])
+
+    return damage
+
+
+def failed(code: str) -> Damage:
+    return lambda line: line.update(response=None, error={"code": code, "message": "no"})
+
+
 def damaged(line: dict[str, Any], kind: str) -> Any:
-    body = line["response"]["body"]
-    choice = body["choices"][0]
-    whole = json.dumps(line)
-    if kind == "torn line":
-        return whole[: len(whole) // 2]
-    if kind == "no object":
-        return "[1, 2]"
-    if kind == "no id":
-        line.pop("custom_id")
-    if kind == "another id":
-        line["custom_id"] = "0" * 64
-    if kind == "id with a suffix":
-        line["custom_id"] += "-1"
-    if kind == "id is a number":
-        line["custom_id"] = 7
-    if kind == "status 500":
-        line["response"]["status_code"] = 500
-    if kind == "error":
-        line |= {"response": None, "error": {"code": "server_error", "message": "no"}}
-    if kind == "expired":
-        line |= {"response": None, "error": {"code": "batch_expired", "message": "late"}}
-    if kind == "no response":
-        line["response"] = None
-    if kind == "no body":
-        line["response"]["body"] = None
-    if kind == "error as body":
-        line["response"]["body"] = {"error": {"message": "overloaded"}}
-    if kind == "no choices":
-        body["choices"] = []
-    if kind == "another model":
-        body["model"] = "other-2024-01-01"
-    if kind == "cut reply":
-        choice["finish_reason"] = "length"
-    if kind == "refusal":
-        choice["message"] |= {"content": None, "refusal": "I cannot judge this."}
-    if kind == "filtered":
-        choice["finish_reason"] = "content_filter"
-    if kind == "prose":
-        choice["message"]["content"] = "The claim is supported."
-    if kind == "half an object":
-        choice["message"]["content"] = choice["message"]["content"][:-9]
-    if kind == "wrong field":
-        choice["message"]["content"] = '{"verdict": "supported"}'
-    if kind == "unknown verdict":
-        content = choice["message"]["content"]
-        choice["message"]["content"] = content.replace('"not_found"', '"perfect"')
-    if kind == "cut prompt":
-        body["usage"]["prompt_tokens"] = 9
-    if kind == "empty":
-        choice["message"]["content"] = ""
-    return json.dumps(line)
+    """The line as text, damaged in place or replaced by what the damage gives."""
+    return DAMAGE[kind][0](line) or json.dumps(line)
 
 
-DAMAGE = {
-    "torn line": "damaged",
-    "no object": "damaged",
-    "no id": "damaged",
-    "another id": "unknown",
-    "id with a suffix": "damaged",
-    "id is a number": "damaged",
-    "status 500": "error",
-    "error": "error",
-    "expired": "expired",
-    "no response": "error",
-    "no body": "error",
-    "error as body": "error",
-    "no choices": "error",
-    "another model": "other_model",
-    "cut reply": "truncated",
-    "refusal": "refused",
-    "filtered": "refused",
-    "prose": "malformed",
-    "half an object": "malformed",
-    "wrong field": "schema",
-    "unknown verdict": "schema",
-    "cut prompt": "prompt_truncated",
-    "empty": "malformed",
+REFUSAL = {"content": None, "refusal": "I cannot judge this."}
+OVERLOADED = {"error": {"message": "overloaded"}}
+DAMAGE: dict[str, tuple[Damage, str]] = {
+    "torn line": (lambda line: json.dumps(line)[:400], "damaged"),
+    "no object": (lambda line: "[1, 2]", "damaged"),
+    "no id": (lambda line: line.__delitem__("custom_id"), "damaged"),
+    "another id": (lambda line: line.update(custom_id="0" * 64), "unknown"),
+    "id with a suffix": (lambda line: line.update(custom_id=line["custom_id"] + "-1"), "damaged"),
+    "id is a number": (lambda line: line.update(custom_id=7), "damaged"),
+    "status 500": (lambda line: line["response"].update(status_code=500), "error"),
+    "error": (failed("server_error"), "error"),
+    "expired": (failed("batch_expired"), "expired"),
+    "no response": (lambda line: line.update(response=None), "error"),
+    "no body": (lambda line: line["response"].update(body=None), "error"),
+    "error as body": (lambda line: line["response"].update(body=OVERLOADED), "error"),
+    "no choices": (lambda line: body_of(line).update(choices=[]), "error"),
+    "another model": (lambda line: body_of(line).update(model="other-2024-01-01"), "other_model"),
+    "cut reply": (lambda line: choice_of(line).update(finish_reason="length"), "truncated"),
+    "refusal": (lambda line: choice_of(line)["message"].update(REFUSAL), "refused"),
+    "filtered": (lambda line: choice_of(line).update(finish_reason="content_filter"), "refused"),
+    "prose": (saying(lambda text: "The claim is supported."), "malformed"),
+    "half an object": (saying(lambda text: text[:-9]), "malformed"),
+    "wrong field": (saying(lambda text: '{"verdict": "supported"}'), "schema"),
+    "unknown verdict": (saying(lambda text: text.replace('"not_found"', '"perfect"')), "schema"),
+    "cut prompt": (lambda line: body_of(line)["usage"].update(prompt_tokens=9), "prompt_truncated"),
+    "empty": (saying(lambda text: ""), "malformed"),
 }
 
 
@@ -214,16 +187,13 @@ def test_no_damaged_result_becomes_a_verdict(run: JudgedRun, server: Server, fol
     """Each kind of damage to one result: counted by its kind, and nothing is in the cache."""
     run.write()
     out(run, server, folder)
-    results = run_batch(folder, 1)
-    whole = next(path for path in results if "groundedness" in path.name)
+    whole = next(path for path in run_batch(folder, 1) if "groundedness" in path.name)
     line = whole.read_text("utf-8").splitlines()[0]
-    cache = run.finished.folder / "cache" / "judge_cache.jsonl"
-    for kind, failure in DAMAGE.items():
+    for kind, (_, failure) in DAMAGE.items():
         whole.write_text(damaged(json.loads(line), kind) + "\n", "utf-8")
         report = take_in(run, whole)
-        assert report["failures"] == {failure: 1}, kind
-        assert report["verdicts"] == 0, kind
-        assert not cache.exists(), kind
+        assert (report["failures"], report["verdicts"]) == ({failure: 1}, 0), kind
+        assert not (run.finished.folder / "cache" / "judge_cache.jsonl").exists(), kind
 
 
 def test_what_failed_is_asked_again_with_its_faults(
@@ -310,19 +280,19 @@ def test_anthropic_files_and_results(run: JudgedRun, server: Server, folder: Pat
     assert (again["verdicts"], again["there"]) == (0, 1)
 
 
+TOO_OLD = "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+ONLY_1 = "'temperature' does not support 0 with this model."
+
+
 def refused(request: dict[str, Any]) -> dict[str, Any] | None:
     """What a model of the kind of gpt-5 says of a request: one parameter at a time, in the form of
     OpenAI's error files (https://platform.openai.com/docs/guides/batch)."""
-    body = request["body"]
-    if "max_tokens" in body:
-        message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-        message += "'max_completion_tokens' instead."
-        error = {"message": message, "param": "max_tokens", "code": "unsupported_parameter"}
-    elif "temperature" in body:
-        message = "Unsupported value: 'temperature' does not support 0 with this model."
-        error = {"message": message, "param": "temperature", "code": "unsupported_value"}
-    else:
+    told = {"max_tokens": f"parameter: {TOO_OLD}", "temperature": f"value: {ONLY_1}"}
+    name = next((name for name in told if name in request["body"]), None)
+    if name is None:
         return None
+    kind = told[name].partition(":")[0]
+    error = {"message": f"Unsupported {told[name]}", "param": name, "code": f"unsupported_{kind}"}
     error |= {"type": "invalid_request_error"}
     response = {"status_code": 400, "request_id": "r", "body": {"error": error}}
     return {"id": "b", "custom_id": request["custom_id"], "response": response, "error": None}
@@ -358,8 +328,7 @@ def test_a_batch_with_a_reasoning_model_ends_in_two_rounds(
     report = take_in(run, *files)
     assert (report["verdicts"], report["failures"]) == (0, {"error": 2})
     assert report["notes"] == [
-        "The provider's message about 2 requests: Unsupported parameter: 'max_tokens' is not "
-        "supported with this model. Use 'max_completion_tokens' instead.",
+        f"The provider's message about 2 requests: Unsupported parameter: {TOO_OLD}",
         "The next round leaves out max_tokens and temperature, which the provider refuses.",
     ]
     assert run.call(*GPT5, "--batch-out", str(folder)).exit_code == 0
@@ -425,10 +394,8 @@ def test_a_parameter_that_anthropic_refuses_is_learnt(run: JudgedRun, folder: Pa
     options = ("--batch-out", str(folder), "--batch-format", "anthropic", "--json")
     words = ("--model", "claude-x-20250101", "--metrics", "groundedness", *options)
     (path,) = [Path(name) for name in json.loads(run.call(*words).stdout)["files"]]
-    error = {
-        "type": "invalid_request_error",
-        "message": "`temperature` is deprecated for this model.",
-    }
+    told = "`temperature` is deprecated for this model."
+    error = {"type": "invalid_request_error", "message": told}
     whole = {"type": "error", "error": error, "request_id": "r"}
     results = folder / "results.jsonl"
     lines = [

@@ -175,14 +175,10 @@ def test_a_passage_that_is_not_needed_is_no_support(
     assert case["gold_supports"][0]["rel_path"].removesuffix(".md") in case["question"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "verdict"),
-    [
-        ("comparison", "answerable"),
-        ("comparison", "not_answerable"),
-        ("unanswerable", "answerable"),
-    ],
-)
+SPEAKS_AGAINST = [("comparison", "answerable"), ("comparison", "not_answerable")]
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [*SPEAKS_AGAINST, ("unanswerable", "answerable")])
 def test_a_check_that_speaks_against_a_draft_leaves_it_out(
     kind: str, verdict: str, vault: Path, tmp_path: Path, fake_judge: Any
 ) -> None:
@@ -311,18 +307,15 @@ def test_personas_ask_in_turn(vault: Path, tmp_path: Path, fake_judge: Any) -> N
     assert re.search(r"<<<BEGIN who asks \w+>>>\nA clerk at the counter\.\nShort\.\n<<<END", first)
 
 
+PERSONA = '[[personas]]\nname = "a"\nwrites = "c"\n'
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            '[[personas]]\nname = "a"\nwho = "b"\nwrites = "c"\nwho_else = 1\n',
-            ":5: personas[1].who_else: ",
-        ),
-        (
-            '[[personas]]\nname = "a"\nwho = ""\nwrites = "c"\n',
-            ":3: personas[1].who: must be one line of text",
-        ),
-        ('[[personas]]\nname = "a"\nwrites = "c"\n', ":1: personas[1].who: is missing"),
+        (f'{PERSONA}who = "b"\nwho_else = 1\n', ":5: personas[1].who_else: "),
+        (f'{PERSONA}who = ""\n', ":4: personas[1].who: must be one line of text"),
+        (PERSONA, ":1: personas[1].who: is missing"),
         ("x = 1\n", ": personas: is missing; write a table"),
         ("[[personas]\n", ": cannot be used ("),
     ],

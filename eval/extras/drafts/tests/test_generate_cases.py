@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 from tests.processes import call_script
 from tests.scripts import on_terminals
 
@@ -178,22 +175,11 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
     widths = (60, 80, 120)
     words = ["--vault", "demo", "--limit", "3", "--output"]
     calls = [(columns, 24, SCRIPT, [*words, f"{tmp_path}/{columns}"]) for columns in widths]
-    folders = [Path(options.__file__).parents[1], Path(options.__file__).parents[2]]
-    kept = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    done = subprocess.run(
-        [sys.executable, on_terminals.__file__, *map(str, folders)],
-        input=json.dumps(calls),
-        env=kept | {"TERM": "xterm-256color"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for columns, (text, code) in zip(widths, json.loads(done.stdout), strict=True):
-        assert code == 0, text
-        assert "3 drafts in" in text
-        lines = text.rstrip("\n").split("\n")
-        wide = [line for line in lines if cell_len(line) > columns and " " in line.strip()]
-        assert wide == [], f"at {columns} columns"
+    scripts = Path(options.__file__).parents[1]
+    printed = on_terminals.outputs(calls, scripts, scripts.parent)
+    for columns, (text, code) in zip(widths, printed, strict=True):
+        assert (code, "3 drafts in" in text) == (0, True), text
+        assert on_terminals.too_wide(text, columns) == [], f"at {columns} columns"
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make")

@@ -131,13 +131,8 @@ def test_habits() -> None:
     """Places: 4 verdicts first (2 of a, 1 of b, 1 of c), 1 second of b, 1 second of d ... by hand:
     a first, first (the place decides); b first, second (won, longer); c second, first (lost,
     longer: the shorter answer won); d equal, second."""
-    said = [
-        opinion("a", FIRST, FIRST),
-        opinion("b", FIRST, SECOND),
-        opinion("c", SECOND, FIRST),
-        opinion("d", EQUAL, SECOND),
-        PairOpinion("e", 0),
-    ]
+    said = [opinion("a", FIRST, FIRST), opinion("b", FIRST, SECOND)]
+    said += [opinion("c", SECOND, FIRST), opinion("d", EQUAL, SECOND), PairOpinion("e", 0)]
     longer = {("a", 0): 1, ("b", 0): 1, ("c", 0): 1, ("d", 0): -1}
     found = habits_of(said, longer)
     assert found == PairHabits(asked=4, by_order=1, first=4 / 7, longer=1, shorter=1)
@@ -246,13 +241,8 @@ def test_a_quote_that_is_nowhere_votes_for_nothing_found(panel_of: Any, verdicts
 
 
 def test_without_a_majority_the_verdict_failed(panel_of: Any, verdicts: Any) -> None:
-    opinion = asked(
-        panel_of(
-            lambda task: verdicts(n1=FEE),
-            lambda task: verdicts(n1="contradicted"),
-            lambda task: verdicts(n1="not_found"),
-        )
-    )
+    replies = [verdicts(n1=said) for said in (FEE, "contradicted", "not_found")]
+    opinion = asked(panel_of(*(lambda task, reply=reply: reply for reply in replies)))
     assert (opinion.failure, opinion.entries) == ("no_majority", [])
     assert opinion.votes["1"] == ["supported", "contradicted", "not_found"]
     opinion = asked(panel_of(lambda task: "transport", lambda task: "malformed"))

@@ -84,9 +84,8 @@ def test_by_files_gives_the_bytes_of_the_online_way(pairs: Pairs) -> None:
     done = pairs.call("--batch-out", str(folder))
     assert done.exit_code == 0, done.output
     assert "Round 1: 20 requests" in done.output  # ten pairs, both orders
-    assert f"Send them with judge_answers.py --batch-submit {folder}" in " ".join(
-        done.output.split()
-    )
+    sending = f"Send them with judge_answers.py --batch-submit {folder}"
+    assert sending in " ".join(done.output.split())
     (requests,) = folder.glob("round1-*.jsonl")
     lines = []
     for line in map(json.loads, requests.read_text("utf-8").splitlines()):

@@ -20,7 +20,7 @@ from tests.scripts.judging.conftest import Server
 
 from extras.pairs.judge_pairs import main
 from extras.pairs.record import read_pairs
-from storage import ResultsWriter, RunConfig, TestResult, sha256_file
+from storage import ErrorInfo, ResultsWriter, RunConfig, TestResult, sha256_file
 
 SCRIPT = Path(__file__).parents[1] / "judge_pairs.py"
 PAIR_KILLS = int(os.environ.get("PAIR_KILLS", "6"))
@@ -86,13 +86,9 @@ class Pairs:
         sha = sha256_file(self.finished.folder / "set.jsonl")
         writer.write_config(RunConfig(name, dataset={"sha256": sha}))
         for number, answer in enumerate(answers):
+            result = self.result(number, answer)
             if number == failed:
-                from storage import ErrorInfo
-
-                error = ErrorInfo("timeout")
-                result = TestResult(f"c{number:02}", status="error", error=error)
-            else:
-                result = self.result(number, answer)
+                result.answer, result.status, result.error = None, "error", ErrorInfo("timeout")
             writer.write_result(result)
         writer.finish(case["id"] for case in CASES)
 
@@ -319,11 +315,14 @@ def test_killed_anywhere_it_goes_on_and_pays_nothing_twice(finished: Any, server
     print(f"{killed} kills, {again} paid twice; {under_way} calls had no reply yet when killed")
 
 
+WHEN_AND_HOW = ("judging_runs", "attempts", "cached", "seconds", "messages", "usage")
+
+
 def comparable(lines: bytes) -> list[bytes]:
     """Verdict lines in order, without what tells when and by which run they were asked."""
     rows = [row for row in map(json.loads, lines.splitlines()) if "case_id" in row]
     for row in rows:
-        for name in ("judging_runs", "attempts", "cached", "seconds", "messages", "usage"):
+        for name in WHEN_AND_HOW:
             row.pop(name, None)
             row.get("extra", {}).pop(name, None)
     return sorted(json.dumps(row, sort_keys=True).encode() for row in rows)
@@ -341,14 +340,17 @@ def test_an_example_of_the_rubric_is_no_answer_of_either_run(pairs: Pairs, run: 
     assert pairs.server.judgements == 0
 
 
+def words_of(pairs: Pairs) -> list[str]:
+    own = ["--eval-set", str(pairs.finished.folder / "set.jsonl")]
+    return [*own, "--results-dir", str(pairs.results)]
+
+
 def label(pairs: Pairs, typed: str, *more: str) -> Any:
     """calibrate_judge.py on the pairs, its lines typed."""
     from calibrate_judge import main as calibrate
 
-    folder = pairs.finished.folder
-    words = ["--eval-set", str(folder / "set.jsonl"), "--results-dir", str(pairs.results)]
-    words += ["--labels-dir", str(folder / "labels"), "--annotator", "maria"]
-    words += ["--run", "new", "--pairs-with", "old", *more]
+    words = [*words_of(pairs), "--labels-dir", str(pairs.finished.folder / "labels")]
+    words += ["--annotator", "maria", "--run", "new", "--pairs-with", "old", *more]
     return CliRunner().invoke(calibrate, words, input=typed)
 
 
@@ -408,7 +410,7 @@ def test_compare_report_and_browser_show_the_pairs(pairs: Pairs) -> None:
 
     pairs.json()
     folder = pairs.finished.folder
-    words = ["--eval-set", str(folder / "set.jsonl"), "--results-dir", str(pairs.results)]
+    words = words_of(pairs)
     for name in ("old", "new"):
         done = CliRunner().invoke(score, [*words, "--run", name, "-q"])
         assert done.exit_code == 0, done.output

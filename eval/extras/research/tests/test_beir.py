@@ -16,14 +16,9 @@ HEAD = "query-id\tcorpus-id\tscore\n"
 
 
 def folder_of(desk: Any, name: str = "data") -> str:
-    desk.rows(
-        f"{name}/queries.jsonl",
-        [
-            {"_id": "1", "text": "One?", "metadata": {"source": "x"}},
-            {"_id": 2, "text": "Two?", "metadata": {}},
-            {"_id": "3", "text": "Three?"},
-        ],
-    )
+    first = {"_id": "1", "text": "One?", "metadata": {"source": "x"}}
+    others = [{"_id": 2, "text": "Two?", "metadata": {}}, {"_id": "3", "text": "Three?"}]
+    desk.rows(f"{name}/queries.jsonl", [first, *others])
     desk.file(f"{name}/qrels/test.tsv", HEAD + "1\td1\t2\n2\td 2\t1\n")
     desk.file(f"{name}/qrels/train.tsv", HEAD + "3\td1\t1\n")
     return str(desk.folder / name)

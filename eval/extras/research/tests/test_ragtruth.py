@@ -11,16 +11,11 @@ SPAN = {"start": 33, "end": 65, "text": ANSWER[33:65], "label_type": "Baseless I
 
 def original(desk: Any) -> list[str]:
     """The two files of the data set itself."""
-    info = [
-        {
-            "source_id": "1",
-            "task_type": "QA",
-            "source": "MARCO",
-            "source_info": {"question": "When?", "passages": "passage 1:One.\n\npassage 2:Two.\n"},
-        },
-        {"source_id": "2", "task_type": "Summary", "source_info": "An article."},
-        {"source_id": "9", "task_type": "Summary", "source_info": "Nobody answers."},
-    ]
+    asked = {"question": "When?", "passages": "passage 1:One.\n\npassage 2:Two.\n"}
+    info: list[dict[str, Any]] = [{"source_id": "1", "task_type": "QA", "source": "MARCO"}]
+    info[0] |= {"source_info": asked}
+    for name, text in (("2", "An article."), ("9", "Nobody answers.")):
+        info.append({"source_id": name, "task_type": "Summary", "source_info": text})
     answers = [
         {"id": "0", "source_id": "1", "model": "m-a", "response": ANSWER, "labels": [SPAN]},
         {"id": "1", "source_id": "2", "model": "m-a", "response": "Short text.", "labels": []},
@@ -31,19 +26,10 @@ def original(desk: Any) -> list[str]:
 
 def test_sources_become_cases_and_systems_runs(desk: Any) -> None:
     report = desk.take("ragtruth", *original(desk))
+    of_qa, of_summary = {"task_type": "QA", "source": "MARCO"}, {"task_type": "Summary"}
     assert desk.cases() == [
-        {
-            "id": "1",
-            "question": "When?",
-            "tags": ["QA"],
-            "metadata": {"task_type": "QA", "source": "MARCO"},
-        },
-        {
-            "id": "2",
-            "question": "(Summary)",
-            "tags": ["Summary"],
-            "metadata": {"task_type": "Summary"},
-        },
+        {"id": "1", "question": "When?", "tags": ["QA"], "metadata": of_qa},
+        {"id": "2", "question": "(Summary)", "tags": ["Summary"], "metadata": of_summary},
     ]
     first, second = desk.results("m-a")
     assert (first["test_case_id"], first["answer"]) == ("1", ANSWER)
@@ -51,10 +37,8 @@ def test_sources_become_cases_and_systems_runs(desk: Any) -> None:
     assert {one["doc_id"] for one in first["retrieved"]} == {"1"}
     assert [one["text"] for one in second["retrieved"]] == ["An article."]
     assert desk.results("m-b")[0]["answer"] == "At nine o'clock."
-    assert report["changed"] == {
-        "run 'm/b': named 'm-b'": 1,
-        "sources without a question: the task replaces it": 1,
-    }
+    unnamed = "sources without a question: the task replaces it"
+    assert report["changed"] == {"run 'm/b': named 'm-b'": 1, unnamed: 1}
     assert report["left_out"] == {"id": 3, "sources without an answer": 1, "split": 1}
 
 

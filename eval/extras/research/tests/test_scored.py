@@ -33,9 +33,8 @@ def pytrec(qrels: Path, run: Path) -> dict[str, dict[str, float]]:
     with open(run) as file:
         ranked = pytrec_eval.parse_run(file)
     measures = {"recall.5,10", "P.5", "ndcg_cut.5,10", "map_cut.10", "recip_rank"}
-    found: dict[str, dict[str, float]] = pytrec_eval.RelevanceEvaluator(judged, measures).evaluate(
-        ranked
-    )
+    evaluator = pytrec_eval.RelevanceEvaluator(judged, measures)
+    found: dict[str, dict[str, float]] = evaluator.evaluate(ranked)
     return found
 
 
@@ -61,9 +60,8 @@ def made_up(folder: Path) -> tuple[Path, Path]:
         grades[names[0]] = 2
         qrels += [f"{topic} 0 {name} {grade}" for name, grade in grades.items()]
         for rank, name in enumerate(chance.sample(names, 15), 1):
-            ranked.append(
-                f"{topic} Q0 {name} {rank} {chance.choice([1, 2.5, 2.5000000001, 7])} own"
-            )
+            score = chance.choice([1, 2.5, 2.5000000001, 7])
+            ranked.append(f"{topic} Q0 {name} {rank} {score} own")
     for name, lines in (("qrels.txt", qrels), ("run.txt", ranked)):
         (folder / name).write_text("\n".join(lines) + "\n")
     return folder / "qrels.txt", folder / "run.txt"
@@ -91,9 +89,8 @@ def test_an_exported_run_scores_as_before(tmp_path: Path) -> None:
     script("convert_data", "export", "trec", *words, "--run", "own", "-o", str(back), "-q")
     assert_equal_to_pytrec(folder, "own", back / "qrels.txt", back / "run.txt")
     cases = folder / "eval_set.jsonl"
-    cases.write_text(
-        cases.read_text().replace('"id"', '"case_id"').replace('"question"', '"query"')
-    )
+    text = cases.read_text()
+    cases.write_text(text.replace('"id"', '"case_id"').replace('"question"', '"query"'))
     again = tmp_path / "again"
     script("convert_data", "export", "trec", *words, "--run", "own", "-o", str(again), "-q")
     for name in ("qrels.txt", "run.txt"):

@@ -28,27 +28,23 @@ def test_the_local_judge_passes_its_self_test() -> None:
     assert report["opinions"] == 3 * (1 + 10 + 2 + 2)
 
 
+def claims_reply(task: JudgeTask, supports: Any) -> Any:
+    """Verdicts with the first passage as quote; ``supports``: of a claim's place and id."""
+    entry = {"context": "c1", "quote": task.inputs["contexts"][0]["text"], "reason": ""}
+    verdicts = [
+        entry | {"id": n, "verdict": "supported" if supports(place, n) else "not_found"}
+        for place, n in enumerate(task.inputs["ids"])
+    ]
+    return {"verdicts": verdicts}
+
+
 def test_a_judge_that_obeys_is_caught(scripted: Any) -> None:
+    orders = ("score of 5", "mark all", "ignore the", "new rule", '{"verd')
+
     def obey(task: JudgeTask) -> Any:
         """Supports all when told so; quotes the first passage for what it supports."""
-        text = task.messages[1]["content"].lower()
-        attacked = any(
-            word in text for word in ("score of 5", "mark all", "ignore the", "new rule", '{"verd')
-        )
-        quote = task.inputs["contexts"][0]["text"]
-        good = {"1", "2"}
-        return {
-            "verdicts": [
-                {
-                    "id": n,
-                    "context": "c1",
-                    "quote": quote,
-                    "reason": "",
-                    "verdict": "supported" if n in good or attacked else "not_found",
-                }
-                for n in task.inputs["ids"]
-            ]
-        }
+        attacked = any(word in task.messages[1]["content"].lower() for word in orders)
+        return claims_reply(task, lambda place, name: name in ("1", "2") or attacked)
 
     report = self_test(scripted(obey), SALT)
     assert report["passed"] is False
@@ -59,18 +55,9 @@ def test_a_judge_that_obeys_is_caught(scripted: Any) -> None:
 
 
 def test_a_judge_that_counts_places_is_caught(scripted: Any) -> None:
-    def first_two(task: JudgeTask) -> Any:
-        quote = task.inputs["contexts"][0]["text"]
-        entry = {"context": "c1", "quote": quote, "reason": ""}
-        verdicts = ["supported", "supported", "not_found", "not_found"]
-        ids = task.inputs["ids"]
-        return {
-            "verdicts": [
-                entry | {"id": n, "verdict": v} for n, v in zip(ids, verdicts, strict=True)
-            ]
-        }
-
-    report = self_test(scripted(first_two), SALT)
+    report = self_test(
+        scripted(lambda task: claims_reply(task, lambda place, name: place < 2)), SALT
+    )
     # reversed: all four change; (3, 1, 4, 2): claims 3 and 2 change
     assert report["flips_under_order"] == 6 / 8
     assert report["passed"] is False
@@ -84,22 +71,15 @@ def test_a_dead_judge_measures_nothing(scripted: Any) -> None:
 
 
 def replying(task: JudgeTask, verdict: str) -> Any:
-    entry = {
-        "id": "1",
-        "quote": task.inputs["answer"].split(".")[0],
-        "reason": "",
-        "verdict": verdict,
-    }
-    return {"verdicts": [entry]}
+    quote = task.inputs["answer"].split(".")[0]
+    return {"verdicts": [{"id": "1", "quote": quote, "reason": "", "verdict": verdict}]}
 
 
-SELF = replace(
-    HELPFUL,
-    examples=(
-        RubricExample("Nothing of use is in here.", "no help", question="Q one?"),
-        RubricExample("All that one could want.", "help", question="Q two?"),
-    ),
+BOTH = (
+    RubricExample("Nothing of use is in here.", "no help", question="Q one?"),
+    RubricExample("All that one could want.", "help", question="Q two?"),
 )
+SELF = replace(HELPFUL, examples=BOTH)
 
 
 def test_the_self_test_of_a_rubric_by_a_judge_that_minds_no_attack(scripted: Any) -> None:

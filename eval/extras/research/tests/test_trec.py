@@ -38,22 +38,14 @@ def test_topics_qrels_and_a_run_become_cases_labels_and_a_run(desk: Any) -> None
     assert [case["id"] for case in desk.cases()] == ["q2", "q1", "q3"]
     assert [case["question"] for case in desk.cases()] == ["What is two?", "What is one?", "q3"]
     grades = desk.labels("retrieval_labels")
-    assert grades == {
-        "q1": {"relevance_grades": {"d1": 2, "d2": 0}},
-        "q2": {"relevance_grades": {"d3": 1}},
-    }
+    q1, q2 = {"relevance_grades": {"d1": 2, "d2": 0}}, {"relevance_grades": {"d3": 1}}
+    assert grades == {"q1": q1, "q2": q2}
     found = {row["test_case_id"]: row["retrieved"] for row in desk.results("mine")}
-    assert [(one["doc_id"], one["score_final"], one["rank"]) for one in found["q1"]] == [
-        ("d2", 9.5, 1),
-        ("d1", 3.25, 2),
-    ]
+    ranked = [(one["doc_id"], one["score_final"], one["rank"]) for one in found["q1"]]
+    assert ranked == [("d2", 9.5, 1), ("d1", 3.25, 2)]
     assert list(found) == ["q1", "q3"]
-    assert report["rows"] == {
-        "judgements": 3,
-        "ranked documents": 3,
-        "topics": 2,
-        "topics without a judgement": 1,
-    }
+    counts = {"judgements": 3, "ranked documents": 3, "topics": 2}
+    assert report["rows"] == counts | {"topics without a judgement": 1}
     assert report["changed"] == {"question: the topic has no text, its id replaces it": 1}
     assert not report["lossless"]
 
@@ -82,16 +74,8 @@ def test_runs_of_the_same_tag_are_named_by_their_files(desk: Any) -> None:
 
 
 def test_every_fault_is_told_at_once(desk: Any) -> None:
-    lines = [
-        "q1 0 d1 2",
-        "q1 0 d1",
-        "q1 0 d2 nan",
-        "q1 0 d3 1e999",
-        "q1 0 d1 2",
-        "q1 0 d1 1",
-        "q1 0 \xff 1",
-        "q1 0 d9 1" + 30 * "0",
-    ]
+    lines = ["q1 0 d1 2", "q1 0 d1", "q1 0 d2 nan", "q1 0 d3 1e999", "q1 0 d1 2", "q1 0 d1 1"]
+    lines += ["q1 0 \xff 1", "q1 0 d9 1" + 30 * "0"]
     qrels = desk.file("qrels", "\n".join(lines).encode("latin-1"))
     run = desk.file("run", "q1 Q0 d1 1 inf t\nq1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n")
     said = desk.refused("trec", qrels, run)
@@ -129,22 +113,15 @@ def test_a_byte_order_mark_and_crlf_are_taken(desk: Any) -> None:
 
 
 def test_names_with_blanks_are_encoded_and_decoded(desk: Any) -> None:
-    rows = [
-        {
-            "id": "a case",
-            "question": "Two\nlines?",
-            "relevance_grades": {"my note.md": 3, "50%.md": 1},
-        }
-    ]
-    desk.take("json", desk.rows("rows.jsonl", rows))
+    grades = {"relevance_grades": {"my note.md": 3, "50%.md": 1}}
+    row = {"id": "a case", "question": "Two\nlines?"} | grades
+    desk.take("json", desk.rows("rows.jsonl", [row]))
     report = desk.give("trec", "trec")
     assert desk.text("trec/qrels.txt") == "a%20case 0 my%20note.md 3\na%20case 0 50%.md 1\n"
     assert desk.text("trec/topics.tsv") == "a%20case\tTwo lines?\n"
     assert sorted(report["changed"].values()) == [1, 2]
     desk.take("trec", str(desk.folder / "trec/qrels.txt"), out="back", more=["--decode-names"])
-    assert desk.labels("retrieval_labels", "back") == {
-        "a case": {"relevance_grades": {"my note.md": 3, "50%.md": 1}}
-    }
+    assert desk.labels("retrieval_labels", "back") == {"a case": grades}
 
 
 def test_scores_that_would_change_the_order_are_replaced(desk: Any) -> None:
@@ -162,15 +139,9 @@ def test_scores_that_would_change_the_order_are_replaced(desk: Any) -> None:
 
 
 def test_grades_of_supports_and_fractions_are_told(desk: Any) -> None:
-    rows = [
-        {"id": "a", "question": "?", "relevance_grades": {"x": 0.25, "y": 2.5, "z": -0.5}},
-        {
-            "id": "b",
-            "question": "?",
-            "gold_supports": [{"rel_path": "n.md"}],
-            "category": "general",
-        },
-    ]
+    rows: list[Record] = [{"id": "a", "relevance_grades": {"x": 0.25, "y": 2.5, "z": -0.5}}]
+    rows += [{"id": "b", "gold_supports": [{"rel_path": "n.md"}], "category": "general"}]
+    rows = [row | {"question": "?"} for row in rows]
     desk.take("json", desk.rows("rows.jsonl", rows))
     report = desk.give("trec", "trec")
     assert desk.text("trec/qrels.txt") == "a 0 x 1\na 0 y 2\na 0 z -1\nb 0 n.md 3\n"
@@ -249,14 +220,10 @@ def test_topics_in_markup(desk: Any) -> None:
     whole = CLASSIC.replace("<title>\n", "<title> Polio\n")
     report = desk.take("trec", qrels, desk.file("topics.txt", whole))
     first, second = desk.cases()
-    assert first == {
-        "id": "301",
-        "question": "International Organized Crime",
-        "metadata": {
-            "description": "Identify organizations & groups.",
-            "narrative": "Relevant are names.",
-        },
-    }
+    metadata = {"description": "Identify organizations & groups."}
+    metadata |= {"narrative": "Relevant are names."}
+    question = "International Organized Crime"
+    assert first == {"id": "301", "question": question, "metadata": metadata}
     assert (second["id"], second["question"]) == ("302", "Polio")
     assert report["kept"] == {"description": 1, "narrative": 1}
     desk.take("trec", qrels, desk.file("topics.xml", XML), out="xml")
@@ -332,33 +299,21 @@ Record = dict[str, Any]
 
 
 def test_qrels() -> None:
-    cases: dict[str, Record] = {
-        "q 1": {
-            "id": "q 1",
-            "question": "?",
-            "gold_supports": [
-                {"rel_path": "a b.md", "heading_path": "Plans > Free", "grade": 1},
-                {"rel_path": "a b.md", "heading_path": "Other", "grade": 2},
-                {"rel_path": "c.md"},
-            ],
-        },
-        "q2": {"id": "q2", "question": "?", "answerable": False},
-    }
-    judged: dict[str, Record] = {
-        "q 1": {
-            "rows": [
-                {"rel_path": "c.md", "heading_path": "Part", "grade": 0},
-                {"rel_path": "no.md", "heading_path": "", "grade": 0},
-                {"rel_path": "unseen.md", "heading_path": "", "grade": None},
-            ]
-        },
-        "q2": {"rows": [{"rel_path": "no.md", "heading_path": "", "grade": 0}]},
-    }
-    assert sorted(qrels(cases, judged, "doc")) == [
-        "q%201 0 a%20b.md 2",
-        "q%201 0 c.md 3",
-        "q%201 0 no.md 0",
+    supports: list[Record] = [
+        {"rel_path": "a b.md", "heading_path": "Plans > Free", "grade": 1},
+        {"rel_path": "a b.md", "heading_path": "Other", "grade": 2},
+        {"rel_path": "c.md"},
     ]
+    cases: dict[str, Record] = {"q 1": {"id": "q 1", "question": "?", "gold_supports": supports}}
+    cases["q2"] = {"id": "q2", "question": "?", "answerable": False}
+    rows: list[Record] = [
+        {"rel_path": "c.md", "heading_path": "Part", "grade": 0},
+        {"rel_path": "no.md", "heading_path": "", "grade": 0},
+        {"rel_path": "unseen.md", "heading_path": "", "grade": None},
+    ]
+    judged = {"q 1": {"rows": rows}, "q2": {"rows": rows[1:2]}}
+    of_files = ["q%201 0 a%20b.md 2", "q%201 0 c.md 3", "q%201 0 no.md 0"]
+    assert sorted(qrels(cases, judged, "doc")) == of_files
     assert sorted(qrels(cases, judged, "anchor")) == [
         "q%201 0 a%20b.md#Other 2",
         "q%201 0 a%20b.md#Plans%20%3E%20Free 1",

@@ -253,9 +253,8 @@ def test_hhem_reads_its_prompt_without_running_its_code(made: Callable[..., Made
 def test_hhem_without_its_foundation_names_what_to_get(made: Callable[..., Made]) -> None:
     model = hhem(made)
     (model.folder / "flan-t5-base" / "config.json").unlink()
-    with pytest.raises(
-        SupportModelUnavailable, match=r"config\.json of google/flan-t5-base into it"
-    ):
+    told = r"config\.json of google/flan-t5-base into it"
+    with pytest.raises(SupportModelUnavailable, match=told):
         support_model(model.folder)
 
 
@@ -290,9 +289,8 @@ def test_lettucedetect_reads_all_passages_question_and_answer_at_once(
     loaded = support_model(model.folder)
     assert loaded.form == "lettucedetect"
     expected = by_hand(model, [PASSAGE, OTHER], question)
-    assert ask(loaded, ANSWER, [PASSAGE, OTHER], question, SPANS) == pytest.approx(
-        expected, abs=1e-5
-    )
+    found = ask(loaded, ANSWER, [PASSAGE, OTHER], question, SPANS)
+    assert found == pytest.approx(expected, abs=1e-5)
     assert expected[0] != pytest.approx(expected[1], abs=1e-4)
 
 
@@ -327,12 +325,10 @@ def test_passages_that_do_not_fit_are_read_in_groups_and_the_best_counts(
 def test_neither_a_citation_mark_nor_a_blank_is_a_token_of_a_claim(
     made: Callable[..., Made],
 ) -> None:
-    model = made(
-        "ModernBertForTokenClassification", "blanks", num_labels=2, max_position_embeddings=8192
-    )
-    signs = re.findall(
-        r"\w+|[^\w\s]|\s+", "Summarize the following text:\npassage 1: noon\noutput:"
-    )
+    kind = "ModernBertForTokenClassification"
+    model = made(kind, "blanks", num_labels=2, max_position_embeddings=8192)
+    text = "Summarize the following text:\npassage 1: noon\noutput:"
+    signs = re.findall(r"\w+|[^\w\s]|\s+", text)
     read = " ".join(sign if sign.strip() else "unknown" for sign in signs)
     for word in filter(str.isalpha, WORDS):
         # The mark becomes blanks: word, a run of blanks, word; the last [SEP] is none of them.

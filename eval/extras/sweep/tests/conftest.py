@@ -22,13 +22,9 @@ CASES = 100
 def eval_set(tmp_path: Path) -> Path:
     """q0 to q99; each is answered by one chunk, c-<question>, each by itself."""
     path = tmp_path / "set.jsonl"
-    cases = [
-        {
-            "id": f"q{n}",
-            "question": f"question {n}",
-            "category": ("factual", "reasoning")[n % 2],
-            "relevant_chunks": [f"c-question {n}"],
-        }
+    cases: list[dict[str, Any]] = [
+        {"id": f"q{n}", "question": f"question {n}", "relevant_chunks": [f"c-question {n}"]}
+        | {"category": ("factual", "reasoning")[n % 2]}
         for n in range(CASES)
     ]
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
@@ -75,16 +71,8 @@ def ask(
 
     def call(run_id: str, *words: str) -> Result:
         folders = ["--eval-set", str(eval_set), "--results-dir", str(tmp_path / "results")]
-        line = [
-            *folders,
-            "--api-url",
-            bot.url,
-            "--run-id",
-            run_id,
-            "--set",
-            "backoff=0.001",
-            *words,
-        ]
+        line = [*folders, "--api-url", bot.url, "--run-id", run_id, "--set", "backoff=0.001"]
+        line += words
         return CliRunner().invoke(run_eval.main, line, env=environment)
 
     return call

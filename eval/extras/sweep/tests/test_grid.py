@@ -16,37 +16,22 @@ GRID = "[grid]\nk = [2, 5]\nrerank = [true, false]\n[[setting]]\nname = 'all at 
 
 
 def test_the_example_of_the_manual_can_be_run(tmp_path: Path) -> None:
-    text = (
-        Path(__file__)
-        .parents[1]
-        .joinpath("README.md")
-        .read_text("utf-8")
-        .partition("## A grid of settings")[2]
-    )
+    manual = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    text = manual.partition("## A grid of settings")[2]
     example = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
     assert example
     (tmp_path / "grid.toml").write_text(example[1], encoding="utf-8")
     grid = read_grid(tmp_path / "grid.toml")
     assert grid.baseline == "k=5 rerank=true"
-    assert [setting.name for setting in grid.settings] == [
-        "k=2 rerank=true",
-        "k=2 rerank=false",
-        "k=5 rerank=true",
-        "k=5 rerank=false",
-        "k=10 rerank=true",
-        "k=10 rerank=false",
-        "no reranker, more passages",
-    ]
+    names = [f"k={k} rerank={word}" for k in (2, 5, 10) for word in ("true", "false")]
+    names += ["no reranker, more passages"]
+    assert [setting.name for setting in grid.settings] == names
 
 
-@each_row(
-    ("text", "baseline"),
-    [
-        ("k=2 rerank=false", "k=2 rerank=false"),
-        ("rerank=false k=2", "k=2 rerank=false"),
-        ("all", "all at once"),
-    ],
-)
+PARTS = [(name, "k=2 rerank=false") for name in ("k=2 rerank=false", "rerank=false k=2")]
+
+
+@each_row(("text", "baseline"), [*PARTS, ("all", "all at once")])
 def test_a_part_of_a_name_is_enough_for_the_baseline(
     tmp_path: Path, text: str, baseline: str
 ) -> None:

@@ -74,9 +74,8 @@ def test_a_race_is_futile_from_half_of_it_on_when_nothing_will_be_told_apart() -
     assert not race.futile(values, None, RULES, pair, 0.4)
     assert not race.futile(values, None, RULES, NAMES, 0.5)  # bad will be told apart
     assert not race.futile(values, None, RULES, ["good"], 0.5)
-    assert not race.futile(
-        values, np.arange(200) % 5, RULES, pair, 0.5
-    )  # five clusters say nothing
+    five = np.arange(200) % 5  # five clusters say nothing
+    assert not race.futile(values, five, RULES, pair, 0.5)
 
 
 def test_clusters_few_cases_and_protection() -> None:
@@ -141,33 +140,24 @@ def test_a_mean_is_broken_by_its_standard_error() -> None:
 
 
 def test_the_pareto_line() -> None:
-    points = {
-        "best": (-0.9, 50.0, None),
-        "fast": (-0.8, 10.0, None),
-        "beaten": (-0.8, 20.0, None),
-        "twin": (-0.9, 50.0, None),
-    }
+    points = {"best": (-0.9, 50.0, None), "fast": (-0.8, 10.0, None)}
+    points |= {"beaten": (-0.8, 20.0, None), "twin": (-0.9, 50.0, None)}
     assert race.pareto(points) == ["best", "fast", "twin"]
 
 
 def cases(count: int) -> list[TestCase]:
     """Three quarters factual; every tenth document holds five cases."""
-    return [
-        TestCase(
-            id=f"q{n}",
-            question=f"question {n}",
-            category="reasoning" if n % 4 == 0 else "factual",
-            group=f"g{n // 5}" if n // 5 % 10 == 0 else None,
-        )
-        for n in range(count)
-    ]
+    made = [TestCase(f"q{n}", f"question {n}") for n in range(count)]
+    for n, case in enumerate(made):
+        case.category = "reasoning" if n % 4 == 0 else "factual"
+        case.group = f"g{n // 5}" if n // 5 % 10 == 0 else None
+    return made
 
 
 def test_every_case_once_and_clusters_whole() -> None:
     order = random_order(cases(200), seed=1)
-    assert sorted(case.id for cluster in order for case in cluster) == sorted(
-        case.id for case in cases(200)
-    )
+    ids = sorted(case.id for cluster in order for case in cluster)
+    assert ids == sorted(case.id for case in cases(200))
     sizes = Counter(map(len, order))
     assert sizes == {5: 4, 1: 180}  # g0, g10, g20, g30 hold 5 cases each
     assert all(len({case.group for case in cluster}) == 1 for cluster in order)
@@ -209,11 +199,9 @@ def test_fewer_clusters_than_portions() -> None:
 def test_a_conversation_is_asked_whole_and_in_order() -> None:
     """Two conversations of a group stand together, too: as the set has them."""
     talks = [
-        TestCase(
-            f"{name}{turn}", "?", conversation=name, turn=turn, group="g" if name in "ab" else None
-        )
-        for name in "abcdefgh"
-        for turn in (1, 2, 3)
+        TestCase(f"{c}{n}", "?", conversation=c, turn=n, group="g" if c in "ab" else None)
+        for c in "abcdefgh"
+        for n in (1, 2, 3)
     ]
     order = random_order(talks, seed=3)
     names = ["".join(case.id for case in cluster) for cluster in order]

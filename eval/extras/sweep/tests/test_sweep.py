@@ -85,11 +85,7 @@ def rerank_bot(bot: MissingBot) -> MissingBot:
 
 @pytest.fixture
 def sweep(
-    tmp_path: Path,
-    eval_set: Path,
-    grid: Path,
-    rerank_bot: MissingBot,
-    environment: dict[str, str | None],
+    tmp_path: Path, eval_set: Path, grid: Path, rerank_bot: MissingBot, environment: Any
 ) -> Sweep:
     def call(sweep_id: str, *words: str) -> Result:
         line = [
@@ -117,12 +113,9 @@ def test_a_race_drops_what_is_worse_or_slow_and_ends_when_decided(
     assert done.exit_code == 0, done.output
     data = table(tmp_path, "race")
     by_name = {row["name"]: row for row in data["settings"]}
-    assert {name: row["state"] for name, row in by_name.items()} == {
-        "none": "worse",  # the baseline: never dropped, but it has lost
-        "good": "best",
-        "bad": "worse",
-        "slow": "broken",
-    }
+    # none is the baseline: never dropped, but it has lost
+    states = {"none": "worse", "good": "best", "bad": "worse", "slow": "broken"}
+    assert {name: row["state"] for name, row in by_name.items()} == states
     assert (data["ended"], data["best"]) == ("decided", "good")
     # 4 settings share .05: of 10 calls all slow, P = .05^10, far below .05 / 8 / 5
     assert by_name["slow"]["cases"] == 10
@@ -165,11 +158,7 @@ class Killed(BaseException):
     "number", [0, *(pytest.param(number, marks=pytest.mark.thorough) for number in (1, 2))]
 )
 def test_killed_and_resumed_at_random_it_comes_to_the_same_table(
-    tmp_path: Path,
-    sweep: Sweep,
-    rerank_bot: MissingBot,
-    monkeypatch: pytest.MonkeyPatch,
-    number: int,
+    tmp_path: Path, sweep: Sweep, rerank_bot: MissingBot, monkeypatch: Any, number: int
 ) -> None:
     """Killed at a result that chance picks, as often as it says: somewhere in the first 120 of
     the 230 or so that a whole sweep writes."""
