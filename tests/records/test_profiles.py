@@ -59,9 +59,7 @@ def test_a_run_says_what_its_profile_maps(mapped: list[str] | None, known: bool)
     assert maps_passages(RunConfig(api=api)) is known
 
 
-def test_an_older_run_is_known_by_its_profile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_run_is_known_by_its_profile(tmp_path: Path, monkeypatch: Any) -> None:
     """The file says it, as long as it is the one that the run was made with."""
     monkeypatch.setattr(profiles, "PROFILES", tmp_path)
     (tmp_path / "mine.toml").write_text(PROFILE)

@@ -173,9 +173,7 @@ def test_labels_of_the_case() -> None:
         ("The documents do not mention this.", {}, "abstention"),  # by its wording
     ],
 )
-def test_what_claims_nothing_has_no_claim_score(
-    answer: str, fields: dict[str, Any], reason: str
-) -> None:
+def test_what_claims_nothing_has_no_claim_score(answer: str, fields: Any, reason: str) -> None:
     row, _ = score(answer, **fields)
     assert values(row)["claim_support_rate"] is values(row)["citation_validity_form"] is None
     assert dict(row.reasons)["claim_support_rate"] == reason

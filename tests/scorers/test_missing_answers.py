@@ -109,9 +109,7 @@ def test_ranges_give_the_same_bytes(tmp_path: Path) -> None:
         ({}, 1.0),
     ],
 )
-def test_only_what_was_asked_is_missing(
-    tmp_path: Path, run: dict[str, Any], answered: float
-) -> None:
+def test_only_what_was_asked_is_missing(tmp_path: Path, run: Any, answered: float) -> None:
     folder, eval_set = folder_of(tmp_path, [ok("q1"), ok("q2")], **run)
     section = score_run(folder, eval_set, PipelineScorer(), jobs=1)
     assert section["mean"]["answered"] == pytest.approx(answered)

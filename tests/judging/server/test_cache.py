@@ -223,9 +223,7 @@ def test_an_entry_that_a_power_cut_damaged_is_not_there(tmp_path: Path, damage: 
     assert (cache.get("a") or {})["data"] == {"n": 1}
 
 
-def test_entries_are_on_the_disk_when_the_cache_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_are_on_the_disk_when_the_cache_is_closed(tmp_path: Path, monkeypatch: Any) -> None:
     path, synced, fsync = tmp_path / JUDGE_CACHE, [], os.fsync
 
     def watched(descriptor: int) -> None:

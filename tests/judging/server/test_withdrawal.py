@@ -73,9 +73,7 @@ def test_a_run_without_entries_leaves_no_line(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_withdrawal_is_read_once_and_not_at_every_look(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_withdrawal_is_read_once_and_not_at_every_look(path: Path, monkeypatch: Any) -> None:
     cache = VerdictCache(path)
     cache.put(entry("a", "r1"))
     cache.put(entry("b", "r2"))

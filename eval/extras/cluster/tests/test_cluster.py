@@ -134,9 +134,7 @@ def test_a_lost_scheduler_ends_with_3_and_changes_nothing(folder: Path) -> None:
     assert [path.name for path in (folder / "texts").glob(".*")] == []
 
 
-def test_an_address_without_a_scheduler_ends_with_3(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_without_a_scheduler_ends_with_3(folder: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("extras.cluster.starter.CONNECT_S", 0.2)
     before = files(folder)
     code, said = score(folder, "--scheduler", "tcp://127.0.0.1:9")
@@ -164,9 +162,7 @@ def test_processes_that_lack_the_toolkit_are_said(folder: Path, strangers: str) 
 
 
 @pytest.mark.thorough
-def test_a_scheduler_without_workers_ends_with_3(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_without_workers_ends_with_3(folder: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("extras.cluster.starter.NO_WORKER_S", 0.5)
     with (
         cluster(folder, 0) as running,

@@ -36,9 +36,8 @@ def days(first: int, last: int, every: int, a_day: int = A_DAY, question: str = 
     for day in range(first, last):
         for n in range(a_day):
             answer = REFUSAL if n % every == 0 else "With oil, once a week, as the maker says."
-            asked = (
-                question.format(n) or f"How is part {(7 * n + day) % 13} of crane {day} greased?"
-            )
+            own = f"How is part {(7 * n + day) % 13} of crane {day} greased?"
+            asked = question.format(n) or own
             at = START + day * DAY + n * DAY / a_day
             lines.append(otlp(*trace(f"{day}.{n}", at=at, question=asked, answer=answer)))
     return "".join(lines)
@@ -63,9 +62,7 @@ def alarm(outcome: Any) -> list[str]:
 SINCE = ["refusals 2026-05-10"]
 
 
-def test_an_alarm_lasts_over_the_end_of_a_quarter(
-    risen: Path, tmp_path: Path, look: Callable[..., Any]
-) -> None:
+def test_an_alarm_lasts_over_the_end_of_a_quarter(risen: Path, tmp_path: Path, look: Any) -> None:
     assert alarm(look(now=at(100), reference=REFERENCE)) == SINCE
     until = 100
     for day in (121, 122, 125, 128):
@@ -227,9 +224,8 @@ def test_an_alarm_says_what_rose_shows_three_traces_and_the_command(
     assert len(examples) == 3
     assert all("Wie wird das Lager" in line and "[email]" in line for line in examples)
     assert "jane@corp.io" not in text
-    assert f"for labelling: watch_traces.py {folder} --cases 12 --output drawn" in " ".join(
-        text.split()
-    )
+    drawing = f"for labelling: watch_traces.py {folder} --cases 12 --output drawn"
+    assert drawing in " ".join(text.split())
     html = tmp_path / "watch.html"
     call(str(folder), *index, "--html", str(html))
     page = html.read_text()

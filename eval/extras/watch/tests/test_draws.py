@@ -23,9 +23,7 @@ def everything(folder: Path) -> str:
     return "\n".join(path.read_text("utf-8") for path in folder.rglob("*") if path.is_file())
 
 
-def test_no_planted_secret_is_written(
-    folder: Path, tmp_path: Path, look: Callable[..., Any]
-) -> None:
+def test_no_planted_secret_is_written(folder: Path, tmp_path: Path, look: Any) -> None:
     """Each stands in one of: question, answer, passage, ids, path, session, trace id, error, and
     an attribute; or was said in an earlier turn."""
     secrets = list(planted(random.Random(7)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, timedelta
+from typing import Any
 from xml.etree import ElementTree
 
 from extras.watch.page import daily, page_of
@@ -35,45 +36,32 @@ def test_the_page_says_draws_and_lists_the_days() -> None:
     assert "http" not in re.sub(r'http-equiv|"http://www.w3.org[^"]*"', "", page), "loads nothing"
 
 
+def chart_of(share: float = 0.04, limit: float = 0.05, **current: Any) -> Any:
+    days = [{"day": str(c.day), "bad": c.bad, "n": c.n} for c in DAYS]
+    shown = {"days": days, "since": None, "sounded": None} | current
+    return daily({"current": shown, "reference": {"share": share, "limit": limit}})
+
+
 def test_the_rise_stands_where_its_day_stands() -> None:
     """31 days from x = 44 to 388: the 21st stands at 44 + 20/30 of 344."""
-    current = {
-        "days": [{"day": str(c.day), "bad": c.bad, "n": c.n} for c in DAYS],
-        "since": "2026-01-21",
-        "sounded": "2026-01-25",
-    }
-    figure = {"current": current, "reference": {"share": 0.04, "limit": 0.05}}
-    chart = daily(figure)
-    assert chart is not None
+    chart = chart_of(since="2026-01-21", sounded="2026-01-25")
     assert chart["since"] == [273.3]
     assert [dot["x"] for dot in chart["dots"] if dot["alert"]] == [319.2]
     assert (chart["first"], chart["last"]) == ("2026-01-01", "2026-01-31")
-    quiet = daily(figure | {"current": current | {"since": None, "sounded": None}})
-    assert quiet is not None
-    assert quiet["since"] == []
-    assert [dot for dot in quiet["dots"] if dot["alert"]] == []
+    quiet = chart_of()
+    assert (quiet["since"], [dot for dot in quiet["dots"] if dot["alert"]]) == ([], [])
 
 
 def test_shares_and_band_stand_on_one_scale() -> None:
     """Shares of .04 and .12 and a band from .04 to .05: a tenth of .08 is added at both ends, so
     from .032 at y = 102 to .128 at y = 8. Up to .04 it is 94 * .008 / .096 = 7.8, to .05 17.6."""
-    current = {
-        "days": [{"day": str(c.day), "bad": c.bad, "n": c.n} for c in DAYS],
-        "since": None,
-        "sounded": None,
-    }
-    chart = daily({"current": current, "reference": {"share": 0.04, "limit": 0.05}})
-    assert chart is not None
+    chart = chart_of()
     assert (chart["dots"][0]["y"], chart["dots"][-1]["y"]) == (94.2, 15.8)
     assert chart["band"] == (44.0, 84.4, 344.0, 9.8)
     assert chart["ticks"] == [(15.8, 0.12), (94.2, 0.04)]
 
 
 def test_a_single_day_stands_in_the_middle_and_none_has_no_picture() -> None:
-    day = {"day": "2026-01-05", "bad": 1, "n": 10}
-    current = {"days": [day], "since": None, "sounded": None}
-    reference = {"share": 0.1, "limit": 0.1}
-    chart = daily({"current": current, "reference": reference})
-    assert chart is not None
+    chart = chart_of(0.1, 0.1, days=[{"day": "2026-01-05", "bad": 1, "n": 10}])
     assert (chart["dots"][0]["x"], chart["band"], len(chart["ticks"])) == (216.0, None, 1)
-    assert daily({"current": current | {"days": []}, "reference": reference}) is None
+    assert chart_of(days=[]) is None

@@ -17,14 +17,10 @@ from extras.watch.trace_index import hash_of
 
 def annotation(span: str, user: str, value: float, **more: Any) -> dict[str, Any]:
     """As Phoenix lists it: it names a span, and no trace."""
-    row: dict[str, Any] = {
-        "span_id": span,
-        "name": "thumbs",
-        "annotator_kind": "HUMAN",
-        "identifier": user,
-    }
-    row |= {"result": {"score": value, "label": None, "explanation": "joe@example.com says"}}
-    return row | {"updated_at": "2026-03-02T10:00:00+00:00"} | more
+    row: dict[str, Any] = {"span_id": span, "name": "thumbs", "annotator_kind": "HUMAN"}
+    result = {"score": value, "label": None, "explanation": "joe@example.com says"}
+    row |= {"identifier": user, "result": result, "updated_at": "2026-03-02T10:00:00+00:00"}
+    return row | more
 
 
 def score(name: str, value: float, source: str = "API", **more: Any) -> dict[str, Any]:
@@ -71,12 +67,8 @@ def test_the_share_of_rated_answers_that_are_rated_bad(
     assert left == 1
     # Days later somebody rates t5 bad, and t0's user thinks better of it; the rest comes again.
     later = {"timestamp": "2026-03-09T10:00:00Z", "authorUserId": "maria"}
-    write(
-        folder / "scores.jsonl",
-        score("user-feedback", 0, traceId="t5"),
-        score("thumbs", 1, **later),
-        *ratings,
-    )
+    good = score("thumbs", 1, **later)
+    write(folder / "scores.jsonl", score("user-feedback", 0, traceId="t5"), good, *ratings)
     feedback = look(now=NOW + 1).feedback
     assert (feedback["rated"], feedback["bad"]) == (4, 1)
     index = (tmp_path / "index.sqlite").read_bytes()
@@ -122,10 +114,8 @@ def test_cases_are_drawn_by_bad_ratings_with_a_known_probability(
     assert done.returncode == 0, done.stderr
     # Wilson's interval of 30 in 60 with t's quantile of 59 degrees, 2.001, and the sample variance
     # 0.25 / 59, as of n = 59: 0.5 ± 2.001 sqrt(0.25 / 59 + 4.004 / (4 · 59²)) / (1 + 4.004 / 59).
-    shown = (
-        "People rated 60 answers of 60, 30 of them bad: 50.0 % (95 % interval 37.4 % to 62.6 %)."
-    )
-    assert shown in done.stdout
+    share = "50.0 % (95 % interval 37.4 % to 62.6 %)"
+    assert f"People rated 60 answers of 60, 30 of them bad: {share}." in done.stdout
     assert "Raters choose what they rate: this is no share of all answers" in done.stdout
     drafts = [json.loads(line) for line in (drawn / "cases/eval_set.jsonl").open()]
     rated = [int(case["question"].split()[5]) for case in drafts if "feedback" in case["tags"]]
@@ -158,9 +148,7 @@ def first_by_hash(numbers: range) -> list[tuple[int, int]]:
     return sorted(((n, int.from_bytes(key) >> 1) for n, key in keys), key=lambda pair: pair[1])
 
 
-def test_scores_in_a_trace_of_langfuse_and_beside_it(
-    folder: Path, look: Callable[..., Any]
-) -> None:
+def test_scores_in_a_trace_of_langfuse_and_beside_it(folder: Path, look: Any) -> None:
     """A score has an id, a time and an environment, as a trace has, and is none."""
     head = {"projectId": "p", "environment": "default", "timestamp": "2026-03-01T10:00:00Z"}
     traces: list[dict[str, Any]] = [

@@ -57,17 +57,14 @@ def test_a_trace_counts_once_and_when_it_is_quiet(folder: Path, look: Callable[.
     outcome = look(now=NOW + 32_000_000, quiet=60)  # 61 s
     assert (outcome.traces, outcome.waiting) == (1, 0)
     assert outcome.counts["spans that are repeated"] == 1
-    (folder / "3.jsonl").write_text(
-        otlp(span("a", "late", "root", START, 1, gen_ai__operation__name="chat"))
-    )
+    late = span("a", "late", "root", START, 1, gen_ai__operation__name="chat")
+    (folder / "3.jsonl").write_text(otlp(late))
     outcome = look(now=NOW + 90_000_000)
     assert outcome.traces == 1
     assert outcome.counts["spans of traces that were counted before"] == 1
 
 
-def test_a_file_that_was_packed_or_renamed_is_known_again(
-    folder: Path, look: Callable[..., Any]
-) -> None:
+def test_a_file_that_was_packed_or_renamed_is_known_again(folder: Path, look: Any) -> None:
     path = folder / "spans.jsonl"
     path.write_text("".join(otlp(*trace(f"t{n}")) for n in range(3)))
     look()
@@ -83,9 +80,7 @@ def test_a_file_that_was_packed_or_renamed_is_known_again(
     assert look().traces == 5  # waits for its rest
 
 
-def test_documents_over_several_lines_are_read_as_far_as_they_go(
-    folder: Path, look: Callable[..., Any]
-) -> None:
+def test_documents_over_several_lines_are_read_as_far_as_they_go(folder: Path, look: Any) -> None:
     spans = [s for n in range(4) for s in trace(f"t{n}", answer=REFUSAL if n else "Oil.")]
     text = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}, indent=2)
     half = text.index('"spanId": "t2.retrieve"')
@@ -99,21 +94,13 @@ def test_documents_over_several_lines_are_read_as_far_as_they_go(
 def test_hostile_spans_are_counted(folder: Path, look: Callable[..., Any]) -> None:
     ahead = trace("ahead", at=START + 400 * DAY)
     back = trace("back", lasted=-5)
+    digits = {"key": f"llm.output_messages.{'9' * 5000}.content", "value": {"stringValue": "x"}}
     wrong: list[Any] = [
         {"traceId": 5, "spanId": "x"},
         {"traceId": "w", "spanId": None},
         {"traceId": "w", "spanId": "s", "startTimeUnixNano": "noon"},
         7,
-        {
-            "traceId": "w",
-            "spanId": "s",
-            "attributes": [
-                {
-                    "key": "llm.output_messages." + "9" * 5000 + ".content",
-                    "value": {"stringValue": "x"},
-                }
-            ],
-        },
+        {"traceId": "w", "spanId": "s", "attributes": [digits]},
     ]
     deep = '{"arrayValue":{"values":[' * 300 + "1" + "]}}" * 300
     huge = span("huge", "root", "", START, 1, openinference__span__kind="CHAIN",
@@ -140,18 +127,18 @@ def test_hostile_spans_are_counted(folder: Path, look: Callable[..., Any]) -> No
     assert max(days) == NOW // 1_000_000 // DAY  # of the clock that is ahead: the day of reading
 
 
+QUERIES = (
+    "SELECT key, day, session, applies, bad, latency, length FROM traces",
+    "SELECT key, span, kind, flags, offset, length FROM spans",
+    "SELECT * FROM counts",
+    "SELECT path, offset FROM files",
+)
+
+
 def rows(path: Path) -> list[Any]:
     """All that an index holds of traces, spans and counts."""
     with sqlite3.connect(path) as database:
-        return [
-            sorted(database.execute(query).fetchall(), key=repr)
-            for query in (
-                "SELECT key, day, session, applies, bad, latency, length FROM traces",
-                "SELECT key, span, kind, flags, offset, length FROM spans",
-                "SELECT * FROM counts",
-                "SELECT path, offset FROM files",
-            )
-        ]
+        return [sorted(database.execute(query).fetchall(), key=repr) for query in QUERIES]
 
 
 def test_a_killed_look_loses_and_doubles_nothing(

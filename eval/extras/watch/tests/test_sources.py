@@ -40,8 +40,7 @@ def test_a_watch_finds_the_one_refusal_among_the_turns_of_each_framework(
     folder: Path, look: Callable[..., Any], cell: str
 ) -> None:
     """Each cell has a refusal once; a thread that its spans name is one unit with both turns."""
-    packed = (FOLDER / f"{cell}.jsonl.gz").read_bytes()
-    (folder / f"{cell}.jsonl").write_bytes(gzip.decompress(packed))
+    unpacked(folder, cell)
     outcome = look(check_share=1.0)
     turns = expected_turns(cell)
     assert outcome.traces == len(turns)
@@ -66,15 +65,19 @@ def langfuse_trace(name: str, answer: str, *, lasts: bool) -> dict[str, Any]:
     search |= {"startTime": at % 0, "endTime": at % 1, "output": found}
     model = shared | {"id": f"{name}-2", "type": "GENERATION", "name": "llm", "output": answer}
     model |= {"startTime": at % 1, "endTime": at % 3, "input": [{"role": "user", "content": ASKED}]}
-    trace: dict[str, Any] = {
-        "id": name,
-        "timestamp": at % 0,
-        "name": "shop",
-        "projectId": "p",
-        "input": ASKED,
-    }
-    trace |= {"output": answer, "sessionId": None, "observations": [search, model]}
+    trace: dict[str, Any] = {"id": name, "timestamp": at % 0, "name": "shop", "projectId": "p"}
+    trace |= {"input": ASKED, "output": answer, "sessionId": None, "observations": [search, model]}
     return trace | ({"latency": 3.0} if lasts else {})
+
+
+def unpacked(folder: Path, cell: str) -> None:
+    """A golden trace as a file of the folder."""
+    packed = (FOLDER / f"{cell}.jsonl.gz").read_bytes()
+    (folder / f"{cell}.jsonl").write_bytes(gzip.decompress(packed))
+
+
+def write(path: Path, rows: list[Any]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 @pytest.mark.parametrize("form", ["one", "list", "lines", "download", "tables"])
@@ -83,24 +86,20 @@ def test_langfuse_is_watched_in_each_form_that_it_writes(
     folder: Path, look: Callable[..., Any], form: str, lasts: bool
 ) -> None:
     traces = [langfuse_trace("a", SAID, lasts=lasts), langfuse_trace("b", REFUSED, lasts=lasts)]
-    if form == "one":
-        for trace in traces:
-            (folder / f"{trace['id']}.json").write_text(json.dumps(trace, indent=2))
-    elif form == "list":
-        (folder / "all.json").write_text(
-            json.dumps({"data": traces, "meta": {"page": 1}}, indent=2)
-        )
+    if form == "list":
+        whole = {"data": traces, "meta": {"page": 1}}
+        (folder / "all.json").write_text(json.dumps(whole, indent=2))
     elif form == "lines":
-        (folder / "all.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces))
-    elif form == "download":
-        for trace in traces:
-            inner = trace.pop("observations")
-            data = {"trace": trace, "observations": inner}
-            (folder / f"{trace['id']}.json").write_text(json.dumps(data))
-    else:  # the tables of an export, of which each row is a line
+        write(folder / "all.jsonl", traces)
+    elif form == "tables":  # of an export, of which each row is a line
         rows = [row for trace in traces for row in trace.pop("observations")]
-        (folder / "observations.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-        (folder / "traces.jsonl").write_text("".join(json.dumps(t) + "\n" for t in traces))
+        write(folder / "observations.jsonl", rows)
+        write(folder / "traces.jsonl", traces)
+    for trace in traces if form in ("one", "download") else []:
+        path = folder / f"{trace['id']}.json"
+        inner = trace.pop("observations") if form == "download" else None
+        whole = {"trace": trace, "observations": inner} if inner else trace
+        path.write_text(json.dumps(whole, indent=2))
     outcome = look(check_share=1.0)
     assert outcome.traces == 2
     figures = units(outcome)
@@ -111,14 +110,11 @@ def test_langfuse_is_watched_in_each_form_that_it_writes(
     assert outcome.counts.get("traces with an impossible time") is None
 
 
-def test_a_thumb_or_an_item_of_a_data_set_is_no_trace(
-    folder: Path, look: Callable[..., Any]
-) -> None:
+def test_a_thumb_or_an_item_of_a_data_set_is_no_trace(folder: Path, look: Any) -> None:
     """Exports have them beside the traces; they say neither a question nor an answer of a bot."""
     score = {"id": "s", "traceId": "a", "name": "thumb", "value": 1, "timestamp": "2026-01-01"}
     item = {"id": "i", "datasetId": "d", "input": ASKED, "expectedOutput": SAID}
-    lines = [score, item, langfuse_trace("a", SAID, lasts=True)]
-    (folder / "all.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write(folder / "all.jsonl", [score, item, langfuse_trace("a", SAID, lasts=True)])
     outcome = look()
     assert (outcome.traces, outcome.counts["values without spans"]) == (1, 1)
     assert (outcome.feedback["rated"], outcome.feedback["bad"]) == (1, 0)
@@ -126,8 +122,7 @@ def test_a_thumb_or_an_item_of_a_data_set_is_no_trace(
 
 def test_cells_without_content_say_so(folder: Path, look: Callable[..., Any]) -> None:
     for cell in WITHOUT_CONTENT:
-        packed = (FOLDER / f"{cell}.jsonl.gz").read_bytes()
-        (folder / f"{cell}.jsonl").write_bytes(gzip.decompress(packed))
+        unpacked(folder, cell)
     outcome = look()
     assert outcome.traces > 0
     assert units(outcome)["unreadable"] == units(outcome)["odd_length"] == (0, 0)
@@ -138,16 +133,13 @@ def test_cells_without_content_say_so(folder: Path, look: Callable[..., Any]) ->
 def test_a_trace_of_printed_objects_counts_as_unreadable_and_not_as_a_good_answer(
     folder: Path, look: Callable[..., Any], cell: str
 ) -> None:
-    packed = (FOLDER / f"{cell}.jsonl.gz").read_bytes()
-    (folder / f"{cell}.jsonl").write_bytes(gzip.decompress(packed))
+    unpacked(folder, cell)
     n = len(expected_turns(cell)) - 1  # the two turns of its thread are one unit
     assert units(look(check_share=1.0))["unreadable"] == (n, n)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e308", "-1", "true", '"3"', "[3]"])
-def test_a_damaged_number_of_langfuse_costs_no_trace(
-    folder: Path, look: Callable[..., Any], number: str
-) -> None:
+def test_a_damaged_number_of_langfuse_costs_no_trace(folder: Path, look: Any, number: str) -> None:
     """The latency of a trace and the tokens of an observation as other writers may have them."""
     trace = langfuse_trace("a", REFUSED, lasts=True) | {"latency": "LATENCY"}
     trace["observations"][1]["usageDetails"] = {"input": "LATENCY"}
@@ -166,13 +158,9 @@ def watch_damaged(tmp_path: Path, name: str) -> None:
     source = tmp_path / "traces" / "source.jsonl"
     source.parent.mkdir()
     source.write_bytes(data)
+    index, drawn = tmp_path / "index.sqlite", tmp_path / "drawn"
     options = WatchOptions(
-        folder=source.parent,
-        index=tmp_path / "index.sqlite",
-        output=tmp_path / "drawn",
-        cases=20,
-        sample=1000,
-        check_share=1.0,
+        folder=source.parent, index=index, output=drawn, cases=20, sample=1000, check_share=1.0
     )
     said = ""
     try:

@@ -38,9 +38,8 @@ def span(number: int) -> dict[str, Any]:
 def document(*numbers: int, **layout: Any) -> bytes:
     scope = {"scope": {"name": "}"}, "spans": [span(number) for number in numbers]}
     resource = {"attributes": [{"key": "host", "value": {"stringValue": "{["}}]}
-    return json.dumps(
-        {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}, **layout
-    ).encode()
+    whole = {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
+    return json.dumps(whole, **layout).encode()
 
 
 def console(number: int) -> bytes:
@@ -119,9 +118,7 @@ def gz(folder: Path, name: str, data: bytes) -> Path:
     return path
 
 
-def test_zeros_within_a_packed_file_are_not_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_zeros_within_a_packed_file_are_not_its_end(tmp_path: Path, monkeypatch: Any) -> None:
     """Data that repeats itself is packed into zeros; zeros behind a file are no data."""
     data = b'{"a":' * 100_000
     path = gz(tmp_path, "a.jsonl.gz", data)
@@ -132,9 +129,7 @@ def test_zeros_within_a_packed_file_are_not_its_end(
 
 
 @pytest.mark.parametrize("unit", [b"[", b" ", b"\0", b"x", b'{"a":'], ids=repr)
-def test_a_bomb_is_refused_soon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: bytes
-) -> None:
+def test_a_bomb_is_refused_soon(tmp_path: Path, monkeypatch: Any, unit: bytes) -> None:
     """3 GB without a line end took minutes, and all of the memory where they were blanks."""
     monkeypatch.setattr(file_access, "MAX_UNPACKED", 2**20)
     path = gz(tmp_path, "t.jsonl.gz", unit * (3 * 2**20 // len(unit)))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
+from typing import Any
 
 from rich.console import Console
 from tests.rows import each_row
@@ -31,11 +33,7 @@ Counts = Sequence[tuple[int, int]]
 
 
 def figure(
-    before: Counts,
-    after: Counts,
-    label: str = "Refusals",
-    unit: str = "traces",
-    known: Sequence[Rise] = (),
+    before: Counts, after: Counts, label: str = "Refusals", unit: str = "traces", known: Any = ()
 ) -> WatchedFigure:
     """The reference ends on 20 February."""
 
@@ -56,9 +54,8 @@ RISEN = figure(STEADY, [(4, 100)] * 10 + [(8, 100), (9, 100), (9, 100)] * 8)
 """Ten days from 21 February at 4 %, then 26 a day in three hundred from 3 March: 8.7 %."""
 SOUNDED = RISEN.rises[0].sounded
 ENDED = figure(STEADY, [(4, 100)] * 10 + [(14, 100)] * 10 + [(2, 100)] * 20)
-SEEN = figure(
-    STEADY, [(12, 100)] * 20, known=[Rise(date(2026, 2, 21), date(2026, 2, 28), seen=SOUNDED)]
-)
+EARLY = Rise(date(2026, 2, 21), date(2026, 2, 28))
+SEEN = figure(STEADY, [(12, 100)] * 20, known=[replace(EARLY, seen=SOUNDED)])
 QUIET = figure([(0, 60)] * 56, [(0, 30), (1, 30)], label="Errors", unit="sessions")
 
 
@@ -79,7 +76,7 @@ QUIET = figure([(0, 60)] * 56, [(0, 30), (1, 30)], label="Errors", unit="session
         ),
         (figure(STEADY, []), "Refusals: 4.1 % in the reference; no traces to watch yet."),
         (
-            figure(STEADY, [], known=[Rise(date(2026, 2, 21), date(2026, 2, 28))]),
+            figure(STEADY, [], known=[EARLY]),
             "Refusals: 4.1 % in the reference; no traces to watch yet; the alarm since 21 February "
             "lasts.",
         ),
@@ -92,9 +89,8 @@ def test_the_sentence(shown: WatchedFigure, sentence: str) -> None:
 
 def test_the_verdict_of_all_figures() -> None:
     assert verdict([QUIET]) == "No alarm in 1 figure."
-    assert verdict([RISEN, QUIET, ENDED, SEEN]) == (
-        "ALARM in 1 of 4 figures: Refusals since 3 March."
-    )
+    told = "ALARM in 1 of 4 figures: Refusals since 3 March."
+    assert verdict([RISEN, QUIET, ENDED, SEEN]) == told
 
 
 def test_what_was_seen_is_marked_once_and_never_before_it_was_found() -> None:
@@ -136,22 +132,14 @@ def test_what_traffic_cannot_show_is_said_with_its_size() -> None:
 
 
 def test_shares_as_people_read_them() -> None:
-    assert [fine_percent(share) for share in (0, 0.0004, 0.0123, 0.5, 1)] == [
-        "0.0 %",
-        "0.04 %",
-        "1.2 %",
-        "50.0 %",
-        "100.0 %",
-    ]
+    shown = [fine_percent(share) for share in (0, 0.0004, 0.0123, 0.5, 1)]
+    assert shown == ["0.0 %", "0.04 %", "1.2 %", "50.0 %", "100.0 %"]
 
 
 def test_days_without_units_are_gaps() -> None:
     gap = figure([(4, 100)] * 56, [(1, 4), (0, 0), (2, 4), (0, 0)])
-    assert daily_shares(gap) == [
-        (date(2026, 2, 21), 0.25),
-        (date(2026, 2, 22), None),
-        (date(2026, 2, 23), 0.5),
-    ]
+    shares = zip((21, 22, 23), (0.25, None, 0.5), strict=True)
+    assert daily_shares(gap) == [(date(2026, 2, day), share) for day, share in shares]
     assert daily_shares(figure(STEADY, [])) == []
 
 
