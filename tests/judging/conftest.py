@@ -48,16 +48,12 @@ def scripted() -> Callable[..., ScriptedJudge]:
 def verdicts() -> Callable[..., Mapping[str, Any]]:
     """A reply from ``id=verdict`` or ``id=(verdict, quote, context)``."""
 
-    def reply(**said: Any) -> Mapping[str, Any]:
-        entries = []
-        for name, one in said.items():
-            verdict, quote, context = one if isinstance(one, tuple) else (one, "", "")
-            name = name.removeprefix("n")
-            entry = {"id": name, "context": context, "quote": quote, "reason": ""}
-            entries.append(entry | {"verdict": verdict})
-        return {"verdicts": entries}
+    def entry(name: str, said: Any) -> Mapping[str, Any]:
+        verdict, quote, context = said if isinstance(said, tuple) else (said, "", "")
+        shown = {"id": name.removeprefix("n"), "context": context, "quote": quote, "reason": ""}
+        return shown | {"verdict": verdict}
 
-    return reply
+    return lambda **said: {"verdicts": [entry(*item) for item in said.items()]}
 
 
 FIRST = "The fee is 15 euros. It is paid at the north desk."

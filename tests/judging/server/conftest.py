@@ -16,22 +16,16 @@ from judging.types import JudgeTask, PromptId
 from records.runs import JUDGE_CACHE
 
 QUICK = RetryPolicy(timeout=60, retries=2, backoff=0.001)
+VERDICTS = {"type": "string", "enum": ["supported", "not_found"]}
+ENTRY = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "verdict": VERDICTS},
+    "required": ["id", "verdict"],
+    "additionalProperties": False,
+}
 SCHEMA = {
     "type": "object",
-    "properties": {
-        "verdicts": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string"},
-                    "verdict": {"type": "string", "enum": ["supported", "not_found"]},
-                },
-                "required": ["id", "verdict"],
-                "additionalProperties": False,
-            },
-        }
-    },
+    "properties": {"verdicts": {"type": "array", "items": ENTRY}},
     "required": ["verdicts"],
     "additionalProperties": False,
 }
@@ -60,17 +54,9 @@ def task() -> MakeTask:
             {"role": "system", "content": "You judge claims."},
             {"role": "user", "content": f"Claims about {subject}: 1. They float. 2. They sing."},
         )
-        made = JudgeTask(
-            metric="groundedness",
-            prompt=PromptId("groundedness", 1, "ab" * 32),
-            messages=messages,
-            key_messages=messages,
-            schema=SCHEMA,
-            check=each_id_once,
-            inputs={},
-            max_tokens=500,
-        )
-        return replace(made, **fields)
+        prompt = PromptId("groundedness", 1, "ab" * 32)
+        own = (prompt, messages, messages, SCHEMA, each_id_once, {})
+        return replace(JudgeTask("groundedness", *own, max_tokens=500), **fields)
 
     return make
 

@@ -135,22 +135,13 @@ class OpenAI:
         prompt = len(json.dumps(body["messages"])) // 4 + 1
         done = min(room, self.thinks + len(text) // 4 + 1)
         thought = {"reasoning_tokens": min(self.thinks, done), "audio_tokens": 0}
-        return {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "created": 1_790_000_000,
-            "model": self.answers_as,
-            "choices": [{"index": 0, "message": own, "logprobs": None, "finish_reason": finish}],
-            "usage": {
-                "prompt_tokens": prompt,
-                "completion_tokens": done,
-                "total_tokens": prompt + done,
-                "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
-                "completion_tokens_details": thought,
-            },
-            "service_tier": "default",
-            "system_fingerprint": "fp_1",
-        }
+        usage: Body = {"prompt_tokens": prompt, "completion_tokens": done}
+        usage |= {"total_tokens": prompt + done, "completion_tokens_details": thought}
+        usage |= {"prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0}}
+        choice = {"index": 0, "message": own, "logprobs": None, "finish_reason": finish}
+        whole: Body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1_790_000_000}
+        whole |= {"model": self.answers_as, "choices": [choice], "usage": usage}
+        return whole | {"service_tier": "default", "system_fingerprint": "fp_1"}
 
     def cases(self) -> Cases:
         """By name: what the server gives in turn, and the failure; None: a verdict."""
@@ -167,12 +158,10 @@ class OpenAI:
         busy = fails(429, "Rate limit reached", code="rate_limit_exceeded")
         down = fails(503, "The server is overloaded")
 
-        def html(body: Body) -> Answer:
-            return (502, b"<html>Bad Gateway</html>", {})
-
         def half(body: Body) -> Answer:
             return ok(json.dumps(self.says(body, GOOD)).encode()[:-9])
 
+        too_long = fails(400, "This model's maximum context length is 8 tokens")
         cases: Cases = {
             "good": (says(GOOD), None),
             "cut": (says(GOOD, "length"), "truncated"),
@@ -184,12 +173,9 @@ class OpenAI:
             "busy": ([busy], "transport"),
             "down, then good": ([down, *says(GOOD)], None),
             "down": ([down], "transport"),
-            "a gateway's page": ([html], "transport"),
+            "a gateway's page": ([lambda body: (502, b"<html>Bad</html>", {})], "transport"),
             "half a reply": ([half], "transport"),
-            "too long": (
-                [fails(400, "This model's maximum context length is 8 tokens")],
-                "rejected",
-            ),
+            "too long": ([too_long], "rejected"),
             "no choices": ([lambda body: ok(self.says(body, "") | {"choices": []})], "transport"),
         }
         return cases | self.more_cases(says, fails)
@@ -213,11 +199,9 @@ class Reasoning(OpenAI):
 
     def refused(self, name: str) -> Answer:
         if name == "temperature":
-            message = "Unsupported value: 'temperature' does not support 0 with this model. Only "
-            message += "the default (1) value is supported."
+            message = "Unsupported value: 'temperature' does not support 0 with this model."
             return self.error(400, message, param=name, code="unsupported_value")
-        message = f"Unsupported parameter: '{name}' is not supported with this model. Use "
-        message += "'max_completion_tokens' instead."
+        message = f"Unsupported parameter: '{name}' is not supported with this model."
         return self.error(400, message, param=name, code="unsupported_parameter")
 
     def more_cases(self, says: Any, fails: Any) -> Cases:
@@ -503,9 +487,8 @@ class Ollama(OpenAI):
             "/api/tags": {"models": [{"name": self.model, "digest": "ab" * 32}]},
             "/api/show": {"template": "{{ .Prompt }}", "details": {}},
         }
-        return (
-            ok(known[exchange.path]) if exchange.path in known else (404, b"404 page not found", {})
-        )
+        absent: Answer = (404, b"404 page not found", {})
+        return ok(known[exchange.path]) if exchange.path in known else absent
 
     def more_cases(self, says: Any, fails: Any) -> Cases:
         def other(body: Body) -> Answer:
@@ -518,17 +501,5 @@ class Ollama(OpenAI):
         return status, {"error": error}, {}
 
 
-KINDS: tuple[type[OpenAI], ...] = (
-    OpenAI,
-    Reasoning,
-    AzureV1,
-    AzureClassic,
-    Anthropic,
-    AnthropicCompatible,
-    Gemini,
-    Bedrock,
-    OpenRouter,
-    LiteLLM,
-    VLLM,
-    Ollama,
-)
+KINDS: tuple[type[OpenAI], ...] = (OpenAI, Reasoning, AzureV1, AzureClassic, Anthropic)
+KINDS += (AnthropicCompatible, Gemini, Bedrock, OpenRouter, LiteLLM, VLLM, Ollama)

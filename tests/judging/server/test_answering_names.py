@@ -166,23 +166,6 @@ def test_a_substitute_after_the_probe_gives_no_verdict_and_is_asked_no_more(
     assert OTHER in str(client.changed())
 
 
-def test_an_alias_makes_another_judge_of_which_the_cache_knows(
-    fake_judge: Any, judge: Any, cached: Cached, task: Any, good: Any
-) -> None:
-    honest = judge()
-    assert finish(cached(honest).ask(task())).ok
-    for mark, reply in (("water", CANARY), ("ships", good)):
-        fake_judge.script(mark, as_model(fake_judge, "Deployment-7", reply))
-    client = judge(pin=JudgePin(aliases=((fake_judge.model, "deployment-7"),)))
-    assert client.identity == JudgeIdentity(
-        "unknown", fake_judge.model, revision="Deployment-7", strength="name only"
-    )
-    assert not finish(cached(client).ask(task())).cached
-    assert finish(cached(client).ask(task())).answered_as == "Deployment-7"
-    assert len(fake_judge.chats()) == 2
-    assert (client.changed(), client.notes) == (None, ())
-
-
 def test_a_name_that_moves_while_it_is_asked(
     fake_judge: Any, judge: Any, task: Any, good: Any
 ) -> None:

@@ -27,39 +27,22 @@ WHOLE = {"type": "integer"}
 POSITIVE = {"type": "integer", "minimum": 1}
 TEXT = {"type": "string"}
 IDENTIFIER = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
-SCHEMA_OBJECT = {
-    "type": "object",
-    "required": ["type"],
-    "properties": {"type": {"const": "object"}},
-}
+SCHEMA_OBJECT: dict[str, Any] = {"type": "object", "properties": {"type": {"const": "object"}}}
+SCHEMA_OBJECT |= {"required": ["type"]}
 
 
 def record(required: str, **properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required.split(),
-        "additionalProperties": False,
-    }
+    whole = {"type": "object", "properties": properties, "required": required.split()}
+    return whole | {"additionalProperties": False}
 
 
-MESSAGES = {
-    "type": "array",
-    "minItems": 1,
-    "items": record("role content", role={"enum": ["system", "user", "assistant"]}, content=TEXT),
-}
-TOOLS = {
-    "type": "array",
-    "maxItems": 128,
-    "items": record(
-        "type function",
-        type={"const": "function"},
-        function=record("name", name=IDENTIFIER, description=TEXT, parameters=SCHEMA_OBJECT),
-    ),
-}
-NAMED = record(
-    "type function", type={"const": "function"}, function=record("name", name=IDENTIFIER)
-)
+MESSAGE = record("role content", role={"enum": ["system", "user", "assistant"]}, content=TEXT)
+MESSAGES = {"type": "array", "minItems": 1, "items": MESSAGE}
+FUNCTION = record("name", name=IDENTIFIER, description=TEXT, parameters=SCHEMA_OBJECT)
+TOOL = record("type function", type={"const": "function"}, function=FUNCTION)
+TOOLS = {"type": "array", "maxItems": 128, "items": TOOL}
+OF_NAME = record("name", name=IDENTIFIER)
+NAMED = record("type function", type={"const": "function"}, function=OF_NAME)
 JSON_OBJECT = record("type", type={"const": "json_object"})
 HELD_OBJECT = record("type schema", type={"const": "json_object"}, schema=SCHEMA_OBJECT)
 
@@ -69,21 +52,11 @@ def json_schema(required: str, **properties: Any) -> dict[str, Any]:
     return record("type json_schema", type={"const": "json_schema"}, json_schema=inner)
 
 
-FULL_FORMAT = json_schema(
-    "name schema",
-    name=IDENTIFIER,
-    description=TEXT,
-    strict={"type": "boolean"},
-    schema=SCHEMA_OBJECT,
-)
+PARTS = {"name": IDENTIFIER, "description": TEXT, "strict": {"type": "boolean"}}
+FULL_FORMAT = json_schema("name schema", **PARTS, schema=SCHEMA_OBJECT)
 COMMON = {
-    "model": TEXT,
-    "messages": MESSAGES,
-    "temperature": NUMBER,
-    "seed": WHOLE,
-    "max_tokens": POSITIVE,
-    "tools": TOOLS,
-    "tool_choice": NAMED,
+    **{"model": TEXT, "messages": MESSAGES, "temperature": NUMBER, "seed": WHOLE},
+    **{"max_tokens": POSITIVE, "tools": TOOLS, "tool_choice": NAMED},
     "response_format": {"oneOf": [FULL_FORMAT, JSON_OBJECT]},
 }
 SERVERS = {
@@ -103,12 +76,8 @@ SERVERS = {
         "messages", **COMMON | {"response_format": {"oneOf": [JSON_OBJECT, HELD_OBJECT]}}
     ),
 }
-UNKNOWN = {
-    ("openai", "json_object_schema"),
-    ("vllm", "json_object_schema"),
-    ("ollama", "json_object_schema"),
-    ("llama-cpp-python", "json_schema"),
-}
+UNKNOWN = {(server, "json_object_schema") for server in ("openai", "vllm", "ollama")}
+UNKNOWN |= {("llama-cpp-python", "json_schema")}
 """Ways that a server does not document; they are tried only where a better one has failed."""
 
 

@@ -1,9 +1,10 @@
-"""The cache gives back what was judged under the very same conditions, and nothing else."""
+"""The cache gives back what was judged under the very same conditions, unless it was withdrawn."""
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 import threading
 from pathlib import Path
 from typing import Any
@@ -43,12 +44,8 @@ def test_the_second_time_is_free(
 def test_a_changed_model_prompt_temperature_or_repeat_is_asked_again(
     fake_judge: Any, judge: Any, cached: Any, task: Any
 ) -> None:
-    clients = [
-        judge(),
-        judge(model="judge-2025-01-01"),
-        judge(sampling=Sampling(temperature=0.5)),
-        judge(sampling=Sampling(seed=5)),
-    ]
+    changes = ({}, {"model": "judge-2025-01-01"}, {"sampling": Sampling(temperature=0.5)})
+    clients = [judge(**change) for change in (*changes, {"sampling": Sampling(seed=5)})]
     tasks = [task(), task(repeat=1), task(prompt=PromptId("groundedness", 2, "cd" * 32))]
     for asked in (12, 12):  # the second round is answered by the cache alone
         for client in clients:
@@ -71,9 +68,10 @@ def test_failures_are_not_kept(fake_judge: Any, judge: Any, cached: Any, task: A
     assert len(cached(client)._cache) == 0
 
 
-@pytest.mark.parametrize(
-    "data", [None, [], {}, {"verdicts": [{"id": "1", "verdict": "maybe"}]}, {"verdicts": []}]
-)
+BAD_DATA = [None, [], {}, {"verdicts": [{"id": "1", "verdict": "maybe"}]}, {"verdicts": []}]
+
+
+@pytest.mark.parametrize("data", BAD_DATA)
 def test_a_stored_verdict_that_does_not_fit_is_asked_anew(
     fake_judge: Any, judge: Any, cached: Any, task: Any, good: Any, tmp_path: Path, data: Any
 ) -> None:
@@ -111,10 +109,8 @@ def test_the_judge_asked_last_comes_last(judge: Any, cached: Any, task: Any) -> 
         finish(cached(client).ask(task(f"round {client.identity.model} {id(client)}")))
     finish(cached(older).ask(task("last")))
     cache = cached(older)._cache
-    assert [identity.model for identity, _ in cache.judges()] == [
-        "judge-2025-01-01",
-        "judge-2024-08-06",
-    ]
+    models = [identity.model for identity, _ in cache.judges()]
+    assert models == ["judge-2025-01-01", "judge-2024-08-06"]
     assert cache.judges("nobody") == []
 
 
@@ -131,15 +127,11 @@ def test_two_calls_that_want_the_same_ask_once(
     assert (totals.verdicts, totals.cached, totals.calls) == (16, 15, 1)
 
 
-def entry(key: str, **fields: Any) -> dict[str, Any]:
-    return {
-        "format": 1,
-        "key": key,
-        "metric": "m",
-        "judge": IDENTITY.to_dict(),
-        "mode": "plain",
-        "data": {"n": 1},
-    } | fields
+def entry(key: str, judging_run: str | None = None, **fields: Any) -> dict[str, Any]:
+    whole: dict[str, Any] = {"format": 1, "key": key, "metric": "m", "judge": IDENTITY.to_dict()}
+    whole |= {"mode": "plain", "data": {"n": 1, "by": judging_run}}
+    whole |= {"usage": {"completion_tokens": 10}, "judging_run": judging_run}
+    return {name: value for name, value in (whole | fields).items() if value is not None}
 
 
 def test_the_last_line_of_a_key_counts(tmp_path: Path) -> None:
@@ -152,13 +144,8 @@ def test_the_last_line_of_a_key_counts(tmp_path: Path) -> None:
 
 def test_a_torn_line_is_cut_and_strange_lines_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / JUDGE_CACHE
-    lines = [
-        json.dumps(entry("a")),
-        "no JSON",
-        json.dumps(entry("b", format=99)),
-        json.dumps({"key": "c"}),
-        json.dumps(entry("d")),
-    ]
+    lines = [json.dumps(entry("a")), "no JSON", json.dumps(entry("b", format=99))]
+    lines += [json.dumps({"key": "c"}), json.dumps(entry("d"))]
     path.write_text("\n".join(lines) + '\n{"format": 1, "key": "to')
     looking = VerdictCache(path, read_only=True)
     assert (len(looking), looking.unreadable, "to" in looking) == (2, 3, False)
@@ -220,7 +207,7 @@ def test_an_entry_that_a_power_cut_damaged_is_not_there(tmp_path: Path, damage: 
     assert "a" not in cache
     assert cache.unreadable == 1
     cache.put(entry("a"))
-    assert (cache.get("a") or {})["data"] == {"n": 1}
+    assert (cache.get("a") or {})["data"] == {"n": 1, "by": None}
 
 
 def test_entries_are_on_the_disk_when_the_cache_is_closed(tmp_path: Path, monkeypatch: Any) -> None:
@@ -272,3 +259,83 @@ def test_a_lock_whose_name_was_removed_is_taken_anew(tmp_path: Path) -> None:
     with locked(path):
         pass
     lock.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / JUDGE_CACHE
+
+
+def who(cache: VerdictCache, *keys: str) -> list[Any]:
+    return [found["data"]["by"] if (found := cache.get(key)) else None for key in keys]
+
+
+def test_entries_of_a_withdrawn_run_are_not_there_and_older_ones_count_again(path: Path) -> None:
+    cache, other = VerdictCache(path), VerdictCache(path)
+    cache.put(entry("a", None))
+    cache.put(entry("b", "r1"))
+    cache.put(entry("b", "r2"))
+    cache.put(entry("c", "r2", usage={"completion_tokens": 50}))
+    assert who(other, "a", "b", "c") == [None, "r2", "r2"]  # of a: an entry without an id
+    assert "a" in other
+    before = path.read_bytes()
+    cache.withdraw("r2", "the judge changed")
+    assert path.read_bytes().startswith(before), "nothing is deleted"
+    line = json.loads(path.read_bytes()[len(before) :])
+    assert line == {"withdrawn": "r2", "reason": "the judge changed"}
+    for reader in (cache, VerdictCache(path), VerdictCache(path, read_only=True)):
+        assert who(reader, "b", "c") == ["r1", None]
+        assert ("a" in reader, "c" in reader, len(reader)) == (True, False, 2)
+        assert reader.tokens_a_reply("m") == 10.0
+        assert reader.withdrawn == {"r2": "the judge changed"}
+        assert reader.unreadable == 0
+    assert other.taken_back == {"r2": "the judge changed"}, "it gave out r2's verdicts before"
+    assert who(other, "b", "c") == ["r1", None]
+    cache.put(entry("c", "r2"))  # a thread of that run that was still under way
+    cache.put(entry("d", "r3"))
+    assert who(cache, "c", "d") == who(VerdictCache(path), "c", "d") == [None, "r3"]
+
+
+def test_a_run_without_entries_leaves_no_line(path: Path) -> None:
+    cache = VerdictCache(path)
+    cache.put(entry("a", "r1"))
+    before = path.read_bytes()
+    cache.withdraw("r9", "nothing")
+    assert path.read_bytes() == before
+
+
+def test_a_withdrawal_is_read_once_and_not_at_every_look(path: Path, monkeypatch: Any) -> None:
+    cache = VerdictCache(path)
+    cache.put(entry("a", "r1"))
+    cache.put(entry("b", "r2"))
+    cache.withdraw("r1", "why")
+    taken: list[bytes] = []
+    take_in = VerdictCache._take_in
+
+    def noted(self: VerdictCache, line: bytes) -> None:
+        taken.append(line)
+        take_in(self, line)
+
+    monkeypatch.setattr(VerdictCache, "_take_in", noted)
+    assert [cache.get("a") is None for _ in range(3)] == [True] * 3
+    assert taken == []
+
+
+def test_a_judge_whose_every_verdict_was_withdrawn_is_unknown(path: Path) -> None:
+    cache = VerdictCache(path)
+    cache.put(entry("a", "r1"))
+    cache.withdraw("r1", "why")
+    assert cache.judges() == []
+    assert cache.found_for(IDENTITY) is None
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o644, 0o600), (0o640, 0o640), (0o600, 0o600)])
+def test_only_you_can_read_the_cache_unless_you_chose_otherwise(
+    path: Path, before: int, after: int
+) -> None:
+    cache = VerdictCache(path)
+    cache.put(entry("a", "r1"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(before)
+    VerdictCache(path)
+    assert stat.S_IMODE(path.stat().st_mode) == after
