@@ -20,16 +20,12 @@ from records.verdicts import KINDS
 from scorers.judged import section_notes
 
 IDENTITY = {"provider": "ollama", "model": "llama3.1:8b", "digest": "d1", "strength": "digest"}
+PROMPT = {"name": "groundedness", "sha256": "p1"}
 LINE = {
-    "case_id": "a",
-    "metric": "groundedness",
+    **{"case_id": "a", "metric": "groundedness", "messages": [1], "raw": "x"},
     "input": {"claims": [{"id": "1", "text": "So it is."}]},
     "verdicts": [{"id": "1", "verdict": "supported"}],
-    "messages": [1],
-    "raw": "x",
-    "judge": IDENTITY,
-    "prompt": {"name": "groundedness", "sha256": "p1"},
-    "parameters": {"temperature": 0.0, "seed": 0},
+    **{"judge": IDENTITY, "prompt": PROMPT, "parameters": {"temperature": 0.0, "seed": 0}},
 }
 
 

@@ -50,28 +50,15 @@ completion = 2
 
 EXTRA = {"top_k": 5, "chat_template_kwargs": {"enable_thinking": False}}
 
-MEANT = JudgeOptions(
-    judge="http://localhost:11434/v1",
-    model="m:8b",
-    api_key="OUR_KEY",
-    revision="r1",
-    unpinned=True,
-    aliases=(("m:8b", "m"), ("n", "o")),
-    temperature=0.5,
-    mode="tool",
-    thinking_tokens=4000,
-    reasoning_effort="low",
-    extra_body=EXTRA,
-    concurrency=2,
-    rpm=30,
-    tpm=1e5,
-    timeout=9.5,
-    retries=0,
-    prices=Prices(1.0, 2.0),
-    embedding_model="small",
-    min_kappa=0.5,
-    min_balanced_accuracy=0.7,
-)
+FIELDS: dict[str, Any] = {
+    **{"judge": "http://localhost:11434/v1", "model": "m:8b", "api_key": "OUR_KEY"},
+    **{"revision": "r1", "unpinned": True, "aliases": (("m:8b", "m"), ("n", "o"))},
+    **{"temperature": 0.5, "mode": "tool", "thinking_tokens": 4000, "reasoning_effort": "low"},
+    **{"extra_body": EXTRA, "concurrency": 2, "rpm": 30, "tpm": 1e5, "timeout": 9.5, "retries": 0},
+    **{"prices": Prices(1.0, 2.0), "embedding_model": "small"},
+    **{"min_kappa": 0.5, "min_balanced_accuracy": 0.7},
+}
+MEANT = JudgeOptions(**FIELDS)
 
 
 @pytest.fixture

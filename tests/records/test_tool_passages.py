@@ -14,10 +14,8 @@ from records.tool_searches import ToolVerdict, judge_tool
 
 WATER = {"path": "rooms.md", "heading": "Food", "text": "Water in closed bottles is allowed."}
 FLOOR = {"path": "a/floors.md", "heading": "Lift", "text": "The reading room is on floor three."}
-ROWS = [
-    {"text": hit["text"], "rel_path": hit["path"], "heading_path": hit["heading"]}
-    for hit in (WATER, FLOOR)
-]
+HITS = [(hit["path"], hit["heading"], hit["text"]) for hit in (WATER, FLOOR)]
+ROWS = [{"text": text, "rel_path": path, "heading_path": heading} for path, heading, text in HITS]
 
 OTHER_TOOLS: dict[str, Any] = {
     "SQL rows": [{"id": 17, "name": "Fischer", "note": "Owes two books", "on": "2026-03-01"}],
@@ -43,51 +41,34 @@ WRAPPED = [
     {"content": [{"type": "text", "text": json.dumps(hit)} for hit in (WATER, FLOOR)]},
     {"type": "tool", "data": {"content": json.dumps([WATER, FLOOR]), "tool_call_id": "c"}},
     [
-        {
-            "page_content": hit["text"],
-            "metadata": {"source": hit["path"], "header": [hit["heading"]]},
-        }
-        for hit in (WATER, FLOOR)
+        {"page_content": text, "metadata": {"source": path, "header": [heading]}}
+        for path, heading, text in HITS
     ],
     "[Document(metadata={'source': 'rooms.md', 'heading': 'Food'}, page_content='"
     + f"{WATER['text']}'), Document(metadata={{'source': 'a/floors.md', 'heading': 'Lift'}}, "
     + f"page_content='{FLOOR['text']}')]",
-    "\n\n".join(f"[{hit['path']} # {hit['heading']}]\n{hit['text']}" for hit in (WATER, FLOOR)),
-    "\n---\n".join(
-        f"{n}. {hit['path']} > {hit['heading']} (score: 0.{n})\n{hit['text']}"
-        for n, hit in enumerate((WATER, FLOOR), 1)
-    ),
-    "\n".join(
-        f"Source: {hit['path']}\nSection: {hit['heading']}\n{hit['text']}" for hit in (WATER, FLOOR)
-    ),
+    "\n\n".join(f"[{path} # {heading}]\n{text}" for path, heading, text in HITS),
+    "\n---\n".join(f"1. {path} > {heading} (score: 0.1)\n{text}" for path, heading, text in HITS),
+    "\n".join(f"Source: {path}\nSection: {heading}\n{text}" for path, heading, text in HITS),
     "Two notes may help:\n\n```json\n" + json.dumps([WATER, FLOOR], indent=1) + "\n```",
-    "\n".join(
-        f"{n}. {hit['text']} (source: {hit['path']}, section: {hit['heading']})"
-        for n, hit in enumerate((WATER, FLOOR), 1)
-    ),
+    "\n".join(f"1. {text} (source: {path}, section: {heading})" for path, heading, text in HITS),
     {  # OpenAI's search of a vector store
         "search_query": ["water"],
         "data": [
-            {
-                "filename": hit["path"],
-                "attributes": {"heading": hit["heading"]},
-                "content": [{"type": "text", "text": hit["text"]}],
-            }
-            for hit in (WATER, FLOOR)
+            {"filename": path, "attributes": {"heading": heading}}
+            | {"content": [{"type": "text", "text": text}]}
+            for path, heading, text in HITS
         ],
     },
     {  # Chroma's columns
         "ids": [["1", "2"]],
         "documents": [[WATER["text"], FLOOR["text"]]],
-        "metadatas": [
-            [{"source": hit["path"], "heading": hit["heading"]} for hit in (WATER, FLOOR)]
-        ],
+        "metadatas": [[{"source": path, "heading": heading} for path, heading, _ in HITS]],
         "distances": [[0.1, 0.4]],
     },
     "\n".join(
-        f'<document path="{hit["path"]}"><heading>{hit["heading"]}</heading>'
-        f"<text>{hit['text']}</text></document>"
-        for hit in (WATER, FLOOR)
+        f'<document path="{path}"><heading>{heading}</heading><text>{text}</text></document>'
+        for path, heading, text in HITS
     ),
 ]
 

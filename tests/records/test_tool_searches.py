@@ -12,64 +12,31 @@ from records.tool_searches import judge_tool
 
 FILES = ("rooms.md", "a/floors.md", "loans.md")
 ASKED = {"query": "water in rooms"}
+ERRORS = {"query": "errors of the printer"}
 
+ROOM = "The reading room is on floor three."
+PAGES = [{"path": f, "description": "A page about the house"} for f in FILES]
+JAM = "Paper jam in the printer of floor two."
+RIPGREP = f"rooms.md\n3:{ROOM}\n9:A room for ten.\n\nloans.md\n2:Room."
+EACH = [{"file": f, "text": f"{f} has the reading room in it."} for f in FILES]
+NAMES = [{"path": f, "modified": "2026-03-01 10:20:30 UTC by 17"} for f in FILES]
+LINE = [{"file": "rooms.md", "line": 3, "text": ROOM}]
+BOTH = [WATER, {"path": "/vault/a/floors.md", "text": ROOM}]
+WITH_REASON = {"files": "rooms.md, a/floors.md", "reason": "to see on which floor it is"}
+BY_NAME, NO_QUERY = "its arguments name the files", "no call has a query"
 OTHERS: dict[str, tuple[Any, Any, str]] = {
-    "grep": (
-        {"query": "reading room"},
-        [{"file": "rooms.md", "line": 3, "text": "The reading room is on floor three."}],
-        "numbered lines of files",
-    ),
-    "grep, a pattern": (
-        {"pattern": "room"},
-        [{"file": "rooms.md", "text": "The reading room is on floor three."}],
-        "no call has a query",
-    ),
-    "grep, words": (
-        {"query": "reading room"},
-        [{"file": f, "text": f"{f} has the reading room in it."} for f in FILES],
-        "each text has the words of its query",
-    ),
-    "ripgrep": (
-        {"query": "room"},
-        "rooms.md\n3:The reading room is on floor three.\n9:A room for ten.\n\nloans.md\n2:Room.",
-        "numbered lines of files",
-    ),
-    "read many": (
-        {"paths": ["rooms.md", "a/floors.md"]},
-        [WATER, {"path": "/vault/a/floors.md", "text": "The reading room is on floor three."}],
-        "its arguments name the files",
-    ),
-    "read many, with a reason": (
-        {"files": "rooms.md, a/floors.md", "reason": "to see on which floor it is"},
-        [WATER, FLOOR],
-        "its arguments name the files",
-    ),
-    "read one": ({"query": "rooms.md"}, [WATER], "its arguments name the files"),
-    "logs": (
-        {"query": "errors of the printer"},
-        [{"file": "print.log", "text": "Paper jam in the printer of floor two."}],
-        "entries of logs",
-    ),
-    "structured logs": (
-        {"query": "errors of the printer"},
-        [{"source": "print.py", "level": "ERROR", "text": "Paper jam in the printer."}],
-        "entries of logs",
-    ),
-    "list of files": (
-        {"folder": "docs"},
-        [{"path": f, "description": "A page about the house"} for f in FILES],
-        "no call has a query",
-    ),
-    "files by their names": (
-        {"query": "rooms"},
-        [{"path": f, "modified": "2026-03-01 10:20:30 UTC by 17"} for f in FILES],
-        "without a file, page or URL as place",
-    ),
-    "list of all files": (
-        {},
-        [{"path": f, "description": "A page about the house"} for f in FILES],
-        "no call has a query",
-    ),
+    "grep": ({"query": "reading room"}, LINE, "numbered lines of files"),
+    "grep, a pattern": ({"pattern": "room"}, [{"file": "rooms.md", "text": ROOM}], NO_QUERY),
+    "grep, words": ({"query": "reading room"}, EACH, "each text has the words of its query"),
+    "ripgrep": ({"query": "room"}, RIPGREP, "numbered lines of files"),
+    "read many": ({"paths": ["rooms.md", "a/floors.md"]}, BOTH, BY_NAME),
+    "read many, with a reason": (WITH_REASON, [WATER, FLOOR], BY_NAME),
+    "read one": ({"query": "rooms.md"}, [WATER], BY_NAME),
+    "logs": (ERRORS, [{"file": "print.log", "text": JAM}], "entries of logs"),
+    "structured logs": (ERRORS, [{"source": "p.py", "level": "ERROR", "text": JAM}], "entries of"),
+    "list of files": ({"folder": "docs"}, PAGES, NO_QUERY),
+    "files by their names": ({"query": "rooms"}, NAMES, "without a file, page or URL as place"),
+    "list of all files": ({}, PAGES, NO_QUERY),
 }
 
 

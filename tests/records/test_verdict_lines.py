@@ -158,15 +158,10 @@ def test_a_line_of_another_shape_stays_for_its_reader_to_name(tmp_path: Path, li
 
 def add(path: Path, *case_ids: str, run: str = "r1") -> None:
     """Add a judgement of each case, of one judging of the run."""
-    judgement: dict[str, Any] = {
-        "metric": "abstained_judged",
-        "status": "not_applicable",
-        "reason": "no answer",
-        "prompt": {"name": "abstention", "sha256": "ab"},
-        "judge": {},
-        "judging_runs": [run],
-        "input": {"contexts": [{"id": "c1", "text": "A long passage."}]},
-    }
+    judgement: dict[str, Any] = {"metric": "abstained_judged", "status": "not_applicable"}
+    judgement |= {"reason": "no answer", "prompt": {"name": "abstention", "sha256": "ab"}}
+    judgement |= {"judge": {}, "judging_runs": [run]}
+    judgement |= {"input": {"contexts": [{"id": "c1", "text": "A long passage."}]}}
     add_verdicts(path, [judgement | {"case_id": case_id} for case_id in case_ids])
 
 

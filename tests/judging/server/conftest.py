@@ -55,8 +55,10 @@ def task() -> MakeTask:
             {"role": "user", "content": f"Claims about {subject}: 1. They float. 2. They sing."},
         )
         prompt = PromptId("groundedness", 1, "ab" * 32)
-        own = (prompt, messages, messages, SCHEMA, each_id_once, {})
-        return replace(JudgeTask("groundedness", *own, max_tokens=500), **fields)
+        made = JudgeTask(
+            "groundedness", prompt, messages, messages, SCHEMA, each_id_once, {}, max_tokens=500
+        )
+        return replace(made, **fields)
 
     return make
 

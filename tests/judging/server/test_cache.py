@@ -44,7 +44,7 @@ def test_the_second_time_is_free(
 def test_a_changed_model_prompt_temperature_or_repeat_is_asked_again(
     fake_judge: Any, judge: Any, cached: Any, task: Any
 ) -> None:
-    changes = ({}, {"model": "judge-2025-01-01"}, {"sampling": Sampling(temperature=0.5)})
+    changes: Any = ({}, {"model": "judge-2025-01-01"}, {"sampling": Sampling(temperature=0.5)})
     clients = [judge(**change) for change in (*changes, {"sampling": Sampling(seed=5)})]
     tasks = [task(), task(repeat=1), task(prompt=PromptId("groundedness", 2, "cd" * 32))]
     for asked in (12, 12):  # the second round is answered by the cache alone
@@ -68,7 +68,13 @@ def test_failures_are_not_kept(fake_judge: Any, judge: Any, cached: Any, task: A
     assert len(cached(client)._cache) == 0
 
 
-BAD_DATA = [None, [], {}, {"verdicts": [{"id": "1", "verdict": "maybe"}]}, {"verdicts": []}]
+BAD_DATA: list[Any] = [
+    None,
+    [],
+    {},
+    {"verdicts": [{"id": "1", "verdict": "maybe"}]},
+    {"verdicts": []},
+]
 
 
 @pytest.mark.parametrize("data", BAD_DATA)

@@ -10,19 +10,12 @@ import pytest
 
 from extras.audit.tests.measure import Measured, measure
 
-VAULTS = {
-    "rust_book": pytest.param(
-        "rust_book",
-        marks=pytest.mark.skipif(not os.environ.get("RAG_EVAL_DATA"), reason="no RAG_EVAL_DATA"),
-    ),
-    "python_reference": pytest.param(
-        "python_reference",
-        marks=pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="quotes of Python 3.11"),
-    ),
-}
+HAS_DATA = pytest.mark.skipif(not os.environ.get("RAG_EVAL_DATA"), reason="no RAG_EVAL_DATA")
+IS_311 = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="quotes of Python 3.11")
+VAULTS = (("rust_book", HAS_DATA), ("python_reference", IS_311))
 
 
-@pytest.fixture(scope="module", params=VAULTS.values())
+@pytest.fixture(scope="module", params=[pytest.param(n, marks=mark) for n, mark in VAULTS])
 def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Measured:
     folder: Path = tmp_path_factory.mktemp(request.param)
     return measure(request.param, folder)

@@ -13,15 +13,9 @@ import pytest
 from tests.score_lines import read_lines
 from tests.scripts.test_convert_data import open_data, scored, script
 
-PAIRS = {
-    "recall@5": "recall_5",
-    "recall@10": "recall_10",
-    "precision@5": "P_5",
-    "ndcg@5": "ndcg_cut_5",
-    "ndcg@10": "ndcg_cut_10",
-    "map@10": "map_cut_10",
-    "mrr": "recip_rank",
-}
+PAIRS = {"recall@5": "recall_5", "recall@10": "recall_10", "precision@5": "P_5"}
+PAIRS |= {f"ndcg@{k}": f"ndcg_cut_{k}" for k in (5, 10)}
+PAIRS |= {"map@10": "map_cut_10", "mrr": "recip_rank"}
 
 
 def pytrec(qrels: Path, run: Path) -> dict[str, dict[str, float]]:

@@ -37,17 +37,13 @@ def span(
         kind = {int: "intValue", float: "doubleValue"}.get(type(value), "stringValue")
         return {kind: str(value) if kind == "intValue" else value}
 
+    pairs = {key.replace("__", "."): typed(value) for key, value in attributes.items()}
+    ends = [str(int(at * 1e9)) for at in (begin, begin + lasted)]
     return {
-        "traceId": trace,
-        "spanId": f"{trace}.{name}",
+        **{"traceId": trace, "spanId": f"{trace}.{name}", "name": name},
         "parentSpanId": f"{trace}.{parent}" if parent else "",
-        "name": name,
-        "startTimeUnixNano": str(int(begin * 1e9)),
-        "endTimeUnixNano": str(int((begin + lasted) * 1e9)),
-        "attributes": [
-            {"key": key.replace("__", "."), "value": typed(value)}
-            for key, value in attributes.items()
-        ],
+        **{"startTimeUnixNano": ends[0], "endTimeUnixNano": ends[1]},
+        "attributes": [{"key": key, "value": value} for key, value in pairs.items()],
     }
 
 
