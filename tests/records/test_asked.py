@@ -20,6 +20,7 @@ from records.asked import (
 )
 from records.files import sha256_file
 from records.results import RunConfig
+from storage import ResultsWriter, read_config
 
 
 @each_row(
@@ -60,6 +61,12 @@ def test_counts_for_the_head_of_metrics_json() -> None:
     config = RunConfig("r", run={"selected": 90})
     assert asked_counts(config, {1: 79}) == {"asked": 90, "missing": 11}
     assert asked_counts(RunConfig("r"), {1: 79}) == {"asked": None, "missing": None}
+
+
+def test_the_commit_of_the_set_is_in_the_configuration(tmp_path: Path) -> None:
+    config = RunConfig("r", dataset={"cases": 4})
+    ResultsWriter(tmp_path, "r").write_config(config, "0a1b")
+    assert read_config(tmp_path / "r").dataset == {"cases": 4, "git_commit": "0a1b"}
 
 
 def test_results_are_counted_by_case(tmp_path: Path) -> None:

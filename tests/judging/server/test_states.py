@@ -16,15 +16,18 @@ ONE_ID = {"verdicts": [{"id": "1", "verdict": "supported"}]}
 NOT_IN_SCHEMA = {"verdicts": [{"id": "1", "verdict": "perhaps"}, {"id": "2", "verdict": "yes"}]}
 
 
-def test_a_good_reply_is_a_verdict(fake_judge: Any, judge: Any, task: Any, good: Any) -> None:
+@each_row("fields", [{}, {"error": None}])
+def test_a_good_reply_is_a_verdict(
+    fake_judge: Any, judge: Any, task: Any, good: Any, fields: dict[str, Any]
+) -> None:
+    """Some servers send ``error: null`` beside a reply that is none."""
+    fake_judge.script("ships", fake_judge.says(good, fields=fields))
     verdict = finish(judge().ask(task()))
-    assert verdict.ok
-    assert verdict.data == good
+    assert (verdict.ok, verdict.data, verdict.raw) == (True, good, json.dumps(good))
     assert (verdict.failure, verdict.mode, verdict.cached) == (None, "json_schema", False)
     assert (verdict.attempts, verdict.asks, verdict.repaired) == (1, 1, False)
-    assert verdict.raw == json.dumps(good)
-    assert verdict.usage.prompt_tokens
     assert verdict.cost_usd is None
+    assert verdict.usage.prompt_tokens
     assert verdict.seconds
 
 
