@@ -136,10 +136,6 @@ def test_distinct_contexts_count_and_citation_marks_do_not() -> None:
     assert found["question_answer_similarity"] == found["answer_correctness"] == 1.0
 
 
-def test_question_and_answer() -> None:
-    assert scores(case("cats?"), result("cats sleep"))["question_answer_similarity"] == 0.707107
-
-
 def test_hallucination_by_hand_in_both_definitions() -> None:
     """A context of three sentences; of the answer's three, one has cosine 0 with all of it.
 

@@ -92,11 +92,6 @@ def test_a_language_with_phrases_but_no_threshold_has_no_claims() -> None:
     assert values(row)["no_fallback_phrase"] == 1.0
 
 
-def test_the_bots_own_abstention_comes_before_the_language() -> None:
-    row, _ = score("Das kann ich Ihnen nicht sagen.", abstained=True)
-    assert dict(row.reasons)["claim_support_rate"] == "abstention"
-
-
 def test_an_answer_that_tells_no_language_goes_by_the_run_and_else_counts() -> None:
     def why(usual: str | None) -> str | None:
         result = TestResult("q", answer="Kioto, 1997.", retrieved=[chunk("c", "Kioto, 1997.")])
@@ -171,6 +166,8 @@ def test_labels_of_the_case() -> None:
         ("  \n", {}, "empty answer"),
         ("I don't know.", {"abstained": True}, "abstention"),
         ("The documents do not mention this.", {}, "abstention"),  # by its wording
+        ("Das kann ich Ihnen nicht sagen.", {"abstained": True}, "abstention"),
+        ("Yes.", {}, "no claims"),
     ],
 )
 def test_what_claims_nothing_has_no_claim_score(answer: str, fields: Any, reason: str) -> None:
@@ -184,12 +181,6 @@ def test_the_bots_own_word_decides_what_is_an_abstention() -> None:
     """``abstained: false`` beside a refusal: the bot insists on an answer, so it is judged."""
     row, _ = score("The documents do not mention paid vacation.", abstained=False)
     assert dict(row.reasons).get("claim_support_rate") != "abstention"
-
-
-def test_an_answer_that_only_agrees_has_no_claims() -> None:
-    row, _ = score("Yes.")
-    assert values(row)["claim_support_rate"] is None
-    assert dict(row.reasons)["claim_support_rate"] == "no claims"
 
 
 @each_row(

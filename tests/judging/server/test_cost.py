@@ -224,13 +224,10 @@ def test_what_a_provider_has_in_memory_is_cheaper(task: Any) -> None:
     assert ask(None).remembered_tokens == 0
 
 
-def test_the_room_of_thoughts_is_in_the_most_that_it_may_cost(task: Any) -> None:
-    found = estimate([task()], lambda one: False, lambda metric: 700.0, thinking=8000)
-    assert (found.completion_tokens, found.most_completion_tokens) == (700, 8500)
-
-
 def test_an_estimate_without_experience_or_prices(task: Any) -> None:
     found = estimate([task()], lambda one: False, lambda metric: None)
     assert (found.completion_tokens, found.cost_usd, found.most_cost_usd) == (300, None, None)
     short = estimate([task(max_tokens=100)], lambda one: False, lambda metric: None)
     assert short.completion_tokens == 100
+    thinks = estimate([task()], lambda one: False, lambda metric: 700.0, thinking=8000)
+    assert (thinks.completion_tokens, thinks.most_completion_tokens) == (700, 8500)

@@ -46,16 +46,28 @@ def test_a_quote_says_where_the_text_has_gone() -> None:
         assert finding[1] == place
 
 
-def test_a_quote_in_two_places_is_no_new_place() -> None:
-    notes = [*NOTES, Note("v", "copy.md", FEES)]
-    finding = check(notes, rel_path="gone.md", snippets=["A reminder costs two euros"])
-    places = "fees.md > Costs > Fees at the desk; copy.md > Costs > Fees at the desk"
-    assert finding == (f"the file is gone; its quote is in {places}", None)
+TWICE = "its quote is in fees.md > Costs > Fees at the desk; copy.md > Costs > Fees at the desk"
+PAGES = Note("v", "a.pdf", "", [Sheet("One"), Sheet("Two")])
+RECURRING = Note("v", "a.md", "# A\n\nx\n\n# B\n\ny\n\n# A\n\nz\n")
+NOWHERE = {"rel_path": "a.txt", "heading_path": "Costs", "snippets": ["Films cost nothing"]}
 
 
-def test_a_quote_that_is_nowhere_is_said_and_the_heading_does_not_decide() -> None:
-    finding = check(NOTES, rel_path="a.md", heading_path="Costs", snippets=["Films cost nothing"])
-    assert finding == ("the file is gone, and its quote is nowhere", None)
+@each_row(
+    ("support", "why"),
+    [
+        (
+            {"rel_path": "gone.md", "snippets": ["A reminder costs two"]},
+            f"the file is gone; {TWICE}",
+        ),
+        (NOWHERE, "the file is gone, and its quote is nowhere"),  # the heading does not decide
+        ({"rel_path": "a.md", "heading_path": "A"}, "ambiguous: 2 sections have this heading"),
+        ({"rel_path": "a.pdf", "page": 3}, "the page is gone"),
+    ],
+)
+def test_a_label_without_one_certain_place_has_no_new_one(support: Any, why: str) -> None:
+    notes = [*NOTES, Note("v", "copy.md", FEES), PAGES, RECURRING]
+    assert check(notes, **support) == (why, None)
+    assert check(notes, rel_path="a.pdf", page=2) is None
 
 
 def test_without_a_quote_the_same_headings_in_one_other_file_are_the_place() -> None:
@@ -87,12 +99,6 @@ def test_a_file_that_is_no_document_is_not_gone(tmp_path: Path) -> None:
     assert finding == ("the file is there, and its text cannot be read", None)
 
 
-def test_pages_are_places() -> None:
-    notes = [Note("v", "a.pdf", "", [Sheet("One"), Sheet("Two")])]
-    assert check(notes, rel_path="a.pdf", page=2) is None
-    assert check(notes, rel_path="a.pdf", page=3) == ("the page is gone", None)
-
-
 def test_a_quote_over_the_border_of_two_pages_or_sections_is_there() -> None:
     sheets = [Sheet("A book is lent for four weeks,"), Sheet("never longer, for any reader.")]
     notes = [Note("v", "a.pdf", "", sheets)]
@@ -101,12 +107,6 @@ def test_a_quote_over_the_border_of_two_pages_or_sections_is_there() -> None:
     notes = [Note("v", "a.md", "# A\n\nBooks are lent.\n\n## Films\n\nThey cost nothing.\n")]
     quote = ["Books are lent. Films They cost nothing."]
     assert check(notes, rel_path="a.md", heading_path="A", snippets=quote) is None
-
-
-def test_headings_that_recur_in_a_file_are_ambiguous() -> None:
-    notes = [Note("v", "a.md", "# A\n\nx\n\n# B\n\ny\n\n# A\n\nz\n")]
-    finding = check(notes, rel_path="a.md", heading_path="A")
-    assert finding == ("ambiguous: 2 sections have this heading", None)
 
 
 def test_of_two_places_with_the_quote_the_one_below_the_labels_heading_is_new() -> None:

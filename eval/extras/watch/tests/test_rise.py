@@ -123,13 +123,6 @@ def test_it_is_over_when_four_weeks_are_hardly_above() -> None:
     assert still.ended is None
 
 
-def test_no_calendar_ends_an_alarm() -> None:
-    """From January to the end of August: three quarters begin, and the day stays."""
-    for last in (85, 95, 180, 200, 240):
-        (rise,) = watch_share(STEADY, series(FIRST, [(4, 100)] * 20 + [(12, 100)] * last), 7)
-        assert (rise.since, rise.alarms) == (day(20), True)
-
-
 def test_silence_ends_no_alarm() -> None:
     """A few units without a bad one, as 9 % gives them too, are no end: 5 a day for two weeks,
     P(0 of 70 | .09) = .0014 is one; 1 a day, P(0 of 14) = .27, is none."""

@@ -21,7 +21,6 @@ from extras.watch.watched import (
     not_found,
     shown_days,
     spoken,
-    verdict,
     watch_figure,
     with_seen,
 )
@@ -85,12 +84,6 @@ QUIET = figure([(0, 60)] * 56, [(0, 30), (1, 30)], label="Errors", unit="session
 def test_the_sentence(shown: WatchedFigure, sentence: str) -> None:
     assert shown.sentence == sentence
     assert shown.alarm == ("(alarm of" in sentence or "lasts" in sentence)
-
-
-def test_the_verdict_of_all_figures() -> None:
-    assert verdict([QUIET]) == "No alarm in 1 figure."
-    told = "ALARM in 1 of 4 figures: Refusals since 3 March."
-    assert verdict([RISEN, QUIET, ENDED, SEEN]) == told
 
 
 def test_what_was_seen_is_marked_once_and_never_before_it_was_found() -> None:
