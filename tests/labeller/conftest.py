@@ -150,13 +150,7 @@ class Files:
         return data
 
     def open(self, labels: LabelTarget = SET_LABELS, **options: Any) -> tuple[LabelStore, Session]:
-        store = LabelStore(
-            self.path,
-            self.judgements,
-            now=self._clock,
-            labels=labels,
-            **options,
-        )
+        store = LabelStore(self.path, self.judgements, now=self._clock, labels=labels, **options)
         self._open.append(store)
         session = Session(store.records, store.judgements, **store.session_options())
         for brief in session.queue.summaries.values():

@@ -25,21 +25,12 @@ def test_statistics() -> None:
     }
     found = statistics_of(cases, {"c": {"decision": "skipped", "flag": True}})
     assert found["cases"] == 4
-    assert found["status"] == {
-        "open": 0,
-        "labelled": 2,
-        "unanswerable": 1,
-        "skipped": 1,
-        "cannot_tell": 0,
-    }
+    expected = {"open": 0, "labelled": 2, "unanswerable": 1, "skipped": 1, "cannot_tell": 0}
+    assert found["status"] == expected
     assert found["flagged"] == 1
     assert found["by_category"]["factual"]["cases"] == 2
     assert found["by_category"]["(none)"]["skipped"] == 1
-    assert found["supports"] == {
-        "total": 3,
-        "per_labelled_case": 1.5,
-        "most": 2,
-        "labelled_without": 0,
-    }
+    expected = {"total": 3, "per_labelled_case": 1.5, "most": 2, "labelled_without": 0}
+    assert found["supports"] == expected
     assert (found["with_groups"], found["with_snippets"]) == (1, 1)
     assert found["with_expected_key_facts"] == 1

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from labeller import edits, marks
 from labeller.lines import question_row, state_text
@@ -60,10 +61,8 @@ def test_what_an_earlier_session_searched_for_stays_judged(
     session.queue.goto("q-0001")
     rows = session.judgement["rows"]
     assert len(rows) == 5 + 2, "the mark is a support, and said there"
-    assert [(row["rel_path"], row["grade"]) for row in rows[5:]] == [
-        ("read.md", 0),
-        ("not read.md", None),
-    ]
+    expected = [("read.md", 0), ("not read.md", None)]
+    assert [(row["rel_path"], row["grade"]) for row in rows[5:]] == expected
 
 
 def test_enter_without_a_decision_says_what_is_missing(session: Session) -> None:
@@ -153,11 +152,8 @@ def test_labels_that_were_in_the_set_count(clock: Callable[[], float]) -> None:
         "c": {"id": "c", "question": "?", "answerable": True, "gold_supports": []},
     }
     session = Session(cases, {}, record=lambda event: None, now=clock)
-    assert [brief.status for brief in session.queue.summaries.values()] == [
-        "labelled",
-        "unanswerable",
-        "open",
-    ]
+    expected = ["labelled", "unanswerable", "open"]
+    assert [brief.status for brief in session.queue.summaries.values()] == expected
     assert session.current == "c"
 
 
@@ -179,26 +175,21 @@ def test_progress_has_pace_and_time_left(session: Session) -> None:
     assert progress.seconds_left == 2 * progress.seconds_each
 
 
-def _unanswerable_twice(session: Session) -> None:
-    session.do(edits.unanswerable)
-    session.do(edits.unanswerable)
-
-
-def _answerable_twice(session: Session) -> None:
-    session.do(edits.answerable)
-    session.do(edits.answerable)
-
-
-def _marked_twice(session: Session) -> None:
-    session.on_row(KEPT, marks.toggle)
-    session.on_row(KEPT, marks.toggle)
-
-
-@pytest.mark.parametrize("taken_back", [_unanswerable_twice, _answerable_twice, _marked_twice])
+@each_row(
+    "act",
+    [
+        lambda session: session.do(edits.unanswerable),
+        lambda session: session.do(edits.answerable),
+        lambda session: session.on_row(KEPT, marks.toggle),
+    ],
+)
 def test_what_was_taken_back_leaves_no_answer_in_the_set(
-    session: Session, taken_back: Callable[[Session], None]
+    cases: dict[str, Any], chunks: tuple[Chunk, ...], act: Callable[[Session], None]
 ) -> None:
-    taken_back(session)
+    session = Session(cases, {}, record=lambda event: None, now=lambda: 0.0)
+    session.pool.put(session.current, chunks)
+    act(session)
+    act(session)
     assert session.case.get("answerable") is None
     assert session.queue.summaries["q-0001"].status == "open"
     refuse(session, "Nothing is decided")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from labeller import edits, marks
+from labeller import edits, marks, tools
 from labeller.session import Session
 from terminal.actions import ActionRefused
 
@@ -30,8 +30,9 @@ def test_edit_keeps_places_and_appends_new_fields(session: Session) -> None:
 def test_the_record_as_text(session: Session) -> None:
     text = edits.as_text(session.case)
     assert json.loads(text) == session.case
-    with pytest.raises(ActionRefused, match="not JSON"):
-        session.revise(edits.edit_text, text[:-5])
+    for bad in (text[:-5], "[" * 100_000):
+        with pytest.raises(ActionRefused, match="not JSON"):
+            session.revise(edits.edit_text, bad)
     with pytest.raises(ActionRefused, match="ids never change"):
         session.revise(edits.edit_text, text.replace("q-0001", "q-0009"))
     with pytest.raises(ActionRefused, match="one JSON object"):
@@ -67,15 +68,25 @@ def test_ids_are_never_given_twice(session: Session) -> None:
     assert session.current == "mine"
 
 
+def test_an_id_is_a_slug_of_the_question() -> None:
+    """The first content words up to five; a taken one gets a number, other scripts stay."""
+    question, slug = (
+        "How long are audit events kept on the Free plan?",
+        "long-audit-events-kept-free",
+    )
+    assert edits.slug_id(question, ()) == slug
+    assert edits.slug_id(question, {slug}) == f"{slug}-2"
+    assert edits.slug_id("Was heißt Gewährleistung?", ()) == "heisst-gewahrleistung"
+    assert edits.slug_id("What is this?", ()) == "what-is-this"
+    assert edits.slug_id("?!", {"question"}) == "question-2"
+    assert len(edits.slug_id("x" * 500, ())) == 40
+
+
 def test_a_new_case_stands_behind_the_current_one(session: Session) -> None:
-    session.add_case("What is new?", category="factual", tags=["x"])
+    fields = {"question": "What is new?", "category": "factual", "tags": ["x"]}
+    session.add_case(**fields)  # type: ignore[arg-type]
     assert session.queue.visible == ["q-0001", "what-is-new", "q-0002", "q-0003"]
-    assert session.case == {
-        "id": "what-is-new",
-        "question": "What is new?",
-        "category": "factual",
-        "tags": ["x"],
-    }
+    assert session.case == {"id": "what-is-new"} | fields
 
 
 def test_a_near_duplicate_is_pointed_out(session: Session) -> None:
@@ -85,24 +96,11 @@ def test_a_near_duplicate_is_pointed_out(session: Session) -> None:
 
 def test_a_copy_has_no_labels(session: Session) -> None:
     session.on_row(KEPT, marks.toggle)
+    session.revise(tools.expect_none)
     session.duplicate_case()
     assert session.current == "long-audit-events-kept-free"
-    assert "gold_supports" not in session.case
-    assert "answerable" not in session.case
+    assert not {"gold_supports", "answerable", "expected_tools"} & session.case.keys()
     assert session.case["x_owner"] == {"team": 1}
-
-
-def test_deleting_and_undoing(session: Session) -> None:
-    session.queue.goto("q-0002")
-    session.on_row(KEPT, marks.toggle)
-    case = session.case
-    session.delete_case()
-    assert "q-0002" not in session.queue
-    assert session.queue.position_and_total[1] == 2
-    session.undo()
-    assert session.current == "q-0002"
-    assert session.case == case
-    assert session.queue.visible == ["q-0001", "q-0002", "q-0003"]
 
 
 def test_the_last_case_can_be_deleted(clock: Callable[[], float]) -> None:

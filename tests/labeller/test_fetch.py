@@ -16,13 +16,7 @@ import storage
 from labeller.fetching import Arrival, Fetcher, FetchError, deliver, prefetch
 from labeller.passages import Chunk
 from labeller.session import Session
-from labeller.sources import (
-    ApiChunks,
-    api_source,
-    failures,
-    run_chunks,
-    uncertainty,
-)
+from labeller.sources import ApiChunks, api_source, failures, run_chunks, uncertainty
 from records.run import Run
 
 
@@ -158,10 +152,8 @@ def test_failures_arrive_as_sentences(session: Session) -> None:
         called.wait()
         called.clear()
         found += deliver(session, source)
-    assert session.pool.problems == {
-        "q-0001": "connection: nobody answers",
-        "q-0002": "KeyError: 'a bug'",
-    }
+    expected = {"q-0001": "connection: nobody answers", "q-0002": "KeyError: 'a bug'"}
+    assert session.pool.problems == expected
     source.close()
 
 
@@ -192,12 +184,8 @@ def test_the_chunks_of_a_run(run: Callable[..., Path]) -> None:
     )
     ask = run_chunks(Run(path.parent))
     (found,) = ask("a", "Question a?", None)
-    assert (found.rel_path, found.heading_path, found.text, found.cut) == (
-        "x.md",
-        "H",
-        "Text",
-        True,
-    )
+    expected = ("x.md", "H", "Text", True)
+    assert (found.rel_path, found.heading_path, found.text, found.cut) == expected
     (bare,) = ask("c", "Question c?", None)
     assert (bare.rel_path, bare.cut) == ("only-an-id", True)
     with pytest.raises(FetchError, match="timeout: too slow"):

@@ -175,8 +175,7 @@ def test_a_kill_during_a_save_leaves_the_old_set_or_the_new_one(folder: Path, ki
     rng = random.Random(3)
     for _ in range(kills):
         child = subprocess.Popen(
-            [sys.executable, "-c", SAVER, str(folder), str(SCRIPT.parent)],
-            stdout=subprocess.PIPE,
+            [sys.executable, "-c", SAVER, str(folder), str(SCRIPT.parent)], stdout=subprocess.PIPE
         )
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"

@@ -162,17 +162,11 @@ def test_ways_are_edited_as_ways(session: Session) -> None:
 def test_groups_that_contain_another_go_when_groups_are_edited_and_this_is_told(
     session: Session,
 ) -> None:
-    session.revise(
-        edits.edit_text,
-        json.dumps(
-            {
-                "id": "q-0001",
-                "question": "?",
-                "gold_supports": [{"rel_path": "faq.md"}, {"rel_path": "legal/dpa.md"}],
-                "required_support_groups": [[0], [0, 1]],
-            }
-        ),
-    )
+    labels = {
+        "gold_supports": [{"rel_path": "faq.md"}, {"rel_path": "legal/dpa.md"}],
+        "required_support_groups": [[0], [0, 1]],
+    }
+    session.revise(edits.edit_text, json.dumps({"id": "q-0001", "question": "?"} | labels))
     session.on_row(FAQ, marks.grade, 3)
     assert session.case["required_support_groups"] == [[0], [0, 1]], "a grade edits no group"
     assert session.on_row(DPA, marks.group, 2) == (
@@ -181,17 +175,20 @@ def test_groups_that_contain_another_go_when_groups_are_edited_and_this_is_told(
     assert session.case["required_support_groups"] == [[0, 1]]
 
 
-def test_undo_names_the_row(session: Session) -> None:
+def test_undo_names_the_row_and_goes_to_its_case(session: Session) -> None:
     session.on_row(KEPT, marks.toggle)
     session.open_need(None)
+    session.queue.goto("q-0003")
     assert session.undo() == "Undone: opening a need in q-0001"
     assert session.undo() == "Undone: mark on row 2 of q-0001"
+    assert session.current == "q-0001"
     assert session.redo() == "Redone: mark on row 2 of q-0001"
 
 
 def test_grades(session: Session) -> None:
     session.on_row(KEPT, marks.grade, 3)
-    assert supports(session)[0]["grade"] == 3
+    with pytest.raises(ActionRefused, match="Nothing to change"):  # there is no 4
+        session.on_row(KEPT, marks.grade_step, 1)
     session.on_row(KEPT, marks.grade_step, -1)
     assert supports(session)[0]["grade"] == 2
     session.on_row(KEPT, marks.grade, 0)
@@ -200,13 +197,12 @@ def test_grades(session: Session) -> None:
     assert supports(session)[0]["grade"] == 1
     session.on_row(FAQ, marks.grade_step, -1)
     assert supports(session) == []
+    with pytest.raises(ActionRefused, match=r"Row 1 is not marked\."):
+        session.on_row(FAQ, marks.grade_step, -1)
     with pytest.raises(ActionRefused, match="0, 1, 2 or 3"):
         session.on_row(KEPT, marks.grade, 4)
-
-
-def test_a_step_from_an_ungraded_mark_counts_as_two(session: Session) -> None:
-    session.on_row(KEPT, marks.toggle)
-    session.on_row(KEPT, marks.grade_step, 1)
+    session.on_row(OWNER, marks.toggle)
+    session.on_row(OWNER, marks.grade_step, 1)  # a mark without a grade counts as 2
     assert supports(session)[0]["grade"] == 3
 
 
@@ -286,18 +282,14 @@ def test_a_pick_beside_the_quote_of_another_passage_is_a_persons_choice(session:
     assert "auto" not in support["quote"]
 
 
-def test_a_pick_says_how_many_snippets_there_are_and_that_one_is_not_unique(
+def test_a_pick_marks_its_row_and_says_how_many_snippets_there_are_and_whether_unique(
     session: Session,
 ) -> None:
     assert session.on_row(OWNER, marks.pick, 0) == "row 4: 1 snippet"
+    row = session.view.row(OWNER)
+    assert (row.marked, row.auto) == (True, False)
     session.pool.put("q-0001", [Chunk("a.md", "H", "It is so. Why? It is So.")])
     assert session.on_row(1, marks.pick, 0) == "row 1: 1 snippet; not unique here"
-
-
-def test_picking_marks_the_row(session: Session) -> None:
-    session.on_row(OWNER, marks.pick, 0)
-    assert session.view.row(OWNER).marked
-    assert not session.view.row(OWNER).auto
 
 
 def test_selected_characters(session: Session) -> None:
@@ -327,14 +319,9 @@ def test_cut_text_is_noted(session: Session) -> None:
 
 def test_marks_follow_their_text_to_another_heading(session: Session) -> None:
     session.on_row(KEPT, marks.toggle)
-    text = session.view.row(KEPT).chunk.text
-    session.pool.put(
-        "q-0001",
-        [
-            Chunk("guide/retention.md", "Plans > Free", "Other words stand here now."),
-            Chunk("guide/retention.md", "Limits", text),
-        ],
-    )
+    text, path = session.view.row(KEPT).chunk.text, "guide/retention.md"
+    other = Chunk(path, "Plans > Free", "Other words stand here now.")
+    session.pool.put("q-0001", [other, Chunk(path, "Limits", text)])
     rows = {row.chunk.heading_path: row for row in session.rows()}
     assert not rows["Plans > Free"].marked
     assert rows["Limits"].state == "moved"
@@ -387,7 +374,8 @@ def test_there_is_no_such_row(session: Session) -> None:
     for number in (0, 6, -1):
         with pytest.raises(ActionRefused, match="no row"):
             session.on_row(number, marks.toggle)
-    with pytest.raises(ActionRefused, match="not marked"):
-        session.on_row(FAQ, marks.shorten)
+    for action in (marks.shorten, marks.reanchor):
+        with pytest.raises(ActionRefused, match=r"Row 1 is not marked\."):
+            session.on_row(FAQ, action)
     with pytest.raises(ActionRefused, match="There is no need 3"):
         session.on_row(FAQ, marks.group, 3)

@@ -9,6 +9,7 @@ import pytest
 
 from labeller import edits, marks
 from labeller.passages import Chunk
+from labeller.rows import ChunkPool, arranged
 from labeller.session import Session
 from terminal.actions import ActionRefused
 
@@ -108,6 +109,18 @@ def test_read_only_and_inspect_refuse_every_change(
         with pytest.raises(ActionRefused, match="Read-only"):
             action()
     assert events == []
+
+
+def test_probed_rows_come_after_those_of_the_question(chunks: tuple[Chunk, ...]) -> None:
+    pool = ChunkPool()
+    pool.put("a", chunks[:2])
+    assert pool.add("a", [chunks[0], chunks[3]], "upgrade") == 1, "one is there already"
+    labels = [(label, chunk.chunk_id) for label, chunk in arranged(pool.chunks("a"), "rank", ())]
+    assert labels == [("1", "c1"), ("2", "c2"), ("+1", "c4")]
+    pool.forget("a")
+    assert "a" not in pool
+    pool.put("a", chunks[:1])
+    assert [chunk.origin for chunk in pool.chunks("a")] == ["", "upgrade"], "probed ones stay"
 
 
 def test_a_session_that_only_labels_leaves_the_set_alone(

@@ -60,10 +60,8 @@ def test_a_question_that_is_done_is_opened_again(
 def test_what_does_not_hold_any_more_is_dropped_in_words(again: Callable[..., Session]) -> None:
     fresh = again()
     said = resume(fresh, View("gone", "k", "status:xyz", "file", "sideways"))
-    assert [text.split(":")[0] for text in said] == [
-        "The filter of last time is dropped",
-        "The row order of last time is dropped",
-    ]
+    expected = ["The filter of last time is dropped", "The row order of last time is dropped"]
+    assert [text.split(":")[0] for text in said] == expected
     assert (fresh.current, fresh.queue.filter, fresh.row_order) == ("q-0001", "", "shuffled")
 
 

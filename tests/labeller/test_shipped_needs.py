@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.labeller.test_needs import shipped
+
 from labeller import marks
 from labeller.needs import needs_of, turned, ways_of
 from labeller.passages import Chunk
@@ -14,14 +16,8 @@ from labeller.session import Session
 from labeller.store import LabelStore
 from labeller.supports import read_supports
 
-SET = Path(__file__).parents[2] / "eval_set.jsonl"
 Record = dict[str, Any]
 Ways = set[frozenset[tuple[str, str]]]
-
-
-def shipped() -> list[Record]:
-    cases = [json.loads(line) for line in SET.read_text("utf-8").splitlines() if line.strip()]
-    return [case for case in cases if len(case.get("required_support_groups") or ()) > 1]
 
 
 def bare(case: Record) -> Record:

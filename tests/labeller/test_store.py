@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import storage
 from labeller import edits, marks
-from labeller.store import LabelStore
 from terminal.actions import ActionRefused
 
 if TYPE_CHECKING:
     from tests.labeller.conftest import Files
 
 Record = dict[str, Any]
-
-
-def test_only_the_touched_line_changes(files: Files) -> None:
-    store, session = files.open()
-    session.queue.goto("b")
-    session.on_row(2, marks.toggle)
-    assert store.save() == "saved"
-    lines = files.lines()
-    assert lines[0] == files.LINES[0]
-    assert lines[2] == files.LINES[2]
-    assert lines[1].startswith(
-        '{"id":"b","question":"Zweite \\u00fc?","tags":["t"],"gold_supports":['
-    )
-    storage.read_cases(files.path)
 
 
 def test_unknown_keys_of_a_labelled_case_are_kept_whatever_they_hold(files: Files) -> None:
@@ -53,19 +36,9 @@ def test_unknown_keys_of_a_labelled_case_are_kept_whatever_they_hold(files: File
 
 
 def test_bom_crlf_blank_and_broken_lines_stay(files: Files) -> None:
-    data = (
-        b"\xef\xbb\xbf"
-        + "\r\n".join(
-            [
-                files.LINES[0],
-                "",
-                "not json",
-                '{"id": "a", "question": "twice"}',
-                "   ",
-                files.LINES[1],
-            ]
-        ).encode()
-    )
+    twice = '{"id": "a", "question": "twice"}'
+    lines = [files.LINES[0], "", "not json", twice, "   ", files.LINES[1]]
+    data = b"\xef\xbb\xbf" + "\r\n".join(lines).encode()
     files.path.write_bytes(data)
     store, session = files.open()
     assert session.queue.visible == ["a", "b"]
@@ -143,11 +116,6 @@ def test_an_empty_set_can_be_begun(files: Files) -> None:
     )
 
 
-def test_a_missing_set_is_refused(tmp_path: Path, clock: Callable[[], float]) -> None:
-    with pytest.raises(storage.StorageError, match=r"no such file.*--eval-set"):
-        LabelStore(tmp_path / "none.jsonl", tmp_path, now=clock)
-
-
 def test_one_backup_a_session_ten_kept(files: Files, tmp_path: Path) -> None:
     first = files.path.read_bytes()
     for n in range(12):
@@ -180,9 +148,3 @@ def test_what_is_no_field_of_the_set_goes_to_the_judgements(files: Files) -> Non
     _, session = files.open()
     assert session.queue.summaries["a"].flagged
     assert session.queue.summaries["a"].status == "labelled"
-
-
-def test_nothing_is_written_when_only_looking(files: Files, tmp_path: Path) -> None:
-    store, _ = files.open(writing=False)
-    store.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["eval_set.jsonl"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.labeller.conftest import snapshot
 from tests.rows import each_row
 
-from labeller import edits, marks
+from labeller import marks
 from labeller.passages import (
     Chunk,
     _folded,
@@ -76,10 +76,8 @@ def test_the_sentence_with_the_fact_is_taken() -> None:
 def test_each_fact_has_its_sentence_and_neighbours_are_joined() -> None:
     text = "Alpha comes first. Beta follows it. Nothing here. Gamma ends."
     case = {"expected_key_facts": ["beta follows", "alpha first", "gamma ends"]}
-    assert [text[a:b] for a, b in answer_spans(text, case)] == [
-        "Alpha comes first. Beta follows it.",
-        "Gamma ends.",
-    ]
+    expected = ["Alpha comes first. Beta follows it.", "Gamma ends."]
+    assert [text[a:b] for a, b in answer_spans(text, case)] == expected
 
 
 def test_the_reference_answer_stands_in_for_facts_and_the_question_for_both() -> None:
@@ -184,8 +182,3 @@ def test_a_megabyte_of_hostile_text_can_be_marked(session: Session, name: str) -
     except ActionRefused:
         pytest.fail("a row with text could not be marked")
     assert snapshot(session) == start
-
-
-def test_json_without_end_is_refused(session: Session) -> None:
-    with pytest.raises(ActionRefused, match="not JSON"):
-        session.revise(edits.edit_text, "[" * 100_000)

@@ -11,7 +11,6 @@ from tests.labeller.conftest import Lines, arrivals_for
 
 from labeller import tools
 from labeller.case_state import CaseState
-from labeller.edits import copied
 from labeller.fetching import Arrival, Fetcher, FetchError, deliver
 from labeller.session import Session
 from labeller.sources import run_chunks
@@ -64,11 +63,6 @@ def test_a_mark_and_its_way_back() -> None:
     none = tools.expect_none(start).state
     assert none.case["expected_tools"] == []
     assert tools.expect_none(none).state.case == start.case
-
-
-def test_a_copy_of_a_case_has_no_labels_of_tools() -> None:
-    case = {"id": "a", "question": "?", "expected_tools": [], "max_tool_calls": 1, "tags": ["t"]}
-    assert copied(case) == {"question": "?", "tags": ["t"]}
 
 
 def test_calls_come_with_the_passages(session: Session) -> None:

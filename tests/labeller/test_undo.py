@@ -191,10 +191,3 @@ def test_a_new_step_ends_redo(session: Session) -> None:
     assert not session.ledger.history.undone
     with pytest.raises(ActionRefused, match="Nothing to redo"):
         session.redo()
-
-
-def test_undo_goes_to_the_case_that_it_touched(session: Session) -> None:
-    session.on_row(2, marks.toggle)
-    session.queue.goto("q-0003")
-    assert session.undo() == "Undone: mark on row 2 of q-0001"
-    assert session.current == "q-0001"

@@ -60,10 +60,7 @@ Step = tuple[str, str, Any]
 STEPS: Final[dict[str, list[Step]]] = {
     # marking; row 1 is part 3, row 2 part 7 in the order of the seed
     "mark": [("j *", "marks", ["2"]), ("*", "marks", [])],
-    "mark-row": [
-        ("1 2 3 4 5 6 7 8 9 0", "marks", ROWS[:10]),
-        ("5", "marks", [*"12346789", "10"]),
-    ],
+    "mark-row": [("1 2 3 4 5 6 7 8 9 0", "marks", ROWS[:10]), ("5", "marks", [*"12346789", "10"])],
     "mark-high-row": [("*", "shown", "(1-9 0, Esc)"), ("2", "marks", ["12"])],
     "range": [("j * j j space", "marks", ["2", "3", "4"])],
     "grade-up": [("space *", "grades", [3, None])],
@@ -93,10 +90,7 @@ STEPS: Final[dict[str, list[Step]]] = {
     ],
     "previous-need": [("1 M 2 M 3 *", "open need", 2)],
     "turn-needs": [("1 2 *", "shown", "ways: (1 part03.md) or (2 part07.md)")],
-    "share": [
-        ("1 * 2", "parts", [(1, 2), ()]),
-        ("M 2 up * &", "parts", [(1, 2, 3), (3,)]),
-    ],
+    "share": [("1 * 2", "parts", [(1, 2), ()]), ("M 2 up * &", "parts", [(1, 2, 3), (3,)])],
     "shorten": [("1 *", "heading", "Part 3")],
     "lengthen": [("1 < < *", "heading", "Part 3")],
     "reanchor": [("1 < *", "heading", "Part 3 > Section 3")],

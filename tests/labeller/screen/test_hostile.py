@@ -38,7 +38,7 @@ async def test_every_field_shows_hostile_text_as_it_is(
     cases = {f"q{n}{text}": hostile_case(f"q{n}{text}", text) for n, text in enumerate(texts)}
     chunks = {
         f"q{n}{text}": [
-            Chunk(f"{text}.md", f"{text} heading", f"{text} body. {text} again.", text, rank=1),
+            Chunk(f"{text}.md", f"{text} heading", f"{text} body. {text} again.", text, rank=1)
         ]
         for n, text in enumerate(texts)
     }
@@ -90,8 +90,7 @@ async def test_every_window_with_hostile_text(bench: Any, hostile: tuple[str, ..
 async def test_clicks_on_hostile_text_do_nothing_else(bench: Any) -> None:
     text = "[@click=app.quit]leave[/] " * 30
     b = bench(
-        cases={"q1": {"id": "q1", "question": text}},
-        chunks={"q1": [Chunk("a.md", text, text)]},
+        cases={"q1": {"id": "q1", "question": text}}, chunks={"q1": [Chunk("a.md", text, text)]}
     )
     async with b.app.run_test(size=(80, 24)) as pilot:
         for y in range(24):

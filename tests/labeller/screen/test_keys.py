@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.labeller.conftest import snapshot
+from textual.command import CommandList
 
 from labeller.actions import ACTIONS, all_actions, keymap_problems
 from labeller.app import run
@@ -111,3 +112,19 @@ def test_every_action_says_whether_it_changes_something() -> None:
     changing = {action.id for action in ACTIONS if action.where == "main" and action.changes}
     assert {"mark", "confirm", "edit", "delete", "undo", "blind"} <= changing
     assert not changing & {"down", "help", "filter", "zoom", "leave", "copy-text"}
+
+
+async def test_a_search_of_the_palette_that_begins_when_the_list_is_gone_ends_nothing(
+    bench: Any,
+) -> None:
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("colon")
+        palette = b.app.screen
+        await palette.query_one(CommandList).remove()
+        palette._gather_commands("sav")
+        await pilot.pause()
+        await pilot.press("escape")
+        await pilot.pause()
+        assert b.app._exception is None
+        assert b.app.screen is not palette

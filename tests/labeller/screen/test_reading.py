@@ -24,11 +24,8 @@ async def test_a_long_passage_is_read_in_part_until_its_end_is_shown(bench: Any)
         await pilot.press("x", "enter")
         assert b.status == "Saved as unanswerable. 1 of 3 passages was never shown."
         rows = b.session.ledger["q-01"].judgement["rows"]
-        assert [(row["grade"], row.get("part")) for row in rows] == [
-            (None, None),
-            (0, None),
-            (0, True),
-        ]
+        expected = [(None, None), (0, None), (0, True)]
+        assert [(row["grade"], row.get("part")) for row in rows] == expected
 
 
 async def test_scrolling_to_the_end_reads_it(bench: Any) -> None:

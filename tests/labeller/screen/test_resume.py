@@ -101,9 +101,7 @@ async def test_the_cursor_stands_on_the_chunk_of_last_time(bench: Any) -> None:
         assert again.main.chunks.cursor == 5
 
 
-async def test_a_place_is_found_by_some_letters_and_a_new_one_is_taken_as_typed(
-    bench: Any,
-) -> None:
+async def test_a_place_is_found_by_some_letters_and_a_new_one_is_taken_as_typed(bench: Any) -> None:
     b = bench(chunks={"q-01": [Chunk("guide/retention.md", "Plans > Free", "Text.")]})
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.press("P", *"gdretfr")

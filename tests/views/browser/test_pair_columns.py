@@ -8,7 +8,7 @@ from tests.rows import each_row
 
 from records.scores import ScoreLine
 from views.browser.case_page import pair_docs
-from views.browser.document import Doc, level
+from views.browser.document import Doc
 from views.browser.rows import MAIN, RUN_MAIN, case_columns, gain, heading
 from views.case import Case
 from views.case_blocks import ShownWith, case_blocks
@@ -79,16 +79,6 @@ def test_a_gain_is_positive_where_a_case_became_better() -> None:
     assert gain("latency", 100.0, 300.0) == -200.0
     assert gain("scope_miss@5", 1.0, 0.0) == 1.0
     assert gain("recall@5", None, 1.0) is None
-
-
-def test_level_counts_the_lines_of_the_screen() -> None:
-    """Ten cells: the left text takes three lines, the right one line; two empty ones follow."""
-    left, right = Doc(width=10), Doc(width=10)
-    left.line("aaaa bbbb cccc dddd eeee ffff")
-    right.line("one")
-    level(left, right)
-    assert (left.rows, right.rows) == (3, 3)
-    assert right.text == "one\n\n\n"
 
 
 def test_answers_of_a_pair_begin_on_the_same_line() -> None:
