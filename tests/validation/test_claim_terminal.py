@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable
@@ -82,17 +81,3 @@ def test_sigterm_ends_it_cleanly_and_the_report_follows_a_quit(
         terminal.wait_for(b"Too few to calibrate")
         assert terminal.wait() == 0
     assert json.loads((judged.run / "calibration.json").read_text())["n"] == 1
-
-
-def test_no_color_writes_no_colour(start: Callable[..., Any]) -> None:
-    colourful = []
-    for value in (None, "1"):
-        with start(env={"NO_COLOR": value}) as terminal:
-            close_opening(terminal)
-            terminal.wait_for(b"judge hidden")
-            terminal.write(b"q")
-            terminal.wait()
-            found = re.findall(rb"[34]8;2;(\d+);(\d+);(\d+)", bytes(terminal.output))
-            # A grey has as much red as green and blue
-            colourful.append(any(len(set(colour)) > 1 for colour in found))
-    assert colourful == [True, False]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,16 @@ class Bench:
         self.app = LabelApp(
             self.session, self.store, self.source, look=look, keymap=keymap, theme=theme
         )
+
+    @classmethod
+    @asynccontextmanager
+    async def run(
+        cls, size: tuple[int, int] = (80, 24), **options: Any
+    ) -> AsyncIterator[tuple[Bench, Any]]:
+        """An app that runs: its bench, and a pilot for it."""
+        made = cls(**options)
+        async with made.app.run_test(size=size) as pilot:
+            yield made, pilot
 
     @staticmethod
     def long_chunk(text: str) -> Chunk:

@@ -239,8 +239,7 @@ async def test_each_action_does_what_its_name_says(bench: Any, part: str) -> Non
 
 
 async def test_zoom(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await press(pilot, "z")
         assert b.main.text.size.height > 14
         await press(pilot, "q")
@@ -248,8 +247,7 @@ async def test_zoom(bench: Any) -> None:
 
 
 async def test_conversation(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await pilot.press("H")
         assert b.status == "nothing was said before this question"
         b.session.case["history"] = [{"role": "user", "content": f"Said {n}?"} for n in range(5)]
@@ -259,8 +257,7 @@ async def test_conversation(bench: Any) -> None:
 
 
 async def test_redraw(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         while not b.session.rows()[0].seen:
             await pilot.pause()
         before = b.shown()
@@ -295,8 +292,7 @@ async def test_edit_text(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         raise ActionRefused("the editor ended with 1; nothing was changed")
 
     monkeypatch.setattr(case_keys, "_edit_outside", edit)
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await pilot.press("E")
         assert b.session.case["question"] == "Until when?"
         await see(pilot, "E", "The record was not accepted")
@@ -320,8 +316,7 @@ def test_the_table_is_sound() -> None:
 
 
 async def test_every_action_of_the_main_screen_has_a_function(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)):
+    async with bench.run() as (b, _):
         assert sorted(b.main.acts()) == sorted(action.id for action in actions_of("main"))
 
 

@@ -103,8 +103,7 @@ def test_the_bot_gets_the_messages_or_the_question_made_whole(tmp_path: Path, ta
 
 
 async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
-    b = bench(cases=talk())
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(cases=talk()) as (b, pilot):
         await pilot.pause()
         rows = b.main.chunks.size.height
         assert not b.main.head.talk.display
@@ -145,7 +144,7 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
 def test_a_conversation_stays_in_one_piece() -> None:
     cases = talk()
     session = Session(cases, {}, record=lambda event: None, now=time.time)
-    session.queue.goto("t2")
+    session.queue.goto("t1")
     session.add_case("What of backups?", id="new")
     assert session.queue.ids == ["a", "t1", "t2", "t3", "t4", "new", "z"]
     session.queue.goto("t2")

@@ -9,8 +9,7 @@ from tests.screens import press, see
 
 
 async def test_form_fields(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await press(pilot, "e tab ~All·of·it. tab ~one enter ~two tab ~claim tab ~never tab")
         await press(pilot, "~x,·y tab " + "delete " * 7 + "~multi_hop tab ~hard ctrl+s")
     assert b.session.case == {
@@ -27,8 +26,7 @@ async def test_form_fields(bench: Any) -> None:
 
 
 async def test_form_keeps_what_cannot_be_kept(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await press(pilot, "o ctrl+s")
         assert b.app.screen is b.main, "nothing typed: nothing added"
         b.session.ledger._validate = lambda case: ["category: no such category"]
@@ -40,8 +38,7 @@ async def test_form_keeps_what_cannot_be_kept(bench: Any) -> None:
 
 
 async def test_undo_and_redo_of_lines_that_need_a_scroll_bar(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await press(pilot, "e tab a enter enter enter enter enter enter b")
         field = b.app.screen.focused
         assert field.text == "a" + "\n" * 6 + "b"
@@ -59,7 +56,6 @@ async def test_an_editor_where_the_screen_cannot_be_given_up(
     # The driver of tests cannot suspend, as that of a browser cannot.
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", "false")
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await see(pilot, "E", "an editor cannot be opened here; press e for the form")
     assert not b.events

@@ -99,8 +99,7 @@ async def test_clicks_on_hostile_text_do_nothing_else(bench: Any) -> None:
 
 
 async def test_an_untouched_field_keeps_its_bytes(bench: Any) -> None:
-    b = bench(cases={"q1": hostile_case("q1", "\x1b[2J\u202e")})
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(cases={"q1": hostile_case("q1", "\x1b[2J\u202e")}) as (b, pilot):
         await pilot.press("e", "X", "ctrl+s")
         await pilot.pause()
     case = b.session.case
@@ -111,8 +110,7 @@ async def test_an_untouched_field_keeps_its_bytes(bench: Any) -> None:
 
 async def test_snippets_are_cut_from_the_original(bench: Any) -> None:
     body = "First\tone. Second \x1b[31mred\u202e one.\r\nThird 日本 one."
-    b = bench(chunks={"q-01": [Chunk("a.md", "H", body)]})
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(chunks={"q-01": [Chunk("a.md", "H", body)]}) as (b, pilot):
         await pilot.press("t", "j", "space", "enter")
     (snippet,) = b.session.supports()[0].snippets
     assert snippet in body
@@ -121,8 +119,9 @@ async def test_snippets_are_cut_from_the_original(bench: Any) -> None:
 
 async def test_a_text_of_a_megabyte_is_cut_until_asked_for(bench: Any) -> None:
     body = "x" * (1 << 20)
-    b = bench(chunks={"q-01": [Chunk("a.md", "H", body), Chunk("b.md", "H", "\n" * 20_000)]})
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(
+        chunks={"q-01": [Chunk("a.md", "H", body), Chunk("b.md", "H", "\n" * 20_000)]}
+    ) as (b, pilot):
         big = next(i for i, row in enumerate(b.main.chunks.rows) if row.chunk.text == body)
         await pilot.press(*["j"] * big)
         # 64 Ki characters at 78 a line: 840.2 lines.
@@ -139,8 +138,7 @@ async def test_a_text_of_a_megabyte_is_cut_until_asked_for(bench: Any) -> None:
 async def test_pasted_text_is_made_harmless(bench: Any) -> None:
     from textual.events import Paste
 
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await pilot.press("/")
         await pilot.pause()
         b.app.post_message(Paste("a\x1b]0;x\x07b"))

@@ -15,8 +15,7 @@ from terminal.actions import keymap_id
 
 
 async def test_keys_typed_before_a_window_is_open_reach_it(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         b.app.simulate_key("slash")
         for letter in "xub":  # each of them is a command on the main screen
             b.app.simulate_key(letter)
@@ -56,8 +55,7 @@ async def test_keys_wait_for_a_save_and_are_not_lost(bench: Any) -> None:
 
 
 async def test_two_quick_enters_close_one_window(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         for opening in (["p", "x"], ["/", "x"], ["c", "x"], ["P", "x"], ["colon", "f", "l", "a"]):
             await pilot.press(*opening)
             await pilot.app.workers.wait_for_complete()
@@ -73,8 +71,7 @@ async def test_two_quick_enters_close_one_window(bench: Any) -> None:
 
 
 async def test_mouse(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(160, 48)) as pilot:
+    async with bench.run(size=(160, 48)) as (b, pilot):
         await pilot.click(b.main.chunks, offset=(30, 4))
         assert b.main.chunks.cursor == 4
         await pilot.click(b.main.chunks, offset=(2, 6))
@@ -84,8 +81,9 @@ async def test_mouse(bench: Any) -> None:
 
 
 async def test_keymap(bench: Any) -> None:
-    b = bench(keymap={"mark": "space,ы", "unanswerable": "f2", "mark-row": "f6,f7,f8,f9"})
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(
+        keymap={"mark": "space,ы", "unanswerable": "f2", "mark-row": "f6,f7,f8,f9"}
+    ) as (b, pilot):
         await pilot.press("ы", "f8")
         assert [row.label for row in b.session.rows() if row.marked] == ["1", "3"]
         await pilot.press("x")
@@ -117,8 +115,7 @@ def test_every_action_says_whether_it_changes_something() -> None:
 async def test_a_search_of_the_palette_that_begins_when_the_list_is_gone_ends_nothing(
     bench: Any,
 ) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await pilot.press("colon")
         palette = b.app.screen
         await palette.query_one(CommandList).remove()

@@ -56,8 +56,7 @@ async def test_conflicts_are_shown_and_settled(bench: Any) -> None:
         Conflict(f"q-0{n}", ("question",), {"question": "Old?"}, {"question": f"Mine {n}?"}, theirs)
         for n, theirs in ((1, {"question": "Theirs [bold]?"}), (2, None))
     ]
-    b = bench(conflicts=conflicts)
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(conflicts=conflicts) as (b, pilot):
         await pilot.pause()
         shown = b.shown()
         assert "q-01 was changed here and in the file (2 to settle)" in shown
@@ -75,8 +74,7 @@ async def test_conflicts_are_shown_and_settled(bench: Any) -> None:
 
 async def test_conflicts_can_wait(bench: Any) -> None:
     conflict = Conflict("q-01", ("question",), {}, {"question": "a"}, {"question": "b"})
-    b = bench(conflicts=[conflict])
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(conflicts=[conflict]) as (b, pilot):
         await pilot.pause()
         await pilot.press("escape", "1")
         assert b.app.screen is b.main

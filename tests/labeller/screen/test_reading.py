@@ -17,8 +17,7 @@ async def test_a_long_passage_is_read_in_part_until_its_end_is_shown(bench: Any)
     long = Chunk("guide/long.md", "Long", "\n".join(f"Line {n}." for n in range(200)))
     short = Chunk("guide/short.md", "Short", "One line.")
     cut = Chunk("guide/cut.md", "Cut", "The beginning", cut=True)
-    b = bench(chunks={"q-01": [long, short, cut]}, blind=False)
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(chunks={"q-01": [long, short, cut]}, blind=False) as (b, pilot):
         await pilot.press("j", "j", "k", "k")
         assert [row.seen for row in b.session.rows()] == [False, True, True]
         await pilot.press("x", "enter")
@@ -30,8 +29,7 @@ async def test_a_long_passage_is_read_in_part_until_its_end_is_shown(bench: Any)
 
 async def test_scrolling_to_the_end_reads_it(bench: Any) -> None:
     long = Chunk("guide/long.md", "Long", "\n".join(f"Line {n}." for n in range(60)))
-    b = bench(chunks={"q-01": [long]})
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(chunks={"q-01": [long]}) as (b, pilot):
         assert not b.session.rows()[0].seen
         for _ in range(20):
             await pilot.press("pagedown")
@@ -50,8 +48,7 @@ async def test_reading_on_turns_full_pages_and_takes_the_lists_lines_for_a_long_
         Chunk(f"guide/{n}.md", "G", "\n".join(f"- line {line}." for line in range(count)))
         for n, count in enumerate(texts)
     ]
-    b = bench(chunks={"q-01": chunks}, blind=False)
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(chunks={"q-01": chunks}, blind=False) as (b, pilot):
         await pilot.pause()
         sizes, tops = [], []
         for _ in range(5):

@@ -71,8 +71,7 @@ def read(folder: Path) -> list[str]:
 
 
 async def test_each_change_of_view_is_kept_at_once(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await pilot.pause()
         keys = [row.chunk.key for row in b.main.chunks.rows]
         await pilot.press("j", "j")
@@ -86,8 +85,7 @@ async def test_each_change_of_view_is_kept_at_once(bench: Any) -> None:
 
 
 async def test_the_cursor_stands_on_the_chunk_of_last_time(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await pilot.press("j", "j", "j", "j")
         view = b.store.views[-1]
     again = bench()
@@ -102,8 +100,9 @@ async def test_the_cursor_stands_on_the_chunk_of_last_time(bench: Any) -> None:
 
 
 async def test_a_place_is_found_by_some_letters_and_a_new_one_is_taken_as_typed(bench: Any) -> None:
-    b = bench(chunks={"q-01": [Chunk("guide/retention.md", "Plans > Free", "Text.")]})
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(
+        chunks={"q-01": [Chunk("guide/retention.md", "Plans > Free", "Text.")]}
+    ) as (b, pilot):
         await pilot.press("P", *"gdretfr")
         assert "> guide/retention.md > Plans > Free" in b.shown()
         assert "gdretfr   (as typed)" in b.shown()

@@ -72,8 +72,7 @@ async def test_every_window_can_be_read_in_both_themes(bench: Any, theme: str) -
 
 
 async def test_small_window_says_so_and_keys_work(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(39, 9)) as pilot:
+    async with bench.run(size=(39, 9)) as (b, pilot):
         assert "too small: enlarge it, q quits" in b.shown()
         await pilot.press("2", "enter")
         assert b.marks == [], "what nobody sees is not labelled"
@@ -85,8 +84,7 @@ async def test_small_window_says_so_and_keys_work(bench: Any) -> None:
 
 
 async def test_80x24_shows_what_the_plan_says(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await pilot.press("2", "M", "7")
         lines = b.shown().split("\n")
     assert lines[0].startswith(" Q 1/4 q-01 | open 4 flag 0 skip 0 |")
@@ -104,8 +102,7 @@ async def test_80x24_shows_what_the_plan_says(bench: Any) -> None:
 
 
 async def test_160x48_shows_questions_and_twelve_rows(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(160, 48)):
+    async with bench.run(size=(160, 48)) as (b, _):
         shown = b.shown()
     assert all(f"q-0{number}" in shown for number in range(1, 5))
     assert shown.count("[ ]") == 12
@@ -133,8 +130,10 @@ async def test_long_texts_leave_the_list_a_third_of_the_lines(bench: Any) -> Non
 async def test_the_list_of_questions_takes_its_part_of_a_wide_screen(bench: Any) -> None:
     """Ids lose their middle, not their ends: the turns of a conversation differ there."""
     names = [f"a-conversation-about-the-debugger-turn-{turn}" for turn in (2, 3)]
-    b = bench(cases={name: {"id": name, "question": "And with a loop in it?"} for name in names})
-    async with b.app.run_test(size=(120, 40)) as pilot:
+    async with bench.run(
+        cases={name: {"id": name, "question": "And with a loop in it?"} for name in names},
+        size=(120, 40),
+    ) as (b, pilot):
         shown = b.shown()
         assert "turn-2 ." in shown
         assert "turn-3 ." in shown
@@ -146,8 +145,7 @@ async def test_the_list_of_questions_takes_its_part_of_a_wide_screen(bench: Any)
 
 
 async def test_the_help_says_what_blind_and_shuffled_mean(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await pilot.press("?")
         shown = " ".join(b.shown().split())
     assert "BLIND Rank, scores and the labels of others are hidden" in shown
@@ -155,8 +153,7 @@ async def test_the_help_says_what_blind_and_shuffled_mean(bench: Any) -> None:
 
 
 async def test_no_rank_or_score_is_shown_blind(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(200, 60)) as pilot:
+    async with bench.run(size=(200, 60)) as (b, pilot):
         await pilot.press("j", "i")
         assert "0.8" not in b.shown()
         assert "0.7" not in b.shown()
@@ -177,8 +174,7 @@ async def test_messages_in_place(bench: Any) -> None:
 
 
 async def test_light_theme_and_ascii(bench: Any) -> None:
-    b = bench(theme="light", look=Look(ascii=True))
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(theme="light", look=Look(ascii=True)) as (b, pilot):
         assert b.app.theme == "textual-light"
         await pilot.press("2", "t")
         b.shown().replace("…", "").encode("ascii")
@@ -209,13 +205,11 @@ def test_a_line_that_is_cut_says_so(width: int, line: str) -> None:
 
 
 async def test_the_second_session_says_read_only_at_the_top(bench: Any) -> None:
-    b = bench(read_only="maria is working on it")
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run(read_only="maria is working on it") as (b, pilot):
         await see(pilot, "2", "Read-only: maria is working on it.")
         assert "READ-ONLY" in b.shown().splitlines()[0]
     assert b.events == []
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
         await pilot.pause()
         assert "READ-ONLY" not in b.shown()
         await pilot.press("f")

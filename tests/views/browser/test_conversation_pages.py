@@ -182,6 +182,9 @@ def test_the_report_lists_those_that_fail_first_at_the_earliest_turn() -> None:
     assert "evidence complete at search 2" in html
 
 
-def test_a_case_in_full_draws_its_searches() -> None:
-    section, *_ = shown({"id": "x", "question": "?"}, FAILS, searches=SEARCHES)
-    assert '<rect class="bar" x="25.0" width="75.0"' in PageBlocks().write([section])
+def test_a_case_in_full_draws_its_searches_and_says_its_first_six_reasons() -> None:
+    for count, more in ((6, ""), (7, "; 1 more")):
+        reasons = [f"reason {n}" for n in range(count)]
+        section, *_ = shown({"id": "x", "question": "?"}, *reasons, searches=SEARCHES)
+        assert section.lines[1] == "; ".join(reasons[:6]) + more
+        assert '<rect class="bar" x="25.0" width="75.0"' in PageBlocks().write([section])

@@ -90,6 +90,17 @@ async def test_chosen_columns_and_a_click_on_a_heading(fakes: Any) -> None:
         await see(pilot, "", "3/4 new  q2")
 
 
+async def test_a_page_of_the_list_is_turned(fakes: Any) -> None:
+    table = fakes.table_of({f"q{at:02}": (1.0, 1.0) for at in range(60)})
+    app = BrowseApp(fakes.Library({"new": fakes.Run("new", table)}), ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen: Any = app.screen
+        page = screen.rows.size.height - 1
+        for key, cursor in (("pagedown", page), ("pagedown", 2 * page), ("pageup", page)):
+            await press(pilot, key)
+            assert screen.rows.cursor == cursor
+
+
 async def test_flips_of_two_runs(fakes: Any) -> None:
     """q1 broke, q3 was fixed, q2 succeeds in both; q4 and q5 are in one run only."""
     app = BrowseApp(fakes.library(), ["base", "new"])
