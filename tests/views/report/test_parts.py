@@ -1,4 +1,4 @@
-"""Parts of the report that only some runs have: prompts, repeats, the judge, odd sections."""
+"""Parts of the report that only some runs have: prompts, repeats, the judge, extras."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from decisions.case_rules import Basis, CaseRules
 from decisions.case_verdict import Ruling
 from decisions.measures import measures
 from ragmetrics.catalogue.cases import RULES, CaseRule
+from records import extras
 from records.run import Run
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
 from terminal.page import DataColumn, DataTable, PassageBlock
@@ -253,3 +254,36 @@ def test_a_trend_has_intervals_and_no_overlapping_scale() -> None:
     assert [level for _, level in chart["ticks"]] == [0.6, 0.5]
     near = TrendValue(0, 0.55, (None, None), None, (0.2, 0.6))
     assert len(charts.trend(TrendLine("m", "", 1.0, [near, *values[1:]]), 3)["ticks"]) == 1
+
+
+ADDED = '"""Counts."""\nBLOCKS = {"counts": "report:blocks", "nothing": "report:nothing"}\n'
+CODE = """from terminal.page import Heading, Prose
+def blocks(runs):
+    names = ", ".join(run.folder.name for run in runs)
+    return [Heading("Counted <b>"), Prose(f"Runs: {names}.")]
+def nothing(runs):
+    return []
+"""
+
+
+def test_it_stands_in_all_forms_and_in_the_contents(
+    pair: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / f"extras_of_{abs(hash(tmp_path))}"
+    (folder / "counts").mkdir(parents=True)
+    (folder / "counts" / "extra.py").write_text(ADDED)
+    (folder / "counts" / "report.py").write_text(CODE)
+    monkeypatch.setattr(extras, "EXTRAS", folder)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    extras.extras.cache_clear()
+    try:
+        pair.report(tmp_path / "report")
+    finally:
+        extras.extras.cache_clear()
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert '<a href="#counts">Counted &lt;b&gt;</a>' in page
+    assert '<h2 id="counts-title">Counted &lt;b&gt;</h2>' in page
+    assert "<p>Runs: base, new.</p>" in page
+    assert 'id="nothing"' not in page
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert "## Counted \\<b>\n\nRuns: base, new.\n" in text
