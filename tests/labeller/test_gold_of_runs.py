@@ -41,11 +41,7 @@ def _retrieved(heading_path: str, text: str = TEXT) -> list[RetrievedChunk]:
         ({"relevant_chunks": ["c9"]}, _retrieved("Q"), 1.0),
         ({"relevant_docs": ["d2"]}, _retrieved("Q"), 0.5),
         ({"gold_contexts": [QUOTE]}, _retrieved("Q"), 0.5),
-        (
-            {"gold_contexts": [QUOTE]},
-            _retrieved("Q", "Intro."),
-            None,
-        ),  # what was cut may be the gold
+        ({"gold_contexts": [QUOTE]}, _retrieved("Q", "Intro."), None),  # its cut end may be gold
         ({}, _retrieved("A"), None),
     ],
 )

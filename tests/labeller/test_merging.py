@@ -39,16 +39,6 @@ def test_changes_of_another_are_merged_by_case(files: Files) -> None:
     assert store.conflicts == []
 
 
-def test_different_fields_of_one_case_are_merged(files: Files) -> None:
-    store, session = files.open()
-    session.on_row(2, marks.toggle)
-    files.write(files.LINES[0].replace("First?", "First, better?"), *files.LINES[1:])
-    store.save()
-    case = files.case("a")
-    assert case["question"] == "First, better?"
-    assert case["gold_supports"]
-
-
 def test_a_conflict_is_never_overwritten(files: Files) -> None:
     store, session = files.open()
     session.revise(edits.edit, {"question": "Mine?"})

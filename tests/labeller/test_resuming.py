@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from tests.rows import each_row
 
-from labeller import marks
 from labeller.cases import LabelTarget
 from labeller.passages import Chunk
 from labeller.session import Session, View, present_view, resume
@@ -42,19 +41,6 @@ def test_a_view_is_taken_up_again(
     assert (fresh.current, fresh.queue.filter, fresh.queue.order) == ("q-0003", "part", "random")
     assert (fresh.row_order, fresh.resumed_row) == ("path", row)
     assert said == ["Still filtered by part: 3 of 3 cases."]
-
-
-def test_a_question_that_is_done_is_opened_again(
-    session: Session, again: Callable[..., Session]
-) -> None:
-    """Without a view a restart opens the next open question."""
-    session.on_row(1, marks.toggle)
-    session.confirm()
-    session.queue.goto("q-0001")
-    assert session.queue.summaries["q-0001"].status == "labelled"
-    fresh = again()
-    resume(fresh, present_view(session))
-    assert fresh.current == "q-0001"
 
 
 def test_what_does_not_hold_any_more_is_dropped_in_words(again: Callable[..., Session]) -> None:

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from tests.key_names import textual_name
 from tests.labeller.screen.conftest import TEXTS
 from tests.screens import press, see
 
 from labeller import case_keys
 from labeller.actions import ACTIONS, actions_of, all_actions, keymap_problems
 from records.tool_calls import ToolCall
-from terminal.action_screen import _keys_for
 from terminal.actions import ActionRefused, keymap_id
 
 LONG = "\n".join(f"line {number} of a text" for number in range(60))
@@ -318,12 +316,3 @@ def test_the_table_is_sound() -> None:
 async def test_every_action_of_the_main_screen_has_a_function(bench: Any) -> None:
     async with bench.run() as (b, _):
         assert sorted(b.main.acts()) == sorted(action.id for action in actions_of("main"))
-
-
-def test_every_key_of_the_table_is_bound() -> None:
-    for where in ("main", "snippet"):
-        actions = [action for action in ACTIONS if action.where == where]
-        keys = _keys_for(actions)
-        for action in actions:
-            for index, key in enumerate(action.keys):
-                assert keys[textual_name(key)] == (action, index)

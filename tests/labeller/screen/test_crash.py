@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.screens import see
 
 from labeller import edits
 from labeller.case_state import CaseState
@@ -50,16 +51,13 @@ async def test_a_crash_in_an_action_ends_with_code_1(
 
 
 async def test_a_failing_save_does_not_end_the_session(bench: Any) -> None:
-    b = bench()
-
     def fail() -> str:
         raise OSError("disk")
 
-    b.store.save = fail
-    async with b.app.run_test(size=(80, 24)) as pilot:
+    async with bench.run() as (b, pilot):
+        b.store.save = fail
         await pilot.press("ctrl+s")
         await b.app.workers.wait_for_complete()
-        await pilot.pause()
-        assert "NOT SAVED: OSError" in b.shown()
+        await see(pilot, "", "NOT SAVED: OSError")
         await pilot.press("2")
         assert b.session.supports()

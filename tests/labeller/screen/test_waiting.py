@@ -72,15 +72,6 @@ async def test_passages_that_cannot_be_had_let_keys_wait_for_a_person(bench: Any
         )
 
 
-async def test_a_person_who_knows_that_there_are_no_passages_decides(bench: Any) -> None:
-    b = bench()
-    slow = Slow(b)
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await slow.bring(pilot, "q-01", problem="the API does not answer")
-        await pilot.press("x", "enter")
-        assert b.session.queue.summaries["q-01"].status == "unanswerable"
-
-
 async def test_a_key_that_waited_and_opens_a_window_is_no_more_waited_for(bench: Any) -> None:
     """Else the screen below would go on counting it, and take the next Esc for dropping keys."""
     b = bench()

@@ -30,7 +30,7 @@ class Runs:
         self.root = root
         self.results_dir = root / "results"
         self.eval_set = root / "eval_set.jsonl"
-        self.results_dir.mkdir()
+        self.results_dir.mkdir(exist_ok=True)
 
     def cases(self, *cases: Record) -> None:
         """Write the eval set."""

@@ -122,19 +122,6 @@ def test_columns_come_from_results_scores_and_the_set(runs: Any, wait_until: Wai
     run.close()
 
 
-def test_a_set_with_other_names_for_id_and_question(runs: Any, wait_until: Wait) -> None:
-    runs.cases({"case_id": "a", "query": "Where?", "category": "general", "answerable": False})
-    runs.run("r", [{"id": "a"}])
-    run = opened(runs, "r")
-    assert run.table.words["category"] == ["general"]
-    assert run.table.words["answerable"] == ["no"]
-    detail = run.detail(("a", 0))
-    assert detail is not None
-    assert ("category", "general") in detail.labels
-    assert detail.problems == ()
-    run.close()
-
-
 def test_scores_in_another_order_and_of_repeats_find_their_rows(runs: Any) -> None:
     results = [{"id": "a"}, {"id": "a", "repeat": 1}, {"id": "b"}]
     scores = [recall("b", 0.1), recall("a", 0.2, repeat=1), recall("a", 0.3)]

@@ -41,6 +41,8 @@ def test_calibration_error_by_hand() -> None:
     assert found.brier == pytest.approx(1.6525 / 6)
     assert [(one.place, one.n) for one in found.bins] == [(1, 2), (9, 4)]
     assert found.bins[1].success == 0.75
+    # A radius of 3 to 9 grows with the root of the answers: 3 + 6 sqrt(2 / 4) = 7.2
+    assert [point["radius"] for point in charts.reliability(found.bins)["points"]] == [7.2, 9.0]
 
 
 def test_no_answers_have_no_calibration() -> None:

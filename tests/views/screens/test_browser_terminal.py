@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.score_lines import write_lines
+from tests.views.browser.conftest import Runs
 
 SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "browse_runs.py"
 Start = Callable[..., Any]
@@ -37,25 +37,17 @@ def start(tmp_path: Path, pseudo_terminal: Callable[..., Any]) -> Start:
 
 def write_run(folder: Path, name: str, texts: list[str], *, partial: bool = False) -> Path:
     """A case a text, which is its question, answer and chunk; scored: the first one fails."""
-    run = folder / "results" / name
-    run.mkdir(parents=True, exist_ok=True)
-    (run / "config.json").write_text(json.dumps({"schema": 1, "run_id": name}))
-    results, cases = "", ""
-    for number, text in enumerate(texts):
-        case_id = f"q{number}"
-        chunk = {"chunk_id": "c", "rel_path": f"{text}.md", "text": text, "rank": 1}
-        result = {"test_case_id": case_id, "question": text, "answer": text, "retrieved": [chunk]}
-        results += json.dumps({"schema": 1, "status": "ok", **result}) + "\n"
-        case = {"id": case_id, "question": text, "category": "factual"}
-        cases += json.dumps(case) + "\n"
-    file = "results.partial.jsonl" if partial else "results.jsonl"
-    (run / file).write_text(results)
-    (folder / "eval_set.jsonl").write_text(cases)
-    if not partial:
-        passed = {f"q{number}": float(number > 0) for number in range(len(texts))}
-        rows = [{"case_id": name, "scores": {"citations_ok": ok}} for name, ok in passed.items()]
-        write_lines(run, "pipeline", rows)
-    return run
+    runs, numbered = Runs(folder), [(f"q{number}", text) for number, text in enumerate(texts)]
+    runs.cases(*({"id": case, "question": text, "category": "factual"} for case, text in numbered))
+    results = [
+        {"id": case, "question": text, "answer": text}
+        | {"retrieved": [{"chunk_id": "c", "rel_path": f"{text}.md", "text": text, "rank": 1}]}
+        for case, text in numbered
+    ]
+    lines = [
+        {"case_id": case, "scores": {"citations_ok": float(case != "q0")}} for case, _ in numbered
+    ]
+    return runs.run(name, results, partial=partial, **({} if partial else {"pipeline": lines}))
 
 
 def test_look_through_a_run(tmp_path: Path, start: Start) -> None:
