@@ -222,8 +222,8 @@ def test_statistics() -> None:
     assert found["flagged"] == 1
     assert found["by_category"]["factual"]["cases"] == 2
     assert found["by_category"]["(none)"]["skipped"] == 1
-    expected = {"total": 3, "per_labelled_case": 1.5, "most": 2, "labelled_without": 0}
-    assert found["supports"] == expected
+    supports = {"total": 3, "per_labelled_case": 1.5, "most": 2, "labelled_without": 0}
+    assert found["supports"] == supports
     assert (found["with_groups"], found["with_snippets"]) == (1, 1)
     assert found["with_expected_key_facts"] == 1
 
