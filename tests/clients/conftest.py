@@ -25,10 +25,7 @@ def api(fake_bot: Any) -> Iterator[MakeApi]:
         profile: str = "default", policy: RetryPolicy = QUICK, url: str = "", **more: Any
     ) -> ChatApi:
         client = ChatApi(
-            url or fake_bot.url,
-            load_profile(profile, PROFILES),
-            policy=policy,
-            **more,
+            url or fake_bot.url, load_profile(profile, PROFILES), policy=policy, **more
         )
         made.append(client)
         return client

@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from clients.bot import ChatApi, Question
-from clients.http import (
-    KINDS,
-    RetryPolicy,
-    ask_all,
-    finish,
-)
+from clients.http import KINDS, RetryPolicy, ask_all, finish
 from clients.limits import Interrupted
 from records.results import TestResult
 

@@ -91,10 +91,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         (SMALLEST.replace("{question}", "hello"), 'has no "{question}"'),
         (SMALLEST.replace("answer", "# answer"), "maps no field"),
         ("schema = 2\n" + SMALLEST, "this version reads 1"),
-        (
-            'required = [["answer"]]\n' + SMALLEST,
-            "must be a list of texts; write names of fields",
-        ),
+        ('required = [["answer"]]\n' + SMALLEST, "must be a list of texts; write names of fields"),
         (SMALLEST.replace('/ask"', '/ask?debug=true"'), "parameters go into request.query"),
         (SMALLEST.replace("[request]", '[request]\nmethod = "GET"'), "a GET request has none"),
     ],

@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rows import each_row
 
-from clients.http import (
-    MAX_WAIT,
-    CallError,
-    CallFailed,
-    RetryPolicy,
-    call_with_retries,
-    finish,
-)
+from clients.http import MAX_WAIT, CallError, CallFailed, RetryPolicy, call_with_retries, finish
 from clients.policy import retry_after_seconds
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

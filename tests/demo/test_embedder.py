@@ -252,9 +252,7 @@ print("torch" in sys.modules, *(f"{cosines[pair]:.4f}" for pair in ((0, 1), (0, 
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_real_model_gives_its_documented_similarities_and_rests_when_cached(
-    tmp_path: Path,
-) -> None:
+def test_real_model_gives_its_documented_similarities_and_rests_when_cached(tmp_path: Path) -> None:
     def run() -> str:
         command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
         done = subprocess.run(

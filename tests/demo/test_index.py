@@ -154,10 +154,7 @@ def test_no_words_at_all_is_the_users_mistake(make_index: MakeIndex) -> None:
     mode=st.sampled_from(["off", "on", "on_with_fallback"]),
 )
 def test_ranks_and_scores_of_any_vault(
-    notes: dict[str, str],
-    question: str,
-    k: int,
-    mode: Any,
+    notes: dict[str, str], question: str, k: int, mode: Any
 ) -> None:
     try:
         index = build_index([Note("v", *note) for note in notes.items()], 100)

@@ -27,13 +27,7 @@ def test_answer(post: Post) -> None:
     assert response.headers["Content-Type"] == "application/json"
     body = response.json()
     latency = body.pop("latency_ms")
-    assert set(latency) == {
-        "guardrail_input",
-        "retrieve",
-        "generate",
-        "guardrail_output",
-        "total",
-    }
+    assert set(latency) == {"guardrail_input", "retrieve", "generate", "guardrail_output", "total"}
     assert all(value >= 0 for value in latency.values())
     assert latency["total"] >= max(value for key, value in latency.items() if key != "total")
     guardrail = body.pop("guardrail")

@@ -40,11 +40,7 @@ def agent(name: str, asked: str, said: str) -> dict[str, Any]:
 
 def chain(given: Any, out: Any, name: str = "run", parent: str = "") -> dict[str, Any]:
     return step(
-        name,
-        parent,
-        openinference__span__kind="CHAIN",
-        input__value=given,
-        output__value=out,
+        name, parent, openinference__span__kind="CHAIN", input__value=given, output__value=out
     )
 
 

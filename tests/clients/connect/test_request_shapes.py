@@ -61,10 +61,7 @@ def test_only_operations_that_answer_questions_are_tried() -> None:
             of({"messages": {"type": "array", "items": {}}, "model": TEXT}, "messages", "model"),
             {"messages": [{"role": "user", "content": "{question}"}], "model": "default"},
         ),
-        (
-            of({"input": of({"input": TEXT}, "input")}, "input"),
-            {"input": {"input": "{question}"}},
-        ),
+        (of({"input": of({"input": TEXT}, "input")}, "input"), {"input": {"input": "{question}"}}),
         (
             {"allOf": [of({"query": TEXT}), of({"thread_id": TEXT}, "thread_id")]},
             {"query": "{question}", "thread_id": "{uuid}"},

@@ -116,11 +116,7 @@ def test_live_turns_are_asked_with_the_answers_of_their_own_repeat(
 @pytest.mark.parametrize(
     ("history", "question", "sent"),
     [
-        (
-            "replay",
-            "a: and 2?",
-            [("user", "a: what?"), ("assistant", "reference a1")],
-        ),
+        ("replay", "a: and 2?", [("user", "a: what?"), ("assistant", "reference a1")]),
         ("alone", "a: whole 2?", None),
         ("none", "a: and 2?", None),
     ],
