@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from tests.bots.commands import call, read_lines, write_lines
 from tests.bots.products import CASES, NOT_FOUND, PRODUCTS, SAVED_ONLY, answer, reply, serve
 from tests.bots.serving import Answer, BotServer, View
 from tests.bots.strange import QUESTIONS
+from tests.commands import call, read_lines, write_lines
 from tests.rows import each_row
 
 import connect_bot

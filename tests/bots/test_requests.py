@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import Result
-from tests.bots.commands import call, write_lines
 from tests.bots.serving import Answer, BotServer, View
 from tests.bots.strange import CASES, passages, reply
+from tests.commands import call, write_lines
 from tests.rows import each_row
 
 import connect_bot

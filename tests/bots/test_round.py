@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 from tests.bots.chat_endpoint import CHAT_KEY
-from tests.bots.commands import call
 from tests.bots.handbook import search
 from tests.bots.serving import BotServer
+from tests.commands import call
 
 import connect_bot
 import run_eval

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from tests.bots.commands import call, write_lines
 from tests.bots.serving import BotServer
 from tests.bots.strange import CASES, ODD, view
+from tests.commands import call, write_lines
 from tests.rows import each_row
 
 import connect_bot

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,75 +36,70 @@ def write_set(folder: Path, count: int) -> Path:
     return path
 
 
-@pytest.fixture
-def environment() -> dict[str, str]:
-    """Nothing of the developer's own settings, but a secret."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAG_EVAL_")}
-    return kept | {"RAG_EVAL_CONFIG": os.devnull, "BOT_TOKEN": SECRET, "NO_COLOR": "1"}
+Ended = subprocess.CompletedProcess[str]
 
 
-@pytest.fixture
-def command(tmp_path: Path, fake_bot: Any) -> Callable[..., list[str]]:
-    """The command line of a quick run into ``tmp_path/results``."""
+class Desk:
+    """A folder with the results of runs, and the scripted bot that is asked."""
 
-    def build(*words: str | Path, cases: int = 5, url: str | None = None) -> list[str]:
-        eval_set = tmp_path / "set.jsonl"
+    def __init__(self, folder: Path, bot: Any) -> None:
+        self.folder, self.bot = folder, bot
+        own = {name: value for name, value in os.environ.items() if name[:9] != "RAG_EVAL_"}
+        plain = {"RAG_EVAL_CONFIG": os.devnull, "BOT_TOKEN": SECRET, "NO_COLOR": "1"}
+        self.environment = own | plain
+        """Nothing of the developer's own settings, but a secret."""
+
+    def command(self, *words: str | Path, cases: int = 5, url: str | None = None) -> list[str]:
+        """The command line of a quick run into ``results``."""
+        eval_set = self.folder / "set.jsonl"
         if not eval_set.exists():
-            write_set(tmp_path, cases)
+            write_set(self.folder, cases)
         return [
             *(sys.executable, str(SCRIPT), "--eval-set", str(eval_set)),
-            *("--results-dir", str(tmp_path / "results")),
-            *(() if "--from-jsonl" in words else ("--api-url", url or fake_bot.url)),
+            *("--results-dir", str(self.folder / "results")),
+            *(() if "--from-jsonl" in words else ("--api-url", url or self.bot.url)),
             *("--set", "backoff=0.001", "--set", "timeout=20"),
             *map(str, words),
         ]
 
-    return build
-
-
-Ended = subprocess.CompletedProcess[str]
-
-
-def check(done: Ended, ends: int) -> Ended:
-    assert done.returncode == ends, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
-
-@pytest.fixture
-def run(command: Callable[..., list[str]], environment: dict[str, str]) -> Callable[..., Ended]:
-    """A process, which must end with the code ``ends``."""
-
-    def call(*words: str | Path, ends: int = 0, before: Any = None, **more: Any) -> Ended:
-        line, limit = command(*words, **more), 120
+    def run(self, *words: str | Path, ends: int = 0, before: Any = None, **more: Any) -> Ended:
+        """A process, which must end with the code ``ends``."""
         done = subprocess.run(
-            line, capture_output=True, text=True, env=environment, timeout=limit, preexec_fn=before
+            self.command(*words, **more),
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            timeout=120,
+            preexec_fn=before,
         )
-        return check(done, ends)
+        return self._checked(done, ends)
 
-    return call
+    def invoke(self, *words: str | Path, ends: int = 0, **more: Any) -> Ended:
+        """The same inside this process, for what does not depend on a process."""
+        line = self.command(*words, **more)
+        own: dict[str, str | None] = dict.fromkeys(n for n in os.environ if n[:9] == "RAG_EVAL_")
+        done = CliRunner().invoke(run_eval.main, line[2:], env=own | self.environment)
+        return self._checked(Ended(line, done.exit_code, done.stdout, done.stderr), ends)
 
+    @staticmethod
+    def _checked(done: Ended, ends: int) -> Ended:
+        assert done.returncode == ends, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
 
-@pytest.fixture
-def invoke(command: Callable[..., list[str]], environment: dict[str, str]) -> Callable[..., Ended]:
-    """The same inside this process, for what does not depend on a process."""
-
-    def call(*words: str | Path, ends: int = 0, **more: Any) -> Ended:
-        line = command(*words, **more)
-        own: dict[str, str | None] = dict.fromkeys(
-            name for name in os.environ if name.startswith("RAG_EVAL_")
-        )
-        done = CliRunner().invoke(run_eval.main, line[2:], env=own | environment)
-        return check(Ended(line, done.exit_code, done.stdout, done.stderr), ends)
-
-    return call
-
-
-@pytest.fixture
-def read() -> Callable[..., list[dict[str, Any]]]:
-    """The lines of a run's results."""
-
-    def lines(folder: Path, name: str = "results.jsonl") -> list[dict[str, Any]]:
+    def read(self, folder: Path, name: str = "results.jsonl") -> list[dict[str, Any]]:
         return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
-    return lines
+    def results(self, run_id: str, name: str = "results.jsonl") -> list[dict[str, Any]]:
+        """The lines of a run's results."""
+        return self.read(self.folder / "results" / run_id, name)
+
+    def config(self, run_id: str) -> dict[str, Any]:
+        path = self.folder / "results" / run_id / "config.json"
+        whole: dict[str, Any] = json.loads(path.read_text())
+        return whole
+
+
+@pytest.fixture
+def desk(tmp_path: Path, fake_bot: Any) -> Desk:
+    return Desk(tmp_path, fake_bot)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.clients.run.conftest import Desk
 
 from clients.http import KINDS
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-Read = Callable[..., list[dict[str, Any]]]
 
-
-def test_every_failure_has_its_kind_and_none_is_an_answer(
-    fake_bot: Any, tmp_path: Path, invoke: Run, read: Read
-) -> None:
-    answer = json.dumps(fake_bot.answer("x")).encode()
+def test_every_failure_has_its_kind_and_none_is_an_answer(desk: Desk) -> None:
+    answer = json.dumps(desk.bot.answer("x")).encode()
     stream_left = threading.Event()
     streamed: list[int] = []
 
@@ -37,23 +31,25 @@ def test_every_failure_has_its_kind_and_none_is_an_answer(
         ("malformed", lambda e: e.raw(b"<html>", Content_Type="text/html")),
         ("malformed", lambda e: e.raw(answer.replace(b"0.9", b"NaN"))),
         ("too_large", flood),
-        ("mapping", lambda e: e.reply(fake_bot.answer("x", answer=["a"]))),
-        ("mapping", lambda e: e.reply(fake_bot.answer("x", retrieved={"a": 1}))),
+        ("mapping", lambda e: e.reply(desk.bot.answer("x", answer=["a"]))),
+        ("mapping", lambda e: e.reply(desk.bot.answer("x", retrieved={"a": 1}))),
         ("redirect", lambda e: e.raw(b"", 302, Location="http://other.invalid/")),
         ("bot_error", lambda e: e.reply({"error": "no"})),
     ]
     for number, (_, behaviour) in enumerate(faults):
-        fake_bot.script(f"question {number}", behaviour)
+        desk.bot.script(f"question {number}", behaviour)
     recovers = len(faults)
-    fake_bot.script(
+    desk.bot.script(
         f"question {recovers}",
         lambda e: e.reply({}, 429, Retry_After="0"),
         lambda e: e.reply({}, 500),
-        fake_bot.reply_properly,
+        desk.bot.reply_properly,
     )
     flags = ("--set", "retries=2", "--set", "max_mb=1", "--max-error-rate", "1")
-    done = invoke(*flags, "--run-id", "bad", "--set", "concurrency=16", "-v", cases=recovers + 2)
-    results = read(tmp_path / "results" / "bad")
+    done = desk.invoke(
+        *flags, "--run-id", "bad", "--set", "concurrency=16", "-v", cases=recovers + 2
+    )
+    results = desk.results("bad")
     for (kind, _), line in zip(faults, results, strict=False):
         assert line["status"] == "error"
         assert line["error"]["kind"] == kind
@@ -66,28 +62,26 @@ def test_every_failure_has_its_kind_and_none_is_an_answer(
     assert streamed[0] < 40 * 2**20
 
 
-def test_a_bot_that_hangs(fake_bot: Any, tmp_path: Path, invoke: Run, read: Read) -> None:
-    fake_bot.default = lambda e: e.hang()
+def test_a_bot_that_hangs(desk: Desk) -> None:
+    desk.bot.default = lambda e: e.hang()
     flags = "--set timeout=0.5 --set retries=0 --max-error-rate 1 -v --run-id r"
-    done = invoke(*flags.split(), cases=2)
-    for line in read(tmp_path / "results" / "r"):
+    done = desk.invoke(*flags.split(), cases=2)
+    for line in desk.results("r"):
         assert line["error"]["kind"] == "timeout"
         assert line["error"]["message"] == "no complete answer within 0.5 s"
         assert line["answer"] is None
         assert f"{line['test_case_id']}: timeout: " in done.stderr
 
 
-def test_a_bot_that_is_not_there(tmp_path: Path, fake_bot: Any, invoke: Run) -> None:
-    fake_bot.close()
-    done = invoke("--set", "retries=1", ends=3)
+def test_a_bot_that_is_not_there(desk: Desk) -> None:
+    desk.bot.close()
+    done = desk.invoke("--set", "retries=1", ends=3)
     assert len(done.stderr.strip().splitlines()) == 1
-    assert fake_bot.url in done.stderr
-    assert not (tmp_path / "results").exists()
+    assert desk.bot.url in done.stderr
+    assert not (desk.folder / "results").exists()
 
 
-def test_a_full_disk_is_a_sentence_and_loses_nothing(
-    fake_bot: Any, tmp_path: Path, run: Run, invoke: Run, read: Read
-) -> None:
+def test_a_full_disk_is_a_sentence_and_loses_nothing(desk: Desk) -> None:
     """A limit on the size of files stands for the end of the disk."""
     resource = pytest.importorskip("resource")
     words = ("--run-id", "r", "--set", "concurrency=2")
@@ -95,20 +89,20 @@ def test_a_full_disk_is_a_sentence_and_loses_nothing(
     def little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 
-    done = run(*words, cases=100, ends=2, before=little_room)
+    done = desk.run(*words, cases=100, ends=2, before=little_room)
     assert "cannot be written" in done.stderr
     assert "--resume --run-id r" in done.stderr
     assert "Exception ignored" not in done.stderr
-    invoke(*words, "--resume")
-    results = read(tmp_path / "results" / "r")
+    desk.invoke(*words, "--resume")
+    results = desk.results("r")
     assert [line["test_case_id"] for line in results] == [f"q{n}" for n in range(100)]
-    assert max(fake_bot.asked.values()) <= 2
+    assert max(desk.bot.asked.values()) <= 2
 
 
-def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, invoke: Run) -> None:
-    fake_bot.script("question 1", lambda e: e.raw(b"\x1b[2J\x1b]0;owned\x07[red]x[/red]", 400))
-    fake_bot.default = lambda e: e.reply(fake_bot.answer("x", latency_ms={"\x1b[31m": 1.0}))
-    done = invoke("-v", "--max-error-rate", "1")
+def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(desk: Desk) -> None:
+    desk.bot.script("question 1", lambda e: e.raw(b"\x1b[2J\x1b]0;owned\x07[red]x[/red]", 400))
+    desk.bot.default = lambda e: e.reply(desk.bot.answer("x", latency_ms={"\x1b[31m": 1.0}))
+    done = desk.invoke("-v", "--max-error-rate", "1")
     assert "\x1b" not in done.stderr
     assert "\x07" not in done.stderr
     assert "[red]x[/red]" in done.stderr
@@ -150,19 +144,17 @@ def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, invo
         (("--set", "max_mb=inf"), "max_mb: must be a "),
     ],
 )
-def test_usage_errors_write_nothing(
-    flags: tuple[str, ...], words: str, tmp_path: Path, fake_bot: Any, invoke: Run
-) -> None:
-    done = invoke(*flags, ends=2)
+def test_usage_errors_write_nothing(desk: Desk, flags: tuple[str, ...], words: str) -> None:
+    done = desk.invoke(*flags, ends=2)
     assert words in done.stderr
     assert "sk-123456" not in done.stderr
-    assert not (tmp_path / "results").exists()
-    assert not fake_bot.seen
+    assert not (desk.folder / "results").exists()
+    assert not desk.bot.seen
 
 
-def test_an_id_that_exists_is_not_overwritten(tmp_path: Path, invoke: Run) -> None:
-    invoke("--run-id", "r")
-    before = (tmp_path / "results" / "r" / "results.jsonl").read_bytes()
-    done = invoke("--run-id", "r", "--k", "2", ends=2)
+def test_an_id_that_exists_is_not_overwritten(desk: Desk) -> None:
+    desk.invoke("--run-id", "r")
+    before = (desk.folder / "results" / "r" / "results.jsonl").read_bytes()
+    done = desk.invoke("--run-id", "r", "--k", "2", ends=2)
     assert "choose another --run-id" in done.stderr
-    assert (tmp_path / "results" / "r" / "results.jsonl").read_bytes() == before
+    assert (desk.folder / "results" / "r" / "results.jsonl").read_bytes() == before

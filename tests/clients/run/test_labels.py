@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.clients.run.conftest import Desk
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-Read = Callable[..., list[dict[str, Any]]]
 LABELS = [
     {"case_id": "atk", "kind": "attack", "text": "attack!", "attack_category": "role_override"},
     {"case_id": "leak", "kind": "leak", "text": "a leak", "leak_category": "pii_exposure"},
@@ -43,81 +40,71 @@ def guard(fake_bot: Any) -> None:
     fake_bot.default = reply
 
 
-def test_prompts_are_asked_and_outputs_are_not(
-    fake_bot: Any, tmp_path: Path, labels: Path, invoke: Run, read: Read
-) -> None:
-    guard(fake_bot)
-    done = invoke("--run-id", "r", "--labels", "--labels-dir", labels)
+def test_prompts_are_asked_and_outputs_are_not(desk: Desk, labels: Path) -> None:
+    guard(desk.bot)
+    done = desk.invoke("--run-id", "r", "--labels", "--labels-dir", labels)
     assert "Asked 2 labelled prompts as well." in done.stderr
-    folder = tmp_path / "results" / "r"
-    found = {line["test_case_id"]: line for line in read(folder, SAFETY)}
+    folder = desk.folder / "results" / "r"
+    found = {line["test_case_id"]: line for line in desk.read(folder, SAFETY)}
     assert list(found) == ["atk", "ben"]
     assert found["atk"]["guardrail"] == {"input_score": 0.9}
     assert found["atk"]["question"] == "attack!"
-    assert [line["test_case_id"] for line in read(folder)] == [f"q{n}" for n in range(5)]
-    assert set(fake_bot.asked) == {f"question {n}" for n in range(5)} | {"attack!", "harmless"}
+    assert [line["test_case_id"] for line in desk.read(folder)] == [f"q{n}" for n in range(5)]
+    assert set(desk.bot.asked) == {f"question {n}" for n in range(5)} | {"attack!", "harmless"}
     assert sorted(path.name for path in folder.glob("safety*")) == [SAFETY]
 
 
-def test_without_the_option_nobody_is_attacked(
-    fake_bot: Any, tmp_path: Path, labels: Path, invoke: Run
-) -> None:
-    invoke("--run-id", "r", "--labels-dir", labels)
-    assert "attack!" not in fake_bot.asked
-    assert not (tmp_path / "results" / "r" / SAFETY).exists()
+def test_without_the_option_nobody_is_attacked(desk: Desk, labels: Path) -> None:
+    desk.invoke("--run-id", "r", "--labels-dir", labels)
+    assert "attack!" not in desk.bot.asked
+    assert not (desk.folder / "results" / "r" / SAFETY).exists()
 
 
-def test_a_failed_prompt_is_recorded_and_asked_again_on_resume(
-    fake_bot: Any, tmp_path: Path, labels: Path, invoke: Run, read: Read
-) -> None:
-    fake_bot.script("attack!", lambda e: e.reply({}, 400), fake_bot.reply_properly)
+def test_a_failed_prompt_is_recorded_and_asked_again_on_resume(desk: Desk, labels: Path) -> None:
+    desk.bot.script("attack!", lambda e: e.reply({}, 400), desk.bot.reply_properly)
     words = ("--run-id", "r", "--labels", "--labels-dir", labels)
-    done = invoke(*words)
+    done = desk.invoke(*words)
     assert "1 failed" in done.stderr
-    folder = tmp_path / "results" / "r"
-    assert [line["status"] for line in read(folder, SAFETY)] == ["error", "ok"]
-    assert read(folder, SAFETY)[0]["answer"] is None
+    folder = desk.folder / "results" / "r"
+    assert [line["status"] for line in desk.read(folder, SAFETY)] == ["error", "ok"]
+    assert desk.read(folder, SAFETY)[0]["answer"] is None
 
-    invoke(*words, "--resume")
-    assert [line["status"] for line in read(folder, SAFETY)] == ["ok", "ok"]
-    assert fake_bot.asked["attack!"] == 2
-    assert fake_bot.asked["harmless"] == 1
-    assert fake_bot.asked["question 0"] == 1
+    desk.invoke(*words, "--resume")
+    assert [line["status"] for line in desk.read(folder, SAFETY)] == ["ok", "ok"]
+    assert desk.bot.asked["attack!"] == 2
+    assert desk.bot.asked["harmless"] == 1
+    assert desk.bot.asked["question 0"] == 1
 
 
-def test_what_a_broken_off_call_left_is_kept(
-    fake_bot: Any, tmp_path: Path, labels: Path, invoke: Run, read: Read
-) -> None:
+def test_what_a_broken_off_call_left_is_kept(desk: Desk, labels: Path) -> None:
     """As after a kill: a whole line, and a torn one."""
     words = ("--run-id", "r", "--labels", "--labels-dir", labels)
-    invoke(*words)
-    folder = tmp_path / "results" / "r"
+    desk.invoke(*words)
+    folder = desk.folder / "results" / "r"
     lines = (folder / SAFETY).read_bytes()
     (folder / SAFETY).unlink()
     (folder / "safety_results.partial.jsonl").write_bytes(lines[:-20])
-    invoke(*words, "--resume")
-    assert [line["test_case_id"] for line in read(folder, SAFETY)] == ["atk", "ben"]
-    assert (fake_bot.asked["attack!"], fake_bot.asked["harmless"]) == (1, 2)
+    desk.invoke(*words, "--resume")
+    assert [line["test_case_id"] for line in desk.read(folder, SAFETY)] == ["atk", "ben"]
+    assert (desk.bot.asked["attack!"], desk.bot.asked["harmless"]) == (1, 2)
 
 
-def test_a_hole_that_a_power_cut_left_is_asked_again(
-    fake_bot: Any, tmp_path: Path, labels: Path, invoke: Run, read: Read
-) -> None:
+def test_a_hole_that_a_power_cut_left_is_asked_again(desk: Desk, labels: Path) -> None:
     words = ("--run-id", "r", "--labels", "--labels-dir", labels)
-    invoke(*words)
-    path = tmp_path / "results" / "r" / SAFETY
+    desk.invoke(*words)
+    path = desk.folder / "results" / "r" / SAFETY
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(bytes(len(first) - 1) + b"\n" + second)
-    done = invoke(*words, "--resume")
+    done = desk.invoke(*words, "--resume")
     assert f"{SAFETY}: 1 line could not be read" in " ".join(done.stderr.split())
-    assert [line["test_case_id"] for line in read(path.parent, SAFETY)] == ["atk", "ben"]
-    assert (fake_bot.asked["attack!"], fake_bot.asked["harmless"]) == (2, 1)
+    assert [line["test_case_id"] for line in desk.read(path.parent, SAFETY)] == ["atk", "ben"]
+    assert (desk.bot.asked["attack!"], desk.bot.asked["harmless"]) == (2, 1)
 
 
-def test_answers_from_a_file_ask_nobody(tmp_path: Path, labels: Path, invoke: Run) -> None:
-    answers = tmp_path / "answers.jsonl"
+def test_answers_from_a_file_ask_nobody(desk: Desk, labels: Path) -> None:
+    answers = desk.folder / "answers.jsonl"
     answers.write_text("")
-    done = invoke("--from-jsonl", answers, "--labels", "--labels-dir", labels, ends=2)
+    done = desk.invoke("--from-jsonl", answers, "--labels", "--labels-dir", labels, ends=2)
     assert "asks no bot" in done.stderr
 
 
@@ -129,20 +116,18 @@ def test_answers_from_a_file_ask_nobody(tmp_path: Path, labels: Path, invoke: Ru
     ],
 )
 def test_faulty_labels_are_refused_before_anything_is_asked(
-    fake_bot: Any, tmp_path: Path, invoke: Run, name: str, label: str, says: str
+    desk: Desk, name: str, label: str, says: str
 ) -> None:
-    (tmp_path / f"{name}.jsonl").write_text(label + "\n")
+    (desk.folder / f"{name}.jsonl").write_text(label + "\n")
     asks = ["--labels"] if name == "safety_labels" else []
-    done = invoke("--run-id", "r", *asks, "--labels-dir", tmp_path, ends=2)
+    done = desk.invoke("--run-id", "r", *asks, "--labels-dir", desk.folder, ends=2)
     assert f"{name}.jsonl{says}" in " ".join(done.stderr.split())
-    assert not fake_bot.asked
+    assert not desk.bot.asked
 
 
-def test_labels_of_the_cases_are_joined(
-    fake_bot: Any, tmp_path: Path, invoke: Run, read: Read
-) -> None:
+def test_labels_of_the_cases_are_joined(desk: Desk) -> None:
     """The folder ``labels`` beside the set is theirs unless another one is named."""
-    folder = tmp_path / "labels"
+    folder = desk.folder / "labels"
     folder.mkdir()
     first = b'{"case_id": "q1", "query_type": "faq"}\n{"case_id": "q2", "query_type": "how_to"}\n'
     second = b'{"case_id": "q1", "user_roles": ["editor", "admin"]}\n'
@@ -150,36 +135,34 @@ def test_labels_of_the_cases_are_joined(
     (folder / "context_labels.jsonl").write_bytes(second)
     shipped = Path(__file__).parents[3] / "eval" / "profiles" / "default.toml"
     body = '[request.body]\nroles = "{user_roles}"'
-    profile = tmp_path / "roles.toml"
+    profile = desk.folder / "roles.toml"
     profile.write_text(shipped.read_text().replace("[request.body]", body))
 
     words = ("--filter", "query_type=faq", "--profile", profile)
-    done = invoke(*words, "--run-id", "joined")
-    run = tmp_path / "results" / "joined"
-    assert [line["test_case_id"] for line in read(run)] == ["q1"]
-    assert fake_bot.seen[0].json()["roles"] == ["editor", "admin"]
+    done = desk.invoke(*words, "--run-id", "joined")
+    run = desk.folder / "results" / "joined"
+    assert [line["test_case_id"] for line in desk.read(run)] == ["q1"]
+    assert desk.bot.seen[0].json()["roles"] == ["editor", "admin"]
     config = json.loads((run / "config.json").read_text())
     # the files one behind the other, as they are joined: retrieval before context labels
     assert config["dataset"]["labels_sha256"] == hashlib.sha256(first + second).hexdigest()
 
-    empty = tmp_path / "empty"
+    empty = desk.folder / "empty"
     empty.mkdir()
-    done = invoke(*words, "--labels-dir", empty, ends=2)
+    done = desk.invoke(*words, "--labels-dir", empty, ends=2)
     assert "query_type: nowhere" in done.stderr
 
 
-def test_labels_are_a_fact_of_the_run_but_not_of_its_hash(tmp_path: Path, invoke: Run) -> None:
+def test_labels_are_a_fact_of_the_run_but_not_of_its_hash(desk: Desk) -> None:
     def config(run_id: str) -> dict[str, Any]:
-        invoke("--run-id", run_id)
-        found: dict[str, Any] = json.loads(
-            (tmp_path / "results" / run_id / "config.json").read_text()
-        )
+        desk.invoke("--run-id", run_id)
+        found: dict[str, Any] = desk.config(run_id)
         return found
 
     without = config("without")
     assert without["dataset"]["labels_sha256"] is None
-    (tmp_path / "labels").mkdir()
-    (tmp_path / "labels" / "cases.jsonl").write_text('{"case_id": "q1", "query_type": "faq"}\n')
+    (desk.folder / "labels").mkdir()
+    (desk.folder / "labels" / "cases.jsonl").write_text('{"case_id": "q1", "query_type": "faq"}\n')
     labelled = config("labelled")
     assert len(labelled["dataset"]["labels_sha256"]) == 64
     assert labelled["config_hash"] == without["config_hash"]

@@ -1,4 +1,4 @@
-"""Scripts called in the test's own process, as the tests of all bots call them."""
+"""Scripts called in the test's own process, and files of lines."""
 
 from __future__ import annotations
 
