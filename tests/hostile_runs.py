@@ -45,7 +45,9 @@ class Ended(NamedTuple):
 
 def make_runs(folder: Path) -> None:
     """A set of eight cases in four conversations, and two runs that answered it."""
-    from storage import ResultsWriter, RetrievedChunk, RunConfig, TestResult, sha256_file
+    from tests.scripts.conftest import FinishedRun
+
+    from storage import RetrievedChunk, TestResult
 
     rows = [
         {
@@ -60,22 +62,16 @@ def make_runs(folder: Path) -> None:
         }
         for n in range(CASES)
     ]
-    (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    dataset = {"path": "set.jsonl", "sha256": sha256_file(folder / "set.jsonl"), "cases": CASES}
-    for day, run in enumerate(("base", "new"), 1):
-        writer = ResultsWriter(folder / "results", run, store_full_text=True)
-        asked = {"selected": CASES, "store_full_text": True}
-        config = RunConfig(run, dataset=dict(dataset), run=asked)
-        config.started = f"2026-01-0{day}T00:00:00+00:00"
-        writer.write_config(config)
+    for day, name in enumerate(("base", "new"), 1):
+        results = []
         for n in range(CASES):
-            path = "x.md" if run == "new" and n % 3 == 0 else f"{n}.md"
+            path = "x.md" if name == "new" and n % 3 == 0 else f"{n}.md"
             chunk = RetrievedChunk("c", path, path, "H", text=f"Thing {n} is in box {n}.", rank=1)
             answer = f"Thing {n} is in box {n} [1]."
-            writer.write_result(
-                TestResult(f"q{n}", f"Where is {n}?", answer=answer, retrieved=[chunk])
-            )
-        writer.finish(f"q{n}" for n in range(CASES))
+            results.append(TestResult(f"q{n}", f"Where is {n}?", answer=answer, retrieved=[chunk]))
+        run = FinishedRun(folder, name)
+        run.write(rows, results, config={"started": f"2026-01-0{day}T00:00:00+00:00"})
+        run.configure(dataset={"path": "set.jsonl", "cases": CASES}, run={"selected": CASES})
 
 
 def scoring(folder: Path) -> list[Job]:

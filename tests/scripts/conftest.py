@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,9 @@ Case = dict[str, Any]
 class FinishedRun:
     """Writes cases, labels and results below a folder; then scores them with any script."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "run") -> None:
         self.folder = folder
-        self.run = folder / "results" / "run"
+        self.run = folder / "results" / name
 
     def write(
         self,
@@ -33,17 +33,19 @@ class FinishedRun:
         results: Sequence[TestResult],
         *,
         full: bool = True,
+        config: Mapping[str, Any] | None = None,
         **labels: Sequence[Case],
     ) -> None:
-        """``labels``: label files by name, such as ``pipeline_labels=[{"case_id": …}]``."""
+        """``config``: more of config.json. ``labels``: label files by name, such as
+        ``pipeline_labels=[{"case_id": …}]``."""
         self._lines("set.jsonl", [{"question": f"About {case['id']}?"} | case for case in cases])
         (self.folder / "labels").mkdir(exist_ok=True)
         for name, rows in labels.items():
             self._lines(f"labels/{name}.jsonl", rows)
         writer = ResultsWriter(self.folder / "results", self.run.name, store_full_text=full)
         sha = storage.sha256_file(self.folder / "set.jsonl")
-        run = {"store_full_text": full}
-        writer.write_config(storage.RunConfig(self.run.name, dataset={"sha256": sha}, run=run))
+        more = {"dataset": {"sha256": sha}, "run": {"store_full_text": full}, **(config or {})}
+        writer.write_config(storage.RunConfig(self.run.name, **more))
         for result in results:
             writer.write_result(result)
         writer.finish(case["id"] for case in cases)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.metrics_files import write_metrics
 from tests.pages import page_of
+from tests.scripts.conftest import FinishedRun
 from tests.scripts.test_one_count import BASE, CASES, NEW, call
 
 import compare_runs
@@ -22,27 +23,20 @@ import score_abstention
 import score_groundedness
 import score_pipeline
 import score_retrieval
-import storage
 from decisions.case_changes import changes_of, read_pair
 from decisions.case_rules import read_case_rules
 from decisions.case_verdict import read_verdicts
 from records.metrics import load_metrics
 from scorers import suite
-from storage import ResultsWriter, RunConfig
 
 SCORERS = (score_retrieval, score_pipeline, score_abstention, score_groundedness)
 
 
 def make(home: Path, name: str, k: int, answers: list[Any]) -> Path:
     """A run that is not scored."""
-    writer = ResultsWriter(home / "results", name, store_full_text=True)
-    sha = storage.sha256_file(home / "set.jsonl")
-    whole = {"store_full_text": True}
-    writer.write_config(RunConfig(name, dataset={"sha256": sha}, run=whole, retriever={"k": k}))
-    for answer in answers:
-        writer.write_result(answer)
-    writer.finish(case["id"] for case in CASES)
-    return home / "results" / name
+    run = FinishedRun(home, name)
+    run.write(CASES, answers, config={"retriever": {"k": k}})
+    return run.run
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +48,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fixed.
     """
     home = tmp_path_factory.mktemp("case-lines")
-    (home / "set.jsonl").write_text("".join(json.dumps(case) + "\n" for case in CASES))
     for name, k, answers in (("base", 3, BASE), ("new", 3, NEW), ("shallow", 2, NEW)):
         make(home, name, k, answers)
         done = call(home, eval_suite.main, "--run", name)

@@ -5,7 +5,6 @@ Each script runs as a process whose reader has left, as in ``gate_run.py … | h
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -15,9 +14,11 @@ from typing import Any
 
 import pytest
 from tests.rows import each_row
+from tests.scripts.conftest import FinishedRun
 
+import score_retrieval
 import storage
-from storage import ResultsWriter, RetrievedChunk, TestResult
+from storage import RetrievedChunk, TestResult
 
 SCRIPTS = Path(storage.__file__).parent
 OPTIONS = SCRIPTS / "options"
@@ -48,27 +49,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two scored runs of twelve cases, of which the second finds no document; and rules that it
     does not pass."""
     folder = tmp_path_factory.mktemp("closed")
-    rows = [{"id": f"q{n}", "question": "?", "relevant_docs": [f"{n}.md"]} for n in range(CASES)]
-    (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    sha = storage.sha256_file(folder / "set.jsonl")
-    for day, run in enumerate(("base", "new"), 1):
-        writer = ResultsWriter(folder / "results", run)
-        config = storage.RunConfig(run, dataset={"sha256": sha}, run={"selected": CASES})
-        config.started = f"2026-03-{day:02d}T00:00:00+00:00"
-        writer.write_config(config)
+    cases = [{"id": f"q{n}", "relevant_docs": [f"{n}.md"]} for n in range(CASES)]
+    for day, name in enumerate(("base", "new"), 1):
+        results = []
         for n in range(CASES):
-            path = f"{n}.md" if run == "base" else "other.md"
-            result = TestResult(f"q{n}", "?", answer="Yes.")
-            result.retrieved = [RetrievedChunk("c", path, path, rank=1)]
-            writer.write_result(result)
-        writer.finish(f"q{n}" for n in range(CASES))
-        words = ("--eval-set", folder / "set.jsonl", "--results-dir", folder / "results")
-        done = subprocess.run(
-            [sys.executable, SCRIPTS / "score_retrieval.py", "--run", run, "-q", *words],
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
+            path = f"{n}.md" if name == "base" else "other.md"
+            chunk = RetrievedChunk("c", path, path, rank=1)
+            results.append(TestResult(f"q{n}", "?", answer="Yes.", retrieved=[chunk]))
+        config = {"started": f"2026-03-{day:02d}T00:00:00+00:00", "run": {"selected": CASES}}
+        run = FinishedRun(folder, name)
+        run.write(cases, results, config=config)
+        run.section(score_retrieval.main, "--run", name)
     (folder / "gates.toml").write_text('[retrieval]\n"recall@5" = ">= 0.9"\n')
     return folder
 

@@ -10,18 +10,18 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.pages import page_of
 from tests.rows import each_row
+from tests.scripts.conftest import FinishedRun
 from tests.scripts.report_run.answers import result
 
 import compare_runs
 import eval_suite
 import gate_run
 import report_run
-import storage
 import track_metrics
 from decisions.case_changes import read_pair
 from decisions.case_verdict import read_verdicts
 from labeller.sources import failures
-from storage import ErrorInfo, ResultsWriter, RunConfig, TestResult
+from storage import ErrorInfo, TestResult
 from views.browser.listing import CaseList, PairList
 from views.library import RunLibrary
 
@@ -68,17 +68,8 @@ CHANGED = {"broke": {"gone", "ends"}, "fixed": {"back"}}
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs, scored by the suite."""
     home = tmp_path_factory.mktemp("one-count")
-    (home / "set.jsonl").write_text("".join(json.dumps(case) + "\n" for case in CASES))
-    (home / "labels").mkdir()
     for name, k, answers in (("base", 3, BASE), ("new", 2, NEW)):
-        writer = ResultsWriter(home / "results", name, store_full_text=True)
-        sha = storage.sha256_file(home / "set.jsonl")
-        whole = {"store_full_text": True}
-        config = RunConfig(name, dataset={"sha256": sha}, run=whole, retriever={"k": k})
-        writer.write_config(config)
-        for answer in answers:
-            writer.write_result(answer)
-        writer.finish(case["id"] for case in CASES)
+        FinishedRun(home, name).write(CASES, answers, config={"retriever": {"k": k}})
         done = call(home, eval_suite.main, "--run", name)
         assert done.exit_code == 0, done.output
     return home

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from click.testing import CliRunner
+from tests.scripts.conftest import FinishedRun
 
 import compare_runs
 import eval_suite
@@ -14,7 +15,6 @@ import score_conversations
 import score_pipeline
 import score_retrieval
 import score_searches
-import storage
 from records.results import Search, SearchedChunk
 from storage import ErrorInfo, RetrievedChunk, TestResult
 
@@ -161,11 +161,7 @@ def test_a_comparison_lists_the_conversations_that_were_fixed(finished: Any) -> 
     for one in fixed:
         if one.test_case_id in ("c1-4", "c2-4"):
             one.answer = "It costs nothing [1]."
-    writer = storage.ResultsWriter(finished.folder / "results", "new", store_full_text=True)
-    writer.write_config(storage.read_config(finished.run))
-    for one in fixed:
-        writer.write_result(one)
-    writer.finish(row["id"] for row in CASES)
+    FinishedRun(finished.folder, "new").write(CASES, fixed)
     for run in ("run", "new"):
         assert finished.score(score_pipeline.main, "--run", run).exit_code == 0
     where = ["--eval-set", str(finished.folder / "set.jsonl")]

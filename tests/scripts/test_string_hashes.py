@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 from tests.processes import call_in_one_process
+from tests.scripts.conftest import FinishedRun
 
 import storage
 from ragmetrics.stats.significance import sign_flip_p
-from storage import ErrorInfo, ResultsWriter, RetrievedChunk, TestResult
+from storage import ErrorInfo, RetrievedChunk, TestResult
 
 SCRIPTS = Path(storage.__file__).parent
 SEEDS = ("1", "2")
@@ -65,27 +65,15 @@ def _result(n: int, repeat: int, draw: random.Random) -> TestResult:
 def _write(folder: Path) -> None:
     """Two runs of 60 and 70 of the 80 cases, two answers to each, with errors and missing lines."""
     cases = _cases()
-    text = "".join(json.dumps(case) + "\n" for case in cases)
-    (folder / "labels").mkdir(parents=True)
-    (folder / "set.jsonl").write_text(text, encoding="utf-8")
-    for run, count, seed in (("base", 60, 1), ("new", 70, 2)):
+    folder.mkdir()
+    for name, count, seed in (("base", 60, 1), ("new", 70, 2)):
         draw = random.Random(seed)
-        writer = ResultsWriter(folder / "results", run, store_full_text=True)
-        sha = storage.sha256_file(folder / "set.jsonl")
-        asked = [str(case["id"]) for case in cases[:count]]
-        writer.write_config(
-            storage.RunConfig(
-                run,
-                dataset={"sha256": sha, "path": "set.jsonl", "cases": 80},
-                run={"store_full_text": True, "selected": count, "repeat": 2, "asked": asked},
-            )
-        )
-        for n in range(count):
-            if draw.random() < 0.1:
-                continue  # a case without a line
-            for repeat in range(2):
-                writer.write_result(_result(n, repeat, draw))
-        writer.finish(str(case["id"]) for case in cases)
+        answered = [n for n in range(count) if draw.random() >= 0.1]  # others have no line
+        results = [_result(n, repeat, draw) for n in answered for repeat in range(2)]
+        run = FinishedRun(folder, name)
+        run.write(cases, results)
+        asked = {"selected": count, "repeat": 2, "asked": [case["id"] for case in cases[:count]]}
+        run.configure(dataset={"path": "set.jsonl", "cases": 80}, run=asked)
 
 
 PLACES = ("--results-dir", "results", "--eval-set", "set.jsonl")

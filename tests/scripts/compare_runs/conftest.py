@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from tests.scripts.compare_runs.runs import CASES, HOSTILE, Compare, run
+from tests.scripts.conftest import FinishedRun
 
 import compare_runs
 import score_pipeline
 import score_retrieval
-import storage
-from storage import ResultsWriter, RetrievedChunk, TestResult
+from storage import RetrievedChunk, TestResult
 
 
 @pytest.fixture
@@ -32,27 +31,19 @@ def folder(tmp_path: Path) -> Path:
         }
         for i in range(CASES)
     ]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (tmp_path / "set.jsonl").write_text(text, encoding="utf-8")
     for name, lost, k in (("good", 0, 9), ("bad", 3, 5), ("same", 0, 9)):
-        writer = ResultsWriter(tmp_path / "results", name)
-        config = storage.RunConfig(
-            name,
-            dataset={"sha256": storage.sha256_file(tmp_path / "set.jsonl")},
-            retriever={"k": k},
-        )
-        writer.write_config(config)
+        results = []
         for i in range(CASES):
             found = "other.md" if lost and i % lost == 0 else f"notes/{i}.md"
             chunks: list[RetrievedChunk | str] = [RetrievedChunk("c", "x.md", "x.md", rank=1)]
             chunks.append(RetrievedChunk("d", found, found, rank=2))
             answer = f"{name} says {i}. {HOSTILE}\n```\n<b>out</b>\n" if i == 3 else f"It is {i}."
-            result = TestResult(f"q{i}", lines[i]["question"], answer=answer, retrieved=chunks)  # type: ignore[arg-type]
-            writer.write_result(result)
-        writer.finish(line["id"] for line in lines)  # type: ignore[misc]
+            question = str(lines[i]["question"])
+            results.append(TestResult(f"q{i}", question, answer=answer, retrieved=chunks))
+        made = FinishedRun(tmp_path, name)
+        made.write(lines, results, full=False, config={"retriever": {"k": k}})
         for script in (score_retrieval.main, score_pipeline.main):
-            done = run(script, tmp_path, "--run", name, "-q")
-            assert done.exit_code == 0, done.output
+            made.section(script, "--run", name)
     return tmp_path
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
+from tests.scripts.conftest import FinishedRun
 
 import calibrate_judge
 import compare_runs
@@ -26,9 +27,7 @@ import score_groundedness
 import score_pipeline
 import score_retrieval
 import track_metrics
-from records import files
-from records.results import Reference, RetrievedChunk, RunConfig, TestResult
-from records.runs import ResultsWriter
+from records.results import Reference, RetrievedChunk, TestResult
 from views.browser.case_page import case_docs
 from views.browser.document import Doc
 from views.case_blocks import ShownWith
@@ -80,7 +79,7 @@ class Desk:
 
     @property
     def where(self) -> list[str]:
-        set_, results = self.folder / "eval_set.jsonl", self.folder / "results"
+        set_, results = self.folder / "set.jsonl", self.folder / "results"
         return ["--eval-set", str(set_), "--results-dir", str(results)]
 
     def path(self, name: str) -> Path:
@@ -143,7 +142,7 @@ class Desk:
 
     def browse(self) -> list[str]:
         """Every page of run ``a``, drawn; what the browser says of the run and its cases."""
-        library = RunLibrary(self.folder / "results", self.folder / "eval_set.jsonl", None)
+        library = RunLibrary(self.folder / "results", self.folder / "set.jsonl", None)
         said = [info.problem for info in library.refresh()]
         run = library.open("a")
         for case in CASES:
@@ -175,15 +174,9 @@ def _changed(value: Any, how: Callable[[Any], object]) -> Any:
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Made once by the scripts themselves."""
     desk = Desk(tmp_path_factory.mktemp("damage"))
-    (desk.folder / "eval_set.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES))
+    api = {"fields_seen": ["answer", "retrieved[].text"]}
     for name in "ab":
-        writer = ResultsWriter(desk.folder / "results", name, store_full_text=True)
-        sha = files.sha256_file(desk.folder / "eval_set.jsonl")
-        api = {"fields_seen": ["answer", "retrieved[].text"]}
-        writer.write_config(RunConfig(name, dataset={"sha256": sha}, api=api))
-        for result in _results():
-            writer.write_result(result)
-        writer.finish(case["id"] for case in CASES)
+        FinishedRun(desk.folder, name).write(CASES, [*_results()], config={"api": api})
         for script in SCORERS:
             done = desk.invoke(script.main, "--run", name, "--quiet", *desk.where)
             assert done.exit_code == 0, done.output
