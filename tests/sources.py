@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 from tests.rows import each_row
 
 import options
+from records.extras import EXTRAS
 
 SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
 GUARD = 'if __name__ == "__main__":'
@@ -41,8 +44,17 @@ def part_of(path: Path) -> str:
 
 SOURCES = sources()
 SCRIPTS = [path for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8")]
+OF_EXTRAS = [path for path in EXTRAS.glob("*/*.py") if GUARD in path.read_text("utf-8")]
 each_source = each_row("path", SOURCES)
 each_script = each_row("script", sorted(SCRIPTS))
+
+
+def command_of(script: Path) -> click.Command:
+    """The command of a script of the core or of an extra."""
+    module = f"extras.{script.parent.name}.{script.stem}" if script in OF_EXTRAS else script.stem
+    command = importlib.import_module(module).main
+    assert isinstance(command, click.Command)
+    return command
 
 
 @dataclass(frozen=True)

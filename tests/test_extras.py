@@ -18,8 +18,8 @@ from tests.labeller.screen.conftest import Bench
 from tests.processes import call_script
 from tests.sources import GUARD, SCRIPTS, SCRIPTS_DIR, SLOW, SOURCES, imports_of
 from tests.test_documents import broken_links
-from tests.test_smoke import HELP
-from tests.test_smoke import run as run_python
+from tests.test_scripts import HELP
+from tests.test_scripts import run as run_python
 
 import options
 from judging.connect import JudgeOptions

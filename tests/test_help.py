@@ -15,19 +15,13 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from click.testing import CliRunner
 from tests.rows import each_row
+from tests.sources import OF_EXTRAS, SCRIPTS, SCRIPTS_DIR, command_of
 
 import options
 from options import commands
-from records import extras
 
-SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
 ROOT = SCRIPTS_DIR.parents[1]
-GUARD = 'if __name__ == "__main__":'
-FILES = {
-    path.stem: path
-    for path in (*SCRIPTS_DIR.glob("*.py"), *extras.EXTRAS.glob("*/*.py"))
-    if GUARD in path.read_text("utf-8")
-}
+FILES = {path.stem: path for path in (*SCRIPTS, *OF_EXTRAS)}
 """The scripts of the core, and of the extras that are there."""
 NAMES = sorted(FILES)
 CALL = re.compile(
@@ -37,24 +31,13 @@ PAIR = re.compile(r"[a-z_]+=.+")
 each_script = each_row("name", NAMES)
 
 
-def is_of_an_extra(name: str) -> bool:
-    return FILES[name].parent != SCRIPTS_DIR
-
-
-def command_of(name: str) -> click.Command:
-    module = f"extras.{FILES[name].parent.name}.{name}" if is_of_an_extra(name) else name
-    command = importlib.import_module(module).main
-    assert isinstance(command, click.Command)
-    return command
-
-
 def about(name: str) -> str:
-    return commands.docstring(command_of(name).callback)
+    return commands.docstring(command_of(FILES[name]).callback)
 
 
 def help_of(name: str, columns: int = 80) -> str:
     done = CliRunner().invoke(
-        command_of(name), ["--help"], prog_name=f"{name}.py", terminal_width=columns
+        command_of(FILES[name]), ["--help"], prog_name=f"{name}.py", terminal_width=columns
     )
     assert done.exit_code == 0
     return done.output
@@ -71,7 +54,7 @@ def calls(text: str) -> list[tuple[str, list[str]]]:
 
 def check_call(name: str, words: list[str]) -> None:
     """Raise what the user would read: an unknown option, a choice that is none, a word too many."""
-    command = command_of(name)
+    command = command_of(FILES[name])
     ctx = click.Context(command, info_name=f"{name}.py")
     values, left, _ = command.make_parser(ctx).parse_args(args=list(words))
     unknown = [word for word in left if not PAIR.fullmatch(word)]  # --filter takes several pairs
@@ -114,7 +97,7 @@ def test_help_is_short(name: str) -> None:
     assert max(map(len, lines)) <= 100
     assert lines.index("Examples:") < next(i for i, line in enumerate(lines) if "ptions:" in line)
     extra = FILES[name].parent.relative_to(ROOT).as_posix()
-    page = f"{extra}/README.md" if is_of_an_extra(name) else f"docs/{name}.md"
+    page = f"{extra}/README.md" if FILES[name] in OF_EXTRAS else f"docs/{name}.md"
     assert lines[-1] == f"More: {page}"
 
 
@@ -152,7 +135,7 @@ def test_options_of_a_long_command_stand_under_headings_each_once() -> None:
         *("Other options:", "Output:"),
     ]
     listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)", page, re.MULTILINE)
-    params = command_of("run_eval").params
+    params = command_of(FILES["run_eval"]).params
     names = [it.opts[-1] for it in params if isinstance(it, click.Option) and not it.hidden]
     assert sorted(listed) == sorted([*names, "--help"])
     assert page.index("--api-url TEXT") < page.index("Data:") < page.index("--eval-set PATH")

@@ -17,21 +17,13 @@ import click
 import pytest
 from click.testing import CliRunner
 from tests.rows import each_row
+from tests.sources import OF_EXTRAS, SCRIPTS, command_of, each_script
 
 import options
 import storage
 from options.values import CutOffs
-from records import extras, opt
+from records import opt
 from scorers import SECTIONS
-
-SCRIPTS = sorted(
-    path
-    for path in Path(options.__file__).parents[1].glob("*.py")
-    if "\ndef main(" in path.read_text("utf-8")
-)
-OF_EXTRAS = sorted(
-    path for path in extras.EXTRAS.glob("*/*.py") if "\ndef main(" in path.read_text("utf-8")
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +52,9 @@ def test_labels_belong_to_the_set(tmp_path: Path) -> None:
     here = str(tmp_path)
     assert run("--labels-dir", here, "--eval-set", other)[0] == here
     assert run("--eval-set", other, RAG_EVAL_LABELS_DIR=here)[0] == here
+    # the folder beside the set is taken where it is named, though it is not there yet
+    words = ("--labels-dir", str(tmp_path / "labels"), "--eval-set", other)
+    assert run(*words)[0] == run(*words[2:], *words[:2])[0] == str(tmp_path / "labels")
     done = CliRunner().invoke(main, ["--labels-dir", "no/such"])
     assert done.exit_code == 2
     assert "no such folder" in done.stderr
@@ -238,12 +233,6 @@ def test_help_of_the_suite_names_every_section() -> None:
     assert sections.help == f"Only these: {', '.join(SECTIONS)}."
 
 
-def test_labels_are_found_whatever_the_order_of_the_options(tmp_path: Path) -> None:
-    """The folder beside the set is taken where it is named, though it is not there yet."""
-    words = ("--labels-dir", str(tmp_path / "labels"), "--eval-set", str(tmp_path / "mine.jsonl"))
-    assert run(*words)[0] == run(*words[2:], *words[:2])[0] == str(tmp_path / "labels")
-
-
 def test_settings_that_are_named_must_be_there(tmp_path: Path) -> None:
     """A job whose file is gone would otherwise go on with other settings."""
     done = CliRunner().invoke(shaped, [], env={"RAG_EVAL_CONFIG": str(tmp_path / "gone.toml")})
@@ -260,10 +249,10 @@ def numbers(command: click.Command) -> Iterator[click.Option]:
             yield param
 
 
-@each_row("path", SCRIPTS)
-def test_no_option_takes_a_number_that_is_none(path: Path) -> None:
+@each_script
+def test_no_option_takes_a_number_that_is_none(script: Path) -> None:
     """click's own types let "nan" pass every bound; it would end in a score or in no JSON."""
-    command = importlib.import_module(path.stem).main
+    command = command_of(script)
     loose = [one.name for one in numbers(command) if not isinstance(one.type, options.FiniteRange)]
     assert loose == []
 
@@ -306,13 +295,6 @@ EVERYWHERE = {"-h", "-q", "-v", "--json"}
 """Options of nearly every script, which no reader counts."""
 
 
-def command_of(path: Path) -> click.Command:
-    module = path.stem if path in SCRIPTS else f"extras.{path.parent.name}.{path.stem}"
-    command = importlib.import_module(module).main
-    assert isinstance(command, click.Command)
-    return command
-
-
 def commands_of(path: Path) -> Iterator[click.Command]:
     command = command_of(path)
     yield command
@@ -346,13 +328,10 @@ MOST_SETTINGS = 8
 MOST_SETTINGS_IN_ALL = 40
 
 
-@each_row("path", SCRIPTS)
-def test_a_script_has_few_settings(path: Path) -> None:
-    assert len(settings_of(path)) <= MOST_SETTINGS
-
-
-def test_all_scripts_have_few_settings_together() -> None:
-    every = set[str]().union(*map(settings_of, SCRIPTS))
+def test_a_script_has_few_settings_and_all_have_few_together() -> None:
+    settings = {path.stem: settings_of(path) for path in SCRIPTS}
+    assert [name for name, own in settings.items() if len(own) > MOST_SETTINGS] == []
+    every = set[str]().union(*settings.values())
     assert len(every) <= MOST_SETTINGS_IN_ALL, len(every)
 
 

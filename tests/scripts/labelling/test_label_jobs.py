@@ -7,7 +7,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,25 +95,6 @@ def test_a_missing_set(tool: Tool) -> None:
     done = tool.run("--plain")
     assert done.returncode == 2
     assert "no such file" in done.stderr
-
-
-def test_help_loads_nothing_slow(tool: Tool) -> None:
-    code = (
-        "import runpy, sys\n"
-        "sys.argv = [sys.argv[1], '--help']\n"
-        "sys.path.insert(0, sys.argv[0].rpartition('/')[0])\n"
-        "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\n"
-        "except SystemExit:\n    pass\n"
-        "print('LOADED', *sorted(sys.modules))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tool.SCRIPT)], capture_output=True, text=True, env=tool.env
-    )
-    loaded = set(done.stdout.partition("LOADED")[2].split())
-    assert "click" in loaded
-    assert loaded.isdisjoint(
-        {"textual", "requests", "numpy", "sklearn", "torch", "sentence_transformers", "rich"}
-    )
 
 
 def test_the_keymap_is_checked(tmp_path: Path) -> None:
