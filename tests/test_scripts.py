@@ -83,6 +83,8 @@ def test_shared_options_are_the_same_everywhere(script: Path) -> None:
         assert {key: value for key, value in mine[name].items() if key not in own} == {
             key: value for key, value in shared[name].items() if key not in own
         }, name
+    names = {name for param in mine.values() for name in param["opts"]}
+    assert "--run" not in names or "--run-id" in names, "another name of --run everywhere"
 
 
 OF_OTHERS = {"clients/curl.py", "decisions/history.py", "init_repo.py", "records/files.py"}

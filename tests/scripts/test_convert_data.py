@@ -57,20 +57,6 @@ def test_other_scripts_take_an_imported_set(tmp_path: Path) -> None:
     assert metrics["cases"] == 2
 
 
-def test_answers_of_two_systems_are_compared(tmp_path: Path) -> None:
-    """Two imports into one folder are two runs of one set."""
-    for name, answer in (("one", "A."), ("two", "B.")):
-        source = tmp_path / f"{name}.json"
-        source.write_text(json.dumps([{"question": "Q?", "answer": answer, "contexts": ["A."]}]))
-        script("convert_data", "import", "json", str(source), "-o", str(tmp_path / "set"), "-q")
-    configs = [
-        json.loads((tmp_path / "set/results" / name / "config.json").read_text())
-        for name in ("one", "two")
-    ]
-    assert configs[0]["dataset"] == configs[1]["dataset"]
-    assert configs[0]["config_hash"] != configs[1]["config_hash"]
-
-
 def open_data(*parts: str) -> Path:
     """A file of the open data sets, or a visible skip."""
     root = os.environ.get("RAG_EVAL_DATA")

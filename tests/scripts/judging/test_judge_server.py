@@ -1,18 +1,23 @@
-"""judge_answers.py against a server: replays, failures, lies, kill and rerun, secrets."""
+"""judge_answers.py against a server: the way to ask, replays, failures, lies, kills, secrets,
+and a judge by its file: the same judge as by options."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.scripts.judging.conftest import Server
+from tests.scripts.judging.conftest import CASES, RESULTS, Server
 
 import judge_answers
+from records.verdict_lines import read_settings
+from storage import RetrievedChunk
 
 SECRET = "sk-test-0123456789abcdef"
 
@@ -210,3 +215,174 @@ def test_an_interrupted_run_ends_with_130(run: Any, server: Any) -> None:
     assert process.returncode == 130
     assert "Interrupted" in told
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("word", ["maxLength", "minItems"])
+def test_a_server_that_refuses_parts_of_a_schema_gets_it_without(
+    run: Any, server: Any, word: str
+) -> None:
+    run.write()
+
+    def picky(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+        if word in json.dumps(body["response_format"]):
+            return 400, {"error": {"message": f"Invalid schema: {word} is not permitted."}}
+        reply: tuple[int, Any] = server.support(body)
+        return reply
+
+    server.reply = picky
+    assert run.judge(*server.words())["mean"]["faithfulness"] == 1.0
+    config = json.loads((run.finished.run / "config.json").read_text("utf-8"))
+    assert f"schema:{word}" in config["judge"]["dropped_params"]
+    calls = len(server.calls)
+    run.judge(*server.words())
+    assert len(server.calls) == calls, "all from the cache, nothing is tried again"
+    (run.finished.run / "verdicts.jsonl").unlink()
+    assert run.judge(*server.words("--offline"))["mean"]["faithfulness"] == 1.0
+
+
+@pytest.mark.parametrize("named", [(), ("--model", "judge-2025-01-01"), ("--judge", "local")])
+def test_offline_counts_the_models_verdicts(run: Any, server: Any, named: tuple[str, ...]) -> None:
+    """The rules find 2 of 3 claims supported; the model found all, and is meant."""
+    run.write()
+    run.judge(*server.words())
+    (run.finished.run / "verdicts.jsonl").unlink()
+    words = (*named, "--set", "revision=r1", "--offline", "--metrics", "groundedness")
+    if named == ("--judge", "local"):
+        words = (*words, "--model", "judge-2025-01-01")
+    assert run.judge(*words)["mean"]["faithfulness"] == 1.0
+    assert {line["judge"]["model"] for line in run.lines()} == {"judge-2025-01-01"}
+
+
+def test_a_thinking_model_gets_room_and_a_cut_reply_says_how(run: Any, server: Any) -> None:
+    run.write()
+    server.reply = lambda server, body: (200, server.completion('{"notes": "', "length"))
+    done = run.call(*server.words())
+    assert "--set thinking_tokens=" in done.stderr
+    rooms = {call["max_tokens"] for call in server.calls if "verdicts" in schema_of(call)}
+    server.reply = type(server).support
+    run.judge(*server.words("--set", "thinking_tokens=4000"))
+    more = {call["max_tokens"] for call in server.calls if "verdicts" in schema_of(call)} - rooms
+    assert more == {tokens + 4000 for tokens in rooms}
+    run.judge(*server.words("--set", "thinking_tokens=4000", "--offline"))
+
+
+def schema_of(body: dict[str, Any]) -> str:
+    return json.dumps(body.get("response_format"))
+
+
+def test_the_way_to_ask_is_tried_once_a_run_before_the_first_call(run: Any, server: Any) -> None:
+    def canaries() -> int:
+        return sum("wet" in json.dumps(call) for call in server.calls)
+
+    run.write()
+    run.judge(*server.words())
+    assert canaries() == 1
+    run.judge(*server.words())
+    assert canaries() == 1, "a run that asks nothing tries nothing"
+    run.judge(*server.words("--repeats", "3"))
+    assert canaries() == 2
+
+
+def test_an_estimate_counts_what_the_provider_remembers(run: Any, server: Any) -> None:
+    """Three opinions on one answer share their prompt: two of three are read from memory, in steps
+    of 128 tokens, and cost a tenth."""
+    text = "The fee is 15 euros. " * 400
+    result = run.result(
+        "good", "The fee is 15 euros.", retrieved=[RetrievedChunk("k1", text=text, rank=1)]
+    )
+    run.write([{"id": "good", "category": "factual"}], [result])
+    prices = ("--set", "prices.prompt=10", "--set", "prices.completion=0")
+    words = server.words(*prices, "--set", "prices.cached=1", "--repeats", "3", "--dry-run")
+    found = run.call(*words, "--json")
+    report = json.loads(found.stdout)
+    one = report["prompt_tokens"] / 3
+    assert report["calls"] == 3
+    assert one > 2000
+    assert 2 * (one - 128) <= report["remembered_tokens"] + 2 * 400 <= 2 * one + 2 * 400
+    fresh = report["prompt_tokens"] - report["remembered_tokens"]
+    assert report["cost_usd"] == (fresh * 10 + report["remembered_tokens"]) / 1e6
+    assert "of them from the provider's memory, about" in run.call(*words).stdout
+    without = json.loads(run.call(*server.words(*prices, "--dry-run", "--json")).stdout)
+    assert without["remembered_tokens"] == 0
+
+
+SETTING = "6a53e4efcebb"
+KEYS = {
+    "7b11dc1cb31a544719fac8b15a1cd92dc30f23491673e3f0ccf68c4532d2c870",
+    "4880ea70fcfa80c160b8df5280202eb75936bff016579c2c41cdf7ee4f57b78f",
+}
+"""Of this judge when each setting was an option of its own: caches and runs of then still count."""
+
+SETTINGS = ["revision=r1", "temperature=0.5", "mode=json_schema", "thinking_tokens=100"]
+
+
+def judged(run: Any, *words: str) -> tuple[dict[str, Any], set[str]]:
+    """The settings of the run's verdicts, and the keys in the cache."""
+    run.judge("--metrics", "groundedness", *words)
+    cache = run.finished.folder / "cache" / "judge_cache.jsonl"
+    keys = {json.loads(line)["key"] for line in cache.read_text().splitlines()}
+    return read_settings(run.finished.run / "verdicts.jsonl"), keys
+
+
+def test_the_same_judge_by_options_and_by_file(run: Any, server: Any, tmp_path: Path) -> None:
+    run.write(CASES[:2], RESULTS[:2])
+    cache = run.finished.folder / "cache"
+    cache.mkdir()
+    (cache / "judge_salt").write_bytes(bytes(32))  # of the boundaries, which the keys cover
+    pairs = [word for pair in SETTINGS for word in ("--set", pair)]
+    settings, keys = judged(run, "--judge", server.url, "--model", server.model, *pairs)
+    assert (set(settings), keys) == ({SETTING}, KEYS)
+    assert server.judgements == 2
+
+    (run.finished.run / "verdicts.jsonl").unlink()
+    file = tmp_path / "ours.toml"
+    file.write_text(
+        f'server = "{server.url}"\nmodel = "{server.model}"\nrevision = "r1"\ntemperature = 0.5\n'
+        'mode = "json_schema"\nthinking_tokens = 100\nconcurrency = 1\ntimeout = 30\n'
+    )
+    assert judged(run, "--judge", str(file)) == (settings, KEYS)
+    assert server.judgements == 2, "all came from the cache"
+
+    (run.finished.run / "verdicts.jsonl").unlink()
+    assert judged(run, "--judge", str(file), "--offline") == (settings, KEYS)
+
+
+def call(home: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, judge_answers.__file__, *words],
+        env=os.environ | {"RAG_EVAL_HOME": str(home)} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_judge_is_saved_and_named(run: Any, server: Any, tmp_path: Path) -> None:
+    words = ["--judge", server.url, "--model", server.model, "--set", "api_key=OUR_KEY"]
+    words += ["--set", "revision=r1", "--set", "temperature=0.5", "--save-judge", "ours"]
+    key = {"OUR_KEY": "sk-very-secret-value"}
+    saved = call(tmp_path, *words, **key)
+    path = tmp_path / "eval" / "judges" / "ours.toml"
+    assert (saved.returncode, saved.stdout) == (0, f"{path}\n"), saved.stderr
+    assert "--judge ours" in saved.stderr
+    assert server.calls == []
+    assert path.read_text().splitlines() == [
+        "schema = 1",
+        f'server = "{server.url}"',
+        f'model = "{server.model}"',
+        'api_key = "OUR_KEY"',
+        'revision = "r1"',
+        "temperature = 0.5",
+    ]
+    run.write()
+    at = ["--run", str(run.finished.run), "--eval-set", str(run.finished.folder / "set.jsonl")]
+    at += ["--cache-dir", str(tmp_path / "cache"), "--metrics", "groundedness"]
+    done = call(tmp_path, "--judge", "ours", *at, **key)
+    assert done.returncode == 0, done.stderr
+    assert {line["parameters"]["temperature"] for line in run.lines() if "parameters" in line} == {
+        0.5
+    }
+    assert server.judgements == 2
+    lacking = call(tmp_path, "--judge", "ours", *at)
+    assert lacking.returncode == 2
+    assert "environment variable OUR_KEY is not set" in lacking.stderr

@@ -131,46 +131,6 @@ def test_facts_of_a_withdrawn_run_are_asked_for_anew(run: Any, server: Any) -> N
     assert len(facts) == 2
 
 
-@pytest.mark.parametrize("probed", [True, False])
-def test_a_substitute_is_refused_with_both_names_and_nothing_is_cached(
-    six: Any, server: Any, probed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Asked for a dated name, every reply (the probe's included) says another."""
-    usual = type(server).completion
-
-    def says_other(reply: Any, finish: str = "stop") -> dict[str, Any]:
-        said: dict[str, Any] = usual(reply, finish) | {"model": OTHER}
-        return said
-
-    if probed:
-        monkeypatch.setattr(server, "completion", says_other)
-    else:
-        server.reply = answers_as(OTHER)
-    done = six.call(*by_name(server))
-    assert done.exit_code == 2, done.output
-    assert server.model in flat(done)
-    assert OTHER in flat(done)
-    assert ("--set alias=" in flat(done)) is probed
-    assert cache_of(six) == b""
-    assert list(read_lines(six.finished.run / VERDICTS)) == []
-    assert not (six.finished.run / "metrics.json").exists()
-
-
-def test_a_name_that_is_only_noted_is_said_once_and_steers_no_terminal(
-    six: Any, server: Any
-) -> None:
-    server.reply = answers_as("\x1b[31mjudge")
-    weights = six.finished.folder / "judge.gguf"
-    weights.write_bytes(b"GGUF weights")
-    done = six.call(*by_name(server, "--set", f"file={weights}"))
-    assert done.exit_code == 0, done.output
-    note = f"Note: Asked for {server.model}, the judge's server answers as  [31mjudge; it is"
-    assert done.stderr.count(note) == 1
-    assert "\x1b" not in done.output
-    quiet = six.call(*by_name(server, "--set", f"file={weights}", "--repeats", "2", "-q"))
-    assert "Note: Asked" not in quiet.stderr
-
-
 def test_an_allowed_alias_is_judged_under_both_names(
     six: Any, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +148,10 @@ def test_an_allowed_alias_is_judged_under_both_names(
     (six.finished.run / VERDICTS).unlink()
     six.judge(*words)
     assert server.judgements == paid, "the second time is free"
-    assert six.call(*by_name(server)).exit_code == 2, "without the option it is refused as before"
+    before = cache_of(six)
+    refused = six.call(*by_name(server))  # without the option, with both names
+    assert (refused.exit_code, cache_of(six)) == (2, before)
+    assert all(name in flat(refused) for name in (server.model, OTHER, "--set alias="))
 
 
 @pytest.mark.parametrize("value", ["gpt-4o", "=gpt-4o", "gpt-4o=", " = "])

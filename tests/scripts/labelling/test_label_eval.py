@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -67,18 +66,6 @@ def test_a_probe_asks_the_bot_something_else(tool: Tool, fake_bot: FakeBot) -> N
     assert fake_bot.asked["other words"] == 1
     assert any(exchange.json().get("k") == 50 for exchange in fake_bot.seen)
     assert "new rows" in done.stdout
-
-
-def test_a_bot_that_is_away_is_said_and_editing_goes_on(tool: Tool) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    done = tool.run("--plain", "--api-url", url, typed="e tags x\nP f.md > H\n\nq\n")
-    assert done.returncode == 0, done.stderr
-    assert "No chunks: connection" in done.stdout
-    assert tool.cases()["a"]["tags"] == ["x"]
-    assert tool.cases()["a"]["gold_supports"] == [{"rel_path": "f.md", "heading_path": "H"}]
 
 
 @pytest.mark.parametrize("address", ["bob:PASS-WORD@host", "http://bob:PASS-WORD@host:999999"])
