@@ -7,6 +7,7 @@ working folder. Out: a line of JSON for each, with exit code, output and errors.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.scripts.on_terminals import load_all
+from tests.processes import call_script
 
 ROOT = Path(__file__).parents[1]
 SECRET = "CANARY-7b1d"
@@ -310,9 +311,26 @@ def end_all(jobs: Sequence[Job]) -> list[Ended]:
     return [Ended(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
+def warm_up(names: set[str]) -> None:
+    """Load these scripts and what they load late, and fill their caches: once for all forks."""
+    for name in (*names, "scipy.stats"):
+        importlib.import_module(name)
+    with tempfile.TemporaryDirectory() as folder:
+        make_sound(Path(folder))
+    gc.freeze()
+
+
+def make_sound(folder: Path) -> None:
+    """Two runs, scored, judged, gated and reported, all in this process."""
+    make_runs(folder)
+    for name, words, cwd in scoring(folder):
+        done = call_script(name, *words, cwd=Path(cwd))
+        assert done.returncode in (0, 1), done.stderr
+
+
 def _main(jobs: Iterable[Job]) -> None:
     jobs = [tuple(job) for job in jobs]  # type: ignore[misc]
-    load_all(ROOT / "eval" / "scripts", {name for name, _, _ in jobs} | {"scipy.stats"})
+    warm_up({name for name, _, _ in jobs})
     commands = {name: importlib.import_module(name).main for name, _, _ in jobs}
     os.environ["COLUMNS"] = "200"
     for name, words, folder in jobs:

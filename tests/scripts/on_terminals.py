@@ -1,14 +1,13 @@
 """Runs scripts below a pseudo-terminal: ``python on_terminals.py < calls.json > outputs.json``.
 
-A call is a list: columns, lines, the script's name, its words. The process has all modules before
-the first call, and each call runs in a fork of it, so it costs no start. Of its output, a tuple:
-all that the terminal got, and the exit code.
+A call is a list: columns, lines, the script's name, its words. Each call runs in a fork of the
+process, which is warm before the first where there are many, so it costs no start. Of its output, a
+tuple: all that the terminal got, and the exit code.
 """
 
 from __future__ import annotations
 
 import fcntl
-import gc
 import importlib
 import json
 import os
@@ -26,8 +25,8 @@ from rich.cells import cell_len
 Call = tuple[int, int, str, list[str]]
 """Columns, lines, the script's name, its words."""
 
-LIBRARIES = ("numpy", "rapidfuzz", "rich.table", "sentencex")
-"""What scripts load late."""
+FEW = 8
+"""Calls that cost less than what makes the process warm."""
 
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
@@ -86,18 +85,11 @@ def too_wide(text: str, columns: int) -> list[str]:
     return [line for line in lines if cell_len(line) > columns and " " in line.strip()]
 
 
-def load_all(scripts: Path, names: set[str]) -> None:
-    """Imports the toolkit, these scripts, and what they load late, once for all forks."""
-    for path in sorted(scripts.glob("*/**/*.py")):
-        name = ".".join(path.relative_to(scripts).with_suffix("").parts)
-        importlib.import_module(name.removesuffix(".__init__"))
-    for name in (*names, *LIBRARIES):
-        importlib.import_module(name)
-    gc.freeze()
-
-
 if __name__ == "__main__":
-    sys.path[:0] = sys.argv[1:]
+    sys.path[:0] = [*sys.argv[1:], str(Path(__file__).parents[2])]
     calls = json.load(sys.stdin)
-    load_all(Path(sys.argv[1]), {call[2] for call in calls})
+    if len(calls) > FEW:
+        from tests.hostile_runs import warm_up
+
+        warm_up({call[2] for call in calls})
     json.dump([run(*call) for call in calls], sys.stdout)

@@ -1,4 +1,4 @@
-"""What every script prints on terminals of 60 and 80 columns, and how much of it at once."""
+"""What every script prints on a narrow and on a usual terminal, and how much of it at once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from tests.scripts import on_terminals
 import options
 
 SCRIPTS_DIR = Path(options.__file__).resolve().parents[1]
-WIDTHS = (60, 80)
-MOST_LINES = 45
-"""Of a call without -v, on a terminal of 80 columns."""
+MOST_LINES = {60: 60, 80: 45}
+"""Of a call without -v, by the terminal's columns: the same cells."""
 
 SCORED = [
     *("retrieval", "searches", "context", "groundedness"),
@@ -72,30 +71,34 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.fixture(scope="module", params=[60, pytest.param(80, marks=pytest.mark.thorough)])
+def columns(request: pytest.FixtureRequest) -> int:
+    """The width of the terminal: what fits the narrow one is mostly what fits any."""
+    width: int = request.param
+    return width
+
+
 @pytest.fixture(scope="module")
-def printed(home: Path) -> dict[tuple[str, int], tuple[str, int]]:
-    """What the terminal got and the exit code, by call and columns."""
-    keys = [(name, columns) for name in CALLS for columns in WIDTHS]
+def printed(home: Path, columns: int) -> dict[str, tuple[str, int]]:
+    """What the terminal got and the exit code, by call."""
     calls = []
-    for name, columns in keys:
-        runs = f"--results-dir {home}/results"
-        words = CALLS[name].format(home=home, runs=runs, columns=columns).split()
+    for call in CALLS.values():
+        words = call.format(home=home, runs=f"--results-dir {home}/results").split()
         calls.append((columns, 24, words[0], words[1:]))
-    return dict(zip(keys, on_terminals.outputs(calls, SCRIPTS_DIR), strict=True))
+    return dict(zip(CALLS, on_terminals.outputs(calls, SCRIPTS_DIR), strict=True))
 
 
 @pytest.mark.slow
 @each_row("name", CALLS)
-def test_no_line_is_wider_than_the_terminal(name: str, printed: Any) -> None:
-    for columns in WIDTHS:
-        text, code = printed[name, columns]
-        assert code == ENDS.get(name, 0), text
-        assert "Traceback" not in text
-        assert on_terminals.too_wide(text, columns) == [], f"at {columns} columns"
+def test_no_line_is_wider_than_the_terminal(name: str, printed: Any, columns: int) -> None:
+    text, code = printed[name]
+    assert code == ENDS.get(name, 0), text
+    assert "Traceback" not in text
+    assert on_terminals.too_wide(text, columns) == []
 
 
 @pytest.mark.slow
 @each_row("name", [name for name in CALLS if name not in WHOLE])
-def test_a_call_prints_what_two_screens_hold(name: str, printed: Any) -> None:
-    text, _ = printed[name, 80]
-    assert text.rstrip("\n").count("\n") < MOST_LINES, text
+def test_a_call_prints_what_two_screens_hold(name: str, printed: Any, columns: int) -> None:
+    text, _ = printed[name]
+    assert text.rstrip("\n").count("\n") < MOST_LINES[columns], text

@@ -63,7 +63,7 @@ def test_an_alarm_stands_when_its_reader_has_left(words: list[str], both: bool) 
 
 
 def test_no_line_is_wider_than_the_terminal(words: list[str]) -> None:
-    widths = (60, 80, 120)
+    widths = (60, 120)
     scripts = Path(options.__file__).parents[1]
     printed = on_terminals.outputs(
         [(columns, 24, SCRIPT, words) for columns in widths], scripts, scripts.parent
