@@ -38,6 +38,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="write the golden files anew")
 
 
+def _no_sync(fd: Any) -> None:
+    """What os.fsync does with a file that is not open, and no wait for the disk."""
+    os.fstat(fd if isinstance(fd, int) else fd.fileno())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than processors: a third of the time, tests wait for servers and screens."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_configure() -> None:
     """Whose machine this is must not matter, to this process and to those that tests start.
 
@@ -52,6 +63,8 @@ def pytest_configure() -> None:
     # Hundreds of scripts are started: without their compiled modules each would compile anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # No test cuts the power: those about the disk watch which calls come, and in which order.
+    os.fsync = _no_sync
     # The tests run side by side already: threads of a library would only wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,19 +69,23 @@ def test_thirty_keys_in_one_write_wait_for_slow_passages(
 ) -> None:
     write_data(tmp_path, simple_cases(10), TEXTS)
 
+    keys_wait = threading.Event()
+
     def passages(exchange: Exchange) -> None:
+        keys_wait.wait(120)
         question = exchange.json()["question"]
         chunk = fake_bot.answer(question)["retrieved"][0]
         found = [chunk | {"rel_path": f"n{n}.md", "text": f"{question} {n}"} for n in range(5)]
         exchange.reply(fake_bot.answer(question, retrieved=found))
 
-    fake_bot.delay, fake_bot.default = 1.0, passages
+    fake_bot.delay, fake_bot.default = 0.1, passages
     argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
     argv += ["--labels-dir", str(tmp_path), "--api-url", fake_bot.url]
     with pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path) as terminal:
         terminal.wait_for(b"Fetching passages")
         terminal.write(b"23\r" * 10)
         terminal.wait_for(b"keys wait for the passages, Esc drops them")
+        keys_wait.set()
         terminal.wait_for(b"open 0")
         terminal.write(b"q")
         assert terminal.wait() == 0
