@@ -155,7 +155,8 @@ def test_what_depends_on_all_passages_of_a_run_is_not_compared(
     checks = {f"{c['section']}.{c['metric']}": c for c in json.loads(gate.stdout)["checks"]}
     assert (checks[tfidf]["status"], checks[RECALL]["status"]) == ("failed", "passed")
     assert "no verdict: depends on all passages of a run" in checks[tfidf]["reason"]
-    suite = call(eval_suite, tmp_path, "--run", "new", "--baseline", "base", "--eval-set", path)
+    words = ("--baseline", "base", "--eval-set", path, "--sections", "retrieval,context")
+    suite = call(eval_suite, tmp_path, "--run", "new", *words)
     assert (gate.exit_code, suite.exit_code) == (1, 1)
     done = call(compare_runs, tmp_path, "base", "new")
     assert "not comparable" in next(
