@@ -103,9 +103,9 @@ def tell_outcome(outcome: Outcome) -> None:
     lines = [*outcome.notes, *outcome.verdict.sentences()]
     lines += ["The mapping, proved by two answers:", *outcome.proof.lines()]
     spent = ", ".join(f"{count:,} {name}" for name, count in sorted(outcome.usage.items()))
-    if outcome.requests:
+    if outcome.tries:
         cost = "" if outcome.cost_usd is None else f"; {outcome.cost_usd:.4f} USD"
-        lines.append(f"{outcome.requests} requests, {spent or 'tokens not reported'}{cost}.")
+        lines.append(f"{len(outcome.tries)} requests, {spent or 'tokens not reported'}{cost}.")
     lines += [f"Before you run: export {name}=…" for name in outcome.variables]
     options.say("\n".join(map(harmless, lines)))
 

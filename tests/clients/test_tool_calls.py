@@ -14,6 +14,7 @@ from tests.clients.test_mapping import JSON
 from tests.records.test_tool_passages import OTHER_TOOLS
 from tests.rows import each_row
 
+from clients.bot import Heard, Question, Timing
 from clients.expressions import compile_path
 from clients.guess import propose
 from clients.http import CallError
@@ -21,7 +22,7 @@ from clients.known import recognised
 from clients.mapping import AnswerMap, build_result
 from clients.place_check import PlaceCheck, PlaceVerdict
 from clients.profile import check_profile
-from clients.proof import ProvenAnswer, prove
+from clients.proof import prove
 from clients.reply_form import columns_of
 from clients.tool_calls import search_calls, tool_calls
 from clients.tool_paths import find_searches, find_tools
@@ -532,7 +533,12 @@ def test_an_answer_that_is_a_passage_of_a_search_gets_no_check_mark() -> None:
     assert "searches" in tables["response"]
     asked = profile(response=tables["response"], chunk=tables["chunk"])
     proven = [
-        ProvenAnswer(question, each, build_result(asked.fields(each), "q", question), 0.1)
+        Heard(
+            Question("q", question),
+            each,
+            Timing(0.1),
+            build_result(asked.fields(each), "q", question),
+        )
         for question, each in zip(("a?", "b?"), answers, strict=True)
     ]
     row = prove(tables, proven, None, PlaceVerdict(PlaceCheck())).rows[0]

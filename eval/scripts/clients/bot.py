@@ -287,6 +287,16 @@ class Timing:
     first_token: float | None = None
 
 
+@dataclass(frozen=True)
+class Heard:
+    """The bot's reply to one question, and the result that a profile reads from it."""
+
+    question: Question
+    payload: Any
+    timing: Timing
+    result: TestResult = field(default_factory=lambda: TestResult(""))
+
+
 def read_answer(
     payload: Any,
     answer: AnswerMap,

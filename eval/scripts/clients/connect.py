@@ -13,19 +13,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote_plus, urlsplit, urlunsplit
 
-from clients.bot import Question, Timing, check_bot_address
+from clients.bot import Heard, Question, check_bot_address
 from clients.connect_job import ConnectJob, Draft, Outcome
 from clients.connect_options import LIMITS_PREFIX, ConnectOptions
 from clients.curl import CurlRequest, parse_curl
 from clients.expressions import MOST
-from clients.guess import propose
 from clients.http import CallError, Reply
 from clients.known import at_path
 from clients.limits import BotLimits
 from clients.probe import (
     MOST_TRIES,
     Answered,
-    Heard,
     K,
     Prober,
     questions_of,
@@ -124,23 +122,15 @@ def connect(
         answered = prober.find(given, path, questions[0])
         heard, repeat = _ask_all(prober, answered, questions, talk)
     shape = with_history(replace(answered.shape, headers={**answered.shape.headers, **headers}))
-    payloads, texts = [each.payload for each in heard], [each.question.text for each in heard]
-    seconds = [each.timing.total for each in heard]
-    gold = [support.rel_path for case in cases for support in case.gold_supports]
-    if answered.recipe:
-        proposal = answered.recipe.proposal(payloads, texts, seconds=seconds, gold_paths=gold)
-        own = answered.recipe.shape()
-        if answered.recipe.needs_id and own and own.path == answered.shape.path:
-            proposal.about.append("Write your own id into the path of the request.")
-    else:
-        proposal = propose(
-            payloads,
-            texts,
-            seconds=seconds,
-            gold_paths=gold,
-            gold_ids=[chunk for case in cases for chunk in case.relevant_chunks],
-            settings=answered.settings,
-        )
+    proposal = answered.proposal(
+        heard,
+        seconds=[each.timing.total for each in heard],
+        gold_paths=[support.rel_path for case in cases for support in case.gold_supports],
+        gold_ids=[chunk for case in cases for chunk in case.relevant_chunks],
+    )
+    own = answered.recipe.shape() if answered.recipe and answered.recipe.needs_id else None
+    if own and own.path == answered.shape.path:
+        proposal.about.append("Write your own id into the path of the request.")
     set_paths(
         proposal,
         dict(assignment(text) for text in options.set_paths if not text.startswith(LIMITS_PREFIX)),
@@ -229,23 +219,21 @@ def _from_file(
         body = read_whole(path, MOST)
     except OSError as error:
         raise StorageError(f"--from-response {path}: {error.strerror}.") from None
+    shape = given or known_shapes(path_of_url)[0]
     try:
-        payload, settings, _, recipe = understood(
-            Reply(200, {}, body, 0.0), Redactor(), path_of_url
-        )
+        answered = understood(shape, question, Reply(200, {}, body, 0.0), Redactor())
     except CallError as error:
         raise StorageError(f"--from-response {path}: {error.message}.") from None
-    heard = Heard(question, payload, Timing(0.0))
-    shape = given or (recipe and recipe.shape(path_of_url)) or known_shapes(path_of_url)[0]
-    shape = with_model(shape, options.model or NO_MODEL)
-    is_chosen = recipe or options.set_paths
-    if not is_chosen and not propose([payload], [], settings=settings).usable:
-        shown = "\n".join(f"  {line}" for line in tree(payload))
+    recipe, heard = answered.recipe, answered.first
+    shape = given or (recipe and recipe.shape(path_of_url)) or shape
+    answered = replace(answered, shape=with_model(shape, options.model or NO_MODEL))
+    if not (recipe or options.set_paths or answered.proposal([heard]).usable):
+        shown = "\n".join(f"  {line}" for line in tree(heard.payload))
         raise StorageError(
             f"--from-response {path}: contains no recognisable answer or passages:\n"
             f"{shown}\nName their paths with --set answer=PATH or --set retrieved=PATH."
         )
-    return Answered(shape, settings, heard, recipe), [heard], None
+    return answered, [heard], None
 
 
 def prepare(options: ConnectOptions) -> None:

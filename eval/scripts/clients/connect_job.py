@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from clients.answer_checks import HeardAnswer, ScoreOrder, lags, order_of, score_lists, shared_words
-from clients.bot import read_answer
+from clients.bot import Heard, read_answer
 from clients.connect_options import ConnectOptions
 from clients.expressions import compile_path
 from clients.guess import fitting_units
 from clients.http import CallError
+from clients.mapping import AnswerMap
 from clients.place_check import (
     AskedQuestion,
     PlaceCheck,
@@ -32,9 +33,9 @@ from clients.place_check import (
     path_verdict,
     suggest,
 )
-from clients.probe import Heard, Try
+from clients.probe import Try
 from clients.profile import check_profile
-from clients.proof import Proof, ProofRow, ProvenAnswer, prove
+from clients.proof import Proof, ProofRow, prove
 from clients.proposal import (
     NAMING,
     TABLE_OF_LIST,
@@ -82,7 +83,6 @@ class Outcome:
     variables: list[str] = field(default_factory=list)
     usage: dict[str, int] = field(default_factory=dict)
     cost_usd: float | None = None
-    requests: int = 0
     written: bool = False
 
     def next_command(self, eval_set: Path | None) -> str:
@@ -125,7 +125,7 @@ class Outcome:
             "proof": list(map(asdict, self.proof.rows)),
             "notes": self.notes,
             "variables": self.variables,
-            "requests": self.requests,
+            "requests": len(self.tries),
             "usage": self.usage,
             "cost_usd": self.cost_usd,
         }
@@ -150,7 +150,6 @@ class ConnectJob:
         self._gold = {case.id: case.gold_supports for case in chosen}
         self._verdict = PlaceVerdict(PlaceCheck())
         self._time_doubt = ""
-        self._results: list[TestResult] = []
         self._faults: list[str] = []
         self._left_out, self._typed = list[str](), dict[str, str]()
 
@@ -161,18 +160,22 @@ class ConnectJob:
         places = ("path_root", "path_cut", "path_files", "heading_separator", "heading_root")
         by_hand = {name: settings.pop(name) for name in places if name in settings}
         self._drop_doubles()
-        raw = self._asked(self._read())
+        self._read()
+        raw = self._asked()
         self._settle_time()
-        before = check_places(raw)
         known = [gold.rel_path for case in self._cases for gold in case.gold_supports]
         found = by_hand or (suggest(raw, known) if known else self._folder())
         settings.update(found)
-        settled = self._asked(self._read())
-        tables = self._proposal.tables
+        self._read()
+        settled, tables = self._asked(), self._proposal.tables
         has_lists = bool(tables["response"].keys() & {"retrieved", "searches"})
-        has_paths = has_lists and "rel_path" in tables["chunk"]
-        paths = path_verdict(settled, known)
-        self._verdict = PlaceVerdict(check_places(settled), before, found, paths, has_paths)
+        self._verdict = PlaceVerdict(
+            check_places(settled),
+            check_places(raw),
+            found,
+            path_verdict(settled, known),
+            has_paths=has_lists and "rel_path" in tables["chunk"],
+        )
 
     def hear(self, case: TestCase, heard: Heard) -> None:
         """Take the answer to one more case into all that is checked."""
@@ -187,35 +190,33 @@ class ConnectJob:
 
     def _order(self) -> ScoreOrder | None:
         is_reversed = self._proposal.settings.get("order") == "reversed"
-        payloads = [each.payload for each in self._heard]
-        return order_of(*score_lists(self._proposal.tables, payloads, is_reversed=is_reversed))
+        tables, payloads = self._proposal.tables, self._payloads
+        return order_of(*score_lists(tables, payloads, is_reversed=is_reversed))
 
     def _order_row(self) -> ProofRow | None:
         order = self._order()
         if order is None or order.kind == "open":
             return None
-        read = [(h.question.text, r) for h, r in zip(self._heard, self._results, strict=False)]
-        says = order.sentence(shared_words(read), first_and_last_right(self._asked(self._results)))
+        read = [(each.question.text, each.result) for each in self._heard]
+        says = order.sentence(shared_words(read), first_and_last_right(self._asked()))
         return ProofRow("Is the best passage first?", order.field, (), order.mark, says)
 
     def _lag(self) -> str:
         """The first answers in the order in which they were asked, the first question last."""
-        first = [*self._heard[: self._first], *([self._repeat] if self._repeat else [])]
-        results = [*self._results[: self._first], *self._results[len(self._heard) :]]
         return lags(
             [
                 HeardAnswer(
                     each.question.text,
-                    result,
+                    each.result,
                     frozenset(s.rel_path for s in self._gold.get(each.question.case_id, ())),
                 )
-                for each, result in zip(first, results, strict=False)
+                for each in (*self._heard[: self._first], *([self._repeat] if self._repeat else []))
             ]
         )
 
     def _folder(self) -> dict[str, str]:
         """Without labels: the folder of the server that all files that came lie in."""
-        paths = [chunk.rel_path or "" for result in self._results for chunk in result.chunks()]
+        paths = [chunk.rel_path or "" for each in self._heard for chunk in each.result.chunks()]
         cut = shared_folder(paths)
         settings = {"path_root": cut.root, "path_cut": " ".join(cut.steps)}
         note = f"All returned files are in {cut.root}; change it with --set path_root=FOLDER."
@@ -229,9 +230,7 @@ class ConnectJob:
         passages, cited = response.get("retrieved"), response.get("references")
         if cited is None or passages is None:
             return
-        lists = [
-            (list_at(passages, each.payload), list_at(cited, each.payload)) for each in self._heard
-        ]
+        lists = [(list_at(passages, p), list_at(cited, p)) for p in self._payloads]
         same = any(len(items) > 1 for items, _ in lists) and all(a == b for a, b in lists)
         if cited == passages or same:
             response.pop("references")
@@ -248,42 +247,32 @@ class ConnectJob:
             return
         if path is None:
             return
-        self._time_doubt = ""
-        get = compile_path(path)
-        times = [get(each.payload) for each in self._heard]
+        times = map(compile_path(path), self._payloads)
         totals = [time.get("total") if isinstance(time, dict) else None for time in times]
+        seconds = [each.timing.total for each in self._heard]
+        units = fitting_units(totals, seconds)
         if not any(totals):
             self._time_doubt = (
                 "The bot reports no time of the whole call: the unit of its times is not checked."
             )
             return
-        units = fitting_units(totals, [each.timing.total for each in self._heard])
+        settings.pop("latency_unit", None)
         if len(units) == 1:
-            settings.pop("latency_unit", None)
-            if units[0] != "ms":
-                settings["latency_unit"] = units[0]
+            self._time_doubt = ""
+            settings |= {} if units == ["ms"] else {"latency_unit": units[0]}
             return
         response.pop("latency_ms")
-        settings.pop("latency_unit", None)
-        number, timing = next(
-            (n, each.timing) for n, each in zip(totals, self._heard, strict=True) if n
-        )
+        number, measured = next(pair for pair in zip(totals, seconds, strict=True) if pair[0])
         self._time_doubt = (
             f"The bot's time ({number}) fits {'no unit' if not units else ' and '.join(units)} for "
-            f"a call of {timing.total * 1000:,.1f} ms; the measured one is taken."
+            f"a call of {measured * 1000:,.1f} ms; the measured one is taken."
         )
 
     def edited(self, edit: Callable[[Draft], Mapping[str, str] | None]) -> bool:
         """Let the user change fields until nothing is changed any more; False when they stop."""
         while True:
             shown = tree(self._heard[0].payload)
-            changes = edit(
-                Draft(
-                    field_rows(self._proposal, [each.payload for each in self._heard]),
-                    shown,
-                    [*self._faults, *self._left_out],
-                )
-            )
+            changes = edit(Draft(self._rows(), shown, [*self._faults, *self._left_out]))
             if changes is None:
                 return False
             if not changes:
@@ -298,10 +287,22 @@ class ConnectJob:
             self.settle()
 
     def outcome(self, base: str, tries: list[Try], variables: list[str]) -> Outcome:
+        read = [each.result for each in (*self._heard, *([self._repeat] if self._repeat else []))]
         usage: Counter[str] = Counter()
-        for result in self._results:
+        for result in read:
             usage.update({k: n for k, n in result.usage.items() if type(n) is int})
-        costs = [result.cost_usd for result in self._results if result.cost_usd is not None]
+        costs = [result.cost_usd for result in read if result.cost_usd is not None]
+        kinds = (None, *UNANSWERED)
+        proof = prove(
+            self._proposal.tables,
+            [each for each in self._heard if getattr(each.result.error, "kind", None) in kinds],
+            self._repeat.result if self._repeat else None,
+            self._verdict,
+            retrieves_only=self._proposal.settings.get("kind") == "retrieval",
+            time_doubt=self._time_doubt,
+            order=self._order_row(),
+            lag=self._lag(),
+        )
         return Outcome(
             target=self._options.target,
             base_url=base,
@@ -309,58 +310,35 @@ class ConnectJob:
             rows=self._rows(),
             tries=tries,
             verdict=self._verdict,
-            proof=self._proof(),
+            proof=proof,
             notes=self._proposal.about + self._proposal.notes + self._left_out + self._faults,
             variables=variables,
             usage=dict(usage),
             cost_usd=sum(costs) if costs else None,
-            requests=len(tries),
         )
+
+    @property
+    def _payloads(self) -> list[Any]:
+        return [each.payload for each in self._heard]
 
     def _rows(self) -> list[FieldRow]:
-        return field_rows(self._proposal, [each.payload for each in self._heard])
+        return field_rows(self._proposal, self._payloads)
 
-    def _proof(self) -> Proof:
-        answers = [
-            ProvenAnswer(each.question.text, each.payload, result, each.timing.total)
-            for each, result in zip(self._heard, self._results, strict=False)
-            if result.error is None or result.error.kind in UNANSWERED
-        ]
-        return prove(
-            self._proposal.tables,
-            answers,
-            self._results[-1] if self._repeat else None,
-            self._verdict,
-            retrieves_only=self._proposal.settings.get("kind") == "retrieval",
-            time_doubt=self._time_doubt,
-            order=self._order_row(),
-            lag=self._lag(),
-        )
-
-    def _read(self) -> list[TestResult]:
-        """All answers by the profile as it stands; what does not fit is left out of it and told."""
+    def _read(self) -> None:
+        """Read all answers by the profile as it is; a path that does not fit is left out of it."""
         while True:
             raw = tomllib.loads(profile_text(self._shape, self._proposal, {}))
             if "answer" not in self._proposal.tables["response"]:
                 raw["kind"] = "retrieval"  # to read the rest; that it lacks one the proof says
             # What a profile would refuse is shown and set right here, not taken out of it.
             answer = replace(check_profile("connect_bot", raw, "the profile").answer, answers=False)
-            heard = [*self._heard, *([self._repeat] if self._repeat else [])]
-            results: list[TestResult] = []
-            faults: list[CallError] = []
-            for each in heard:
-                try:
-                    results.append(read_answer(each.payload, answer, each.question, each.timing))
-                except CallError as error:
-                    faults.append(error)
-                    info = ErrorInfo(error.kind, error.message)
-                    question = each.question
-                    results.append(TestResult(question.case_id, question.text, "error", error=info))
-            if misfit := next((each for each in faults if each.kind not in UNANSWERED), None):
-                self._drop(misfit.message)
-                continue
-            self._results = results
-            return results[: len(self._heard)]
+            self._heard = [_read(each, answer) for each in self._heard]
+            self._repeat = self._repeat and _read(self._repeat, answer)
+            errors = [each.result.error for each in (*self._heard, self._repeat) if each]
+            misfit = next((e.message for e in errors if e and e.kind not in UNANSWERED), None)
+            if misfit is None:
+                return
+            self._drop(misfit)
 
     def _drop(self, fault: str) -> None:
         """Take the path at fault out of the proposal. Raises StorageError when none is left."""
@@ -382,9 +360,19 @@ class ConnectJob:
             remedy = f" Set {NAMING[table]} too, with a path inside an item of {path}."
         self._left_out.append(f"{name}: {path} was left out ({fault}).{remedy}")
 
-    def _asked(self, results: Sequence[TestResult]) -> list[AskedQuestion]:
+    def _asked(self) -> list[AskedQuestion]:
         return [
-            asked_of(result, self._gold[result.test_case_id])
-            for result in results
-            if result.status == "ok" and self._gold.get(result.test_case_id)
+            asked_of(each.result, self._gold[each.question.case_id])
+            for each in self._heard
+            if each.result.status == "ok" and self._gold.get(each.question.case_id)
         ]
+
+
+def _read(heard: Heard, answer: AnswerMap) -> Heard:
+    """The reply with its result, which is an error where the paths do not fit."""
+    try:
+        result = read_answer(heard.payload, answer, heard.question, heard.timing)
+    except CallError as error:
+        question, info = heard.question, ErrorInfo(error.kind, error.message)
+        result = TestResult(question.case_id, question.text, "error", error=info)
+    return replace(heard, result=result)

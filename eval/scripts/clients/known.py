@@ -117,15 +117,14 @@ class Recipe:
         payloads: Sequence[Any],
         questions: Sequence[str],
         *,
-        seconds: Sequence[float] = (),
         gold_paths: Sequence[str] = (),
+        **measured: Any,
     ) -> Proposal:
         """The paths of this product's fields, without those that occur in none of these answers."""
         proposal = Proposal(settings=self.settings)
         if self.guesses:
-            proposal = propose(
-                payloads, questions, seconds=seconds, gold_paths=gold_paths, settings=self.stream
-            )
+            measured |= {"gold_paths": gold_paths, "settings": self.stream}
+            proposal = propose(payloads, questions, **measured)
             proposal.settings |= self.settings
         for name, path in self.profile.get("response", {}).items():
             if name == "error" or self._fills(name, path, payloads, questions):

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clients.bot import ChatApi, Question, Timing, parse_reply
+from clients.bot import ChatApi, Heard, Question, Timing, parse_reply
 from clients.expressions import compile_path
 from clients.guess import has_text, propose
 from clients.http import CallError, NotConnected, Reply, RetryPolicy
 from clients.known import MODEL, Recipe, at_path, described, recipes, recognised
 from clients.mapping import AnswerMap
 from clients.profile import Profile, fill
+from clients.proposal import Proposal
 from clients.reply_form import guess_stream
 from clients.secrets import SECRET_HEADER, Redactor, url_in_message
 from clients.shapes import NO_MODEL, SESSION, Shape, corrected, known_shapes, openapi_shapes
@@ -62,15 +63,6 @@ class Try:
 
 
 @dataclass(frozen=True)
-class Heard:
-    """The bot's reply to one question."""
-
-    question: Question
-    payload: Any
-    timing: Timing
-
-
-@dataclass(frozen=True)
 class Answered:
     """The request that the bot takes, and how its answer is read."""
 
@@ -79,6 +71,13 @@ class Answered:
     first: Heard
     recipe: Recipe | None = None
     """The known product that the answer is of."""
+
+    def proposal(self, heard: Sequence[Heard], **labels: Any) -> Proposal:
+        """The paths by the product's recipe, else guessed; ``labels``: as in ``propose``."""
+        payloads, texts = [each.payload for each in heard], [each.question.text for each in heard]
+        if self.recipe:
+            return self.recipe.proposal(payloads, texts, **labels)
+        return propose(payloads, texts, settings=self.settings, **labels)
 
 
 def _stream_of(settings: Mapping[str, str]) -> Stream | None:
@@ -107,18 +106,16 @@ def read_reply(
     return redactor.data(payload), settings, Timing(reply.seconds, first_token)
 
 
-def understood(
-    reply: Reply, redactor: Redactor, path: str
-) -> tuple[Any, Mapping[str, str], Timing, Recipe | None]:
-    """An answer as ``read_reply`` gives it, and the product that it is of, read by its recipe.
+def understood(shape: Shape, question: Question, reply: Reply, redactor: Redactor) -> Answered:
+    """The answer to a request, and the product that it is of, read by its recipe.
 
     Raises CallError.
     """
     payload, settings, timing = read_reply(reply, redactor)
-    recipe = recognised(payload, path)
+    recipe = recognised(payload, shape.path)
     if recipe is not None and recipe.stream and recipe.stream != settings:
         payload, settings, timing = read_reply(reply, redactor, recipe.stream)
-    return payload, settings, timing, recipe
+    return Answered(shape, settings, Heard(question, payload, timing), recipe)
 
 
 def with_model(shape: Shape, model: str) -> Shape:
@@ -267,36 +264,36 @@ class Prober:
 
     def _first_model(self, shape: Shape) -> str | None:
         method, _, path = shape.models.rpartition(" ")
-        if not path:
-            base = re.fullmatch(r"(.*)/(?:chat/completions|responses)/?", shape.path)
-            if base is None:
-                return None
-            path = f"{base[1]}/models"
-        if path not in self._listed:
-            self._listed[path] = None
+        if base := re.fullmatch(r"(.*)/(?:chat/completions|responses)/?", shape.path):
+            path = path or f"{base[1]}/models"
+        if path and path not in self._listed:
             body: dict[str, Any] | None = {} if method == "POST" else None
             ask = Shape(method or "GET", path, "list the models", self.query, body=body)
-            try:
-                names = compile_path(_MODELS)(
-                    json.loads(self.send(ask, Question("models", ""))[0].body)
-                )
-            except (CallError, ValueError, RecursionError):
-                names = None
-            if names := [name for name in names or () if isinstance(name, str)]:
-                self._listed[path] = names[0]
+            document = self._json(ask)
+            names = [
+                name for name in compile_path(_MODELS)(document) or () if isinstance(name, str)
+            ]
+            self._listed[path] = names[0] if names else None
+            if names:
                 which = f"the first of {len(names)}" if len(names) > 1 else "the only one"
                 self.tell(f"   model {printable(names[0])}, {which}; another: --model NAME")
-        return self._listed[path]
+        return self._listed.get(path)
+
+    def _json(self, shape: Shape, *, needs_login: bool = False) -> Any:
+        """The JSON that a request without a question brings; None without any."""
+        try:
+            return json.loads(self.send(shape, Question("connect", ""))[0].body)
+        except CallError as error:
+            if needs_login and error.status in (401, 403):
+                self._refuse_login(error.status, shape, error.body)
+        except (ValueError, RecursionError):
+            pass
+        return None
 
     def _shapes(self, path: str) -> list[Shape]:
         """What openapi.json names, else the known requests at the user's own path."""
         shape = Shape("GET", "/openapi.json", "look for a description of the API")
-        document = None
-        try:
-            document = json.loads(self.send(shape, Question("openapi", ""))[0].body)
-        except (CallError, ValueError, RecursionError) as error:
-            if isinstance(error, CallError) and error.status in (401, 403) and path == "/":
-                self._refuse_login(error.status, shape, error.body)
+        document = self._json(shape, needs_login=path == "/")
         shapes = openapi_shapes(document, path)
         if recipe := described(document):
             own = [each for each in shapes if recipe.fit(each.path)]
@@ -315,39 +312,26 @@ class Prober:
     ) -> Answered | None:
         kind = reply.headers.get("Content-Type", "")
         if reply.body.lstrip()[:5] == b"<?xml" or kind.startswith(("application/xml", "text/xml")):
-            raise StorageError(
-                "this bot answers in XML, which is not supported. Put a small service in front of "
-                "it that answers in JSON."
-            )
+            raise _unsupported("in XML", "answers in JSON")
         try:
-            payload, settings, timing, recipe = understood(reply, redactor, shape.path)
+            answered = understood(shape, question, reply, redactor)
         except CallError as error:
             if reply.body.strip():
                 last = self.tries[-1]
-                self.tries[-1] = replace(
-                    last, excerpt=f"{printable(error.message)}: {last.excerpt}"
-                )
+                shown = f"{printable(error.message)}: {last.excerpt}"
+                self.tries[-1] = replace(last, excerpt=shown)
             return None
+        payload = answered.first.payload
         if isinstance(payload, dict) and payload.get("error"):
             return None
-        texts = [question.text]
-        proposal = recipe.proposal([payload], texts) if recipe else None
-        proposal = proposal or propose([payload], texts, settings=settings)
-        answered = Answered(shape, settings, Heard(question, payload, timing), recipe)
-        if proposal.usable:
+        if answered.proposal([answered.first]).usable:
             return answered
-        self._check_waiting(reply, payload)
+        status = payload.get("status") if isinstance(payload, dict) else None
+        if reply.status == 202 or (isinstance(status, str) and status.lower() in _WAITING):
+            raise _unsupported("only to a later request (polling)", "waits")
         if has_text(payload, question.text):
             self._spare = self._spare or answered
         return None
-
-    def _check_waiting(self, reply: Reply, payload: Any) -> None:
-        status = payload.get("status") if isinstance(payload, dict) else None
-        if reply.status == 202 or (isinstance(status, str) and status.lower() in _WAITING):
-            raise StorageError(
-                "this bot answers only to a later request (polling), which is not supported. Put a "
-                "small service in front of it that waits."
-            )
 
     def _next(self, shape: Shape, error: CallError, seen: set[str]) -> list[Shape]:
         """The requests to try first after this failure."""
@@ -355,10 +339,7 @@ class Prober:
             self._refused = error.status, shape, error.body
             return []
         if error.status == 426:
-            raise StorageError(
-                "this bot answers over a WebSocket (HTTP 426), which is not supported. Put a small "
-                "service in front of it that answers over HTTP."
-            )
+            raise _unsupported("over a WebSocket (HTTP 426)", "answers over HTTP")
         if error.kind == "timeout" and sum(each.status == "timeout" for each in self.tries) > 1:
             raise Unreachable(
                 f"no answer from {self._shown_url} within {self.timeout:g} s, twice; give it more "
@@ -375,24 +356,20 @@ class Prober:
 
     def _refuse_login(self, status: int, shape: Shape, body: bytes) -> None:
         sent = [*self.headers, *filter(SECRET_HEADER.search, shape.headers)]
-        if sent:
-            raise StorageError(
-                f"the bot refuses the value of {', '.join(sent)} (HTTP {status}). The variable "
-                "must "
-                'hold the whole value, such as "Bearer abc…".'
-            )
         named = _OWN_HEADER.search(body)
+        whole = 'the whole value, such as "Bearer abc…"'
+        if sent:
+            says = (
+                f"refuses the value of {', '.join(sent)} (HTTP {status}). The variable must hold "
+            )
+            raise StorageError(f"the bot {says}hold {whole}.")
+        says = f"the bot needs a header (HTTP {status}): --header "
         if named:
             name = named[0].decode()
-            raise StorageError(
-                f"the bot needs a header (HTTP {status}): --header {name}=VARIABLE, where "
-                f"VARIABLE is an environment variable, or --header '{name}: VALUE' where it "
-                "is no secret."
-            )
-        raise StorageError(
-            f"the bot needs a header (HTTP {status}): --header Authorization=BOT_TOKEN, where "
-            'BOT_TOKEN is an environment variable with the whole value, such as "Bearer abc…".'
-        )
+            says += f"{name}=VARIABLE, where VARIABLE is an environment variable, or --header "
+            raise StorageError(f"{says}'{name}: VALUE' where it is no secret.")
+        variable = f"BOT_TOKEN is an environment variable with {whole}"
+        raise StorageError(f"{says}Authorization=BOT_TOKEN, where {variable}.")
 
     def _wait(self, shape: Shape, error: CallError, seen: set[str]) -> list[Shape]:
         import time
@@ -413,17 +390,22 @@ class Prober:
         methods = [name.strip().upper() for name in error.headers.get("Allow", "").split(",")]
         shapes = []
         for method in methods:
-            if method in ("POST", "PUT") and method != shape.method and shape.body is not None:
-                shapes.append(replace(shape, method=method))
-            elif method == "GET" and shape.method != "GET" and isinstance(shape.body, dict):
-                plain = {
-                    name: value for name, value in shape.body.items() if isinstance(value, str)
-                }
+            if method == "GET" != shape.method and isinstance(shape.body, dict):
+                plain = {name: text for name, text in shape.body.items() if isinstance(text, str)}
                 query = {**shape.query, **plain}
                 shapes.append(replace(shape, method="GET", query=query, body=None))
             elif method in ("POST", "PUT") and shape.method == "GET":
                 shapes.append(replace(shape, method=method, query={}, body=dict(shape.query)))
+            elif method in ("POST", "PUT") and method != shape.method and shape.body is not None:
+                shapes.append(replace(shape, method=method))
         return shapes
+
+
+def _unsupported(how: str, remedy: str) -> StorageError:
+    return StorageError(
+        f"this bot answers {how}, which is not supported. Put a small service in front of it that "
+        f"{remedy}."
+    )
 
 
 def _rpc_shapes(shape: Shape, body: bytes) -> list[Shape]:

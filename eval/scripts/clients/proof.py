@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from clients.bot import Heard
 from clients.expressions import compile_path
 from clients.field_names import ANSWER
 from clients.guess import another_answer, is_under, longer_list
@@ -80,19 +81,9 @@ class Proof:
         return lines
 
 
-@dataclass(frozen=True)
-class ProvenAnswer:
-    """An answer of the bot, raw and as the profile reads it, and how long the call took."""
-
-    question: str
-    payload: Any
-    result: TestResult
-    seconds: float
-
-
 def prove(
     tables: Mapping[str, Mapping[str, str]],
-    answers: Sequence[ProvenAnswer],
+    answers: Sequence[Heard],
     repeated: TestResult | None,
     places: PlaceVerdict,
     *,
@@ -169,7 +160,7 @@ def _lacks_answer(result: TestResult) -> bool:
     return not (result.answer or "").strip() and not result.abstained
 
 
-def _two_unlike_first(answers: Sequence[ProvenAnswer]) -> list[ProvenAnswer]:
+def _two_unlike_first(answers: Sequence[Heard]) -> list[Heard]:
     """The first answer, then one that says something else: two values of each row are shown."""
     order = list(answers)
     for place, each in enumerate(order[1:], start=1):
@@ -190,7 +181,7 @@ def _shown(value: Any) -> str:
 
 
 def _answer_row(
-    response: Mapping[str, str], answers: Sequence[ProvenAnswer], retrieves_only: bool
+    response: Mapping[str, str], answers: Sequence[Heard], retrieves_only: bool
 ) -> ProofRow:
     path, texts = response.get("answer"), [each.result.answer or "" for each in answers]
     ask = "Is this the answer?"
@@ -219,7 +210,7 @@ def _empty_answer(payloads: Sequence[Any]) -> str | None:
     return best if ranks.get(best) else None
 
 
-def _passage_fault(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> str:
+def _passage_fault(response: Mapping[str, str], answers: Sequence[Heard]) -> str:
     """F2: the answer is a string of the passages, and another one can be the answer."""
     path, passages = response.get("answer", ""), _passages_path(response)
     if passages is None:
@@ -227,7 +218,10 @@ def _passage_fault(response: Mapping[str, str], answers: Sequence[ProvenAnswer])
     inside = is_under(path, passages)
     if not inside and not _is_a_passage(passages, answers):
         return ""
-    payloads, questions = [each.payload for each in answers], [each.question for each in answers]
+    payloads, questions = (
+        [each.payload for each in answers],
+        [each.question.text for each in answers],
+    )
     lists = [compile_path(passages)(payload) for payload in payloads]
     other = another_answer(payloads, questions, path, lists)
     if not inside and other is None:
@@ -242,7 +236,7 @@ def _passages_path(response: Mapping[str, str]) -> str | None:
     return response.get("retrieved") or (f"{searches}[].retrieved[]" if searches else None)
 
 
-def _is_a_passage(passages: str, answers: Sequence[ProvenAnswer]) -> bool:
+def _is_a_passage(passages: str, answers: Sequence[Heard]) -> bool:
     """Whether every answer equals, word for word, a string of one of its passages."""
     get = compile_path(passages)
     within = [texts_within(get(each.payload)) for each in answers if each.result.retrieved]
@@ -250,10 +244,10 @@ def _is_a_passage(passages: str, answers: Sequence[ProvenAnswer]) -> bool:
     return bool(own) and all(text in texts for text, texts in zip(own, within, strict=True))
 
 
-def _form_fault(answers: Sequence[ProvenAnswer]) -> str:
+def _form_fault(answers: Sequence[Heard]) -> str:
     """F3: the answer is in all cases no answer by its form."""
     for kind, holds in (
-        ("the question itself", lambda text, each: text == each.question.strip()),
+        ("the question itself", lambda text, each: text == each.question.text.strip()),
         ("an id", lambda text, _: _ID.fullmatch(text)),
         ("a URL", lambda text, _: _URL.fullmatch(text)),
         ("JSON", lambda text, _: _is_json(text)),
@@ -274,9 +268,9 @@ def _is_json(text: str) -> bool:
 
 
 def _answer_doubt(
-    response: Mapping[str, str], answers: Sequence[ProvenAnswer], texts: Sequence[str]
+    response: Mapping[str, str], answers: Sequence[Heard], texts: Sequence[str]
 ) -> tuple[str, str]:
-    questions = {each.question for each in answers}
+    questions = {each.question.text for each in answers}
     if len(questions) < 2:
         return "?", "Only one answer was read, so nothing could be compared."
     if len(set(texts)) == 1:
@@ -290,7 +284,7 @@ def _answer_doubt(
     return "✓", "The answers differ, and none is a passage or the question."
 
 
-def _items_beside(path: str, answers: Sequence[ProvenAnswer]) -> int:
+def _items_beside(path: str, answers: Sequence[Heard]) -> int:
     """How many items the list has, the first of which the path takes, that have such a text; 0
     where one alone has it."""
     most = 1
@@ -305,7 +299,7 @@ def _items_beside(path: str, answers: Sequence[ProvenAnswer]) -> int:
     return most if most > 1 else 0
 
 
-def _passages_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> ProofRow:
+def _passages_row(response: Mapping[str, str], answers: Sequence[Heard]) -> ProofRow:
     ask, path = "Are these the passages?", response.get("retrieved", response.get("searches"))
     if path is None:
         return _row(ask, None, (), "–", "No list of passages is mapped: retrieval is not measured.")
@@ -329,11 +323,11 @@ def _first_words(chunks: Sequence[RetrievedChunk]) -> str:
 
 
 def _passages_doubt(
-    answers: Sequence[ProvenAnswer], lists: Sequence[Sequence[RetrievedChunk]]
+    answers: Sequence[Heard], lists: Sequence[Sequence[RetrievedChunk]]
 ) -> tuple[str, str]:
     if not any(lists):
         return "?", "None of the questions brought a passage."
-    several = len({each.question for each in answers}) > 1
+    several = len({each.question.text for each in answers}) > 1
     if several and len({tuple(map(_identity, chunks)) for chunks in lists}) == 1:
         return "?", "The same passages came for all questions."
     texts = {chunk.text for chunks in lists for chunk in chunks if chunk.text}
@@ -347,7 +341,7 @@ def _passages_doubt(
     return "✓", "The questions brought different passages."
 
 
-def _tools_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> ProofRow:
+def _tools_row(response: Mapping[str, str], answers: Sequence[Heard]) -> ProofRow:
     ask, path = "Did it call these tools?", response["tools"]
     lists = [each.result.tools or [] for each in answers]
     values = [
@@ -369,7 +363,7 @@ def _identity(chunk: RetrievedChunk) -> tuple[Any, ...]:
 
 def _places_row(
     tables: Mapping[str, Mapping[str, str]],
-    answers: Sequence[ProvenAnswer],
+    answers: Sequence[Heard],
     repeated: TestResult | None,
     places: PlaceVerdict,
 ) -> ProofRow:
@@ -383,7 +377,7 @@ def _places_row(
 
 def _places_doubt(
     path: str | None,
-    answers: Sequence[ProvenAnswer],
+    answers: Sequence[Heard],
     repeated: TestResult | None,
     places: PlaceVerdict,
 ) -> tuple[str, str]:
@@ -413,7 +407,7 @@ def _places_doubt(
     return "?", f"{seen}, none at its place: {remedy}"
 
 
-def _changed_ids(answers: Sequence[ProvenAnswer], repeated: TestResult | None) -> bool:
+def _changed_ids(answers: Sequence[Heard], repeated: TestResult | None) -> bool:
     """Whether the first question brought other ids when it was asked again."""
     if repeated is None or not answers:
         return False
@@ -421,7 +415,7 @@ def _changed_ids(answers: Sequence[ProvenAnswer], repeated: TestResult | None) -
     return bool(ids[0] and ids[1]) and ids[0] != ids[1]
 
 
-def _cited_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer]) -> ProofRow:
+def _cited_row(response: Mapping[str, str], answers: Sequence[Heard]) -> ProofRow:
     ask, path = "Is this what it cites?", response.get("references")
     if path is None:
         says = "No list of citations is mapped: only [n] marks in the answer are read."
@@ -456,13 +450,10 @@ def _names_a_passage(reference: Any, chunks: Sequence[RetrievedChunk]) -> bool:
     return reference.index is not None and 0 < reference.index <= len(chunks)
 
 
-def _time_row(response: Mapping[str, str], answers: Sequence[ProvenAnswer], doubt: str) -> ProofRow:
+def _time_row(response: Mapping[str, str], answers: Sequence[Heard], doubt: str) -> ProofRow:
     ask, path = "How long did it take?", response.get("latency_ms")
-    values = [
-        f"{each.result.latency_ms.get('total', 0.0):,.1f} ms (call {each.seconds * 1000:,.1f} ms)"
-        for each in answers
-        if each.seconds
-    ]
+    times = [(each.result.latency_ms.get("total", 0.0), each.timing.total) for each in answers]
+    values = [f"{own:,.1f} ms (call {call * 1000:,.1f} ms)" for own, call in times if call]
     if doubt:
         return _row(ask, path, values, "?", doubt)
     if path is None:

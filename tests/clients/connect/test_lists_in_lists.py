@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from clients.bot import Heard, Question, Timing
 from clients.expressions import compile_path
 from clients.guess import another_answer, longer_list, propose
-from clients.proof import ProvenAnswer, _items_beside
+from clients.proof import _items_beside
 from clients.reply_form import columns_of
-from records.results import TestResult
 
 WORDS = ("Water is allowed in every room.", "Books are lent for twenty-eight days.")
 
@@ -181,9 +181,9 @@ def test_of_nameless_deltas_the_lists_inside_are_offered() -> None:
 
 
 def test_the_first_of_several_texts_of_a_list_is_a_doubt() -> None:
-    def answer(*texts: str) -> ProvenAnswer:
+    def answer(*texts: str) -> Heard:
         parts = {"parts": [{"text": text} for text in texts]}
-        return ProvenAnswer("a?", parts, TestResult("a"), 0.1)
+        return Heard(Question("a", "a?"), parts, Timing(0.1))
 
     assert _items_beside("parts[0].text", [answer("A."), answer("A.", "B.", "")]) == 2
     assert _items_beside("parts[0].text", [answer("A."), answer("B.", "")]) == 0
