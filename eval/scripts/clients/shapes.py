@@ -59,27 +59,20 @@ _VALUES: dict[str, Any] = {
 }
 """The values of fields that a bot asks for, by their names."""
 _BY_TYPE = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
-_SHOWS_MORE = frozenset(
-    ("include_sources", "return_sources", "return_source_documents", "with_sources", "debug")
-)
-_QUOTED = re.compile(r"[`'\"“]([A-Za-z_]\w*)[`'\"”]")
+_NAME = r"([A-Za-z_]\w*(?:\[\d+\]|\.\w+)*)"
+"""A field that an error names, perhaps with its place, such as ``messages[0].parts``."""
+_QUOTED = re.compile(rf"[`'\"“]{_NAME}[`'\"”]")
 _LACKS = re.compile(
     r"missing|required|must|need|expect|provide|(?:empty|blank|null)\b", re.IGNORECASE
 )
 _SURPLUS = re.compile(r"unexpected|not allowed|unknown|not permitted|extra", re.IGNORECASE)
 _BARE = re.compile(
-    r"(?:field|parameter|property|key|argument)s?:? ([A-Za-z_]\w*)"
-    r"|([A-Za-z_]\w*) (?:field |parameter )?is (?:required|missing)"
-    r"|provide an? ([A-Za-z_]\w*) (?:parameter|field)"
-    r"|([A-Za-z_]\w*) (?:field |parameter )?(?:can ?not|can't|must not|should not) be"
+    rf"(?:field|parameter|property|key|argument)s?:? {_NAME}"
+    rf"|{_NAME}:? (?:field |parameter )?(?:is )?(?i:required|missing)\b"
+    rf"|provide an? {_NAME} (?:parameter|field)"
+    rf"|{_NAME} (?:field |parameter )?(?:can ?not|can't|must not|should not) be"
     r" (?:empty|blank|null)",
 )
-_NESTED = re.compile(
-    r"(?:^|[\s\"'`(])([A-Za-z_]\w*(?:\[\d+\]|\.\w+)*)['\"`]?:? "
-    r"(?:field |is )?(?:required|missing)\b",
-    re.IGNORECASE,
-)
-"""A field that an error names with its place, such as ``messages[0].parts: Required``."""
 _CHOICES = re.compile(
     r"(?:available|choose|one of|supported|allowed|valid|known)(?:[ \w]*)[:=]"
     r" *\[?[`'\"]?([\w./:@-]+)",
@@ -89,11 +82,6 @@ _OPENING = re.compile(r"\bPOST (/[\w./-]*\w)")
 """The request that a message tells to send first."""
 _NAMED = ("param", "params", "parameter", "field", "argument")
 """Keys of an error that name the field which is wrong."""
-_PLAIN_WORDS = re.compile(
-    r"an?|the|field|value|body|request|json|parameter|is|are|was|valid|type|string|this|property"
-    r"|object|required|missing|must",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -455,7 +443,7 @@ def _field(name: str, schema: Mapping[str, Any]) -> Any:
     kinds = {"{k}": ("integer", "number"), "{uuid}": ("string",), False: ("boolean",)}
     if plain in _SETTINGS and kind in kinds[_SETTINGS[plain]]:
         return _SETTINGS[plain]
-    return True if kind == "boolean" and plain in _SHOWS_MORE else None
+    return True if kind == "boolean" and plain in field_names.SHOWS_MORE else None
 
 
 def _plain(name: str) -> str:
@@ -520,19 +508,12 @@ def _complaints(said: Any) -> Iterator[tuple[str, list[str], Any]]:
     if named := _named(said):
         yield "body", [named], None
         return
-    texts = list(_texts(said))
-    nested = [name for text in texts for name in _NESTED.findall(text)]
-    nested = [name for name in nested if not _PLAIN_WORDS.fullmatch(name)]
-    for name in nested:
-        yield "body", re.findall(r"\w+", name), None
-    for sentence in (each for text in texts for each in re.split(r"(?<=[.;!\n])\s", text)):
+    for sentence in (each for text in _texts(said) for each in re.split(r"(?<=[.;!\n])\s", text)):
         drop = bool(_SURPLUS.search(sentence))
-        if nested or not (drop or _LACKS.search(sentence)):
-            continue
         bare = (name for match in _BARE.findall(sentence) for name in match if name)
         for name in dict.fromkeys(_QUOTED.findall(sentence) or bare):
-            if not _PLAIN_WORDS.fullmatch(name):
-                yield "body", [name], _DROP if drop else None
+            if (drop or _LACKS.search(sentence)) and name.lower() not in field_names.PLAIN_WORDS:
+                yield "body", re.findall(r"\w+", name), _DROP if drop else None
 
 
 def _only_name(shape: Shape, said: Any) -> str | None:
@@ -540,7 +521,11 @@ def _only_name(shape: Shape, said: Any) -> str | None:
     names = {name for text in _texts(said) for name in _QUOTED.findall(text)}
     name = names.pop() if len(names) == 1 else ""
     sent = json.dumps([shape.body, dict(shape.query)])
-    return name if name and not _PLAIN_WORDS.fullmatch(name) and f'"{name}"' not in sent else None
+    return (
+        name
+        if name and name.lower() not in field_names.PLAIN_WORDS and f'"{name}"' not in sent
+        else None
+    )
 
 
 def _begun(shape: Shape, said: Any) -> Shape:

@@ -163,6 +163,9 @@ EXTRA = {"type": "extra_forbidden", "loc": ["body", "k"]}
         ({"error": {"message": "Missing parameter: 'model'."}}, "", {"model": "default"}),
         ({"message": "session_id is required"}, "", {"session_id": "{uuid}"}),
         ("'input' is a required property", "question", {"input": "{question}"}),
+        ("JSON error: missing field `prompt`", "question", {"prompt": "{question}"}),
+        ("must have required property 'text'", "question", {"text": "{question}"}),
+        ('"k" is not allowed; "query" is required', "k question", {"query": "{question}"}),
         ({"error": "additional properties are not allowed ('k' was unexpected)"}, "k", {}),
         (
             {"detail": [missing("body", "input", "question")]},
