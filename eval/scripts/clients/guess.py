@@ -229,7 +229,7 @@ def _answer(
     is_empty = any(
         name_rank(each.name, field_names.ANSWER) and not any(each.values) for each in columns
     )
-    able = [each for _, each in others if each.words >= 3 and len(set(each.texts)) > 1]
+    able = [each for _, each in others if each.words >= 3 and each.varies]
     able = [column for column in able if "[" not in column.path] or able
     return able[0] if len(able) == 1 and len(set(questions)) > 1 and not is_empty else None
 
@@ -264,7 +264,7 @@ def _ranked_answers(
         if not column.texts or set(column.texts) & set(questions) or is_other:
             continue
         weight = _answer_name(column) + (4 if column.words >= 3 else -4)
-        weight += 2 if len(set(column.texts)) > 1 else 0
+        weight += 2 if column.varies else 0
         ranked.append((weight - 0.3 * len(column.names), column))
     return ranked
 
@@ -297,7 +297,7 @@ def another_answer(
         if column.path != answer_path
         and not _is_part(column, [answer])
         and not _repeats(column, lists)
-        and len(set(column.texts)) > 1
+        and column.varies
         and column.words > 1
     ]
     ranked = _ranked_answers(able, questions)
@@ -363,6 +363,21 @@ Fits = Callable[[ReplyColumn], float]
 """Weights that the values of a column add to the weight of its name; below -50: not this field."""
 
 _NEVER = -100.0
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?%?")
+
+
+def _all(holds: Callable[[Any], object]) -> Callable[[ReplyColumn], bool]:
+    return lambda column: bool(column.present) and all(map(holds, column.present))
+
+
+_ids = _all(lambda value: isinstance(value, (str, int)))
+_ranks = _all(lambda value: type(value) is int and value >= 1)
+_counts = _all(lambda v: type(v) is int or (isinstance(v, str) and v.isdecimal()))
+_numbers = _all(lambda v: type(v) in (int, float) or (isinstance(v, str) and _NUMBER.fullmatch(v)))
+_are_pages = _all(  # such as 12, "iv" or "A-3"
+    lambda v: type(v) is int or (isinstance(v, str) and 0 < len(v) <= 12 and " " not in v)
+)
 
 
 def _best(
@@ -465,49 +480,22 @@ def _are_headings(items: Sequence[Any], chunk: Mapping[str, str]) -> bool:
     return any(len(of_file) > 1 for of_file in titles.values())
 
 
-def _numbers(column: ReplyColumn) -> bool:
-    values = column.present
-    return bool(values) and all(
-        (isinstance(value, (int, float)) and not isinstance(value, bool))
-        or (isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?%?", value) is not None)
-        for value in values
-    )
-
-
-def _are_pages(column: ReplyColumn) -> bool:
-    """Whether all values are numbers or labels of pages, such as 12, "iv" or "A-3"."""
-    return bool(column.present) and all(
-        type(value) is int or (isinstance(value, str) and 0 < len(value) <= 12 and " " not in value)
-        for value in column.present
-    )
-
-
-def _ids(column: ReplyColumn) -> bool:
-    return all(isinstance(value, (str, int)) for value in column.present)
-
-
-def _ranks(column: ReplyColumn) -> bool:
-    return all(type(value) is int and value >= 1 for value in column.present)
-
-
 def _expression(column: ReplyColumn) -> str:
     """The path, with what turns its values into what our field holds."""
-    values = column.present
+    values, path = column.present, column.path
     if any(isinstance(value, list) for value in values):
-        return f"join(' > ', {column.path})"
-    if all(isinstance(value, str) for value in values):
-        return _as_number(column) if name_rank(column.name, field_names.SCORE) else column.path
-    integers = any(type(value) is int for value in values)
-    is_id = name_rank(column.name, field_names.CHUNK_ID) or name_rank(
-        column.name, field_names.DOC_ID
-    )
-    return f"{column.path} && to_string({column.path})" if integers and is_id else column.path
+        return f"join(' > ', {path})"
+    if name_rank(column.name, field_names.SCORE) and len(column.texts) == len(values):
+        return _as_number(column)
+    is_id = any(name_rank(column.name, each) for each in (field_names.CHUNK_ID, field_names.DOC_ID))
+    if is_id and any(type(value) is int for value in values):
+        return f"{path} && to_string({path})"
+    return path
 
 
 def _as_number(column: ReplyColumn) -> str:
     """The path of a number, which may come as a text."""
-    text = any(isinstance(value, str) for value in column.present)
-    return f"number({column.path})" if text else column.path
+    return f"number({column.path})" if column.texts else column.path
 
 
 def _sources_in_text(answer: ReplyColumn, proposal: Proposal) -> None:
@@ -611,10 +599,14 @@ def _times(columns: Sequence[ReplyColumn], proposal: Proposal, seconds: Sequence
             by_unit[units[0]].setdefault(stage[0], _as_number(column))
     unit, stages = max(by_unit.items(), key=lambda pair: len(pair[1]))
     if stages:
-        parts = ", ".join(f"{stage}: {path}" for stage, path in stages.items())
-        proposal.tables["response"]["latency_ms"] = f"{{{parts}}}"
+        proposal.tables["response"]["latency_ms"] = _object(stages)
         if unit != "ms":
             proposal.settings["latency_unit"] = unit
+
+
+def _object(paths: Mapping[str, str]) -> str:
+    """An expression for an object with these fields."""
+    return "{" + ", ".join(f"{name}: {path}" for name, path in paths.items()) + "}"
 
 
 def _groups(words: Sequence[str], table: Mapping[str, str]) -> list[str]:
@@ -630,7 +622,7 @@ def fitting_units(values: Sequence[Any], seconds: Sequence[float]) -> list[str]:
     pairs = [
         (float(value), 1000 * total)
         for value, total in zip(values, seconds, strict=False)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+        if type(value) in (int, float) and value > 0
     ]
     return [
         unit
@@ -651,8 +643,7 @@ def _usage(columns: Sequence[ReplyColumn], response: dict[str, str]) -> None:
         for kind in _groups(words, field_names.TOKENS):
             counts.setdefault(kind, _as_number(column))
     if counts:
-        parts = ", ".join(f"{kind}: {path}" for kind, path in counts.items())
-        response["usage"] = f"{{{parts}}}"
+        response["usage"] = _object(counts)
 
 
 def _counts_tokens(values: Sequence[Any]) -> bool:
@@ -660,11 +651,4 @@ def _counts_tokens(values: Sequence[Any]) -> bool:
         "tokens" in name_words(key) and type(count) is int
         for value in values
         for key, count in value.items()
-    )
-
-
-def _counts(column: ReplyColumn) -> bool:
-    return bool(column.present) and all(
-        type(value) is int or (isinstance(value, str) and value.isdecimal())
-        for value in column.present
     )

@@ -281,6 +281,10 @@ class ReplyColumn:
         """The mean number of words of the texts."""
         return mean_words(self.texts)
 
+    @property
+    def varies(self) -> bool:
+        return len(set(self.texts)) > 1
+
     @cached_property
     def items(self) -> list[Any]:
         """The items of the lists."""
