@@ -38,7 +38,7 @@ from clients.secrets import Headers, literal_keys, url_in_message, without_login
 from clients.streams import ACCEPTED, Stream, read_stream
 from clients.templates import merge, render
 from clients.transport import HttpTransport
-from records.cases import ChatMessage
+from records.cases import ChatMessage, TestCase
 from records.errors import StorageError
 from records.lines import MAX_DEPTH, nests_deeper, parse_json
 from records.results import ErrorInfo, TestResult
@@ -69,6 +69,19 @@ class Question:
     """Whether the bot may have taken a question whose answer did not come: it is not sent again."""
     reset: bool = False
     """Whether the bot has to forget the conversation before, if the profile says how."""
+
+    @classmethod
+    def of_case(cls, case: TestCase, k: int | None, **more: Any) -> Question:
+        """The question of a case with what filters its passages."""
+        return cls(
+            case.id,
+            case.question,
+            k,
+            vaults=tuple(case.vaults),
+            folders=tuple(case.folders),
+            user_roles=tuple(case.user_roles),
+            **more,
+        )
 
     def values(self) -> dict[str, Any]:
         """The placeholders of a request template and their values."""

@@ -145,7 +145,7 @@ def connect(
         for case in further:
             if not job.order_is_open():
                 break
-            if reply := _ask(prober, answered, _questions(options, [case])[0], talk):
+            if reply := _ask(prober, answered, Question.of_case(case, K), talk):
                 job.hear(case, reply)
     if talk.edit and not job.edited(talk.edit):
         return None
@@ -174,17 +174,7 @@ def _chosen(cases: Sequence[TestCase]) -> list[TestCase]:
 
 def _questions(options: ConnectOptions, chosen: Sequence[TestCase]) -> list[Question]:
     if chosen:
-        return [
-            Question(
-                case.id,
-                case.question,
-                K,
-                vaults=tuple(case.vaults),
-                folders=tuple(case.folders),
-                user_roles=tuple(case.user_roles),
-            )
-            for case in chosen
-        ]
+        return [Question.of_case(case, K) for case in chosen]
     texts = [*options.ask, *ANY_QUESTIONS][: max(QUESTIONS, len(options.ask))]
     return questions_of(texts)
 
@@ -204,7 +194,7 @@ def _ask(prober: Prober, answered: Answered, question: Question, talk: Talk) -> 
         reply, redactor = prober.send(answered.shape, question)
         payload, _, timing = read_reply(reply, redactor, answered.settings)
     except CallError as error:
-        talk.tell(f"   failed: {error.kind}: {prober.tries[-1].excerpt}")
+        talk.tell(f"   failed: {error.kind}: {prober.tries[-1].answer}")
         return None
     return Heard(question, payload, timing)
 

@@ -117,10 +117,7 @@ class Outcome:
             "url": public_url(self.base_url),
             "text": self.text,
             "fields": {row.field: row.path for row in self.rows},
-            "tries": [
-                {"request": each.request, "status": each.status, "answer": each.excerpt}
-                for each in self.tries
-            ],
+            "tries": list(map(asdict, self.tries)),
             "check": {**check, "settings": verdict.settings, "sentences": verdict.sentences()},
             "proof": list(map(asdict, self.proof.rows)),
             "notes": self.notes,

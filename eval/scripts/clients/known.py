@@ -127,7 +127,7 @@ class Recipe:
             proposal = propose(payloads, questions, **measured)
             proposal.settings |= self.settings
         for name, path in self.profile.get("response", {}).items():
-            if name == "error" or self._fills(name, path, payloads, questions):
+            if self._fills(name, path, payloads, questions):
                 proposal.tables["response"][name] = path
         if "tools" not in proposal.tables["response"]:
             columns = columns_of(payloads, streamed=bool(self.stream))
@@ -149,8 +149,8 @@ class Recipe:
         if name in ("retrieved", "references", "tools"):
             return any(values)
         if name == "latency_ms":
-            return any(each is not None for value in values for each in (value or {}).values())
-        return any(value is not None for value in values) or name == "session"
+            values = [each for value in values for each in (value or {}).values()]
+        return name in ("session", "error") or any(value is not None for value in values)
 
     def _passages(
         self, proposal: Proposal, payloads: Sequence[Any], gold_paths: Sequence[str]
@@ -162,22 +162,20 @@ class Recipe:
             if path is None or field not in own:
                 continue
             lists = [_value(path, payload) or [] for payload in payloads]
-            items = [item for each in lists for item in each]
             found = {
                 name: inner
                 for name, inner in paths.items()
-                if any(_value(inner, item) is not None for item in items)
+                if any(_value(inner, item) is not None for each in lists for item in each)
             }
-            if table == "chunk":
-                guessed = chunk_paths(lists, gold_paths)
-                found = {
-                    name: inner
-                    for name, inner in guessed.items()
-                    if (self.guesses or name in ("rel_path", "heading_path"))
-                    and name not in paths
-                    and inner not in found.values()
-                } | found
-            proposal.tables[table] = found
+            guessed = chunk_paths(lists, gold_paths) if table == "chunk" else {}
+            more = {
+                name: inner
+                for name, inner in guessed.items()
+                if (self.guesses or name in ("rel_path", "heading_path"))
+                and name not in paths
+                and inner not in found.values()
+            }
+            proposal.tables[table] = more | found
 
 
 def _value(path: str, payload: Any) -> Any:

@@ -59,7 +59,7 @@ class Try:
 
     request: str
     status: str
-    excerpt: str
+    answer: str
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Prober:
         if self._refused:
             self._refuse_login(*self._refused)
         if not self._reached:
-            raise Unreachable(f"no answer from {self._shown_url}: {self.tries[-1].excerpt}.")
+            raise Unreachable(f"no answer from {self._shown_url}: {self.tries[-1].answer}.")
         raise StorageError(self.table() + "\nNothing was written. " + HOW_TO_GO_ON)
 
     def send(self, shape: Shape, question: Question) -> tuple[Reply, Redactor]:
@@ -203,17 +203,9 @@ class Prober:
         request = "the same request" if again else shape.text()
         asked = f"  ← {printable(question.text)}" if question.text else ""
         self.tell(f"{len(self.tries) + 1}. {request}{asked}")
-        profile = Profile(
-            name="connect_bot",
-            sha256="",
-            answer=AnswerMap({}),
-            path=shape.path,
-            method=shape.method,
-            query=shape.query,
-            headers={"Accept": _ACCEPT, **shape.headers, **self.headers},
-            body=shape.body,
-            begin=shape.begin,
-        )
+        own = {name: getattr(shape, name) for name in ("path", "method", "query", "body", "begin")}
+        sent = {"Accept": _ACCEPT, **shape.headers, **self.headers}
+        profile = Profile(name="connect_bot", sha256="", answer=AnswerMap({}), headers=sent, **own)
         profile, headers = fill(profile, self.environ)
         policy = RetryPolicy(self.timeout, retries=0)
         client = ChatApi(self.url, profile, headers, policy)
@@ -240,7 +232,7 @@ class Prober:
     def table(self) -> str:
         """Each try with its status and the beginning of its reply."""
         lines = [
-            f"  {number}. {each.request}\n     → {each.status}: {each.excerpt or '(empty)'}"
+            f"  {number}. {each.request}\n     → {each.status}: {each.answer or '(empty)'}"
             for number, each in enumerate(self.tries, start=1)
         ]
         return "No request brought an answer:\n" + "\n".join(lines)
@@ -318,8 +310,8 @@ class Prober:
         except CallError as error:
             if reply.body.strip():
                 last = self.tries[-1]
-                shown = f"{printable(error.message)}: {last.excerpt}"
-                self.tries[-1] = replace(last, excerpt=shown)
+                shown = f"{printable(error.message)}: {last.answer}"
+                self.tries[-1] = replace(last, answer=shown)
             return None
         payload = answered.first.payload
         if isinstance(payload, dict) and payload.get("error"):

@@ -66,23 +66,22 @@ class FieldRow:
 
 def field_rows(proposal: Proposal, payloads: Sequence[Any]) -> list[FieldRow]:
     """The fields of the profile, each with its values in the answers."""
-    rows = []
-    for name, path in proposal.tables["response"].items():
-        rows.append(FieldRow(name, path, _sample(path, payloads)))
+    response = proposal.tables["response"]
+    parts = [("", response, payloads)]
     for name, table in TABLE_OF_LIST.items():
-        where = proposal.tables["response"].get(name)
-        if where is None or (name == "searches" and "retrieved" in proposal.tables["response"]):
-            continue
-        items = [item for each in payloads for item in list_at(where, each)]
-        if name == "searches":
-            items = [passage for search in items for passage in list_at("retrieved", search)]
-        for key, expression in proposal.tables[table].items():
-            rows.append(FieldRow(f"{table}.{key}", expression, _sample(expression, items)))
-    for key, path in proposal.tables["facts"].items():
-        rows.append(FieldRow(f"facts.{key}", path, _sample(path, payloads)))
+        if name in response and not (name == "searches" and "retrieved" in response):
+            items = [item for each in payloads for item in list_at(response[name], each)]
+            if name == "searches":
+                items = [passage for search in items for passage in list_at("retrieved", search)]
+            parts.append((f"{table}.", proposal.tables[table], items))
+    parts.append(("facts.", proposal.tables["facts"], payloads))
+    rows = [
+        FieldRow(prefix + key, path, _sample(path, values))
+        for prefix, paths, values in parts
+        for key, path in paths.items()
+    ]
     for key, value in proposal.settings.items():
-        text = ", ".join(value) if isinstance(value, list) else str(value)
-        rows.append(FieldRow(key, text, ""))
+        rows.append(FieldRow(key, ", ".join(value) if isinstance(value, list) else str(value), ""))
     return rows
 
 

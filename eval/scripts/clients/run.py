@@ -460,15 +460,11 @@ class _Asking:
         self._console.print(f"Asked {len(prompts)} labelled prompts as well{failed}.")
 
     def _question(self, job: Job) -> Question:
-        case, options = job.case, self._options
-        return Question(
-            case_id=case.id,
-            text=case.question,
-            k=options.k,
-            vaults=tuple(case.vaults),
-            folders=tuple(case.folders),
+        options = self._options
+        return Question.of_case(
+            job.case,
+            options.k,
             folder_mode=options.folder_mode,
-            user_roles=tuple(case.user_roles),
             repeat=job.repeat,
             seed=options.seed,
             run_id=self._folder.config.run_id,
