@@ -139,14 +139,14 @@ def connect(
         f'{name} stays {number} for every --k; write "{{k}}" in its place to vary it.'
         for name, number in fixed_depths({"query": shape.query, "body": shape.body})
     ]
-    job = ConnectJob(options, shape, heard, repeat, proposal, cases, chosen)
+    job = ConnectJob(options, shape, heard, repeat, proposal, cases)
     job.settle()
     if not options.from_response:
         for case in further:
             if not job.order_is_open():
                 break
             if reply := _ask(prober, answered, Question.of_case(case, K), talk):
-                job.hear(case, reply)
+                job.hear(reply)
     if talk.edit and not job.edited(talk.edit):
         return None
     return job.outcome(base, prober.tries, sorted(finder.values))

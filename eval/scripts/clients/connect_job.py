@@ -128,43 +128,44 @@ class Outcome:
         }
 
 
+@dataclass
 class ConnectJob:
-    """The answers of a bot and the profile that is proposed for it."""
+    """The answers of a bot and the profile that is proposed for it.
 
-    def __init__(
-        self,
-        options: ConnectOptions,
-        shape: Shape,
-        heard: Sequence[Heard],
-        repeat: Heard | None,
-        proposal: Proposal,
-        cases: Sequence[TestCase],
-        chosen: Sequence[TestCase],
-    ) -> None:
-        self._options, self._shape, self._repeat = options, shape, repeat
-        self._heard, self._first = list(heard), len(heard)
-        self._proposal, self._cases = proposal, cases
-        self._gold = {case.id: case.gold_supports for case in chosen}
-        self._verdict = PlaceVerdict(PlaceCheck())
-        self._time_doubt = ""
-        self._faults: list[str] = []
-        self._left_out, self._typed = list[str](), dict[str, str]()
+    ``heard``: the answers in the order of the questions; ``repeat``: that to the first one again.
+    """
+
+    options: ConnectOptions
+    shape: Shape
+    heard: list[Heard]
+    repeat: Heard | None
+    proposal: Proposal
+    cases: Sequence[TestCase]
+    _verdict: PlaceVerdict = PlaceVerdict(PlaceCheck())
+    _time_doubt: str = ""
+    _faults: list[str] = field(default_factory=list)
+    _left_out: list[str] = field(default_factory=list)
+    _typed: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._first = len(self.heard)
+        self._gold = {case.id: case.gold_supports for case in self.cases}
 
     def settle(self) -> None:
         """Find the settings with which labels match, and read all answers by the proposed paths."""
         self._left_out = []
-        settings = self._proposal.settings
+        settings = self.proposal.settings
         places = ("path_root", "path_cut", "path_files", "heading_separator", "heading_root")
         by_hand = {name: settings.pop(name) for name in places if name in settings}
         self._drop_doubles()
         self._read()
         raw = self._asked()
         self._settle_time()
-        known = [gold.rel_path for case in self._cases for gold in case.gold_supports]
+        known = [gold.rel_path for case in self.cases for gold in case.gold_supports]
         found = by_hand or (suggest(raw, known) if known else self._folder())
         settings.update(found)
         self._read()
-        settled, tables = self._asked(), self._proposal.tables
+        settled, tables = self._asked(), self.proposal.tables
         has_lists = bool(tables["response"].keys() & {"retrieved", "searches"})
         self._verdict = PlaceVerdict(
             check_places(settled),
@@ -174,10 +175,9 @@ class ConnectJob:
             has_paths=has_lists and "rel_path" in tables["chunk"],
         )
 
-    def hear(self, case: TestCase, heard: Heard) -> None:
+    def hear(self, heard: Heard) -> None:
         """Take the answer to one more case into all that is checked."""
-        self._gold[case.id] = case.gold_supports
-        self._heard.append(heard)
+        self.heard.append(heard)
         self.settle()
 
     def order_is_open(self) -> bool:
@@ -186,15 +186,15 @@ class ConnectJob:
         return order is not None and order.kind == "open"
 
     def _order(self) -> ScoreOrder | None:
-        is_reversed = self._proposal.settings.get("order") == "reversed"
-        tables, payloads = self._proposal.tables, self._payloads
+        is_reversed = self.proposal.settings.get("order") == "reversed"
+        tables, payloads = self.proposal.tables, self._payloads
         return order_of(*score_lists(tables, payloads, is_reversed=is_reversed))
 
     def _order_row(self) -> ProofRow | None:
         order = self._order()
         if order is None or order.kind == "open":
             return None
-        read = [(each.question.text, each.result) for each in self._heard]
+        read = [(each.question.text, each.result) for each in self.heard]
         says = order.sentence(shared_words(read), first_and_last_right(self._asked()))
         return ProofRow("Is the best passage first?", order.field, (), order.mark, says)
 
@@ -207,23 +207,23 @@ class ConnectJob:
                     each.result,
                     frozenset(s.rel_path for s in self._gold.get(each.question.case_id, ())),
                 )
-                for each in (*self._heard[: self._first], *([self._repeat] if self._repeat else []))
+                for each in (*self.heard[: self._first], *([self.repeat] if self.repeat else []))
             ]
         )
 
     def _folder(self) -> dict[str, str]:
         """Without labels: the folder of the server that all files that came lie in."""
-        paths = [chunk.rel_path or "" for each in self._heard for chunk in each.result.chunks()]
+        paths = [chunk.rel_path or "" for each in self.heard for chunk in each.result.chunks()]
         cut = shared_folder(paths)
         settings = {"path_root": cut.root, "path_cut": " ".join(cut.steps)}
         note = f"All returned files are in {cut.root}; change it with --set path_root=FOLDER."
-        if cut.root and note not in self._proposal.notes:
-            self._proposal.notes.append(note)
+        if cut.root and note not in self.proposal.notes:
+            self.proposal.notes.append(note)
         return {name: value for name, value in settings.items() if value}
 
     def _drop_doubles(self) -> None:
         """Take out citations that are the list of passages: every answer would cite them all."""
-        response = self._proposal.tables["response"]
+        response = self.proposal.tables["response"]
         passages, cited = response.get("retrieved"), response.get("references")
         if cited is None or passages is None:
             return
@@ -231,22 +231,22 @@ class ConnectJob:
         same = any(len(items) > 1 for items, _ in lists) and all(a == b for a, b in lists)
         if cited == passages or same:
             response.pop("references")
-            self._proposal.tables["reference"] = {}
+            self.proposal.tables["reference"] = {}
             note = f"references: {cited} was left out: it is the list of passages"
-            self._proposal.notes.append(f"{note}, so it does not say what an answer cites.")
+            self.proposal.notes.append(f"{note}, so it does not say what an answer cites.")
 
     def _settle_time(self) -> None:
         """Take the bot's own time only where it fits the measured one in one unit."""
-        response, settings = self._proposal.tables["response"], self._proposal.settings
+        response, settings = self.proposal.tables["response"], self.proposal.settings
         path = response.get("latency_ms")
-        if self._options.from_response:
+        if self.options.from_response:
             self._time_doubt = "The answer is a saved one: no call was measured."
             return
         if path is None:
             return
         times = map(compile_path(path), self._payloads)
         totals = [time.get("total") if isinstance(time, dict) else None for time in times]
-        seconds = [each.timing.total for each in self._heard]
+        seconds = [each.timing.total for each in self.heard]
         units = fitting_units(totals, seconds)
         if not any(totals):
             self._time_doubt = (
@@ -268,7 +268,7 @@ class ConnectJob:
     def edited(self, edit: Callable[[Draft], Mapping[str, str] | None]) -> bool:
         """Let the user change fields until nothing is changed any more; False when they stop."""
         while True:
-            shown = tree(self._heard[0].payload)
+            shown = tree(self.heard[0].payload)
             changes = edit(Draft(self._rows(), shown, [*self._faults, *self._left_out]))
             if changes is None:
                 return False
@@ -276,39 +276,39 @@ class ConnectJob:
                 return True
             self._faults = []
             try:
-                set_paths(self._proposal, changes)
+                set_paths(self.proposal, changes)
                 self._typed |= changes
-                set_paths(self._proposal, self._typed)  # a list that was left out comes back
+                set_paths(self.proposal, self._typed)  # a list that was left out comes back
             except StorageError as error:
                 self._faults = [error.message]
             self.settle()
 
     def outcome(self, base: str, tries: list[Try], variables: list[str]) -> Outcome:
-        read = [each.result for each in (*self._heard, *([self._repeat] if self._repeat else []))]
+        read = [each.result for each in (*self.heard, *([self.repeat] if self.repeat else []))]
         usage: Counter[str] = Counter()
         for result in read:
             usage.update({k: n for k, n in result.usage.items() if type(n) is int})
         costs = [result.cost_usd for result in read if result.cost_usd is not None]
         kinds = (None, *UNANSWERED)
         proof = prove(
-            self._proposal.tables,
-            [each for each in self._heard if getattr(each.result.error, "kind", None) in kinds],
-            self._repeat.result if self._repeat else None,
+            self.proposal.tables,
+            [each for each in self.heard if getattr(each.result.error, "kind", None) in kinds],
+            self.repeat.result if self.repeat else None,
             self._verdict,
-            retrieves_only=self._proposal.settings.get("kind") == "retrieval",
+            retrieves_only=self.proposal.settings.get("kind") == "retrieval",
             time_doubt=self._time_doubt,
             order=self._order_row(),
             lag=self._lag(),
         )
         return Outcome(
-            target=self._options.target,
+            target=self.options.target,
             base_url=base,
-            text=profile_text(self._shape, self._proposal, self._options.limits),
+            text=profile_text(self.shape, self.proposal, self.options.limits),
             rows=self._rows(),
             tries=tries,
             verdict=self._verdict,
             proof=proof,
-            notes=self._proposal.about + self._proposal.notes + self._left_out + self._faults,
+            notes=self.proposal.about + self.proposal.notes + self._left_out + self._faults,
             variables=variables,
             usage=dict(usage),
             cost_usd=sum(costs) if costs else None,
@@ -316,22 +316,22 @@ class ConnectJob:
 
     @property
     def _payloads(self) -> list[Any]:
-        return [each.payload for each in self._heard]
+        return [each.payload for each in self.heard]
 
     def _rows(self) -> list[FieldRow]:
-        return field_rows(self._proposal, self._payloads)
+        return field_rows(self.proposal, self._payloads)
 
     def _read(self) -> None:
         """Read all answers by the profile as it is; a path that does not fit is left out of it."""
         while True:
-            raw = tomllib.loads(profile_text(self._shape, self._proposal, {}))
-            if "answer" not in self._proposal.tables["response"]:
+            raw = tomllib.loads(profile_text(self.shape, self.proposal, {}))
+            if "answer" not in self.proposal.tables["response"]:
                 raw["kind"] = "retrieval"  # to read the rest; that it lacks one the proof says
             # What a profile would refuse is shown and set right here, not taken out of it.
             answer = replace(check_profile("connect_bot", raw, "the profile").answer, answers=False)
-            self._heard = [_read(each, answer) for each in self._heard]
-            self._repeat = self._repeat and _read(self._repeat, answer)
-            errors = [each.result.error for each in (*self._heard, self._repeat) if each]
+            self.heard = [_read(each, answer) for each in self.heard]
+            self.repeat = self.repeat and _read(self.repeat, answer)
+            errors = [each.result.error for each in (*self.heard, self.repeat) if each]
             misfit = next((e.message for e in errors if e and e.kind not in UNANSWERED), None)
             if misfit is None:
                 return
@@ -341,12 +341,12 @@ class ConnectJob:
         """Take the path at fault out of the proposal. Raises StorageError when none is left."""
         fields = re.split(r"[\[.:]", fault, maxsplit=1)
         name, inner = fields[0].strip(), re.search(r"\]\.(\w+)", fault.partition(":")[0])
-        tables = self._proposal.tables
+        tables = self.proposal.tables
         table = TABLE_OF_LIST.get(name)
         if inner and table and inner[1] in tables[table]:
             path = tables[table].pop(inner[1])
-        elif "has no such field" in fault and self._proposal.settings.get("required") is None:
-            self._proposal.settings["required"] = "answer"
+        elif "has no such field" in fault and self.proposal.settings.get("required") is None:
+            self.proposal.settings["required"] = "answer"
             return
         elif name in tables["response"] and len(tables["response"]) > 1:
             path = tables["response"].pop(name)
@@ -360,7 +360,7 @@ class ConnectJob:
     def _asked(self) -> list[AskedQuestion]:
         return [
             asked_of(each.result, self._gold[each.question.case_id])
-            for each in self._heard
+            for each in self.heard
             if each.result.status == "ok" and self._gold.get(each.question.case_id)
         ]
 

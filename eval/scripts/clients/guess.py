@@ -179,14 +179,9 @@ def _are_of_searches(passages: ReplyColumn, lists: Sequence[Sequence[Any]]) -> b
     """Whether the list of passages is just what the calls of tools returned."""
     pairs = zip(passages.values, lists, strict=True)
     return all(
-        len(value or ()) == len(listed) and all(map(_is_within, value or (), listed))
+        len(value or ()) == len(listed) and texts_within(value) <= texts_within(listed)
         for value, listed in pairs
     )
-
-
-def _is_within(item: Any, other: Any) -> bool:
-    are_objects = isinstance(item, dict) and isinstance(other, dict)
-    return item.items() <= other.items() if are_objects else bool(item == other)
 
 
 def _by_our_names(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:

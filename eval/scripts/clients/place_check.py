@@ -7,6 +7,7 @@ the bot. ``suggest`` finds the settings of a profile that make them match.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -90,33 +91,30 @@ def asked_of(result: TestResult, gold: Sequence[GoldPlace]) -> AskedQuestion:
 
 def check_places(asked: Sequence[AskedQuestion]) -> PlaceCheck:
     """Count the gold places whose file was retrieved, and those whose place was retrieved, too."""
-    gold = paths = headings = quoted = untold = below = 0
+    counts = Counter[str]()
     example: tuple[str, str] | None = None
     coarse = False
     for each in asked:
         passages = [passage for chunk in each.chunks if (passage := passage_of(chunk)) is not None]
         for place, quotes in each.places():
-            gold += 1
-            quoted += kind_of(place, quotes) == "quote"
             same_file = [passage for passage in passages if passage.anchor.path == place.path]
-            paths += bool(same_file)
+            headings = [passage.anchor.heading for passage in same_file]
             verdicts = [matches_place(place, quotes, passage) for passage in same_file]
-            named = place.heading and any(
-                is_within(passage.anchor.heading, place.heading) for passage in same_file
-            )
+            is_named = place.heading and any(is_within(own, place.heading) for own in headings)
+            counts["gold"] += 1
+            counts["quotes"] += kind_of(place, quotes) == "quote"
+            counts["paths"] += bool(same_file)
             if any(verdicts):
-                headings += 1
+                counts["headings"] += 1
                 continue
-            below += bool(named)
+            counts["below"] += bool(is_named)
             if None in verdicts:
-                untold += 1
-            elif not named and same_file and place.heading:
-                places = [passage.anchor.heading for passage in same_file]
-                shown = max(places, key=lambda heading: _shared(heading, place.heading))
+                counts["untold"] += 1
+            elif not is_named and same_file and place.heading:
+                shown = max(headings, key=lambda own: _shared(own, place.heading))
                 example = example or (" > ".join(place.heading), " > ".join(shown))
-                begins = shown == place.heading[: len(shown)]
-                coarse = coarse or (begins and bool(shown))
-    return PlaceCheck(gold, paths, headings, example, coarse, quoted, untold, below)
+                coarse = coarse or (bool(shown) and shown == place.heading[: len(shown)])
+    return PlaceCheck(**counts, example=example, coarse=coarse)
 
 
 def first_and_last_right(asked: Sequence[AskedQuestion]) -> tuple[float, float] | None:

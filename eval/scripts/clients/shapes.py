@@ -282,21 +282,20 @@ def openapi_shapes(document: Any, own_path: str) -> list[Shape]:
     With a path of the user's only those of that path, or else those below it. Operations that
     store, change or delete something by their name are left out.
     """
-    if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
-        return []
+    document = _a_dict(document)
     prefix, at = _server_prefix(document), own_path.rstrip("/")
     ranked: list[tuple[bool, float, Shape]] = []
-    for path, operations in document["paths"].items():
+    for path, operations in _a_dict(document.get("paths")).items():
         begin = _begun_at(document, prefix, path)
-        if not isinstance(operations, Mapping) or ("{" in path and begin is None):
+        if "{" in path and begin is None:
             continue
         full = prefix + (re.sub(r"\{\w+\}", SESSION, path) if begin else path)
         own = at in (full.rstrip("/"), path.rstrip("/"))
         if not own and not full.startswith(f"{at}/"):
             continue
         for method in ("post", "get"):
-            operation = operations.get(method)
-            if not isinstance(operation, Mapping) or not (own or _asks(path, operation)):
+            operation = _a_dict(_a_dict(operations).get(method))
+            if not operation or not (own or _asks(path, operation)):
                 continue
             shape, weight = _operation_shape(document, method, full, operation)
             if shape is not None:
@@ -310,12 +309,13 @@ def _begun_at(document: Mapping[str, Any], prefix: str, path: str) -> dict[str, 
     """The request that begins a conversation, where a path holds the id of one: the POST to the
     collection that the id is of. None for other paths."""
     match = re.fullmatch(r"(/[^{}]*)/\{(\w+)\}/[^{}]+", path)
-    operations = document["paths"].get(match[1]) if match else None
-    if match is None or not isinstance(operations, Mapping) or "post" not in operations:
+    if match is None or not _of_conversations(f"{match[1]} {match[2]}"):
         return None
-    if not _of_conversations(f"{match[1]} {match[2]}"):
+    operations = _a_dict(document["paths"].get(match[1]))
+    if "post" not in operations:
         return None
-    shape, _ = _operation_shape(document, "post", match[1], operations["post"], bare=True)
+    post = _a_dict(operations["post"])
+    shape, _ = _operation_shape(document, "post", match[1], post, bare=True)
     ids = dict.fromkeys((match[2], *SESSION_ID.split(" || ")))
     body = shape.body if shape is not None else {}
     return {"path": prefix + match[1], "body": body or {}, "session": " || ".join(ids)}
@@ -327,9 +327,7 @@ def _of_conversations(text: str) -> bool:
 
 def _server_prefix(document: Mapping[str, Any]) -> str:
     """The path that all operations stand behind; another host in it is not asked."""
-    servers = document.get("servers")
-    first = servers[0] if isinstance(servers, list) and servers else None
-    url = first.get("url", "") if isinstance(first, Mapping) else ""
+    url = _a_dict(next(iter(_a_list(document.get("servers"))), None)).get("url")
     return url.rstrip("/") if isinstance(url, str) and url.startswith("/") else ""
 
 
@@ -349,19 +347,17 @@ def _operation_shape(
 ) -> tuple[Shape | None, float]:
     """The request of an operation and how likely it takes a question; ``bare``: it takes none."""
     origin = f"openapi.json: {operation.get('summary') or operation.get('operationId') or path}"
-    parameters = operation.get("parameters")
     properties, required = {}, []
-    for raw in _a_list(parameters):
+    for raw in _a_list(operation.get("parameters")):
         parameter = _resolved(document, raw)
         if parameter.get("in") == "query" and isinstance(parameter.get("name"), str):
             properties[parameter["name"]] = parameter.get("schema", {"type": "string"})
             required += [parameter["name"]] if parameter.get("required") else []
     query, in_query = _filled(document, {"properties": properties, "required": required})
-    content = _resolved(document, operation.get("requestBody")).get("content")
-    schema = None
-    for kind, media in content.items() if isinstance(content, Mapping) else ():
-        if "json" in kind and isinstance(media, Mapping):
-            schema = media.get("schema")
+    content = _a_dict(_resolved(document, operation.get("requestBody")).get("content"))
+    schema = next(
+        (_a_dict(content[kind]).get("schema") for kind in content if "json" in kind), None
+    )
     body, in_body = (None, 0.0) if method == "get" else _filled(document, schema)
     if not in_query and not in_body and not bare:
         return None, 0.0
@@ -392,8 +388,7 @@ def _resolved(document: Mapping[str, Any], node: Any, depth: int = 0) -> Mapping
         merged: dict[str, Any] = {"properties": {}, "required": []}
         for part in [*parts, {key: value for key, value in node.items() if key != "allOf"}]:
             resolved = _resolved(document, part, depth + 1)
-            properties = resolved.get("properties")
-            merged["properties"] |= properties if isinstance(properties, Mapping) else {}
+            merged["properties"] |= _a_dict(resolved.get("properties"))
             merged["required"] += _a_list(resolved.get("required"))
         return merged
     return node
@@ -402,9 +397,7 @@ def _resolved(document: Mapping[str, Any], node: Any, depth: int = 0) -> Mapping
 def _filled(document: Mapping[str, Any], node: Any, depth: int = 0) -> tuple[dict[str, Any], float]:
     """An object of a schema with the question in it, and how well its name fits (0: none)."""
     schema = _resolved(document, node)
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or depth > 3:
-        return {}, 0.0
+    properties = _a_dict(schema.get("properties")) if depth <= 3 else {}
     schemas = {str(name): _resolved(document, value) for name, value in properties.items()}
     required = {name for name in _a_list(schema.get("required")) if isinstance(name, str)}
     ranked = [
@@ -430,6 +423,10 @@ def _filled(document: Mapping[str, Any], node: Any, depth: int = 0) -> tuple[dic
             elif name in required:
                 value[name] = _default(each)
     return value, rank
+
+
+def _a_dict(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _a_list(value: Any) -> list[Any]:
