@@ -16,7 +16,7 @@ from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple
 
 from clients.expressions import compile_path
-from clients.reply_form import name_words
+from clients.field_names import name_words
 from ragmetrics.text.words import fold, words
 from records.results import TestResult
 

@@ -16,8 +16,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
-from clients import field_names
 from clients.expressions import compile_path
+from clients.field_names import GROUPS, NAMES, RANKED, name_rank, name_words, plain_name
 from clients.mapping import MILLISECONDS
 from clients.proposal import Proposal
 from clients.reply_form import (
@@ -26,8 +26,6 @@ from clients.reply_form import (
     columns_of,
     columns_of_items,
     mean_words,
-    name_rank,
-    name_words,
     strings_of,
     texts_within,
     varying_lists,
@@ -221,9 +219,7 @@ def _answer(
     own = [pair for pair in named if pair in others and not _is_part(pair[1], wholes)]
     if named:
         return max(own or named, key=lambda pair: pair[0])[1]
-    is_empty = any(
-        name_rank(each.name, field_names.ANSWER) and not any(each.values) for each in columns
-    )
+    is_empty = any(name_rank(each.name, "answer") and not any(each.values) for each in columns)
     able = [each for _, each in others if each.words >= 3 and each.varies]
     able = [column for column in able if "[" not in column.path] or able
     return able[0] if len(able) == 1 and len(set(questions)) > 1 and not is_empty else None
@@ -245,8 +241,8 @@ def _is_part(column: ReplyColumn, others: Sequence[ReplyColumn]) -> bool:
 def _answer_name(column: ReplyColumn) -> float:
     """How well the name of a column, or half that of what holds it, fits an answer."""
     parent = "".join(column.names[-2:-1]).removesuffix("s")
-    of_parent = name_rank(parent, field_names.ANSWER) / 2
-    return name_rank(column.name, field_names.ANSWER) or of_parent
+    of_parent = name_rank(parent, "answer") / 2
+    return name_rank(column.name, "answer") or of_parent
 
 
 def _ranked_answers(
@@ -254,8 +250,8 @@ def _ranked_answers(
 ) -> list[tuple[float, ReplyColumn]]:
     ranked = []
     for column in columns:
-        other = set(name_words(column.name)) & field_names.NO_ANSWER
-        is_other = bool(other) and column.name.lower() not in field_names.ANSWER
+        other = set(name_words(column.name)) & NAMES["no_answer"]
+        is_other = bool(other) and column.name.lower() not in RANKED["answer"]
         if not column.texts or set(column.texts) & set(questions) or is_other:
             continue
         weight = _answer_name(column) + (4 if column.words >= 3 else -4)
@@ -315,7 +311,7 @@ def _passages(
     """The column of passages: by the names in it, or by files and ids of the labels."""
     best, most = None, 8.0
     for column in columns:
-        items, weight = column.items, name_rank(column.name, field_names.PASSAGES)
+        items, weight = column.items, name_rank(column.name, "passages")
         if items and all(isinstance(item, str) for item in items):
             weight += 3 if mean_words(items) > 5 else 1 if all(map(looks_like_path, items)) else -3
             weight += 12 * any(item in gold_ids for item in items)
@@ -323,11 +319,9 @@ def _passages(
             inner = columns_of_items(items)
             gold = any(_names_gold(each, gold_files) for each in inner)
             texts = [
-                each
-                for each in inner
-                if each.words >= 4 and (gold or name_rank(each.name, field_names.TEXT))
+                each for each in inner if each.words >= 4 and (gold or name_rank(each.name, "text"))
             ]
-            ranks = [(name_rank(each.name, field_names.FILE), each) for each in inner if each.texts]
+            ranks = [(name_rank(each.name, "file"), each) for each in inner if each.texts]
             files = [each for rank, each in ranks if rank >= 4]
             if _are_of_inner_lists(texts, files):
                 continue
@@ -336,7 +330,7 @@ def _passages(
             )
             has_place = bool(files) or gold
             weight += 4 * (gold and not files) + 5 * bool(texts) + 3 * has_place
-            weight += 1.5 * any(name_rank(each.name, field_names.SCORE) for each in inner)
+            weight += 1.5 * any(name_rank(each.name, "score") for each in inner)
             weight -= 6 * (not texts and not has_place)
             weight += bool(texts) and has_place and are_paths  # a text and its place are enough
         else:
@@ -376,7 +370,7 @@ _are_pages = _all(  # such as 12, "iv" or "A-3"
 
 
 def _best(
-    columns: Sequence[ReplyColumn], table: Mapping[str, float], fits: Fits, least: float = 4.0
+    columns: Sequence[ReplyColumn], table: str, fits: Fits, least: float = 4.0
 ) -> ReplyColumn | None:
     ranked = [(name_rank(each.name, table), each) for each in columns]
     weighted = [(rank + fits(each) - 0.1 * len(each.names), each) for rank, each in ranked if rank]
@@ -419,19 +413,19 @@ def _chunk(lists: Sequence[Any], gold_files: AbstractSet[str]) -> dict[str, str]
 
     def is_id(column: ReplyColumn) -> bool:
         values = [value for value in column.present if isinstance(value, (str, int))]
-        is_document = "_".join(name_words(column.name)) in field_names.DOC_ID
+        is_document = plain_name(column.name) in RANKED["doc_id"]
         unique = len(set(map(str, values))) >= most
         return not is_document and len(values) == len(items) and unique
 
     chunk: dict[str, str] = {}
 
-    def take(name: str, table: Mapping[str, float], fits: Fits, least: float = 4.0) -> None:
-        column = _best(free, table, fits, least)
+    def take(name: str, fits: Fits, *, least: float = 4.0, table: str = "") -> None:
+        column = _best(free, table or name, fits, least)
         if column is not None:
             chunk[name] = _expression(column)
             free.remove(column)
 
-    take("text", field_names.TEXT, is_text, 5.0)
+    take("text", is_text, least=5.0)
     levels: dict[int, str] = {}
     for column in free:
         if column.texts and (match := HEADER_LEVEL.fullmatch(column.name)):
@@ -440,7 +434,7 @@ def _chunk(lists: Sequence[Any], gold_files: AbstractSet[str]) -> dict[str, str]
         chunk["heading_path"] = (
             f"join(' > ', [{', '.join(path for _, path in sorted(levels.items()))}])"
         )
-    take("rel_path", field_names.FILE, is_file)
+    take("rel_path", is_file, table="file")
     named = next((column for column in free if _names_gold(column, gold_files)), None)
     if named is not None and "rel_path" not in chunk:
         chunk["rel_path"] = named.path
@@ -450,16 +444,17 @@ def _chunk(lists: Sequence[Any], gold_files: AbstractSet[str]) -> dict[str, str]
             chunk["text"] = longest.path
             free.remove(longest)
     if not levels:
-        take("heading_path", field_names.HEADING, _only(is_heading), 3.0)
+        take("heading_path", _only(is_heading), least=3.0, table="heading")
         heading = chunk.get("heading_path", "").rpartition(".")[2]
         if heading.lower() == "title" and not _are_headings(items, chunk):
             del chunk["heading_path"]
-    for name, table in field_names.SCORES.items():
-        take(name, table, _only(_numbers))
-    take("chunk_id", field_names.CHUNK_ID, _only(is_id))
-    take("doc_id", field_names.DOC_ID, _only(_ids))
-    take("rank", field_names.RANK, _only(_ranks))
-    take("page", field_names.PAGE, _only(_are_pages))
+    take("score_vector", _only(_numbers))
+    take("score_lexical", _only(_numbers))
+    take("score_final", _only(_numbers), table="score")
+    take("chunk_id", _only(is_id))
+    take("doc_id", _only(_ids))
+    take("rank", _only(_ranks))
+    take("page", _only(_are_pages))
     order = ("chunk_id", "doc_id", "rel_path", "heading_path", "text")
     return {name: chunk[name] for name in (*order, *chunk) if name in chunk}
 
@@ -480,9 +475,9 @@ def _expression(column: ReplyColumn) -> str:
     values, path = column.present, column.path
     if any(isinstance(value, list) for value in values):
         return f"join(' > ', {path})"
-    if name_rank(column.name, field_names.SCORE) and len(column.texts) == len(values):
+    if name_rank(column.name, "score") and len(column.texts) == len(values):
         return _as_number(column)
-    is_id = any(name_rank(column.name, each) for each in (field_names.CHUNK_ID, field_names.DOC_ID))
+    is_id = name_rank(column.name, "chunk_id") or name_rank(column.name, "doc_id")
     if is_id and any(type(value) is int for value in values):
         return f"{path} && to_string({path})"
     return path
@@ -527,7 +522,7 @@ def _line_paths(lines: Sequence[re.Match[str]]) -> dict[str, str]:
 
 def _references(columns: Sequence[ReplyColumn], proposal: Proposal) -> None:
     response = proposal.tables["response"]
-    able = [(name_rank(each.name, field_names.CITED), each) for each in columns if each.items]
+    able = [(name_rank(each.name, "cited"), each) for each in columns if each.items]
     weight, best = max(able, key=lambda pair: pair[0], default=(0.0, None))
     if best is None or weight <= 5:
         return
@@ -541,7 +536,7 @@ def _references(columns: Sequence[ReplyColumn], proposal: Proposal) -> None:
         response["references"] = f"{path}[].number(@)" if all(map(str.isdigit, items)) else path
     elif all(isinstance(item, dict) for item in items):
         found = _chunk(best.values, frozenset())
-        index = _best(columns_of_items(items), field_names.INDEX, _only(_ranks))
+        index = _best(columns_of_items(items), "index", _only(_ranks))
         paths = {"index": index.path} if index else {}
         for name in ("chunk_id", "doc_id", "rel_path", "heading_path"):
             if name in found and not (index and index.path in found[name]):
@@ -554,20 +549,20 @@ def _rest(columns: Sequence[ReplyColumn], proposal: Proposal, seconds: Sequence[
     response = proposal.tables["response"]
     for column in columns:
         words, values, path = name_words(column.name), column.present, column.path
-        name = "_".join(words)
+        name = plain_name(column.name)
         truths = bool(values) and all(isinstance(value, bool) for value in values)
-        if truths and name in field_names.ABSTAINED:
+        if truths and name in NAMES["abstained"]:
             response.setdefault("abstained", path)
-        elif truths and name in field_names.ANSWERED:
+        elif truths and name in NAMES["answered"]:
             response.setdefault("abstained", f"{path} == `false`")
         elif name in ("confidence", "certainty") and _numbers(column):
             if all("%" not in str(value) and 0 <= float(value) <= 1 for value in values):
                 response.setdefault("confidence", _as_number(column))
-        elif name in field_names.FLAGS and all(isinstance(value, list) for value in values):
+        elif name in NAMES["flags"] and all(isinstance(value, list) for value in values):
             if all(isinstance(item, str) for item in column.items):
                 response.setdefault("policy_flags", path)
         elif {"cost", "price"} & set(words) and _numbers(column):
-            is_dollars = not field_names.OTHER_MONEY & set(words)
+            is_dollars = not NAMES["other_money"] & set(words)
             if is_dollars and ("cost_usd" not in response or "total" in words):
                 response["cost_usd"] = _as_number(column)
         elif name in ("model", "model_name") and len(set(column.texts)) == 1:
@@ -583,13 +578,13 @@ def _times(columns: Sequence[ReplyColumn], proposal: Proposal, seconds: Sequence
     for column in columns:
         words = [word for name in column.names for word in name_words(name)]
         last = name_words(column.name)
-        in_ms = bool(last) and field_names.UNITS.get(last[-1]) == "ms"
-        timed = bool(field_names.TIME_WORDS & set(words)) or in_ms
+        in_ms = bool(last) and GROUPS["units"].get(last[-1]) == "ms"
+        timed = bool(NAMES["time_words"] & set(words)) or in_ms
         if not timed or not _numbers(column) or "created" in words:
             continue
-        units = _groups(words, field_names.UNITS) or fitting_units(column.values, seconds)
-        whole = bool(field_names.TIME_WORDS & set(last)) or len(last) == 1
-        stage = _groups(words, field_names.STAGES) or ["total"] * whole
+        units = _groups(words, GROUPS["units"]) or fitting_units(column.values, seconds)
+        whole = bool(NAMES["time_words"] & set(last)) or len(last) == 1
+        stage = _groups(words, GROUPS["stages"]) or ["total"] * whole
         if stage and len(units) == 1 and units[0] in by_unit:
             by_unit[units[0]].setdefault(stage[0], _as_number(column))
     unit, stages = max(by_unit.items(), key=lambda pair: len(pair[1]))
@@ -635,7 +630,7 @@ def _usage(columns: Sequence[ReplyColumn], response: dict[str, str]) -> None:
             return
         if not {"token", "tokens"} & set(words) or not _counts(column):
             continue
-        for kind in _groups(words, field_names.TOKENS):
+        for kind in _groups(words, GROUPS["tokens"]):
             counts.setdefault(kind, _as_number(column))
     if counts:
         response["usage"] = _object(counts)

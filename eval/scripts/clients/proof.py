@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 from clients.bot import Heard
 from clients.expressions import compile_path
-from clients.field_names import ANSWER
+from clients.field_names import name_rank
 from clients.guess import another_answer, is_under, longer_list
 from clients.place_check import NO_LABELS, PlaceVerdict
-from clients.reply_form import bare, name_rank, texts_within
+from clients.reply_form import bare, texts_within
 from guardrails.blot import blot
 from ragmetrics.matching import ends_cut
 from ragmetrics.paths import examine_paths
@@ -205,7 +205,7 @@ def _empty_answer(payloads: Sequence[Any]) -> str | None:
     """A key that is named as an answer and is null or empty in every reply."""
     keys = payloads[0] if payloads and all(isinstance(each, dict) for each in payloads) else ()
     empty = [key for key in keys if not any(each.get(key) for each in payloads)]
-    ranks = {key: name_rank(key, ANSWER) for key in empty}
+    ranks = {key: name_rank(key, "answer") for key in empty}
     best = max(ranks, key=lambda key: ranks[key], default="")
     return best if ranks.get(best) else None
 

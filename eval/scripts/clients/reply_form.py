@@ -11,7 +11,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from clients import field_names
+from clients.field_names import NAMES, name_rank, name_words
 from clients.http import CallError
 from clients.streams import CODED, END_MARK, Stream, read_stream
 
@@ -19,7 +19,6 @@ MAX_DEPTH = 8
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MARKS = re.compile(r"\s*\[\d{1,3}\]")
-_CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
 def guess_stream(body: bytes, content_type: str) -> dict[str, str] | None:
@@ -61,18 +60,6 @@ def sample(value: Any, most: int = 70) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def name_words(name: str) -> list[str]:
-    return [word.lower() for word in _CAMEL.findall(name)]
-
-
-def name_rank(name: str, table: Mapping[str, float]) -> float:
-    """How well a name fits: the whole of it, else its last word for a part of that."""
-    words = name_words(name)
-    if (whole := "_".join(words)) in table:
-        return table[whole]
-    return 0.6 * table.get(words[-1], 0.0) if words else 0.0
-
-
 def child(path: str, key: str) -> str:
     name = key if _PLAIN.fullmatch(key) else json.dumps(key, ensure_ascii=False)
     return f"{path}.{name}" if path else name
@@ -100,32 +87,29 @@ def parallel_lists(value: Mapping[str, Any]) -> tuple[str, list[Row]] | None:
         inner = items[0] if nested else items
         if isinstance(inner, list) and inner:
             lists[key] = (child("", str(key)) + "[0]" * nested, inner)
-    ranked = {
-        key: name_rank(key, field_names.TEXT) or name_rank(key.removesuffix("s"), field_names.TEXT)
-        for key, (_, items) in lists.items()
-        if all(isinstance(item, str) for item in items)
-        and sum(len(item.split()) for item in items) >= 4 * len(items)
-    }
-    texts = max(ranked, key=lambda key: ranked[key], default=None)
-    if texts is None or not ranked[texts]:
+
+    def rank(key: str) -> float:
+        items = lists[key][1]
+        if not all(isinstance(item, str) for item in items) or mean_words(items) < 4:
+            return 0.0
+        return max(name_rank(name, "text") for name in (key, key.removesuffix("s")))
+
+    texts = max(lists, key=rank, default="")
+    if not lists or not rank(texts):
         return None
     size = len(lists[texts][1])
-    beside = [
-        key
-        for key, (_, items) in lists.items()
-        if len(items) == size and key != texts and _places(key, items)
-    ]
-    keys = [texts, *beside]
-    columns = [lists[key][1] for key in keys]
-    rows = [Row(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
-    return (f"zip({', '.join(lists[key][0] for key in keys)})", rows) if beside else None
+    others = (key for key, (_, items) in lists.items() if len(items) == size and key != texts)
+    keys = [texts, *(key for key in others if _places(key, lists[key][1]))]
+    rows = zip(*(lists[key][1] for key in keys), strict=True)
+    path = f"zip({', '.join(lists[key][0] for key in keys)})"
+    return (path, [Row(zip(keys, row, strict=True)) for row in rows]) if len(keys) > 1 else None
 
 
 def _places(name: str, items: Sequence[Any]) -> bool:
     """Whether a list can say where as many texts are from."""
     if all(isinstance(item, dict) for item in items):
         return name_words(name)[:1] in (["meta"], ["metadata"], ["metadatas"])
-    tables = (field_names.FILE, field_names.CHUNK_ID, field_names.SCORE)
+    tables = ("file", "chunk_id", "score")
     return any(
         name_rank(each, table) for each in (name, name.removesuffix("s")) for table in tables
     ) and not any(isinstance(item, (dict, list)) for item in items)
@@ -158,18 +142,18 @@ def walk(
         objects = [item for item in value if isinstance(item, dict)]
         yield from _zipped(objects, f"{path}[]", names, "[]")
         lengths = sizes.get(path, frozenset({len(value)}))
-        is_sole = max(lengths) == 1 and (not names or names[-1] in field_names.REPLIES)
+        is_sole = max(lengths) == 1 and (not names or names[-1] in NAMES["replies"])
         if not is_sole:
             yield from _joined_lists(value, path, names)
             if _are_messages(value) and isinstance(value[-1], dict):
                 for key, item in value[-1].items():
-                    if isinstance(item, list) and key not in {"tool_calls", *field_names.PARTS}:
+                    if isinstance(item, list) and key not in {"tool_calls", *NAMES["parts"]}:
                         yield Node(f"{path}[-1].{child('', key)}", (*names, key), item)
         if len(lengths) == 1:
             for node in walk(value[0], f"{path}[0]", names, sizes):
                 if is_sole or not isinstance(node.value, list):
                     yield node
-    elif isinstance(value, list) and value and names and names[-1] in field_names.REPLIES:
+    elif isinstance(value, list) and value and names and names[-1] in NAMES["replies"]:
         yield Node(f"{path}[0]", names, value[0])
 
 
@@ -231,7 +215,7 @@ def _delta(events: Sequence[Any]) -> str | None:
         if isinstance(node.value, str) and name not in ("event", "type", "kind", "id"):
             pieces.setdefault((node.path, name), []).append(node.value)
     ranked = [
-        (texts, name_rank(name, field_names.DELTA), path)
+        (texts, name_rank(name, "answer") or name_rank(name, "delta"), path)
         for (path, name), texts in pieces.items()
         if len(set(texts)) > 1 or len(events) <= 3
     ]
@@ -304,16 +288,16 @@ def _nodes(payload: Any, sizes: Sizes, *, streamed: bool) -> Iterator[Node]:
     deep: dict[str, list[Node]] = {}
     for event in events:
         selector = _selector(event, events)
-        if selector and event != payload.get("last"):
-            sole = f"{selector} | [0]"
-            for node in walk(event, sole, ()):
+        sole = f"{selector} | [0]"
+        for node in walk(event, sole if selector else ""):
+            if selector is None:
+                if "[" in node.path and isinstance(node.value, list):
+                    deep.setdefault(node.path, []).append(node)
+            elif event != payload.get("last"):
                 if isinstance(node.value, list) and node.path.startswith(f"{sole}."):
                     # another answer may have several such events
                     node = replace(node, path=f"{selector}{node.path.removeprefix(sole)}[]")
                 yield node
-        for node in () if selector else walk(event):
-            if "[" in node.path and isinstance(node.value, list):
-                deep.setdefault(node.path, []).append(node)
     for path, (node, *others) in deep.items():
         if not others:  # as the passages in the first delta
             yield Node(f"events[].{path} | [0]", node.names, node.value)

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clients import field_names
 from clients.curl import CurlRequest
-from clients.reply_form import name_rank, name_words
+from clients.field_names import NAMES, is_named, name_rank, name_words, plain_name
 from clients.secrets import DRAWN, MIN_LENGTH, RANDOM, SECRET_HEADER, SECRET_NAME, VARIABLE
 from clients.templates import PLACEHOLDERS
 from records.errors import StorageError
@@ -44,14 +43,14 @@ NO_MODEL = "default"
 _HELD = re.compile(rf"\{{(?:{'|'.join(PLACEHOLDERS)})\}}|{VARIABLE.pattern}")
 _BRACE = re.compile(rf"{_HELD.pattern}|[{{}}]")
 _SETTINGS: dict[str, Any] = {
-    **dict.fromkeys(field_names.TOP_K, "{k}"),
-    **dict.fromkeys((*field_names.SESSION, "run_id", "message_id"), "{uuid}"),
+    **dict.fromkeys(NAMES["top_k"], "{k}"),
+    **dict.fromkeys((*NAMES["session"], "run_id", "message_id"), "{uuid}"),
     **dict.fromkeys(("stream", "streaming"), False),
 }
 """The values of fields that are known settings by their names."""
 _VALUES: dict[str, Any] = {
-    **{name: [] for name in (*field_names.HISTORY, "tools", "context")},
-    **{name: {} for name in field_names.OBJECTS},
+    **{name: [] for name in (*NAMES["history"], "tools", "context")},
+    **{name: {} for name in NAMES["objects"]},
     **_SETTINGS,
     "messages": [{"role": "user", "content": QUESTION}],
     "parts": [{"type": "text", "text": QUESTION}],
@@ -138,7 +137,7 @@ def fixed_depths(value: Any) -> Iterator[tuple[str, Any]]:
     """The fields of a request that fix how many passages come, with their numbers."""
     for name, item in value.items() if isinstance(value, Mapping) else ():
         number = type(item) is int or (isinstance(item, str) and item.isdecimal())
-        if number and _plain(name) in field_names.TOP_K:
+        if number and is_named(name, "top_k"):
             yield name, item
         yield from fixed_depths(item)
 
@@ -196,7 +195,7 @@ def _with_history(value: Any, name: str = "") -> Any:
     if isinstance(value, Mapping):
         return {key: _with_history(item, str(key)) for key, item in value.items()}
     if isinstance(value, list):
-        if not value and _plain(name) in field_names.HISTORY:
+        if not value and is_named(name, "history"):
             return [HISTORY]  # an empty list without one, for bots that want the field
         last = value[-1] if value else None
         if isinstance(last, Mapping) and QUESTION in last.values() and HISTORY not in value:
@@ -215,7 +214,7 @@ def _with_question(value: Any) -> Any:
     messages = value.get("messages")
     if isinstance(messages, list) and messages and isinstance(messages[-1], dict):
         return {**value, "messages": [*messages[:-1], {**messages[-1], "content": QUESTION}]}
-    ranked = [(name_rank(key, field_names.QUESTION), key) for key in value]
+    ranked = [(name_rank(key, "question"), key) for key in value]
     for rank, key in sorted(ranked, key=lambda pair: -pair[0]):
         if rank and isinstance(value[key], str):
             return {**value, key: QUESTION}
@@ -256,7 +255,7 @@ class SecretFinder:
     def _data(self, value: Any) -> Any:
         def hidden(name: str, text: str) -> str:
             secret = SECRET_NAME.search(name) and RANDOM.fullmatch(text)
-            if not secret or _HELD.search(text) or name.lower() in field_names.SESSION:
+            if not secret or _HELD.search(text) or name.lower() in NAMES["session"]:
                 return text
             return self._variable(f"BOT_{name}", text)
 
@@ -334,7 +333,7 @@ def _server_prefix(document: Mapping[str, Any]) -> str:
 def _asks(path: str, operation: Mapping[str, Any]) -> bool:
     words = set(name_words(path.rstrip("/").rpartition("/")[2]))
     words |= set(name_words(str(operation.get("operationId", ""))))
-    return not words & field_names.NOT_ASKING or bool(words & field_names.ASKING)
+    return not words & NAMES["not_asking"] or bool(words & NAMES["asking"])
 
 
 def _operation_shape(
@@ -364,7 +363,7 @@ def _operation_shape(
     if in_body and in_query:  # the same text twice asks nothing more
         query = {name: value for name, value in query.items() if value != QUESTION}
     words = set(name_words(path))
-    weight = 3 * len(words & field_names.ASKING) + max(in_query, in_body) / 3
+    weight = 3 * len(words & NAMES["asking"]) + max(in_query, in_body) / 3
     weight -= 2 * bool(operation.get("deprecated")) + ("stream" in words) + (method == "get")
     return Shape(method.upper(), path, origin, query or {}, {}, body), weight
 
@@ -401,7 +400,7 @@ def _filled(document: Mapping[str, Any], node: Any, depth: int = 0) -> tuple[dic
     schemas = {str(name): _resolved(document, value) for name, value in properties.items()}
     required = {name for name in _a_list(schema.get("required")) if isinstance(name, str)}
     ranked = [
-        (name_rank(name, field_names.QUESTION), name)
+        (name_rank(name, "question"), name)
         for name, each in schemas.items()
         if each.get("type", "string") == "string" and "enum" not in each
     ]
@@ -436,15 +435,11 @@ def _a_list(value: Any) -> list[Any]:
 
 def _field(name: str, schema: Mapping[str, Any]) -> Any:
     """What a field gets by its name, required or not; None for nothing."""
-    plain, kind = _plain(name), schema.get("type")
+    plain, kind = plain_name(name), schema.get("type")
     kinds = {"{k}": ("integer", "number"), "{uuid}": ("string",), False: ("boolean",)}
     if plain in _SETTINGS and kind in kinds[_SETTINGS[plain]]:
         return _SETTINGS[plain]
-    return True if kind == "boolean" and plain in field_names.SHOWS_MORE else None
-
-
-def _plain(name: str) -> str:
-    return "_".join(name_words(name))
+    return True if kind == "boolean" and plain in NAMES["shows_more"] else None
 
 
 def _default(schema: Mapping[str, Any]) -> Any:
@@ -509,7 +504,7 @@ def _complaints(said: Any) -> Iterator[tuple[str, list[str], Any]]:
         drop = bool(_SURPLUS.search(sentence))
         bare = (name for match in _BARE.findall(sentence) for name in match if name)
         for name in dict.fromkeys(_QUOTED.findall(sentence) or bare):
-            if (drop or _LACKS.search(sentence)) and name.lower() not in field_names.PLAIN_WORDS:
+            if (drop or _LACKS.search(sentence)) and name.lower() not in NAMES["plain_words"]:
                 yield "body", re.findall(r"\w+", name), _DROP if drop else None
 
 
@@ -520,7 +515,7 @@ def _only_name(shape: Shape, said: Any) -> str | None:
     sent = json.dumps([shape.body, dict(shape.query)])
     return (
         name
-        if name and name.lower() not in field_names.PLAIN_WORDS and f'"{name}"' not in sent
+        if name and name.lower() not in NAMES["plain_words"] and f'"{name}"' not in sent
         else None
     )
 
@@ -609,7 +604,7 @@ def _put(value: Any, path: Sequence[str], item: Any) -> Any:
 
 
 def _takes_question(name: str) -> bool:
-    return name_words(name) == ["messages"] or name_rank(name, field_names.QUESTION) > 0
+    return name_words(name) == ["messages"] or name_rank(name, "question") > 0
 
 
 def _missing(name: str, guessed: bool) -> Any:
@@ -618,7 +613,7 @@ def _missing(name: str, guessed: bool) -> Any:
     ``guessed``: nothing says that the request's own field is the bot's field of the question, so a
     field that is no known setting gets it, too.
     """
-    if (plain := _plain(name)) in _VALUES:
+    if (plain := plain_name(name)) in _VALUES:
         return _VALUES[plain]
-    setting = not guessed or bool(set(name_words(name)) & field_names.OTHER_FIELDS)
+    setting = not guessed or bool(set(name_words(name)) & NAMES["other_fields"])
     return QUESTION if _takes_question(name) or not setting else "default"

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
-from clients import field_names
 from clients.expressions import compile_path
-from clients.reply_form import ReplyColumn, child, name_words
+from clients.field_names import GROUPS, is_named, plain_name
+from clients.reply_form import ReplyColumn, child
 from clients.tool_calls import read_calls, returned, tool_calls
 from records.tool_passages import QUERIES
 from records.tool_searches import ToolResult, judge_tool
@@ -38,7 +38,7 @@ def find_tools(
             return ToolPaths(f"tool_calls({_all_items(column.path)})", {})
     for column in columns:
         items = [item for value in column.present if isinstance(value, list) for item in value]
-        if "_".join(name_words(column.name)) in field_names.TOOLS and (inside := _inside(items)):
+        if is_named(column.name, "tools") and (inside := _inside(items)):
             return ToolPaths(_all_items(column.path), inside)
     whole = _hold_calls([[payload] for payload in payloads])
     return ToolPaths("tool_calls([@])", {}) if whole else None
@@ -145,9 +145,9 @@ def _inside(items: Sequence[Any]) -> dict[str, str]:
     """The paths of a call's fields, where every item has a name and arguments; {} else."""
     keys = dict.fromkeys(key for item in items if isinstance(item, Mapping) for key in item)
     paths: dict[str, str] = {}
-    for field, names in field_names.OF_TOOL.items():
-        able = (key for key in keys if "_".join(name_words(key)) in names)
-        if key := next((key for key in able if key not in paths.values()), None):
+    for field in dict.fromkeys(GROUPS["tool"].values()):
+        able = (key for key in keys if GROUPS["tool"].get(plain_name(key)) == field)
+        if key := next(able, None):
             paths[field] = key
     certain = {"name", "arguments"} <= paths.keys() and all(
         isinstance(item, Mapping)

@@ -113,6 +113,8 @@ def test_the_users_path_is_the_only_one_that_is_tried() -> None:
     document["paths"] |= described("/documents", of({"text": TEXT}))["paths"]
     assert [shape.path for shape in openapi_shapes(document, "/documents")] == ["/documents"]
     assert openapi_shapes(document, "/other") == []
+    begun = {"/sessions": {"post": []}, "/sessions/{session_id}/messages": {"post": "none"}}
+    assert openapi_shapes({"paths": begun}, "/") == []
 
 
 def test_a_path_without_operations_names_those_below_it() -> None:
