@@ -80,19 +80,6 @@ class Answered:
         return propose(payloads, texts, settings=self.settings, **labels)
 
 
-def _stream_of(settings: Mapping[str, str]) -> Stream | None:
-    """How a body is read by the settings of a profile; None for plain JSON."""
-    if "stream" not in settings:
-        return None
-    delta, last = settings.get("stream_delta"), settings.get("stream_last")
-    return Stream(
-        settings["stream"],
-        compile_path(delta) if delta else None,
-        compile_path(last) if last and last != END_MARK else None,
-        needs_mark=last == END_MARK,
-    )
-
-
 def read_reply(
     reply: Reply, redactor: Redactor, settings: Mapping[str, str] | None = None
 ) -> tuple[Any, Mapping[str, str], Timing]:
@@ -102,7 +89,13 @@ def read_reply(
     """
     if settings is None:
         settings = guess_stream(reply.body, reply.headers.get("Content-Type", "")) or {}
-    payload, first_token = parse_reply(reply, _stream_of(settings))
+    form, last = settings.get("stream"), settings.get("stream_last")
+    delta, end = (
+        compile_path(path) if path and path != END_MARK else None
+        for path in (settings.get("stream_delta"), last)
+    )
+    stream = Stream(form, delta, end, needs_mark=last == END_MARK) if form else None
+    payload, first_token = parse_reply(reply, stream)
     return redactor.data(payload), settings, Timing(reply.seconds, first_token)
 
 
@@ -351,10 +344,8 @@ class Prober:
         named = _OWN_HEADER.search(body)
         whole = 'the whole value, such as "Bearer abc…"'
         if sent:
-            says = (
-                f"refuses the value of {', '.join(sent)} (HTTP {status}). The variable must hold "
-            )
-            raise StorageError(f"the bot {says}hold {whole}.")
+            says = f"the bot refuses the value of {', '.join(sent)} (HTTP {status}). The variable "
+            raise StorageError(f"{says}must hold {whole}.")
         says = f"the bot needs a header (HTTP {status}): --header "
         if named:
             name = named[0].decode()
