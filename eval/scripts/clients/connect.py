@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote_plus, urlsplit, urlunsplit
 
-from clients.bot import Heard, Question, check_bot_address
+from clients.bot import Question, check_bot_address
 from clients.connect_job import ConnectJob, Draft, Outcome
 from clients.connect_options import LIMITS_PREFIX, ConnectOptions
 from clients.curl import CurlRequest, parse_curl
@@ -26,8 +26,6 @@ from clients.probe import (
     Answered,
     K,
     Prober,
-    questions_of,
-    read_reply,
     understood,
     with_model,
 )
@@ -112,7 +110,8 @@ def connect(
         begin=opening.as_begin() if opening else None,
     )
     if options.from_response:
-        answered, heard, repeat = _from_file(options, given, path, questions[0])
+        answered, repeat = _from_file(options, given, path, questions[0]), None
+        heard = [answered.first]
     else:
         more = f", and at most {len(further)} more if scores look reversed" if further else ""
         talk.tell(
@@ -120,7 +119,9 @@ def connect(
             f"are asked, the first one twice{more}."
         )
         answered = prober.find(given, path, questions[0])
-        heard, repeat = _ask_all(prober, answered, questions, talk)
+        others = [prober.ask(answered, question) for question in questions[1:]]
+        heard = [answered.first, *filter(None, others)]
+        repeat = prober.ask(answered, replace(questions[0], repeat=1))
     shape = with_history(replace(answered.shape, headers={**answered.shape.headers, **headers}))
     proposal = answered.proposal(
         heard,
@@ -145,7 +146,7 @@ def connect(
         for case in further:
             if not job.order_is_open():
                 break
-            if reply := _ask(prober, answered, Question.of_case(case, K), talk):
+            if reply := prober.ask(answered, Question.of_case(case, K)):
                 job.hear(reply)
     if talk.edit and not job.edited(talk.edit):
         return None
@@ -176,32 +177,12 @@ def _questions(options: ConnectOptions, chosen: Sequence[TestCase]) -> list[Ques
     if chosen:
         return [Question.of_case(case, K) for case in chosen]
     texts = [*options.ask, *ANY_QUESTIONS][: max(QUESTIONS, len(options.ask))]
-    return questions_of(texts)
-
-
-def _ask_all(
-    prober: Prober, answered: Answered, questions: Sequence[Question], talk: Talk
-) -> tuple[list[Heard], Heard | None]:
-    """The answers to all questions, and to the first once more (None where that failed)."""
-    others = (_ask(prober, answered, question, talk) for question in questions[1:])
-    heard = [answered.first, *(each for each in others if each is not None)]
-    return heard, _ask(prober, answered, replace(questions[0], repeat=1), talk)
-
-
-def _ask(prober: Prober, answered: Answered, question: Question, talk: Talk) -> Heard | None:
-    """The answer to one more question; None where that failed."""
-    try:
-        reply, redactor = prober.send(answered.shape, question)
-        payload, _, timing = read_reply(reply, redactor, answered.settings)
-    except CallError as error:
-        talk.tell(f"   failed: {error.kind}: {prober.tries[-1].answer}")
-        return None
-    return Heard(question, payload, timing)
+    return [Question(f"question {number}", text, K) for number, text in enumerate(texts, 1)]
 
 
 def _from_file(
     options: ConnectOptions, given: Shape | None, path_of_url: str, question: Question
-) -> tuple[Answered, list[Heard], Heard | None]:
+) -> Answered:
     """A saved answer as if the bot had just given it."""
     path = options.from_response
     assert path is not None
@@ -223,7 +204,7 @@ def _from_file(
             f"--from-response {path}: contains no recognisable answer or passages:\n"
             f"{shown}\nName their paths with --set answer=PATH or --set retrieved=PATH."
         )
-    return answered, [heard], None
+    return answered
 
 
 def prepare(options: ConnectOptions) -> None:

@@ -222,6 +222,16 @@ class Prober:
         self.tries.append(Try(shape.text(), str(reply.status), printable(shown)))
         return reply, client.redactor
 
+    def ask(self, answered: Answered, question: Question) -> Heard | None:
+        """The answer to one more question; None where that failed."""
+        try:
+            reply, redactor = self.send(answered.shape, question)
+            payload, _, timing = read_reply(reply, redactor, answered.settings)
+        except CallError as error:
+            self.tell(f"   failed: {error.kind}: {self.tries[-1].answer}")
+            return None
+        return Heard(question, payload, timing)
+
     def table(self) -> str:
         """Each try with its status and the beginning of its reply."""
         lines = [
@@ -402,8 +412,3 @@ def _rpc_shapes(shape: Shape, body: bytes) -> list[Shape]:
         return []
     own = [recipe.shape() for recipe in recipes() if recipe.recognition.get("rpc")]
     return [replace(each, path=shape.path, query=shape.query) for each in own if each is not None]
-
-
-def questions_of(texts: Sequence[str]) -> list[Question]:
-    """Questions that belong to no case."""
-    return [Question(f"question {number}", text, K) for number, text in enumerate(texts, 1)]
