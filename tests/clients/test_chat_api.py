@@ -79,20 +79,10 @@ def test_unusable_bodies_are_asked_once(
 @pytest.mark.parametrize(
     ("status", "expected", "tries"),
     [
-        (400, "client_error", 1),
-        (401, "client_error", 1),
-        (404, "client_error", 1),
-        (422, "client_error", 1),
+        *((status, "client_error", 1) for status in (400, 401, 404, 422)),
         (429, "rate_limited", 3),
-        (500, "server_error", 3),
-        (501, "server_error", 1),
-        (502, "server_error", 3),
-        (503, "server_error", 3),
-        (504, "server_error", 3),
-        (505, "server_error", 1),
-        (511, "server_error", 1),
-        (524, "server_error", 3),
-        (529, "server_error", 3),
+        *((status, "server_error", 1) for status in (501, 505, 511)),
+        *((status, "server_error", 3) for status in (500, 502, 503, 504, 524, 529)),
     ],
 )
 def test_statuses(fake_bot: Any, api: MakeApi, status: int, expected: str, tries: int) -> None:
