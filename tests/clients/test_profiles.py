@@ -1,12 +1,16 @@
-"""Profiles: what is refused, with every problem at once, and what a template becomes."""
+"""Profiles: what is refused, with every problem at once, what a template becomes, and [limits]."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.commands import call
 from tests.rows import each_row
 
+import run_eval
 from clients.expressions import compile_path
 from clients.mapping import payload_fields
 from clients.profile import load_profile
@@ -163,3 +167,39 @@ def test_values_that_are_no_header_are_refused_and_not_shown(value: str) -> None
     assert len(problems) == 1
     if value:
         assert value.strip() not in str(problems[0])
+
+
+def test_limits_do_not_make_another_profile(tmp_path: Path) -> None:
+    """Two runs are as comparable as before, wherever a limit was written."""
+    plain = load_profile(write(tmp_path, SMALLEST), tmp_path)
+    slow = load_profile(write(tmp_path, SMALLEST + "[limits]\nrpm = 30\nretries = 0\n"), tmp_path)
+    assert slow.limits == {"rpm": 30, "retries": 0}
+    assert (slow.sha256, slow.turns_sha256) == (plain.sha256, plain.turns_sha256)
+
+
+@each_row(
+    ("line", "told"),
+    [
+        ("retry = 1", "limits.retry: is unknown; write retries"),
+        ("timeout = 0", "limits.timeout: must be a number above 0, up to 86400"),
+        ("concurrency = true", "limits.concurrency: must be a whole number from 1 up to 512"),
+        ("max_mb = inf", "limits.max_mb: must be a number"),
+    ],
+)
+def test_a_bad_limit_is_a_sentence_with_its_line(tmp_path: Path, line: str, told: str) -> None:
+    path = write(tmp_path, SMALLEST + f"[limits]\nbackoff = 0.1\n{line}\n")
+    with pytest.raises(StorageError) as caught:
+        load_profile(str(path), tmp_path)
+    assert f"{path}:10: {told}" in caught.value.message
+
+
+def test_the_option_counts_more_than_the_profile(tmp_path: Path, fake_bot: Any) -> None:
+    text = SMALLEST.replace("q =", "question =").replace('"a"', '"answer"')
+    path = write(tmp_path, text + "[limits]\nconcurrency = 3\nretries = 1\n")
+    eval_set = tmp_path / "set.jsonl"
+    eval_set.write_text(json.dumps({"id": "a", "question": "question 0"}) + "\n")
+    words = ["--api-url", fake_bot.url, "--profile", str(path), "--eval-set", str(eval_set)]
+    words += ["--results-dir", str(tmp_path / "results"), "--run-id", "r", "--set", "retries=2"]
+    call(run_eval, *words)
+    run = json.loads((tmp_path / "results" / "r" / "config.json").read_text())["run"]
+    assert (run["concurrency"], run["retries"], run["timeout_s"]) == (3, 2, 60.0)

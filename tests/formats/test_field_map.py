@@ -96,6 +96,10 @@ def test_filters_and_functions_know_what_they_read(desk: Any) -> None:
         (["question=abs(a)"], "--map question: "),
         (["question=a", "rows=b"], "has a row a line already"),
         (["question=missing"], "c.jsonl:1: question: is missing"),
+        (
+            ["question=a", "answer=a", "usage={n: a}"],
+            "usage: is neither a number nor an object of numbers",
+        ),
     ],
 )
 def test_maps_that_cannot_be_followed(desk: Any, maps: list[str], said: str) -> None:

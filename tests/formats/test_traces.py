@@ -414,7 +414,18 @@ def test_values_of_steps() -> None:
     assert question_in({"data": {"find": {"query": "q"}, "ask": {"question": "other"}}}) is None
     wrapped = ['{"node": {"id_": "a", "text": "A", "class_name": "TextNode"}, "score": 0.5}']
     assert documents_in(wrapped) == [{"id": "a", "text": "A", "score": 0.5}]
+    bare = ['{"id_": "b", "text": "B", "class_name": "TextNode", "hash": "x"}']
+    assert documents_in(bare) == [{"id": "b", "text": "B"}]
     assert documents_in([{"role": "user", "content": "no document"}]) == []
+
+
+def test_a_span_of_the_agents_sdk_is_below_its_parent_or_its_trace() -> None:
+    span = {"object": "trace.span", "trace_id": "t", "id": "s2", "span_data": {"type": "function"}}
+    read = [spans_in(span | {"parent_id": parent}) for parent in ("s1", None)]
+    assert [one.parent for found in read for _, one in found if isinstance(one, Span)] == [
+        "s1",
+        "t",
+    ]
 
 
 def test_what_a_span_says_of_itself() -> None:

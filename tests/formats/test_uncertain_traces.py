@@ -63,7 +63,7 @@ def read(desk: Any, *spans: dict[str, Any]) -> tuple[str, str | None, dict[str, 
         for n, span in enumerate(spans, 1)
     ]
     file = {"resourceSpans": [{"scopeSpans": [{"spans": timed[::-1]}]}]}  # in any order
-    desk.take("otel", desk.file("trace.json", json.dumps(file)), more=["--force"])
+    desk.report = desk.take("otel", desk.file("trace.json", json.dumps(file)), more=["--force"])
     (row,) = desk.results("trace")
     return desk.cases()[0]["question"], row.get("answer") or None, row
 
@@ -168,12 +168,13 @@ def test_a_route_that_a_model_wrote_into_the_state_is_no_answer(desk: Any) -> No
 
 
 def test_the_whole_list_of_messages_is_read_where_its_first_stands_beside_it(desk: Any) -> None:
-    pairs = [["user", "What does shipping cost?"], ["assistant", "4.90 euros."]]
+    pairs = [["user", "What does shipping cost?"], ["assistant", "4.90"], ["assistant", "euros"]]
     given = {"messages": [*pairs, ["user", "And how long?"]]}
     first = "llm.input_messages.0.message"
     root = chain(given, {"answer": "It takes 3 days."})
     root["attributes"] += attributes(**{f"{first}.role": "user", f"{first}.content": pairs[0][1]})
     assert read(desk, root)[0] == "And how long?"
+    assert desk.report["left_out"]["earlier turns of a conversation"] == 1
 
 
 def test_the_words_that_a_step_was_given_are_the_question_in_the_prompt_that_ends_with_them(
@@ -220,6 +221,12 @@ def test_a_passages_place_is_the_uri_that_mlflow_documents(desk: Any) -> None:
     )
     row = read(desk, chain({"question": QUESTION}, {"answer": ANSWER}), search)[2]
     assert [chunk["rel_path"] for chunk in row["retrieved"]] == ["shop/returns.md"]
+
+
+def test_passages_that_a_step_hands_on_are_no_search(desk: Any) -> None:
+    rows = [{"page_content": PASSAGE, "metadata": {"source": "shop/returns.md"}}]
+    root = chain({"question": QUESTION}, {"answer": ANSWER})
+    assert "searches" not in read(desk, root, chain(rows, rows, "format", "run"))[2]
 
 
 def failing(span: dict[str, Any]) -> dict[str, Any]:

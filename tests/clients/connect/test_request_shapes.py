@@ -137,6 +137,7 @@ def test_a_path_without_operations_names_those_below_it() -> None:
         {"paths": {"/a": {"post": {"parameters": 7, "requestBody": "x"}}}, "servers": [{}]},
         described("/ask", {"$ref": "#/x/y"}),
         described("/ask", {"$ref": "#/paths"}),
+        json.loads(json.dumps(described("/ask", of({"q": TEXT}))).replace("/json", "/xml")),
         "text",
     ],
 )
