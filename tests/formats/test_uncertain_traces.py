@@ -225,8 +225,10 @@ def test_a_passages_place_is_the_uri_that_mlflow_documents(desk: Any) -> None:
 
 def test_passages_that_a_step_hands_on_are_no_search(desk: Any) -> None:
     rows = [{"page_content": PASSAGE, "metadata": {"source": "shop/returns.md"}}]
+    values = {"traceloop__entity__input": rows, "traceloop__entity__output": rows}
+    handing = step("format", "run", traceloop__span__kind="task", **values)
     root = chain({"question": QUESTION}, {"answer": ANSWER})
-    assert read(desk, root, chain(rows, rows, "format", "run"))[2].get("retrieved") is None
+    assert read(desk, root, handing)[2].get("retrieved") is None
 
 
 def failing(span: dict[str, Any]) -> dict[str, Any]:
