@@ -13,7 +13,7 @@ from tests.rows import each_row
 from decisions.case_lines import write_case_lines
 from decisions.primary import BUILT_IN, primary_names, read_primary
 from records.errors import StorageError
-from records.metrics import StoredVerdicts, load_metrics, update_metrics, update_primary
+from records.metrics import load_metrics, update_metrics, update_primary
 from records.scores import ScoreLine, write_scores
 from records.targets import read_decide, read_targets
 
@@ -98,21 +98,11 @@ def test_one_line_a_case_in_the_order_of_the_set(run: Path) -> None:
     before = (run / "metrics.json").read_bytes()
     write_case_lines(run)
     assert (run / "metrics.json").read_bytes() == before
+    metrics = load_metrics(run / "metrics.json")
+    assert metrics["primary"]["a"] == [None, 0, 0]
+    assert metrics["case_verdicts"]["a"] == ["fails", "no_response"]
     update_metrics(run, "context", {}, {})  # another section leaves them as they are
     assert '    "b": [0.333333, 1, 1, "ok"],' in (run / "metrics.json").read_text()
-
-
-def test_a_case_s_line_ends_with_its_verdict_and_first_reason(run: Path) -> None:
-    rule = {"sha256": "ab", "depth": 10}
-    verdicts = StoredVerdicts(rule, {"a": ("ok",), "b": ("fails", "no gold")})
-    update_primary(run, NAMES[:2], {"a": [1.0, 0.5], "b": [None, 0.0], "c": [1.0, 1.0]}, verdicts)
-    text = (run / "metrics.json").read_text()
-    assert '    "a": [1, 0.5, "ok"],\n    "b": [null, 0, "fails", "no gold"],' in text
-    assert '  "case_rule": {"depth": 10, "sha256": "ab"},' in text
-    metrics = load_metrics(run / "metrics.json")
-    assert metrics["primary"] == {"a": [1, 0.5], "b": [None, 0], "c": [1, 1]}
-    assert metrics["case_verdicts"] == {"a": ["ok"], "b": ["fails", "no gold"]}
-    assert metrics["case_rule"] == rule
     update_primary(run, (), {})
     assert not load_metrics(run / "metrics.json").keys() & {"primary", "case_rule"}
 

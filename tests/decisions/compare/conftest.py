@@ -89,7 +89,10 @@ class Runs:
             "definitions": {metric: f"x/{metric}@1" for metric in mean} | (definitions or {}),
             "options": {"seed": 0} | (options or {}),
             "mean": mean,
+            "ci95": dict.fromkeys(mean),
             "n": n,
+            "not_applicable": {metric: len(scores[metric]) - count for metric, count in n.items()},
+            "failed": dict.fromkeys(mean, 0),
             "by": {},
         }
 

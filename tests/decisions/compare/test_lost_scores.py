@@ -23,7 +23,6 @@ from records.metrics import load_metrics
 
 Targets = Callable[[str], Path]
 N = 120
-PRIMARY = ("retrieval.evidence_recall@5", "abstention.decision_right", "pipeline.answered")
 CLAIMS = "groundedness.claim_support_rate"
 
 
@@ -58,13 +57,8 @@ class LosingRuns:
         for section, scores in usual.items():
             scores = scores | dict(sections.get(section, {}))
             run: Path = self.runs.make(name, scores, section)
-        path = run / "metrics.json"  # a gate wants it whole
-        metrics = load_metrics(path)
-        for part in metrics["sections"].values():
-            part["ci95"] = dict.fromkeys(part["mean"])
-            part["not_applicable"] = {metric: N - n for metric, n in part["n"].items()}
-            part["failed"] = dict.fromkeys(part["mean"], 0)
-        write_metrics(path, metrics | {"cases": N, "errors": 0})
+        path = run / "metrics.json"
+        write_metrics(path, load_metrics(path) | {"cases": N, "errors": 0})
         return run
 
     def without_passages(self, name: str, left: int) -> Path:
