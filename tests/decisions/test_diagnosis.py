@@ -98,6 +98,10 @@ def test_missed_targets_that_no_rule_explains_are_no_good_health() -> None:
     assert finding.rule == "unexplained"
     assert finding.says == "1 target is missed, and no rule here says why."
     assert [text.partition(" (")[0] for text in finding.because] == ["context_relevance 0.100"]
+    missed = found(measure("embedding", "answer_relevance", 0.5, False))
+    assert rules(missed) == ["unexplained"]
+    met = found(measure("embedding", "answer_relevance", 0.9, True))
+    assert diagnose(met)[0].says == "No fault shows in embedding."
 
 
 def test_a_bot_that_quotes_is_not_blamed_for_the_words_of_the_reference() -> None:
@@ -127,13 +131,6 @@ def test_what_was_not_measured_is_neither_good_nor_bad() -> None:
         assert finding.says.endswith(says)
     half = found(measure("safety", "auc", 0.9, True), measure("safety", "tpr_at_fpr_1", None, None))
     assert health(half, "safety") is True
-
-
-def test_targets_of_other_sections_alone_are_checked_too() -> None:
-    missed = found(measure("embedding", "answer_relevance", 0.5, False))
-    assert rules(missed) == ["unexplained"]
-    met = found(measure("embedding", "answer_relevance", 0.9, True))
-    assert diagnose(met)[0].says == "No fault shows in embedding."
 
 
 def test_what_a_finding_says_to_look_at() -> None:

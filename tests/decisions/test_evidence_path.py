@@ -45,9 +45,6 @@ def test_a_step_that_was_not_measured_takes_nothing_away() -> None:
     answers += [PathAnswer(2, None, False, True), PathAnswer(2)]
     steps = {"need evidence": 10, "find all of it": 10, "support every claim": 8}
     assert evidence_path(answers) == steps
-
-
-def test_nothing_to_measure() -> None:
     assert evidence_path([]) == {}
     assert evidence_path([PathAnswer(0, cited=False)]) == {"need evidence": 1, "find all of it": 0}
 
@@ -121,6 +118,10 @@ def test_the_path_of_a_run_is_read_from_its_score_lines(run: tuple[Path, Path]) 
     """Three answers count: any at 2, both at 4, lost never. Of the two that saw it ``any`` cites;
     ``both`` has no reference, so it cites nothing."""
     assert steps_of(*run) == {"need evidence": 3, "find all of it": 2, "cite a passage of it": 1}
+    folder, eval_set = run
+    assert read_paths([Run(folder)], eval_set.with_name("no.jsonl"), None, RULING) == []
+    assert read_paths([Run(folder.parent)], eval_set, None, RULING) == []
+    assert [*path_blocks([])] == []
 
 
 def test_other_sections_are_joined_by_answer_and_who_declines_passes_nothing(
@@ -145,13 +146,6 @@ def test_other_sections_are_joined_by_answer_and_who_declines_passes_nothing(
     }
     write_lines(folder, "abstention", [{"case_id": "any", "scores": {"over_refusal": 1.0}}])
     assert steps_of(folder, eval_set)["cite a passage of it"] == 0
-
-
-def test_a_run_without_retrieval_or_a_set_has_no_path(run: tuple[Path, Path]) -> None:
-    folder, eval_set = run
-    assert read_paths([Run(folder)], eval_set.with_name("no.jsonl"), None, RULING) == []
-    assert read_paths([Run(folder.parent)], eval_set, None, RULING) == []
-    assert [*path_blocks([])] == []
 
 
 def test_one_funnel_says_what_each_step_loses(run: tuple[Path, Path]) -> None:

@@ -500,9 +500,6 @@ def test_the_worst_cases_are_those_with_the_most_harmful_reasons(tmp_path: Path)
     assert worst_cases(verdicts, tmp_path / "none.jsonl", None) == []
     first, _, _ = worst_blocks(worst, 60)
     assert plain_words(first.words) == "false: answered though unanswerable. false?"  # type: ignore[union-attr]
-
-
-def test_a_line_leaves_out_a_question_that_has_no_room() -> None:
-    """45 characters: the id has 10 and the reason 23, so 45 - 10 - 23 - 5 = 7 are left."""
+    # 45 characters: the id has 10 and the reason 23, so 45 - 10 - 23 - 5 = 7 are left.
     (line,) = worst_blocks([WorstFailure("x" * 10, 0, "without a gold passage", "Who is it?")], 45)
     assert plain_words(line.words) == f"{'x' * 10}: without a gold passage. "  # type: ignore[union-attr]

@@ -42,6 +42,8 @@ BROKEN = range(1, 79, 6)
 """The thirteen whose evidence the other bot loses."""
 
 Rows = list[dict[str, Any]]
+GATED = ("--run", "new", "--baseline", "base")
+SECTIONS = ("--sections", "retrieval,abstention,pipeline", "--eval-set")
 
 
 def first_set() -> Rows:
@@ -220,17 +222,14 @@ def test_a_verdict_on_what_did_not_change(
     again = [said for said in found["says"] if "was scored again" in said]
     assert len(again) == (state == "relabelled")
 
-    gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "base")
+    gate = call(gate_run, tmp_path, *GATED)
     assert gate.exit_code == (1 if lost else 0), gate.output
     assert all(text in " ".join(gate.stdout.split()) for text in (first, *again))
-    suite = call(
-        eval_suite, tmp_path, "--run", "new", "--baseline", "base", "--json", "--sections",
-        "retrieval,abstention,pipeline", "--eval-set", tmp_path / "set.jsonl",
-    )  # fmt: skip
+    suite = call(eval_suite, tmp_path, *GATED, "--json", *SECTIONS, tmp_path / "set.jsonl")
     told = json.loads(suite.stdout)
     assert (told["headline"], told["says"][0]) == (found["headline"], first)
     assert suite.exit_code == (1 if lost else 0), suite.stdout
-    call(report_run, tmp_path, "--run", "new", "--baseline", "base", "--format", "md")
+    call(report_run, tmp_path, *GATED, "--format", "md")
     report = (tmp_path / "results/new/report.md").read_text()
     assert first in " ".join(report.split())
 
@@ -252,15 +251,23 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def edited(folder: Path, base: Path, edit: Callable[[Rows], Rows], *, commit: bool = False) -> None:
-    """Another run of the same bot, over the set after an edit; ``commit``: git has the first."""
+def edited(
+    folder: Path,
+    base: Path,
+    edit: Callable[[Rows], Rows] = list,
+    *,
+    commit: bool = False,
+    run: str = "new",
+    **bot: Any,
+) -> None:
+    """Another run, over the set after an edit; ``commit``: git has the first set."""
     shutil.copytree(base / "results/base", folder / "results/base")
     path = write_set(folder / "set.jsonl", first_set())
     if commit:
         git(folder, "init", "-q")
         git(folder, "add", "set.jsonl")
         git(folder, "commit", "-qm", "the first set")
-    make_run(folder, "new", write_set(path, edit(first_set())))
+    make_run(folder, run, write_set(path, edit(first_set())), **bot)
 
 
 def both(rows: Rows) -> Rows:
@@ -296,9 +303,7 @@ def test_a_committed_baseline_is_compared_by_its_lines(base: Path, tmp_path: Pat
 @pytest.mark.parametrize("committed", [True, False])
 def test_new_cases_that_fail_lose_no_target(base: Path, tmp_path: Path, committed: bool) -> None:
     """More than 70 % is the target: 100 of 120 before and now, and 100 of 148 with the new ones."""
-    shutil.copytree(base / "results/base", tmp_path / "results/base")
-    path = write_set(tmp_path / "set.jsonl", grown(first_set()))
-    make_run(tmp_path, "new", path, range(200, 228))
+    edited(tmp_path, base, grown, lost=range(200, 228))
     if committed:
         leave_metrics_alone(tmp_path / "results/base")
     done = call(compare_runs, tmp_path, "base", "new", "--fail-on", "target")
@@ -314,7 +319,7 @@ def test_an_older_run_is_aligned_by_the_set_that_it_was_asked(
     edited(tmp_path, base, both, commit=commit)
     without_fingerprints(tmp_path / "results/base")
     done = call(compare_runs, tmp_path, "base", "new")
-    gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "base")
+    gate = call(gate_run, tmp_path, *GATED)
     if commit:
         assert "on the 140 cases that did not change in the set (28 new)." in done.stdout
         page = (Path(__file__).parents[2] / "docs/decisions.md").read_text("utf-8")
@@ -375,7 +380,7 @@ def test_a_gate_needs_enough_cases_that_did_not_change(base: Path, tmp_path: Pat
     rules = tmp_path / "gates.toml"
     for least, code in (("", 1), ("min_compared = 0.46", 0), ("min_compared = 0.47", 1)):
         rules.write_text(f'[gates]\nunlabelled = "skip"\n{least}\n')
-        words = ("--run", "new", "--baseline", "base", "--gates", rules)
+        words = (*GATED, "--gates", rules)
         done = call(gate_run, tmp_path, *words)
         assert (done.exit_code, "cases_compared" in done.stdout) == (code, code == 1)
 
@@ -391,14 +396,12 @@ def test_a_set_whose_ids_are_all_new_passes_nowhere(base: Path, tmp_path: Path) 
     assert (found["headline"], found["set_changes"]["same"]) == ("TOO FEW", 0)
     rules = tmp_path / "gates.toml"
     rules.write_text('[gates]\nunlabelled = "skip"\nmin_compared = 0\n')
-    words = ("--run", "new", "--baseline", "base")
-    gate = call(gate_run, tmp_path, *words, "--gates", rules, "--json")
+    gate = call(gate_run, tmp_path, *GATED, "--gates", rules, "--json")
     failed = [row for row in json.loads(gate.stdout)["checks"] if row["status"] == "failed"]
     assert gate.exit_code == 1
     assert {row["name"] for row in failed} >= {RECALL, "pipeline.answered"}
     assert all("no case has a score in both runs" in row["reason"] for row in failed)
-    sections = ("--sections", "retrieval,abstention,pipeline", "--eval-set", tmp_path / "set.jsonl")
-    suite = call(eval_suite, tmp_path, *words, *sections)
+    suite = call(eval_suite, tmp_path, *GATED, *SECTIONS, tmp_path / "set.jsonl")
     assert suite.exit_code == 1, suite.output
     assert "TOO FEW: no case has a primary metric in both runs" in suite.stdout
 
@@ -454,13 +457,12 @@ def test_the_first_screen_says_what_changed_and_where_the_loss_is(
     base: Path, tmp_path: Path
 ) -> None:
     """Evidence at rank 1 is lost in the thirteen questions, of the 120 that have any; k changed."""
-    shutil.copytree(base / "results/base", tmp_path / "results/base")
-    make_run(tmp_path, "new", write_set(tmp_path / "set.jsonl", first_set()), BROKEN, k=3)
+    edited(tmp_path, base, lost=BROKEN, k=3)
     second = "Changed: k 10 → 3. Evidence lost at rank 1 in 13 of 120 questions."
     assert compared(tmp_path)["says"][1] == second
-    gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "base")
+    gate = call(gate_run, tmp_path, *GATED)
     assert second in gate.stdout
-    done = call(report_run, tmp_path, "--run", "new", "--baseline", "base", "--format", "md")
+    done = call(report_run, tmp_path, *GATED, "--format", "md")
     assert done.exit_code == 0, done.output
     text = (tmp_path / "results/new/report.md").read_text()
     assert text.index("WORSE") < text.index(second) < text.index("##")
@@ -475,7 +477,6 @@ def test_the_first_screen_says_what_changed_and_where_the_loss_is(
 
 def test_the_most_harmful_cases_come_first(base: Path, tmp_path: Path) -> None:
     """An invented answer, no response, lost evidence, a refusal, and last what reads the same."""
-    shutil.copytree(base / "results/base", tmp_path / "results/base")
     no_answer = {"answer": None, "abstained": None, "retrieved": None, "references": None}
     answers: dict[int, dict[str, Any]] = {
         7: {"answer": "Something else."},
@@ -483,13 +484,12 @@ def test_the_most_harmful_cases_come_first(base: Path, tmp_path: Path) -> None:
         19: no_answer | {"status": "error", "error": ErrorInfo("timeout")},
         120: {"answer": "It is 120.", "abstained": False},
     }
-    path = write_set(tmp_path / "set.jsonl", first_set())
-    make_run(tmp_path, "new", path, (1, 7), answers=answers)
+    edited(tmp_path, base, lost=(1, 7), answers=answers)
     order = ["q120", "q19", "q7", "q13", "q1"]
     done = call(compare_runs, tmp_path, "base", "new", "--json", "--set", "flips=10")
     cases = json.loads(done.stdout)["cases"]["changed"]
     assert [case["case_id"] for case in cases if case["way"] == "broke"] == order
-    call(report_run, tmp_path, "--run", "new", "--baseline", "base", "--format", "md")
+    call(report_run, tmp_path, *GATED, "--format", "md")
     text = (tmp_path / "results/new/report.md").read_text()
     places = [re.search(rf"\b{case_id}\b", text) for case_id in order]
     starts = [place.start() for place in places if place]
@@ -536,13 +536,12 @@ def test_a_lost_language_is_named_although_the_sum_is_zero(tmp_path: Path) -> No
         "Questions with tag de: 30 of 30 broke; others: 0 of 110, 30 fixed (p < .001)."
     )
     rules = tmp_path / "gates.toml"
-    words = ("--run", "new", "--baseline", "base", "--gates", rules)
-    sections = ("--sections", "retrieval,abstention,pipeline", "--eval-set", path)
+    words = (*GATED, "--gates", rules)
     for tag, code in (("de", 1), ("en", 0)):
         rules.write_text(f'[gates.slices]\n"tag.{tag}" = "no fall"\n')
         done = call(gate_run, tmp_path, *words)
         assert done.exit_code == code, done.stdout
-        suite = call(eval_suite, tmp_path, *words, *sections)
+        suite = call(eval_suite, tmp_path, *words, *SECTIONS, path)
         assert (suite.exit_code, "gate missed: slice tag.de" in suite.stdout) == (code, code == 1)
         assert ("30 of 30 cases broke, 0 fixed (p < .001)" in done.stdout) == (tag == "de")
     rules.write_text('[gates.slices]\n"tag.fr" = "no fall"\n')
@@ -556,8 +555,7 @@ def test_a_lost_language_is_named_although_the_sum_is_zero(tmp_path: Path) -> No
 
 def test_what_these_cases_cannot_see_of_what_matters(base: Path, tmp_path: Path) -> None:
     """Three of 120 broke, which may be chance, and may be more than two points."""
-    shutil.copytree(base / "results/base", tmp_path / "results/base")
-    make_run(tmp_path, "new", write_set(tmp_path / "set.jsonl", first_set()), (1, 7, 13))
+    edited(tmp_path, base, lost=(1, 7, 13))
     says = compared(tmp_path, "--set", "margin=0.02")["says"]
     assert re.fullmatch(r"120 cases cannot see 2 points; about [\d,]+ can\.", says[2])
 
@@ -570,11 +568,9 @@ def test_the_pinned_baseline_is_said_beside_the_last_run(
     targets.write_text('[decide]\npinned = "base"\n')
     read = read_decide
     monkeypatch.setattr("decisions.alerts.read_decide", lambda path=targets: read(targets))
-    shutil.copytree(base / "results/base", tmp_path / "results/base")
     lost = tuple(BROKEN[:10])
-    path = write_set(tmp_path / "set.jsonl", first_set())
-    make_run(tmp_path, "last", path, lost)
-    make_run(tmp_path, "new", write_set(path, grown(first_set())), lost)
+    edited(tmp_path, base, run="last", lost=lost)
+    make_run(tmp_path, "new", write_set(tmp_path / "set.jsonl", grown(first_set())), lost)
     done = call(compare_runs, tmp_path, "last", "new")
     since = "Since the pinned baseline base: evidence_recall@5 −8 points (worse), decision_right ±0"
     assert done.stdout.index("NO CLEAR DIFFERENCE") < done.stdout.index(since)

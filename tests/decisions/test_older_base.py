@@ -6,7 +6,6 @@ The expected numbers are counted from the lists of cases, by no code of the proj
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ import pytest
 from tests.decisions.test_living_set import (
     BASE_FAILS,
     CASES,
+    GATED,
     RECALL,
+    SECTIONS,
     Rows,
-    both,
     call,
     case,
     compared,
@@ -58,22 +58,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("older")
     make_run(folder, "base", write_set(folder / "set.jsonl", first_set()))
     return folder
-
-
-def test_a_base_without_its_results_is_aligned_by_what_is_left_of_it(
-    base: Path, tmp_path: Path
-) -> None:
-    """Its score lines and metrics.json say what was asked and labelled, but it cannot be scored
-    again: 28 new cases, and the twelve re-labelled ones are left out where they are."""
-    edited(tmp_path, base, both)
-    (tmp_path / "results/base/results.jsonl").unlink()
-    found = compared(tmp_path)
-    assert found["set_changes"] == {
-        "same": 128, "new": 28, "reworded": 0, "relabelled": 12, "gone": 0, "rescored": 0,
-    }  # fmt: skip
-    assert row_of(found, RECALL)["verdict"] == "no verdict"
-    decided = row_of(found, "abstention.decision_right")
-    assert (decided["n"], decided["verdict"]) == (140, "no evidence")
 
 
 def test_an_older_run_keeps_its_judge_s_verdicts_on_the_old_labels(tmp_path: Path) -> None:
@@ -151,12 +135,12 @@ def test_what_depends_on_all_passages_of_a_run_is_not_compared(
     assert found["says"][0].startswith(f"INCOMPLETE: {why}")
     if not committed:
         assert row_of(found, "context.redundancy_ngram")["n"] == 140
-    gate = call(gate_run, tmp_path, "--run", "new", "--baseline", "base", "--json")
+    gate = call(gate_run, tmp_path, *GATED, "--json")
     checks = {f"{c['section']}.{c['metric']}": c for c in json.loads(gate.stdout)["checks"]}
     assert (checks[tfidf]["status"], checks[RECALL]["status"]) == ("failed", "passed")
     assert "no verdict: depends on all passages of a run" in checks[tfidf]["reason"]
-    words = ("--baseline", "base", "--eval-set", path, "--sections", "retrieval,context")
-    suite = call(eval_suite, tmp_path, "--run", "new", *words)
+    words = (*GATED, "--eval-set", path, "--sections", "retrieval,context")
+    suite = call(eval_suite, tmp_path, *words)
     assert (gate.exit_code, suite.exit_code) == (1, 1)
     done = call(compare_runs, tmp_path, "base", "new")
     assert "not comparable" in next(
@@ -260,21 +244,18 @@ def test_a_run_is_named_by_its_metrics_file_too(base: Path, tmp_path: Path) -> N
 def test_an_incomplete_comparison_has_one_exit_code(base: Path, tmp_path: Path) -> None:
     """The new bot sends no passages with 100 of 140 answers: there is no verdict on recall. Gate
     and suite fail, and both pass where the gates allow it."""
-    shutil.copytree(base / "results/base", tmp_path / "results/base")
-    path = write_set(tmp_path / "set.jsonl", first_set())
-    make_run(tmp_path, "new", path, answers={number: {"retrieved": None} for number in range(100)})
+    edited(tmp_path, base, answers={number: {"retrieved": None} for number in range(100)})
     first = compared(tmp_path)["says"][0]
     assert first.startswith("INCOMPLETE: new sends no passages: 100 of 120 answers")
     rules = tmp_path / "gates.toml"
     rules.write_text('[gates]\nuntested = "allow"\n')
-    words = ("--run", "new", "--baseline", "base")
-    sections = ("--sections", "retrieval,abstention,pipeline", "--eval-set", path)
-    for script, more in ((gate_run, ()), (eval_suite, sections)):
-        done = call(script, tmp_path, *words, *more)
+    suite = (*GATED, *SECTIONS, tmp_path / "set.jsonl")
+    for script, words in ((gate_run, GATED), (eval_suite, suite)):
+        done = call(script, tmp_path, *words)
         assert first in " ".join(done.stdout.split())
         assert done.exit_code == 1, done.stdout
         assert "no verdict: 20 of 120 cases have a score" in " ".join(done.stdout.split())
-        allowed = call(script, tmp_path, *words, *more, "--gates", rules)
+        allowed = call(script, tmp_path, *words, "--gates", rules)
         assert allowed.exit_code == 0, allowed.stdout
 
 
@@ -284,10 +265,9 @@ def test_gates_of_a_suite_see_the_base_scored_again(base: Path, tmp_path: Path) 
     rules = tmp_path / "gates.toml"
     fall = '[gates.baseline]\n"retrieval.mrr" = "drop 1 %"\n'
     rules.write_text('[gates]\nunlabelled = "skip"\nmin_compared = 0.95\n' + fall)
-    words = ("--run", "new", "--baseline", "base", "--gates", rules)
-    sections = ("--sections", "retrieval,abstention,pipeline", "--eval-set", tmp_path / "set.jsonl")
-    for script, more in ((gate_run, ()), (eval_suite, sections)):
-        done = call(script, tmp_path, *words, *more)
+    words = (*GATED, "--gates", rules)
+    suite = (*words, *SECTIONS, tmp_path / "set.jsonl")
+    for done in (call(gate_run, tmp_path, *words), call(eval_suite, tmp_path, *suite)):
         assert done.exit_code == 0, done.stdout
     alone = call(gate_run, tmp_path, *words, "--no-rescore")
     assert (alone.exit_code, "cases_compared" in alone.stdout) == (1, True)

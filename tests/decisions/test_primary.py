@@ -141,11 +141,16 @@ def test_repeats_are_averaged_and_a_failed_one_counts(tmp_path: Path) -> None:
     np.testing.assert_array_equal(scores.values, [[0.666667, 0.666667]])
 
 
-def test_a_set_declares_what_decides(tmp_path: Path) -> None:
+def test_a_set_declares_what_decides_and_what_matters(tmp_path: Path) -> None:
     path = targets(tmp_path, '[decide]\nprimary = ["retrieval.mrr"]\n[retrieval]\nmrr = "> 0.5"\n')
     assert primary_names(path) == ("retrieval.mrr",)
     assert list(read_targets(path)) == ["retrieval"]
     assert primary_names(tmp_path / "none.toml") == BUILT_IN
+    assert read_decide(targets(tmp_path, "[decide]\nmatters = 0.05\n")).matters == 0.05
+    assert read_decide(targets(tmp_path, "")).matters is None
+    for bad in ("5", "0.0", "1.0", '"5 %"', "true"):
+        with pytest.raises(StorageError, match="the share of a metric's range that matters, such"):
+            read_decide(targets(tmp_path, f"[decide]\nmatters = {bad}\n"))
 
 
 @each_row(
@@ -162,14 +167,6 @@ def test_a_set_declares_what_decides(tmp_path: Path) -> None:
 def test_a_bad_declaration_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(StorageError, match=message):
         primary_names(targets(tmp_path, f"[decide]\n{text}\n"))
-
-
-def test_a_set_declares_what_matters(tmp_path: Path) -> None:
-    assert read_decide(targets(tmp_path, "[decide]\nmatters = 0.05\n")).matters == 0.05
-    assert read_decide(targets(tmp_path, "")).matters is None
-    for bad in ("5", "0.0", "1.0", '"5 %"', "true"):
-        with pytest.raises(StorageError, match="the share of a metric's range that matters, such"):
-            read_decide(targets(tmp_path, f"[decide]\nmatters = {bad}\n"))
 
 
 @pytest.mark.parametrize("cases", [5_000, 5_001])

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from tests.decisions.test_living_set import (
     CASES,
+    GATED,
     Rows,
     call,
     case,
@@ -71,7 +72,7 @@ def test_figures_of_a_whole_run_are_of_the_cases_that_did_not_change(tmp_path: P
     assert (kept["base"], kept["new"], kept["n"]) == (1.0, 0.0, 139)
 
     rules = tmp_path / "gates.toml"
-    words = ("--run", "new", "--baseline", "base", "--gates", rules, "--json")
+    words = (*GATED, "--gates", rules, "--json")
     names = {
         "run.latency_p95_ms": (100.0, 120.0),
         "run.tokens": (1390.0, 1668.0),
@@ -110,7 +111,7 @@ def test_counts_and_conversations_of_two_sets_are_compared_or_said(tmp_path: Pat
     write_set(path, rows)
     make_run(tmp_path, "new", path, answers=dict.fromkeys((50, 51, 200), failed))
     rules = tmp_path / "gates.toml"
-    words = ("--run", "new", "--baseline", "base", "--gates", rules, "--json")
+    words = (*GATED, "--gates", rules, "--json")
     rules.write_text(
         '[gates.baseline]\n"run.errors" = "drop 50 %"\n"run.cases" = "drop 1 %"\n'
         '"run.error_share" = "drop 150 %"\n'
@@ -182,7 +183,7 @@ def test_counts_of_repeats_and_conversations_are_those_of_metrics_json(tmp_path:
     assert (head["cases"], head["errors"]) == (22, 2)
     rules = tmp_path / "gates.toml"
     rules.write_text('[gates.baseline]\n"run.errors" = "drop 1 %"\n"run.cases" = "drop 1 %"\n')
-    words = ("--run", "new", "--baseline", "base", "--gates", rules, "--json")
+    words = (*GATED, "--gates", rules, "--json")
     checks = {
         row["name"]: row for row in json.loads(call(gate_run, tmp_path, *words).stdout)["checks"]
     }

@@ -97,27 +97,21 @@ def test_an_empty_answer_is_a_failure_and_no_abstention(answer: str | None) -> N
     assert not found.abstained
 
 
-def test_the_deciding_sentence_is_evidence() -> None:
-    answer = "Sure. The notes do not mention the fee. Ask the desk."
-    found = detect(answer)
-    assert found.rule == "lack"
-    assert found.span is not None
-    assert answer[slice(*found.span)] == "The notes do not mention the fee."
-
-
 def test_statements_of_lack_decide_when_they_are_half_of_the_sentences() -> None:
     lack = "The notes do not mention the fee."
     assert detect(f"Plan B exists for companies. {lack}").abstained  # 1 of 2
     assert not detect(f"Plan B exists for companies. It costs 20 EUR. {lack}").abstained  # 1 of 3
     assert detect(f"Plan B exists for companies. {lack} Ask the desk.").abstained  # hints follow
-
-
-def test_lacking_a_part_is_a_partial_answer() -> None:
-    """One statement and one lack weigh alike; what it lacks tells whether it answers first."""
+    # One statement and one lack weigh alike; what it lacks tells whether it answers first.
     statement = "Plan B has phone support."
     assert detect(f"{statement} Its price is not stated.").abstained
     assert detect(f"{statement} The exact price is not stated.").state == "partial"
     assert detect(f"{statement} It costs 20 EUR. Its trial is not mentioned.").state == "partial"
+    answer = "Sure. The notes do not mention the fee. Ask the desk."
+    found = detect(answer)
+    assert found.rule == "lack"
+    assert found.span is not None
+    assert answer[slice(*found.span)] == "The notes do not mention the fee."
 
 
 @dataclass(frozen=True)
@@ -353,9 +347,6 @@ def test_the_compiled_patterns_are_the_tuned_ones() -> None:
     search, first_lack, _ = _phrases_of(*phrases())
     patterns = [search._patterns, first_lack, [_supposed(code).pattern for code in phrases()]]
     assert hashlib.sha256(json.dumps(patterns).encode()).hexdigest() == TUNED
-
-
-def test_every_language_has_all_three_kinds() -> None:
     assert len(phrases()) == 19
     assert all(own.refusal and own.lack and own.when for own in phrases().values())
 
@@ -441,6 +432,10 @@ def test_each_pattern_is_found_by_its_letters() -> None:
              "so many words here", "two dogs", "nothing at al")  # fmt: skip
     search = PhraseSearch(PATTERNS)
     assert [search.first_in(text) for text in texts] == [0, 1, 2, 3, 4, 5, 6, 7, 8, None]
+    search = PhraseSearch(PATTERNS)
+    for text in ("catalogue " * 200 + "two dogs", "犬" * 2000 + "abbccc", "n" * 5000 + "ABCd"):
+        assert len(text) > 1000
+        assert search.first_in(text) == by_all(COMPILED, text)
 
 
 def test_refusals_of_all_languages_are_found_as_by_trying_all() -> None:
@@ -452,10 +447,3 @@ def test_refusals_of_all_languages_are_found_as_by_trying_all() -> None:
         patterns = every_pattern(search)
         for text in texts:
             assert search.first_in(text) == by_all(patterns, text), text
-
-
-def test_words_that_stand_in_long_texts_and_scripts_without_blanks() -> None:
-    search = PhraseSearch(PATTERNS)
-    for text in ("catalogue " * 200 + "two dogs", "犬" * 2000 + "abbccc", "n" * 5000 + "ABCd"):
-        assert len(text) > 1000
-        assert search.first_in(text) == by_all(COMPILED, text)

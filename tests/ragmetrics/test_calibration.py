@@ -49,6 +49,15 @@ def test_confusion_by_hand() -> None:
     assert table.balanced_accuracy == pytest.approx((2 / 3 + 1 / 2) / 2)
     # chance: 3/5 * 3/5 + 2/5 * 2/5 = 13/25; kappa = (15/25 - 13/25) / (12/25) = 1/6
     assert table.kappa == pytest.approx(1 / 6)
+    human, judge = [1, 0, 1], [True, True, False]
+    weighted = confusion(human, judge, np.array([2.0, 0.0, 3.0]))
+    assert weighted == confusion([1, 1, 1, 1, 1], [True, True, False, False, False])
+    assert confusion([], []).kappa is None
+    assert confusion([], []).accuracy is None
+    only = confusion([1, 1], [True, True])
+    assert (only.specificity, only.balanced_accuracy, only.kappa) == (None, None, None)
+    with pytest.raises(ValueError, match="each claim"):
+        confusion([1], [])
 
 
 @given(verdicts)
@@ -68,21 +77,6 @@ def test_rates_and_kappa_are_those_of_scikit_learn(rows: list[tuple[int, bool]])
         assert len({*human, *said}) == 1
     else:
         assert table.kappa == pytest.approx(cohen_kappa_score(human, said))
-
-
-def test_weights_count_rows() -> None:
-    human, judge = [1, 0, 1], [True, True, False]
-    weighted = confusion(human, judge, np.array([2.0, 0.0, 3.0]))
-    assert weighted == confusion([1, 1, 1, 1, 1], [True, True, False, False, False])
-
-
-def test_without_a_class_a_rate_is_undefined() -> None:
-    assert confusion([], []).kappa is None
-    assert confusion([], []).accuracy is None
-    only = confusion([1, 1], [True, True])
-    assert (only.specificity, only.balanced_accuracy, only.kappa) == (None, None, None)
-    with pytest.raises(ValueError, match="each claim"):
-        confusion([1], [])
 
 
 def test_best_threshold_by_hand_and_by_scikit_learn() -> None:
@@ -206,6 +200,11 @@ def test_prediction_powered_mean_by_hand() -> None:
     labels_only = prediction_powered(judged, human, alone, power=0)
     assert labels_only is not None
     assert labels_only.mean == pytest.approx(1 / 3)
+    assert prediction_powered([1, 0], [None, None], ["a", "b"]) is None
+    assert prediction_powered([1, 0, 1], [1, 0, None], ["a", "a", "b"]) is None
+    assert prediction_powered([1, 0], [1, 0], ["a", "a"]) is None
+    with pytest.raises(ValueError, match="group"):
+        prediction_powered([1], [1], [])
 
 
 def test_weights_make_it_the_mean_over_answers() -> None:
@@ -237,14 +236,6 @@ def test_what_agreement_cannot_show_grows_with_the_range_of_a_value() -> None:
     found = prediction_powered([3] * 4, [3] * 4, list("abcd"), limits=(1.0, 5.0))
     assert found is not None
     assert (found.low, found.high) == pytest.approx((3 - 1.9207, 3 + 1.9207), abs=1e-4)
-
-
-def test_prediction_powered_needs_labels_in_two_groups() -> None:
-    assert prediction_powered([1, 0], [None, None], ["a", "b"]) is None
-    assert prediction_powered([1, 0, 1], [1, 0, None], ["a", "a", "b"]) is None
-    assert prediction_powered([1, 0], [1, 0], ["a", "a"]) is None
-    with pytest.raises(ValueError, match="group"):
-        prediction_powered([1], [1], [])
 
 
 def simulated(
@@ -332,16 +323,19 @@ def test_mean_and_interval_by_hand() -> None:
     assert found.half_width({"a": 6}) is None
 
 
-def test_when_all_are_labelled_it_is_their_mean_whatever_they_weigh() -> None:
+def test_special_strata() -> None:
     weights = [1.0, 0.5, 0.5, 2.0]
     found = stratified_mean(
         [0.3, 0.8, 0.1, 0.6], [1.0, 0.0, 1.0, 1.0], list("abab"), weights=weights
     )
     assert found is not None
     assert (found.low, found.mean, found.high) == pytest.approx((3.5 / 4,) * 3)
-
-
-def test_a_score_that_follows_people_is_used() -> None:
+    # All labels are 1: the mean is 1 however the labelled ones happen to weigh.
+    found = stratified_mean(
+        [0.5] * 6, [1.0, 1.0, 1.0, None, None, None], ["a"] * 6, weights=[1, 1, 1, 9, 9, 9]
+    )
+    assert found is not None
+    assert found.mean == pytest.approx(1.0)
     # One stratum; the labels are the scores, so the slope is 1 and the unlabelled count as scored:
     # (1 + 0 + 1 + 0 + 1 + 1) / 6
     found = stratified_mean(
@@ -349,18 +343,6 @@ def test_a_score_that_follows_people_is_used() -> None:
     )
     assert found is not None
     assert (found.mean, found.slope) == pytest.approx((4 / 6, 1.0))
-
-
-def test_unequal_weights_add_no_variance_of_their_own() -> None:
-    # All labels are 1: the mean is 1 however the labelled ones happen to weigh.
-    found = stratified_mean(
-        [0.5] * 6, [1.0, 1.0, 1.0, None, None, None], ["a"] * 6, weights=[1, 1, 1, 9, 9, 9]
-    )
-    assert found is not None
-    assert found.mean == pytest.approx(1.0)
-
-
-def test_every_stratum_needs_a_label() -> None:
     assert stratified_mean([1.0, 1.0], [1.0, None], ["a", "b"]) is None
     assert stratified_mean([], [], []) is None
     with pytest.raises(ValueError, match="stratum"):
@@ -398,12 +380,6 @@ def test_weights_of_labels() -> None:
 LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
 
 
-def test_perfect_agreement_is_exactly_one() -> None:
-    labels = ["x", "y", "z", "x"]
-    assert weighted_kappa(labels, labels, ["x", "y", "z"]) == 1
-    assert krippendorff_alpha([(label, label) for label in labels]) == 1
-
-
 def test_weighted_kappa_by_hand() -> None:
     # Categories 0, 1, 2. Pairs: (0,0) (0,1) (1,1) (2,0).
     # a: 0 twice, 1 once, 2 once; b: 0 twice, 1 twice.
@@ -414,18 +390,21 @@ def test_weighted_kappa_by_hand() -> None:
     a, b = [0, 0, 1, 2], [0, 1, 1, 0]
     assert weighted_kappa(a, b, [0, 1, 2], "linear") == pytest.approx(0)
     assert weighted_kappa(a, b, [0, 1, 2], "quadratic") == pytest.approx(-0.25)
-
-
-def test_weighted_kappa_refuses_an_unknown_label() -> None:
     with pytest.raises(ValueError, match="not among the categories"):
         weighted_kappa([0], [7], [0, 1])
 
 
-def test_alpha_interval_by_hand() -> None:
+def test_alpha_by_hand() -> None:
     # Units (1,2) (3,3): D within = 2*(1)^2/(2-1) = 2. Totals: 1, 2, 3, 3.
     # Pairs of totals, both ways: 1-2: 2*1; 1-3: 2*2*4 = 16; 2-3: 2*2*1 = 4; 22 in all.
     # alpha = 1 - 3*2/22 = 8/11.
     assert krippendorff_alpha([(1, 2), (3, 3)], "interval") == pytest.approx(8 / 11)
+    labels = ["x", "y", "z", "x"]
+    assert weighted_kappa(labels, labels, ["x", "y", "z"]) == 1
+    assert krippendorff_alpha([(label, label) for label in labels]) == 1
+    assert krippendorff_alpha([]) is None
+    assert krippendorff_alpha([("a", None), (None, "b")]) is None
+    assert krippendorff_alpha([("a", "a"), ("a", "a")]) is None
 
 
 def test_alpha_of_the_example_with_gaps() -> None:
@@ -441,12 +420,6 @@ def test_alpha_of_the_example_with_gaps() -> None:
     assert krippendorff_alpha(units, "nominal") == pytest.approx(0.743, abs=5e-4)
     assert krippendorff_alpha(units, "ordinal") == pytest.approx(0.815, abs=5e-4)
     assert krippendorff_alpha(units, "interval") == pytest.approx(0.849, abs=5e-4)
-
-
-def test_alpha_is_undefined_without_pairs_or_variation() -> None:
-    assert krippendorff_alpha([]) is None
-    assert krippendorff_alpha([("a", None), (None, "b")]) is None
-    assert krippendorff_alpha([("a", "a"), ("a", "a")]) is None
 
 
 @settings(deadline=None)  # the first call imports scikit-learn

@@ -137,15 +137,9 @@ def test_shares() -> None:
     # Joint: claim one yes; claim two no (its sources [2] and the missing [9]): 1/2.
     answer = "Plan B costs 20 EUR [1]. Plan B renews yearly [2][9]. Plan C is free of charge."
     assert shares(answer) == (2 / 3, 1 / 2, 2 / 3, 1 / 2)
-
-
-def test_joint_takes_the_sources_together() -> None:
     # The second claim has both sources; for content each must bear it out alone.
     answer = "Plan B costs 20 EUR a month. Plan C is free of charge [1][2]."
     assert shares(answer) == (1.0, 1 / 2, 1 / 2, 1.0)
-
-
-def test_without_citations_and_without_claims() -> None:
     assert shares("Plan B costs money.") == (None, None, 0.0, None)
     assert shares("") == (None, None, None, None)
     assert shares("[1]") == (1.0, None, None, None)

@@ -26,6 +26,10 @@ def vectors(*rows: list[float]) -> Vectors:
 def test_cosines_are_rounded_and_signed() -> None:
     found = embedding.cosines(vectors(EAST, SLANT), vectors(EAST, NORTH, [-1.0, 0.0]))
     assert found.tolist() == [[1.0, 0.0, -1.0], [0.6, 0.8, -0.6]]
+    # East and north pool to the diagonal: cosine with east is 1 / sqrt 2.
+    assert embedding.whole_similarity(vectors(EAST, NORTH), vectors(EAST)) == 0.707107
+    assert embedding.whole_similarity(vectors(EAST, NORTH), vectors(EAST, NORTH)) == 1.0
+    assert embedding.whole_similarity(vectors(EAST, [-1.0, 0.0]), vectors(EAST)) == 0.0
 
 
 @given(arrays.arrays(np.float32, (4, 7), elements=st.floats(-1, 1, width=32)))
@@ -44,13 +48,12 @@ def test_the_best_window_counts() -> None:
     assert embedding.nearest(texts, other).tolist() == [[0.0, 1.0], [0.8, 0.8]]
     assert embedding.nearest(texts, []).shape == (2, 0)
     assert embedding.nearest([], other).shape == (0, 2)
-
-
-def test_whole_texts_are_compared_by_the_mean_of_their_windows() -> None:
-    """East and north pool to the diagonal: cosine with east is 1 / sqrt 2."""
-    assert embedding.whole_similarity(vectors(EAST, NORTH), vectors(EAST)) == 0.707107
-    assert embedding.whole_similarity(vectors(EAST, NORTH), vectors(EAST, NORTH)) == 1.0
-    assert embedding.whole_similarity(vectors(EAST, [-1.0, 0.0]), vectors(EAST)) == 0.0
+    # More texts than a block holds: 600 x 2, each row as if it were alone.
+    texts = [vectors(EAST, NORTH) if n % 2 else vectors(SLANT) for n in range(600)]
+    found = embedding.nearest(texts, [vectors(EAST), vectors(SLANT, NORTH)])
+    assert found.shape == (600, 2)
+    assert found[::2].tolist() == [[0.6, 1.0]] * 300
+    assert found[1::2].tolist() == [[1.0, 1.0]] * 300
 
 
 def test_context_relevance_by_hand() -> None:
@@ -59,20 +62,14 @@ def test_context_relevance_by_hand() -> None:
     assert found == {"mean": 0.45, "max": 0.9, "top3": pytest.approx(1.7 / 3)}
     assert embedding.context_relevance([-0.2]) == {"mean": -0.2, "max": -0.2, "top3": -0.2}
     assert embedding.context_relevance([]) == {"mean": None, "max": None, "top3": None}
-
-
-def test_shares_include_the_threshold() -> None:
+    # Best answer sentences: 0.9 and 0.4. More answer sentences never lower it.
+    assert embedding.answer_relevance(np.array([[0.9, 0.2], [0.1, 0.4]])) == pytest.approx(0.65)
+    assert embedding.answer_relevance(np.zeros((0, 3))) is None
+    assert embedding.answer_relevance(np.zeros((2, 0))) is None
     assert share_from([0.5, 0.49, 0.9, 0.1], 0.5) == 0.5
     assert embedding.share_below([0.4, 0.39, 0.9, 0.1], 0.4) == 0.5
     assert share_from([], 0.5) is None
     assert embedding.share_below([], 0.5) is None
-
-
-def test_answer_relevance_goes_over_the_reference() -> None:
-    """Best answer sentences: 0.9 and 0.4. More answer sentences never lower it."""
-    assert embedding.answer_relevance(np.array([[0.9, 0.2], [0.1, 0.4]])) == pytest.approx(0.65)
-    assert embedding.answer_relevance(np.zeros((0, 3))) is None
-    assert embedding.answer_relevance(np.zeros((2, 0))) is None
 
 
 def test_windows_of_one_to_three_sentences() -> None:
@@ -81,15 +78,14 @@ def test_windows_of_one_to_three_sentences() -> None:
     assert list(found) == ["a", "b", "c", "d", "a b", "b c", "c d", "a b c", "b c d"]
     assert list(embedding.sentence_windows(["a", "a"])) == ["a", "a a"]
     assert embedding.sentence_windows([]) == {}
-
-
-def test_likely_windows_share_most_words() -> None:
     windows = _with_words("dogs bark", "cats sleep all day", "cats sleep", "birds")
-    found = embedding.likely_windows(["Cats sleep.", "!?"], windows, 2)
-    assert found == {
+    likely = embedding.likely_windows(["Cats sleep.", "!?"], windows, 2)
+    assert likely == {
         "Cats sleep.": ["cats sleep", "cats sleep all day"],
         "!?": ["birds", "dogs bark"],
     }
+    assert embedding.flat("  A  Cat\nsleeps. ") == embedding.flat("a cat sleeps")
+    assert embedding.flat("a cat sleeps") != embedding.flat("no cat sleeps")
 
 
 def _with_words(*windows: str) -> dict[str, frozenset[str]]:
@@ -103,17 +99,3 @@ def test_likely_windows_are_windows(sentences: list[str], windows: list[str], mo
     for kept in found.values():
         assert len(kept) == min(most, len(set(windows)))
         assert set(kept) <= set(windows)
-
-
-def test_many_texts_are_compared_in_blocks() -> None:
-    """More texts than a block holds: 600 x 2, each row as if it were alone."""
-    texts = [vectors(EAST, NORTH) if n % 2 else vectors(SLANT) for n in range(600)]
-    found = embedding.nearest(texts, [vectors(EAST), vectors(SLANT, NORTH)])
-    assert found.shape == (600, 2)
-    assert found[::2].tolist() == [[0.6, 1.0]] * 300
-    assert found[1::2].tolist() == [[1.0, 1.0]] * 300
-
-
-def test_flat_texts_are_equal_up_to_space_case_and_stops() -> None:
-    assert embedding.flat("  A  Cat\nsleeps. ") == embedding.flat("a cat sleeps")
-    assert embedding.flat("a cat sleeps") != embedding.flat("no cat sleeps")

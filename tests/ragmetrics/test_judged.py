@@ -95,20 +95,20 @@ def test_f1_beside_its_namesake(tp: int, fp: int, fn: int) -> None:
         assert ours == (None if not facts and not claims else 0.0)
 
 
-def test_relevancy() -> None:
+def test_relevancy_correctness_and_credits() -> None:
     assert judged.answer_relevancy([0.9, 0.6, 0.3], False) == 0.6
     assert judged.answer_relevancy([-0.2, -0.1, 0.0], False) == 0.0  # clipped
     assert judged.answer_relevancy([0.9999999, 1.0, 1.0], False) == 1.0
     assert judged.answer_relevancy([0.9], True) == 0.0  # noncommittal
     assert judged.answer_relevancy([], True) == 0.0
     assert judged.answer_relevancy([], False) is None
-
-
-def test_answer_correctness_weighs_facts_and_cosine() -> None:
     assert judged.answer_correctness(0.5, 0.8) == pytest.approx(0.75 * 0.5 + 0.25 * 0.8)
     assert judged.answer_correctness(0.5, 0.8, 0.5) == pytest.approx(0.65)
     assert judged.answer_correctness(0.5, -1.0, 0.5) == 0.25  # a negative cosine is 0
     assert judged.answer_correctness(1.0, 1.0000004) == 1.0
+    verdicts = ["support", "partial", "none", "quote_unverified"]
+    assert judged.nugget_credits(verdicts, strict=False) == [1.0, 0.5, 0.0, 0.0]
+    assert judged.nugget_credits(verdicts, strict=True) == [1.0, 0.0, 0.0, 0.0]
 
 
 @each_row(
@@ -191,12 +191,6 @@ def test_rates_equal_the_published_formulas(seed: int) -> None:
         )
     else:
         assert rates["context_utilisation"] is None
-
-
-def test_credits_of_nuggets() -> None:
-    verdicts = ["support", "partial", "none", "quote_unverified"]
-    assert judged.nugget_credits(verdicts, strict=False) == [1.0, 0.5, 0.0, 0.0]
-    assert judged.nugget_credits(verdicts, strict=True) == [1.0, 0.0, 0.0, 0.0]
 
 
 def test_self_agreement_and_flips() -> None:

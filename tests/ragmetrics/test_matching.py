@@ -78,10 +78,6 @@ def test_anchor_prefix_by_segment(gold: str, found: str, matches: bool) -> None:
     assert matches_place(anchor("a.md", gold), [], passage) is matches
 
 
-def test_anchor_needs_the_same_file() -> None:
-    assert matches_place(anchor("a.md", ""), [], Passage(anchor("b.md", ""))) is False
-
-
 def test_a_url_with_an_anchor_is_a_place_of_its_own() -> None:
     """Its anchor belongs to the place: another one, or none, is another place."""
     gold = anchor("https://a.example/rooms#food", None)
@@ -99,10 +95,14 @@ def test_match_anchors_keeps_first_rank_of_each_support_and_all_hits() -> None:
     places = [Passage(anchor(*name)) if name else None for name in named]
     # Rank 2 matches supports 0 and 1, rank 4 only support 0; c.md never comes.
     assert match_anchors(gold, places)[:2] == ([2, 2, None], [2, 4])
-
-
-def test_match_ids_pays_a_duplicate_once() -> None:
     assert match_ids({"a": 0, "b": 1}, ["x", "a", "a", None, "b"], 2)[:2] == ([2, 5], [2, 3, 5])
+    assert matches_place(anchor("a.md", ""), [], Passage(anchor("b.md", ""))) is False
+    golds, passage = (
+        [anchor("a.md", "A"), anchor("a.md", "A > B")],
+        Passage(anchor("a.md", "A > B")),
+    )
+    assert match_anchors(golds[:1], [passage], [["ten days"]]).by_heading == [1]
+    assert match_anchors(golds, [passage], [["ten days"]] * 2).by_heading == []
 
 
 def test_match_texts_finds_a_snippet_with_a_typo() -> None:
@@ -258,15 +258,6 @@ def test_a_section_below_the_gold_one_matches_by_words_of_a_quote(
     assert matched.by_heading == ([2] if by_heading else [])
 
 
-def test_a_hit_of_another_support_is_not_by_heading_only() -> None:
-    golds, passage = (
-        [anchor("a.md", "A"), anchor("a.md", "A > B")],
-        Passage(anchor("a.md", "A > B")),
-    )
-    assert match_anchors(golds[:1], [passage], [["ten days"]]).by_heading == [1]
-    assert match_anchors(golds, [passage], [["ten days"]] * 2).by_heading == []
-
-
 LONG = "Keys are rotated on the first day of every month by the operator on duty."
 """15 words: half of them are 8."""
 
@@ -305,21 +296,15 @@ def matches(asked: TestCase, *chunks: RetrievedChunk) -> Any:
     return match_chunks(gold, chunks), unusable(gold, chunks)
 
 
-def test_without_a_quote_a_passage_of_the_page_is_gold() -> None:
+def test_a_page_is_gold_where_neither_quote_nor_heading_decides() -> None:
     asked = case(page=12)
     found, fault = matches(asked, chunk(11), chunk("12"), chunk(12, "Other text."))
     assert (found.first, found.hits, fault) == ([2], [2, 3], "")
     assert gold_names(asked, "anchor") == ["rules.pdf, page 12"]
-
-
-def test_with_a_quote_the_quote_decides_wherever_the_page_breaks() -> None:
     found, _ = matches(
         case(page=12, snippets=["Loans take four weeks"]), chunk(11), chunk(12, "Other text.")
     )
     assert found.hits == [1]
-
-
-def test_a_heading_decides_alone() -> None:
     found, _ = matches(case(page=12, heading_path="Loans"), chunk(12))
     assert found.hits == []
 
@@ -376,10 +361,7 @@ def test_a_key_that_two_files_share_matches_nothing() -> None:
     )
     asked = [(["x/index.md"], ["p/index.md"]), (["y/q.md"], ["r/index.md"])]
     assert examine_paths(asked).seen_cut == 0
-
-
-def test_another_folder_of_the_labels_own_is_another_file() -> None:
-    """The bot knows api/index.md by its folder, so its docs/index.md is not the label's."""
+    # The bot knows api/index.md by its folder, so its docs/index.md is not the label's.
     asked = [(["api/a.md"], ["api/a.md"]), (["docs/index.md"], ["old/index.md"])]
     assert examine_paths(asked).seen_cut == 1
 

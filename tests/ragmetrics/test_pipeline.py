@@ -69,15 +69,12 @@ def test_the_first_outcome_that_fits_counts() -> None:
     assert outcome(response(confidence=0.6), uncertain_below=0.7)[0] == "uncertain"
 
 
-def test_without_labels_nothing_applies() -> None:
+def test_without_labels_nothing_applies_and_all_checks_may_be_kept() -> None:
     scores = score_case(response(), Expected())
     assert scores.values == dict.fromkeys(METRICS) | {"answered": 1.0}
     assert scores.reasons["pass"] == "no check applies"
     assert scores.reasons["outcome_match"] == "no expected_outcome"
     assert scores.evidence == {"outcome": "success", "why": "citations: 2"}
-
-
-def test_all_checks_kept() -> None:
     expected = Expected("uncertain", ["uncertain"], ["guardrail_blocked"], 2, 100.0)
     given_ = response(flags=["uncertain"], latency_ms={"total": 100.0})
     assert dict(score_case(given_, expected).values) == dict.fromkeys(METRICS, 1.0)

@@ -65,9 +65,6 @@ def test_duplicates_pay_once() -> None:
     same = ranked([1], [1, 2, 3])
     assert r.recall(same, 3) == r.ndcg(same, 3) == r.average_precision(same, 3) == 1.0
     assert r.precision(same, 3) == 1.0  # each of the three places holds a matching chunk
-
-
-def test_a_chunk_that_matches_two_supports_pays_the_higher_grade() -> None:
     # Both found at rank 1 by one chunk: gain 3, ideal 3 + 2/log2(3).
     both = ranked([1, 1], [1], [2.0, 3.0])
     assert r.ndcg(both, 5) == pytest.approx(3 / (3 + 2 / log2(3)))
@@ -121,9 +118,6 @@ def test_nothing_found_is_zero_everywhere() -> None:
     none = ranked([None, None], [])
     values = [f(none, 10) for f in ALL]
     assert values == [0.0] * len(ALL)
-
-
-def test_no_gold_has_no_ranking() -> None:
     with pytest.raises(ValueError, match="at least one"):
         ranked([], [])
 
@@ -281,14 +275,6 @@ def test_recency_rules(
     assert r.recency_rule_ok(rule, cited, dates, facts) == value
 
 
-def test_snippet_recall_counts_by_rank() -> None:
-    assert [r.snippet_recall([1, 4, None], k) for k in (1, 3, 5)] == [
-        pytest.approx(1 / 3),
-        pytest.approx(1 / 3),
-        pytest.approx(2 / 3),
-    ]
-
-
 def pool_of(judged: dict[str, int], ids: list[str]) -> tuple[Matches, list[int], list[int], int]:
     """Matches, unjudged and wrong ranks, and the number of negatives, by plain dictionaries."""
     places = {doc: at for at, doc in enumerate(doc for doc, g in judged.items() if g > 0)}
@@ -333,7 +319,7 @@ def test_bpref_and_condensed_lists_are_those_of_trec_eval(
         assert_as_trec_eval(judged, ids)
 
 
-def test_bpref_by_hand() -> None:
+def test_bpref_and_shares_by_hand() -> None:
     # Three supports, two found at ranks 2 and 5; judged irrelevant: ranks 1, 3 and one elsewhere.
     matches = Matches([2, 5, None], [2, 5])
     # R = 3, N = 3: (1 - 1/3) + (1 - 2/3) + 0, over 3.
@@ -342,11 +328,13 @@ def test_bpref_by_hand() -> None:
     assert r.bpref(matches, [1], 1) == 0.0
     assert r.bpref(matches, [], 1) == pytest.approx(2 / 3)
     assert r.bpref(matches, [], 0) is None
-
-
-def test_what_the_unjudged_may_hold() -> None:
     one = ranked([1, None, None, None], [1], groups=[[0, 1], [2, 3]])
     # {0, 1}: one is there, one unjudged chunk may be the other; {2, 3} would need two.
     assert [r.evidence_recall_at_most(one, 5, n) for n in (0, 1, 2)] == [0.5, 1.0, 1.0]
     none = ranked([None, None, None], [])
     assert [r.evidence_recall_at_most(none, 5, n) for n in (0, 1, 5)] == [0.0, 1 / 3, 1.0]
+    assert [r.snippet_recall([1, 4, None], k) for k in (1, 3, 5)] == [
+        pytest.approx(1 / 3),
+        pytest.approx(1 / 3),
+        pytest.approx(2 / 3),
+    ]

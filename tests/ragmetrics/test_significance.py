@@ -164,10 +164,7 @@ def test_one_subset_has_the_exact_p_of_its_permutations() -> None:
     )
     p = adjusted_p(items, np.ones(1), np.random.default_rng(1), permutations=20_000)
     assert p[0] == pytest.approx(1 / 20, abs=0.006)
-
-
-def test_clusters_move_as_a_whole() -> None:
-    """Three clusters of two, one of them marked: the marks have three places, not C(6, 2) = 15."""
+    # Three clusters of two, one of them marked: the marks have three places, not C(6, 2) = 15.
     items = MarkedItems(
         np.array([[1, 1, 0, 0, 0, 0]], bool), np.array([1, 1, 0, 0, 0, 0], bool), [7, 7, 8, 8, 9, 9]
     )
@@ -301,6 +298,10 @@ def test_a_subset_of_the_large_clusters_can_be_seen() -> None:
     assert p[0] < 0.001
     equal = MarkedItems(members, values > 0, UNEVEN.tolist())
     assert adjusted_p(equal, np.ones(1), np.random.default_rng(1))[0] == 1.0
+    p = clustered_p(
+        (UNEVEN < 5)[None], np.ones(120), UNEVEN.tolist(), np.ones(1), np.random.default_rng(1)
+    )
+    assert p.tolist() == [1.0]
 
 
 def test_fewer_than_elsewhere_is_a_find_of_the_two_sided_test_alone() -> None:
@@ -334,10 +335,3 @@ def test_clusters_of_two_sizes_keep_the_level(luck: float, two_sided: bool) -> N
         )  # fmt: skip
         named += bool((p <= 0.05).any())
     assert named / 400 <= 0.05 + 0.022
-
-
-def test_values_that_do_not_differ_single_out_no_subset() -> None:
-    p = clustered_p(
-        (UNEVEN < 5)[None], np.ones(120), UNEVEN.tolist(), np.ones(1), np.random.default_rng(1)
-    )
-    assert p.tolist() == [1.0]

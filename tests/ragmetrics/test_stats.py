@@ -28,15 +28,12 @@ def test_wilson_equals_scipy(pair: tuple[int, int]) -> None:
     assert means.wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
-def test_wilson_needs_a_value() -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        means.wilson(0, 0)
-
-
 def test_generators_of_two_metrics_differ_and_repeat() -> None:
     first = means.generator(0, "retrieval/recall@1").random(3).tolist()
     assert first == means.generator(0, "retrieval/recall@1").random(3).tolist()
     assert first != means.generator(0, "retrieval/ndcg@1").random(3).tolist()
+    with pytest.raises(ValueError, match="at least one"):
+        means.wilson(0, 0)
 
 
 @given(st.floats(-60, 60), st.floats(1, 1e5))
@@ -110,11 +107,23 @@ def test_the_planned_bounds_are_the_published_ones(looks: int, bound: float) -> 
     assert sequential.chance_of_crossing(bound, looks) == pytest.approx(0.05, abs=2e-4)
 
 
-def test_the_last_planned_look_asks_for_hardly_more_than_one_look() -> None:
+def test_looks_by_hand() -> None:
     first, last = (sequential.look(0.5, 0.1, MANY, share) for share in (0.2, 1.0))
     assert last.high - 0.5 == pytest.approx(0.1 * 2.040, rel=1e-6)
     assert first.high - 0.5 == pytest.approx(0.1 * 2.040 / sqrt(0.2), rel=1e-6)
     assert (first.side, last.side) == (1, 1)
+    # Pocock's bound for ten looks is 2.555 (Jennison and Turnbull 2000, table 2.1); ours is the
+    # quantile of 1 - .05/5/2, 2.5758, so above it. Pairs divide the level: .05/66/5/2 for 12.
+    assert sequential.flat_quantile(1, MANY) == pytest.approx(2.5758, abs=1e-4)
+    assert sequential.flat_quantile(66, MANY) == pytest.approx(3.7886, abs=1e-3)
+    assert sequential.flat_quantile(66, 8.0) > sequential.flat_quantile(66, MANY)
+    few, many = (sequential.look(1.0, 0.1, f, 0.2) for f in (5.0, MANY))
+    assert few.low < many.low
+    assert sequential.look(0.0, 0.0, 5.0, 0.2).p == 1.0
+    for share in (0.0, 1.001):
+        with pytest.raises(ValueError, match="a share of the cases is above 0 and at most 1"):
+            sequential.look(0.0, 1.0, 5.0, share)
+    assert sequential.look(1e6, 1e-3, MANY, 1.0).high < inf
 
 
 @each_row("share", [0.2, 0.6, 1.0])
@@ -127,27 +136,6 @@ def test_p_is_5_percent_where_the_interval_touches_0(share: float, freedom: floa
     assert sequential.look(half * 0.99, 1.0, freedom, share).side == 0
 
 
-def test_few_clusters_ask_for_more_and_no_spread_tells_nothing() -> None:
-    few, many = (sequential.look(1.0, 0.1, f, 0.2) for f in (5.0, MANY))
-    assert few.low < many.low
-    assert sequential.look(0.0, 0.0, 5.0, 0.2).p == 1.0
-    for share in (0.0, 1.001):
-        with pytest.raises(ValueError, match="a share of the cases is above 0 and at most 1"):
-            sequential.look(0.0, 1.0, 5.0, share)
-
-
-def test_the_flat_bound_of_a_race() -> None:
-    """Pocock's bound for ten looks is 2.555 (Jennison and Turnbull 2000, table 2.1); ours is the
-    quantile of 1 - .05/5/2, 2.5758, so above it. Pairs divide the level: .05/66/5/2 for 12."""
-    assert sequential.flat_quantile(1, MANY) == pytest.approx(2.5758, abs=1e-4)
-    assert sequential.flat_quantile(66, MANY) == pytest.approx(3.7886, abs=1e-3)
-    assert sequential.flat_quantile(66, 8.0) > sequential.flat_quantile(66, MANY)
-
-
-def test_a_difference_beyond_all_numbers() -> None:
-    assert sequential.look(1e6, 1e-3, MANY, 1.0).high < inf
-
-
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
@@ -155,20 +143,16 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_perfect_scores_have_no_spread() -> None:
+def test_intervals_of_a_curve_at_its_ends() -> None:
     found = safety.roc_intervals([0.9, 0.8], [0.1, 0.2], rng(), 50)
     assert found == {"auc": (1.0, 1.0), "tpr_at_fpr_1": (1.0, 1.0), "tpr_at_fpr_5": (1.0, 1.0)}
-
-
-def test_equal_scores_are_chance() -> None:
-    """All tie: AUC 1/2; flagging any flags all, so nothing is caught at a low rate."""
+    # All tie: AUC 1/2; flagging any flags all, so nothing is caught at a low rate.
     found = safety.roc_intervals([0.5] * 4, [0.5] * 4, rng(), 50)
     assert found == {"auc": (0.5, 0.5), "tpr_at_fpr_1": (0.0, 0.0), "tpr_at_fpr_5": (0.0, 0.0)}
-
-
-def test_one_kind_alone_has_none() -> None:
     assert set(safety.roc_intervals([], [0.1], rng()).values()) == {None}
     assert set(safety.roc_intervals([0.1], [], rng()).values()) == {None}
+    with pytest.raises(ValueError, match="both kinds"):
+        safety.hanley_mcneil([], [0.5])
 
 
 @settings(max_examples=40, deadline=None)
@@ -204,11 +188,6 @@ def test_many_distinct_scores_use_the_formula() -> None:
     found = safety.roc_intervals(attacks, benign, rng())
     assert found["auc"] == safety.hanley_mcneil(attacks, benign)
     assert found["tpr_at_fpr_1"] is None
-
-
-def test_the_formula_needs_both_kinds() -> None:
-    with pytest.raises(ValueError, match="both kinds"):
-        safety.hanley_mcneil([], [0.5])
 
 
 @each_row(

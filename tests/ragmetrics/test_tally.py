@@ -104,16 +104,13 @@ def test_one_case_or_one_cluster_has_no_interval_and_says_why() -> None:
     assert report["ci95"] == {"share": None, "flag": None}
 
 
-def test_a_score_that_is_not_finite_is_refused() -> None:
-    with pytest.raises(ValueError, match="finite"):
-        summary([((float("inf"), 1.0), ())])
-
-
 def test_repeats_are_averaged_over_what_was_scored() -> None:
     rows: list[t.Values] = [(1.0, None), (0.0, t.FAILED), (t.FAILED, None)]
     # share: (1 + 0)/2, the failed repeat does not count; flag: none scored, one failed.
     assert t.average(rows) == (0.5, t.FAILED)
     assert t.average([(None, 1.0), (None, 1.0)]) == (None, 1.0)
+    with pytest.raises(ValueError, match="finite"):
+        summary([((float("inf"), 1.0), ())])
 
 
 values = st.sampled_from([0.0, 0.25, 1.0, None, t.FAILED])
@@ -202,42 +199,42 @@ def test_the_interval_is_the_one_of_the_definition(
     assert low <= (found.low or 0.0) <= sum(values) / len(values) + 1e-9
 
 
-def test_all_alike_by_hand() -> None:
+def test_effective_wilson_by_hand() -> None:
     """No variance: n_eff = n = 10, t(9) = 2.2622, upper end 1, lower 10 / (10 + t²) = .6615."""
     found = effective_wilson(np.ones(10), 0, 1)
     assert found.ends == pytest.approx([10 / (10 + 2.2621571628**2), 1.0], abs=1e-9)
     assert found.mark == ""
-
-
-def test_what_is_to_be_doubted_is_marked() -> None:
-    """.99 and 1 alternate: the variance is 400 times smaller than that of zeros and ones."""
+    # .99 and 1 alternate: the variance is 400 times smaller than that of zeros and ones.
     values = np.tile([0.99, 1.0], 15)
     assert effective_wilson(values, 0, 1).mark == RARE
     assert effective_wilson(np.tile(values, 4), 0, 1).mark == ""  # 120 cases
     assert effective_wilson(np.tile([0.2, 0.9], 15), 0, 1).mark == ""
-
-
-def test_one_case_has_no_interval_and_none_is_refused() -> None:
     found = effective_wilson(np.array([0.5]), 0, 1)
     assert (found.ends, found.mark, found.units) == (None, ONE_CASE, 1)
     with pytest.raises(ValueError, match="at least one"):
         effective_wilson(np.array([]), 0, 1)
 
 
-def test_counts_by_hand() -> None:
+def test_intervals_of_values_without_bounds() -> None:
     """Ten zeros tell no spread; as of a Poisson count the score interval is 0 to t²/n = .5117."""
     found = skewed_interval(np.zeros(10), 0.0)
     assert found.ends == pytest.approx([0.0, 2.2621571628**2 / 10], abs=1e-9)
     assert found.mark == CONSTANT
     assert skewed_interval(np.full(10, 3.0)).mark == CONSTANT
     assert skewed_interval(np.ones(10), 1.0).ends == pytest.approx([1.0, 1 + 0.51173553])
-
-
-def test_symmetric_values_have_students_interval() -> None:
+    values = np.array([0.0] * 9 + [4.0])
+    assert skewed_interval(np.tile(values, 9), 0.0).mark == MOSTLY_ZERO
+    assert skewed_interval(np.tile(values, 10), 0.0).mark == ""
+    assert skewed_interval(np.tile(values + 1.0, 9), 1.0).mark == MOSTLY_LOWEST
     values = np.array([-2.0, -1, 0, 1, 2, 7, 8, 9, 10, 11]) + 5
     half = float(scipy_t.ppf(0.975, 9)) * values.std(ddof=1) / sqrt(10)
     mean = values.mean()
     assert skewed_interval(values).ends == pytest.approx([mean - half, mean + half])
+    values = np.random.default_rng(4).lognormal(0, 1, 50)
+    assert skewed_interval(values).ends == pytest.approx(hall(values))
+    assert drawn_interval(1.0, 1.0, 9).mark == POINT
+    assert drawn_interval(0.5, 1.0, 9).mark == ""
+    assert drawn_interval(0.5, 1.0, 1).ends is None
 
 
 def hall(values: NDArray[np.float64]) -> list[float]:
@@ -251,26 +248,8 @@ def hall(values: NDArray[np.float64]) -> list[float]:
     return ends
 
 
-def test_skewed_values_have_halls_interval() -> None:
-    values = np.random.default_rng(4).lognormal(0, 1, 50)
-    assert skewed_interval(values).ends == pytest.approx(hall(values))
-
-
-def test_mostly_zero_is_marked_below_100_cases() -> None:
-    values = np.array([0.0] * 9 + [4.0])
-    assert skewed_interval(np.tile(values, 9), 0.0).mark == MOSTLY_ZERO
-    assert skewed_interval(np.tile(values, 10), 0.0).mark == ""
-    assert skewed_interval(np.tile(values + 1.0, 9), 1.0).mark == MOSTLY_LOWEST
-
-
 @given(st.lists(st.floats(0, 1e308), min_size=2, max_size=20))
 def test_large_values_overflow_no_interval(values: list[float]) -> None:
     found = skewed_interval(np.array(values), 0.0)
     assert found.low is not None
     assert found.low >= 0
-
-
-def test_resamples_that_do_not_differ_are_marked() -> None:
-    assert drawn_interval(1.0, 1.0, 9).mark == POINT
-    assert drawn_interval(0.5, 1.0, 9).mark == ""
-    assert drawn_interval(0.5, 1.0, 1).ends is None

@@ -162,11 +162,6 @@ def test_sentences_of_a_line(text: str, expected: list[tuple[str, str]]) -> None
     assert sentences(text) == expected
 
 
-def test_a_sentence_longer_than_the_splitter_is_given_is_not_lost() -> None:
-    text = "word " * 3000
-    assert sum(unit.end - unit.start for unit in units(text)) >= len(text) - 10
-
-
 @given(st.one_of(ANY, MARKDOWN))
 def test_units_lie_in_order_inside_the_text(text: str) -> None:
     place = 0
@@ -210,6 +205,11 @@ def test_lead_ins_are_taken_off_a_claim() -> None:
     assert claims("From Monday on, plan B costs 20 EUR.") == [
         "From Monday on, plan B costs 20 EUR."
     ]
+    both = "The first plan costs twenty euros, and the second plan includes phone support."
+    assert len(ragmetrics_claims.extract(both, clauses=True).claims) == 2
+    assert len(ragmetrics_claims.extract(both).claims) == 1
+    listed = "The plan includes phones, and mail."
+    assert len(ragmetrics_claims.extract(listed, clauses=True).claims) == 1
 
 
 def test_a_short_item_takes_the_stem_above_it_along() -> None:
@@ -234,14 +234,6 @@ def test_a_short_item_takes_the_stem_above_it_along() -> None:
 )
 def test_claim_types(text: str, kind: str) -> None:
     assert ragmetrics_claims.claim_type(text) == kind
-
-
-def test_clauses_are_cut_only_where_both_sides_stand_alone() -> None:
-    both = "The first plan costs twenty euros, and the second plan includes phone support."
-    assert len(ragmetrics_claims.extract(both, clauses=True).claims) == 2
-    assert len(ragmetrics_claims.extract(both).claims) == 1
-    listed = "The plan includes phones, and mail."
-    assert len(ragmetrics_claims.extract(listed, clauses=True).claims) == 1
 
 
 @given(st.one_of(ANY, MARKDOWN))
@@ -304,16 +296,10 @@ def test_a_short_answer_takes_the_language_of_its_question_and_passages() -> Non
     assert language.language_of("30", "Wann?", [], "de") == "de"  # the run's most frequent
     assert language.language_of("30", "Wann?", []) is None
     assert language.language_of("The fee that is due to it.", "", [], "de") == "en"  # its own first
-
-
-def test_no_more_passages_are_read_than_a_guess_looks_at() -> None:
-    """A guess looks at 4,000 characters: 3,000 of the answer, 900 of each passage."""
+    # A guess looks at 4,000 characters: 3,000 of the answer, 900 of each passage.
     passages = iter(["1" * 900] * 9)
     assert language.language_of("1" * 3000, "", passages) is None
     assert len([*passages]) == 6  # two are read, and the third is not looked at
-
-
-def test_what_tells_no_language_is_covered_and_another_script_never_is() -> None:
     assert [language.is_covered(name) for name in ("en", None, "de", "hi", "pl")] == [True] * 5
     assert not any(language.is_covered(name) for name in ("cs", "hebrew", "hangul"))
 
@@ -322,6 +308,8 @@ def test_a_wide_blank_before_a_full_stop_is_a_blank() -> None:
     text = "That is plan B\u00a0.Then comes plan C\u2009.It ends."
     cut = [text[unit.start : unit.end] for unit in units(text)]
     assert "".join(cut).replace(" ", "") == text.replace(" ", "")
+    text = "word " * 3000
+    assert sum(unit.end - unit.start for unit in units(text)) >= len(text) - 10
 
 
 def test_thai_is_cut_at_function_words_and_the_rest_into_three_signs() -> None:
@@ -353,9 +341,6 @@ def test_nearly_the_same_question_is_not_new() -> None:
     assert asked.add("What is a mixer?")
     assert not asked.add("What should I know about mixers?")
     assert not asked.add("?!")
-
-
-def test_three_of_four_words_in_common_are_enough_and_two_of_three_are_not() -> None:
     asked = AskedQuestions(["crane wheel rope"])
     assert asked.closeness("crane wheel rope bucket") == 3 / 4
     assert not asked.add("crane wheel rope bucket")

@@ -79,11 +79,8 @@ def test_the_matching_is_the_largest_one() -> None:
     expected = [expect("search"), expect("search", q="hat")]
     calls = [call("search", q="hat"), call("search", q="tyre")]
     assert score(calls, expected=expected)["tool_recall"] == 1.0
-
-
-def test_arguments_by_name_take_the_pairs_that_fit_best() -> None:
-    """E: f(a=1, b=2), f(a=3, b=4). C: f(a=3, b=2), f(a=1, b=9). Pairs in order fit b and nothing:
-    (1/2 + 0)/2; crossed a and a: (1/2 + 1/2)/2 = .5, the larger sum. No call fits whole."""
+    # E: f(a=1, b=2), f(a=3, b=4). C: f(a=3, b=2), f(a=1, b=9). Pairs in order fit b and nothing:
+    # (1/2 + 0)/2; crossed a and a: (1/2 + 1/2)/2 = .5, the larger sum. No call fits whole.
     expected = [expect("f", a=1, b=2), expect("f", a=3, b=4)]
     scores = score([call("f", a=3, b=2), call("f", a=1, b=9)], expected=expected)
     assert (scores["argument_match"], scores["tool_recall"], scores["tool_f1"]) == (0.5, 0.0, 0.0)
@@ -98,10 +95,7 @@ def test_a_retry_after_an_error_is_one_call() -> None:
     assert (scores["redundant_call_rate"], scores["tool_f1"]) == (0.0, 1.0)
     rows = evidence(calls)["calls"]
     assert [bool(row.get("retry")) for row in rows] == [False, True, False, True]
-
-
-def test_a_repeated_call_is_redundant_unless_a_call_failed_between() -> None:
-    """f, f, g (fails), f: the second f repeats the first (1 of 4), the third follows an error."""
+    # f, f, g (fails), f: the second f repeats the first (1 of 4), the third follows an error.
     calls = [call("f", a=1), call("f", a=1), call("g", "down"), call("f", a=1)]
     scores = score(calls)
     assert (scores["tool_calls"], scores["redundant_call_rate"]) == (4, 0.25)
@@ -118,13 +112,6 @@ def test_forbidden_calls() -> None:
     none = score([], forbidden=forbidden)
     assert (none["forbidden_called"], none["forbidden_tool_rate"]) == (0.0, None)
     assert score(calls)["forbidden_called"] is None
-
-
-def test_a_number_of_calls_at_most() -> None:
-    calls = [call("f", "down"), call("f"), call("g")]  # a retry and one more: two calls
-    assert score(calls, most_calls=2)["within_calls"] == 1.0
-    assert score(calls, most_calls=1)["within_calls"] == 0.0
-    assert score(calls)["within_calls"] is None
 
 
 @each_row(
@@ -160,6 +147,10 @@ def test_a_question_that_needs_no_tool() -> None:
     for name in ("tool_precision", "tool_recall", "tool_f1", "argument_match", "order_match"):
         assert reasons([call("f")], expected=[], order="strict")[name] == NONE_EXPECTED
     assert score([call("f")], expected=[expect("f")])["no_call_ok"] is None
+    calls = [call("f", "down"), call("f"), call("g")]  # a retry and one more: two calls
+    assert score(calls, most_calls=2)["within_calls"] == 1.0
+    assert score(calls, most_calls=1)["within_calls"] == 0.0
+    assert score(calls)["within_calls"] is None
 
 
 def test_more_arguments_are_allowed_but_where_they_match_exactly() -> None:
@@ -169,6 +160,8 @@ def test_more_arguments_are_allowed_but_where_they_match_exactly() -> None:
     assert fits(expect("f", match="exact", b=2, a=1), made)
     assert not fits(expect("g", a=1), made)
     assert not fits(expect("f", a=1, c=3), made)
+    assert canonical({"b": 1.0, "a": [True, "é"]}) == canonical({"a": [True, "é"], "b": 1})
+    assert canonical(1.5) == "1.5"
 
 
 @each_row(
@@ -194,11 +187,6 @@ def test_more_arguments_are_allowed_but_where_they_match_exactly() -> None:
 )
 def test_a_stated_argument(stated: Any, value: Any, fit: bool) -> None:
     assert argument_fits(stated, value) is fit
-
-
-def test_equal_values_have_one_form() -> None:
-    assert canonical({"b": 1.0, "a": [True, "é"]}) == canonical({"a": [True, "é"], "b": 1})
-    assert canonical(1.5) == "1.5"
 
 
 gains = st.integers(0, 4).flatmap(

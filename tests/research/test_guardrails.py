@@ -22,28 +22,19 @@ from guardrails.linear import BUCKETS, Featurizer, LinearModel, form, logit, sig
 from records.jsonl import read_rows
 
 
-def test_each_block_of_features_has_length_one() -> None:
+def test_features_by_hand() -> None:
     # the word block holds one value of 1; " ab " has two 3-groups and one 4-group: 1/sqrt(3) each
     values = sorted(Featurizer().features(["ab"], {}).values())
     assert values == pytest.approx([1 / math.sqrt(3)] * 3 + [1.0])
-
-
-def test_counts_are_dampened() -> None:
     # "x x": the word twice (1 + ln 2) and the pair once
     length = math.hypot(1 + math.log(2), 1.0)
-    values = Featurizer().features(["x", "x"], {}).values()
-    assert any(value == pytest.approx((1 + math.log(2)) / length) for value in values)
-    assert any(value == pytest.approx(1 / length) for value in values)
-
-
-def test_features_do_not_depend_on_what_was_seen_before() -> None:
+    dampened = Featurizer().features(["x", "x"], {}).values()
+    assert any(value == pytest.approx((1 + math.log(2)) / length) for value in dampened)
+    assert any(value == pytest.approx(1 / length) for value in dampened)
     used = Featurizer()
     used.features(["some", "other", "words"], {})
     assert used.features(["other", "day"], {}) == Featurizer().features(["other", "day"], {})
     assert Featurizer().features([], form("!")) == {}
-
-
-def test_the_form_by_hand() -> None:
     # "AB c!?": 2 capitals of 6 count in full (5 * 2 / 6 > 1), one ! is a third, it ends with ?;
     # its length is 2 ln(6 + 1) / 8 = 0.48648
     values = sorted(form("AB c!?").values())
@@ -64,9 +55,6 @@ def test_a_model_survives_json_up_to_rounding() -> None:
     assert again.bias == -0.25
     # the largest weight is 127 steps of 0.01
     assert again.weights == pytest.approx({5: 1.27, 70_000: -0.4, BUCKETS - 1: 0.01})
-
-
-def test_a_model_for_other_features_is_refused() -> None:
     data = fitting.packed(LinearModel({1: 1.0}, 0.0))
     with pytest.raises(ValueError, match="buckets"):
         LinearModel.from_json({**data, "buckets": 8})

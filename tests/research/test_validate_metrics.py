@@ -196,15 +196,6 @@ def test_the_naive_rule_is_measured_on_the_same_rows() -> None:
     assert (found["n"], found["auroc"], found["balanced_accuracy"]) == (4, 1.0, 1.0)
 
 
-def test_intervals_draw_groups() -> None:
-    # Two groups, each of one kind: a draw holds none, some or all of the second.
-    rng = np.random.default_rng(0)
-    share = agreement.interval(["a"] * 3 + ["b"], lambda w: float(w[3] / w.sum()), rng, 200)
-    assert share == (0.0, 1.0)
-    assert agreement.interval(["a"] * 4, lambda w: 1.0, rng) is None
-    assert agreement.interval(["a", "b"], lambda w: None, rng) is None
-
-
 SCORED = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5)), min_size=2, max_size=30)
 
 
@@ -242,6 +233,12 @@ def test_precision_recall_f1() -> None:
     labels, verdicts = [1, 1, 1, 1, 0, 0], [True, True, False, False, True, False]
     assert metrics.precision_recall_f1(labels, verdicts) == (2 / 3, 2 / 4, 4 / 7)
     assert metrics.precision_recall_f1([0], [False]) == (None, None, None)
+    # Two groups, each of one kind: a draw holds none, some or all of the second.
+    rng = np.random.default_rng(0)
+    share = agreement.interval(["a"] * 3 + ["b"], lambda w: float(w[3] / w.sum()), rng, 200)
+    assert share == (0.0, 1.0)
+    assert agreement.interval(["a"] * 4, lambda w: 1.0, rng) is None
+    assert agreement.interval(["a", "b"], lambda w: None, rng) is None
 
 
 def test_every_known_set_has_its_own_key() -> None:

@@ -205,13 +205,17 @@ def test_prompts_of_other_metrics_and_builds_of_a_server_do_not_matter(runs: Run
     assert "judge.answered_as: m-2024 → m-2025" in refused(base, new).message
 
 
-def test_another_version_of_the_toolkit_is_remarked(runs: Runs) -> None:
+def test_another_version_of_the_toolkit_and_failed_calls_are_remarked(runs: Runs) -> None:
     scores = {"mrr": [1.0, 0.5]}
     base = runs.make("base", scores, config={"tool_version": "0.1"})
     same = runs.make("same", scores, config={"tool_version": "0.1"})
     unknown = runs.make("unknown", scores)
     assert "version" not in " ".join(compare(base, same).notes)
     assert "The toolkit's version differs: 0.1, unknown." in compare(base, unknown).notes
+    base, new = runs.make("base", SCORES), runs.make("new", SCORES)
+    path = new / "metrics.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"errors": 3}))
+    assert any("failed: 0 in base, 3 in new" in note for note in compare(base, new).notes)
 
 
 def test_gold_that_changed_between_the_scorings_is_refused(runs: Runs) -> None:
@@ -338,13 +342,6 @@ def test_runs_scored_with_other_labels_are_refused(runs: Runs) -> None:
     del known["labels_sha256"]
     path.write_text(json.dumps(known))
     assert compare(base, new).controls == ()
-
-
-def test_failed_calls_are_remarked(runs: Runs) -> None:
-    base, new = runs.make("base", SCORES), runs.make("new", SCORES)
-    path = new / "metrics.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"errors": 3}))
-    assert any("failed: 0 in base, 3 in new" in note for note in compare(base, new).notes)
 
 
 WHOLE = {"index": {"sha256": "a"}, "retriever": {"k": 5}, "answerer": {"model": "m"}}

@@ -179,14 +179,11 @@ def test_means_and_coverage_are_of_the_same_cases() -> None:
     assert row_cells(of_run)[1:5] == ("0.500", "0.400", "–", "−0.100")
 
 
-def test_exploratory_metrics_are_counted_in_a_sentence() -> None:
+def test_remarks_count_exploratory_metrics_and_cases_of_one_run() -> None:
     found = [explored("x", -0.3, "worse"), explored("y", 0.4, "better")]
     text = compare_words.explored_line(replace(comparison(*found), untested=67))
     assert text == "Exploratory: of 2 metrics 1 worse, 1 better; --all compares 67 more."
     assert compare_words.explored_line(comparison()) == ""
-
-
-def test_cases_scored_in_one_run_only_are_told_once_for_metrics_alike() -> None:
     counts: dict[str, Any] = {"n": 18, "base_n": 30, "new_n": 20, "base_cases": 40, "new_cases": 40}
     found = [row(n, 0.01, "no evidence", lost=12, gained=2, **counts) for n in ("a", "b")]
     assert compare_words.remarks(comparison(*found, row("c", 0.01, "no evidence"))) == [

@@ -59,12 +59,16 @@ def put(judged: Any, *found: dict[str, Any], name: str = "calibration.json") -> 
         (judged.new.folder / name).write_text(json.dumps(one), encoding="utf-8")
 
 
-def test_a_judge_that_nobody_held_against_people_fails(judged: Any) -> None:
+def test_a_judge_that_nobody_held_against_people_or_that_is_not_known_fails(judged: Any) -> None:
     said = judged.failures()
     assert set(said) == {NAME}
     assert said[NAME].startswith("its judge was never compared with people; label with")
     put(judged, calibration())
     assert judged.failures() == {}
+    put(judged, calibration())
+    judged.new.more = {}
+    judged.new.write()
+    assert "do not say who judged" in judged.failures()[NAME]
 
 
 @pytest.mark.parametrize(
@@ -139,13 +143,6 @@ def test_a_rule_that_fits_no_judged_metric_fails(judged: Any, make_run: Any) -> 
     judged.new.write()
     judged.rules(RULE)
     assert "no metric of the run matches" in judged.failures()[NAME]
-
-
-def test_a_run_that_does_not_say_who_judged_fails(judged: Any) -> None:
-    put(judged, calibration())
-    judged.new.more = {}
-    judged.new.write()
-    assert "do not say who judged" in judged.failures()[NAME]
 
 
 def test_all_outputs_hold_it_and_accept_needs_its_own_name(judged: Any) -> None:

@@ -133,9 +133,6 @@ def test_the_levels_of_annotations() -> None:
     assert "Gate FAILED: 1 check failed, 1 accepted, 1 skipped, 2 passed." in lines[2]
     assert _escape_data("100 %\r\na:b,c") == "100 %25%0Aa:b,c"
     assert _escape_property("a:b,c%") == "a%3Ab%2Cc%25"
-
-
-def test_more_failures_than_github_shows_are_told_together() -> None:
     many = verdict(*(check("failed", f"m{place}") for place in range(25)))
     errors = [line for line in workflow_commands(many, "g") if line.startswith("::error")]
     assert len(errors) == 10
@@ -217,9 +214,6 @@ def test_accepts_fit_the_name_or_the_metric() -> None:
     assert [one.needed for one in accepts] == [True, True, False]
     with pytest.raises(StorageError, match="no gate checks that"):
         with_accepts(checks, [Accept("mmr", "typo")])
-
-
-def test_a_lower_number_is_accepted_but_not_that_it_is_no_longer_measured() -> None:
     gone = Check("measured", "retrieval", "mrr", "failed", "> 0")
     assert gone.name == "retrieval.mrr:measured"
     judged, accepts = with_accepts([gone], [Accept("mrr", "why")])
@@ -262,9 +256,6 @@ def test_the_commands_have_the_options_they_use(name: str) -> None:
 
 def test_the_comment_is_found_by_the_marker_that_the_gate_writes() -> None:
     assert f'startswith("{MARKER}")' in (EXAMPLES / "github-actions.yml").read_text("utf-8")
-
-
-def test_the_history_job_fetches_the_history() -> None:
     assert "fetch-depth: 0" in (EXAMPLES / "github-actions.yml").read_text("utf-8")
 
 

@@ -153,29 +153,6 @@ def verdict(
     return row.verdict if row else None
 
 
-def test_two_points_are_compared_case_by_case_and_raise_no_alert() -> None:
-    """Of 30 cases 12 fall from 1 to 0 and none rises: two-sided that is 2 * 2^-12. The mean
-    difference is -12/30."""
-    points = two_points(GOOD, BAD)
-    comparison = compare_points(points[0], points[1], NAMES, {})
-    assert comparison is not None
-    assert (comparison.headline, comparison.base_id, comparison.new_id) == (
-        "WORSE",
-        points[0].label,
-        points[1].label,
-    )
-    (row,) = comparison.rows
-    assert row.delta == pytest.approx(-12 / 30)
-    assert row.interval is not None
-    assert row.interval[0] < -12 / 30 < row.interval[1] < 0
-    assert row.p_joint is not None
-    assert row.p_joint < 0.001
-    assert verdict(points[::-1]) == "better"
-    assert verdict(points, names=("pipeline.pass",)) is None, "not primary"
-    (line,) = make_lines(points, [CLAIMS], AlertRule(NAMES))
-    assert line.alerts == []
-
-
 def test_clusters_count_once_and_only_for_their_own_set() -> None:
     """The 12 cases that fell are all of one document: one cluster moved, which is no evidence."""
     points = two_points(GOOD, BAD)

@@ -89,6 +89,9 @@ def test_copied_spans() -> None:
     assert short is not None
     assert (short.coverage, short.longest, short.spans) == (0.0, 0, ())  # four words are no span
     assert copying("!!!", [context]) is None
+    found = copying("one two three four five six", ["one two three", "four five six"])
+    assert found is not None
+    assert found.coverage == 0.0
 
 
 @pytest.mark.parametrize(
@@ -110,12 +113,6 @@ def test_citation_marks_are_no_words_of_a_copied_span(
     assert found.values["longest_copied_span"] == 7.0
     span = [answer.index("Whales"), answer.index("oceans") + len("oceans")]
     assert found.evidence["longest_copied"] == {"span": span, "chunk_id": "w"}
-
-
-def test_a_span_is_of_one_context() -> None:
-    found = copying("one two three four five six", ["one two three", "four five six"])
-    assert found is not None
-    assert found.coverage == 0.0
 
 
 def by_definition(answer: list[str], contexts: list[list[str]]) -> list[tuple[int, int]]:
@@ -180,6 +177,10 @@ def test_vital_and_all(scored: Scored) -> None:
     # By an alias both vital ones, and no other: 2 of 2, 2 of 4.
     found = scored("Twenty euros monthly, with help by phone.", labels=Labels(gold_facts=FACTS))
     assert recalls(found) == (1.0, 1 / 2)
+    # support, partial, none | okay: support. Vital (1 + .5 + 0) / 3, all (1 + .5 + 0 + 1) / 4.
+    recall = nugget_recall([1.0, 0.5, 0.0, 1.0], [True, True, True, False])
+    assert recall == {"vital": 0.5, "all": 0.625}
+    assert nugget_recall([], []) == {"vital": None, "all": None}
 
 
 @pytest.mark.parametrize(("answer", "abstained"), [("", False), ("I do not know.", True)])
@@ -202,13 +203,6 @@ def test_where_it_is_not_applicable(scored: Scored) -> None:
     english = GoldFact("the plan is free for the students, and it is not for all of the others")
     found = scored(german, labels=Labels(gold_facts=[english]))
     assert found.reasons["nugget_recall_all"] == "language"
-
-
-def test_recall_with_half_credit() -> None:
-    # support, partial, none | okay: support. Vital (1 + .5 + 0) / 3, all (1 + .5 + 0 + 1) / 4.
-    recall = nugget_recall([1.0, 0.5, 0.0, 1.0], [True, True, True, False])
-    assert recall == {"vital": 0.5, "all": 0.625}
-    assert nugget_recall([], []) == {"vital": None, "all": None}
 
 
 Checks = Callable[..., dict[str, float | None]]

@@ -76,11 +76,14 @@ def test_an_answer_without_claims(scored: Scored) -> None:
     assert scored("25 EUR").values[NUMBERS] == 1.0
 
 
-def test_no_contexts_under_an_answer_is_a_zero_with_its_reason(scored: Scored) -> None:
+def test_no_contexts_are_a_zero_and_unknown_names_no_verdict(scored: Scored) -> None:
     found = scored("Plan B costs money every month.", [])
     assert (found.values[RATE], found.reasons[RATE]) == (0.0, "no contexts")
     assert found.values[COUNT] == 1.0
     assert found.reasons["verbatim_coverage"] == "no contexts"
+    found = scored("Plan B costs 20 EUR a month and has phone support, Mary.")
+    assert found.evidence["claims"][0]["unknown_names"] == ["Mary"]
+    assert found.values["claim_support_rate"] == 1.0
 
 
 def test_another_language_than_the_contexts_is_not_applicable(scored: Scored) -> None:
@@ -103,12 +106,6 @@ def test_a_negation_is_reported_where_no_window_has_it_and_not_the_other_way(
     assert claim["negation_mismatch"]
     (claim,) = scored("Plan B includes phone support.", [negated]).evidence["claims"]
     assert "negation_mismatch" not in claim
-
-
-def test_unknown_names_are_evidence_and_no_verdict(scored: Scored) -> None:
-    found = scored("Plan B costs 20 EUR a month and has phone support, Mary.")
-    assert found.evidence["claims"][0]["unknown_names"] == ["Mary"]
-    assert found.values["claim_support_rate"] == 1.0
 
 
 def test_unsure_claims_and_what_rests_on_them(
