@@ -72,7 +72,7 @@ class Question:
 
     @classmethod
     def of_case(cls, case: TestCase, k: int | None, **more: Any) -> Question:
-        """The question of a case with what filters its passages."""
+        """The question of a case with the filters of its passages."""
         return cls(
             case.id,
             case.question,

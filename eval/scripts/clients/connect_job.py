@@ -322,7 +322,7 @@ class ConnectJob:
         return field_rows(self.proposal, self._payloads)
 
     def _read(self) -> None:
-        """Read all answers by the profile as it is; a path that does not fit is left out of it."""
+        """Read all answers by the present profile; a path that does not fit is left out of it."""
         while True:
             raw = tomllib.loads(profile_text(self.shape, self.proposal, {}))
             if "answer" not in self.proposal.tables["response"]:
