@@ -22,32 +22,17 @@ from labeller.store import LabelStore
 Record = dict[str, Any]
 MakeSession = Callable[..., Session]
 
+FREE = ("guide/retention.md", "Plans > Free")
+TEXTS = (
+    "Audit events are kept for 30 days on the free plan. Exports are not included. "
+    "See the table below, e.g. for paid plans.",
+    "An owner may ask for a longer period. The longest one is a year.",
+    "Only a billing owner can extend the retention period.",
+)
 CHUNKS = (
-    Chunk(
-        "guide/retention.md",
-        "Plans > Free",
-        "Audit events are kept for 30 days on the free plan. Exports are not included. "
-        "See the table below, e.g. for paid plans.",
-        chunk_id="c1",
-        rank=1,
-        score_final=0.9,
-    ),
-    Chunk(
-        "guide/retention.md",
-        "Plans > Free",
-        "An owner may ask for a longer period. The longest one is a year.",
-        chunk_id="c2",
-        rank=2,
-        score_final=0.8,
-    ),
-    Chunk(
-        "guide/roles.md",
-        "Roles > Owners",
-        "Only a billing owner can extend the retention period.",
-        chunk_id="c3",
-        rank=3,
-        score_final=0.7,
-    ),
+    Chunk(*FREE, TEXTS[0], chunk_id="c1", rank=1, score_final=0.9),
+    Chunk(*FREE, TEXTS[1], chunk_id="c2", rank=2, score_final=0.8),
+    Chunk("guide/roles.md", "Roles > Owners", TEXTS[2], chunk_id="c3", rank=3, score_final=0.7),
     Chunk("faq.md", "Billing", "Upgrades take effect at once.", chunk_id="c4", rank=4),
     Chunk("legal/dpa.md", "", "The controller may ask for more.", chunk_id="c5", rank=5),
 )

@@ -69,36 +69,18 @@ class JudgedRun:
     def line(self, case_id: str, claims: Sequence[Claim]) -> dict[str, Any]:
         """One judgement."""
         answer = self.answers.get(case_id, "")
-        given = []
-        for number, (claim, _) in enumerate(claims, 1):
+        passage = {"id": "c1", "chunk_id": f"chunk-{case_id}", "text": self.passages[case_id]}
+        given: dict[str, Any] = {"question": f"What about {case_id}?", "answer": answer}
+        given |= {"contexts": [passage], "claims": []}
+        verdicts = []
+        for number, (claim, verdict) in enumerate(claims, 1):
             start = max(0, answer.find(claim))
             span = [start, start + len(claim)]
-            given.append({"id": str(number), "text": claim, "span": span})
-        return {
-            "case_id": case_id,
-            "metric": "groundedness",
-            "judge": JUDGE,
-            "prompt": PROMPT,
-            "input": {
-                "question": f"What about {case_id}?",
-                "answer": answer,
-                "contexts": [
-                    {"id": "c1", "chunk_id": f"chunk-{case_id}", "text": self.passages[case_id]}
-                ],
-                "claims": given,
-            },
-            "verdicts": [
-                {
-                    "id": str(number),
-                    "verdict": verdict,
-                    "quote": "",
-                    "context": "c1",
-                    "reason": f"because of {number}",
-                }
-                for number, (_, verdict) in enumerate(claims, 1)
-            ],
-            "mode": "json_schema",
-        }
+            given["claims"].append({"id": str(number), "text": claim, "span": span})
+            words = {"quote": "", "context": "c1", "reason": f"because of {number}"}
+            verdicts.append({"id": str(number), "verdict": verdict} | words)
+        line = {"case_id": case_id, "metric": "groundedness", "judge": JUDGE, "prompt": PROMPT}
+        return line | {"input": given, "verdicts": verdicts, "mode": "json_schema"}
 
     def save(self) -> None:
         """Write verdicts.jsonl from ``verdicts``, and their first judge into config.json.

@@ -48,37 +48,24 @@ CASE: dict[str, Any] = {
     ],
     "forbidden_claims": ["forever"],
 }
+SECOND = {"text": ANSWER[27:53], "span": [27, 53], "supported": False, "score": 0.25}
+CLAIMS = [
+    {"text": ANSWER[:26], "span": [0, 26], "supported": True, "chunk_id": "c1"},
+    SECOND | {"missing": ["owner"], "vetoed_by": ["9"]},
+    {"text": ANSWER[54:], "span": [54, 71], "skipped": "general"},
+]
+ANCHORS = {"match": "anchor", "found": [1, None], "hits": [1]}
+OUTCOME = {"outcome": "uncertain", "expected": "success", "why": "flag late"}
 SCORES: dict[str, dict[str, Any]] = {
-    "retrieval": {
-        "case_id": "q",
-        "scores": {"recall@5": 0.5},
-        "evidence": {"match": "anchor", "found": [1, None], "hits": [1]},
-    },
+    "retrieval": {"case_id": "q", "scores": {"recall@5": 0.5}, "evidence": ANCHORS},
     "groundedness": {
         "case_id": "q",
         "status": "scored",
         "scores": {"claim_support_rate": 0.5, "citation_joint": None},
         "reasons": {"citation_joint": "no claim has a citation"},
-        "evidence": {
-            "claims": [
-                {"text": ANSWER[:26], "span": [0, 26], "supported": True, "chunk_id": "c1"},
-                {
-                    "text": ANSWER[27:53],
-                    "span": [27, 53],
-                    "supported": False,
-                    "score": 0.25,
-                    "missing": ["owner"],
-                    "vetoed_by": ["9"],
-                },
-                {"text": ANSWER[54:], "span": [54, 71], "skipped": "general"},
-            ]
-        },
+        "evidence": {"claims": CLAIMS},
     },
-    "pipeline": {
-        "case_id": "q",
-        "scores": {"pass": 0.0},
-        "evidence": {"outcome": "uncertain", "expected": "success", "why": "flag late"},
-    },
+    "pipeline": {"case_id": "q", "scores": {"pass": 0.0}, "evidence": OUTCOME},
 }
 
 

@@ -165,18 +165,15 @@ def test_an_outcome_is_not_explained_by_its_own_name() -> None:
     assert PipelineEvidence(why="no answer").reason == " (no answer)"
 
 
+PASSAGE = {"id": "k1", "chunk_id": "c2", "text": "Nothing"}
+NAMED = [
+    {"id": "1", "text": ANSWER[:26], "span": [0, 26]},
+    {"id": "2", "text": ANSWER[27:53], "span": [27, 53]},
+]
 VERDICT: dict[str, Any] = {
-    "case_id": "q",
-    "metric": "groundedness",
-    "status": "ok",
+    **{"case_id": "q", "metric": "groundedness", "status": "ok"},
     "judge": {"provider": "local", "model": "rules"},
-    "input": {
-        "contexts": [{"id": "k1", "chunk_id": "c2", "text": "Nothing"}],
-        "claims": [
-            {"id": "1", "text": ANSWER[:26], "span": [0, 26]},
-            {"id": "2", "text": ANSWER[27:53], "span": [27, 53]},
-        ],
-    },
+    "input": {"contexts": [PASSAGE], "claims": NAMED},
     "verdicts": [
         {"id": "1", "verdict": "contradicted", "quote": "Nothing", "context": "k1", "reason": "no"},
         {"id": "2", "verdict": "quote_unverified"},

@@ -116,22 +116,19 @@ def library(runs: Any) -> RunLibrary:
         {"id": "a", "question": "=A?", "gold_supports": [support, support]},
         {"id": "b", "question": "B?", "relevant_docs": ["e.md"]},
     )
-    for name, scores, day in (("old", [("a", 1.0)], 1), ("new", [("a", 0.0), ("b", 0.5)], 2)):
+    for name, scores, day in (("old", {"a": 1.0}, 1), ("new", {"a": 0.0, "b": 0.5}, 2)):
+        means = {"mean": {"recall@5": 0.5}, "definitions": {"recall": name[0]}}
         runs.run(
             name,
             [
-                {"id": case_id, "answer": f"{name} answer\x1b[2J", "retrieved": ["c1"]}
-                for case_id, _ in scores
+                {"id": case, "answer": f"{name} answer\x1b[2J", "retrieved": ["c1"]}
+                for case in scores
             ],
             config={"started": f"2026-01-0{day}T00:00:00"},
-            metrics={
-                "sections": {
-                    "retrieval": {"mean": {"recall@5": 0.5}, "definitions": {"recall": name[0]}}
-                }
-            },
+            metrics={"sections": {"retrieval": means}},
             retrieval=[
-                {"case_id": case_id, "scores": {"recall@5": value, "mrr": value}}
-                for case_id, value in scores
+                {"case_id": case, "scores": {"recall@5": value, "mrr": value}}
+                for case, value in scores.items()
             ],
         )
     return RunLibrary(runs.results_dir, runs.eval_set, labels)

@@ -214,39 +214,22 @@ def listed(app: BrowseApp) -> str:
     return "".join(screen.cases.table.ids[row][1] for row in screen.cases.listed)
 
 
+EVERYWHERE = (
+    *("j space k", "enter", "slash", "escape", "S", "escape C", "escape c", "escape f u U A"),
+    *("enter S S enter", "F F X", "s escape", "slash ctrl+u enter", "question_mark", "tab"),
+    *("escape colon", "escape L", "escape enter", "z tab tab"),
+    *("slash k e p t enter n N Y y full_stop", "T", "r", "r w G escape D enter", "a enter"),
+    *("tab tab tab", "2 escape escape escape escape"),
+)
+
+
 async def press_everywhere(
     pilot: Any, app: BrowseApp, see: Callable[[BrowseApp], Any] = shown
 ) -> list[Any]:
     """Go through every screen and window; what each of them showed (or ``see`` of it)."""
     seen = []
-    for keys in (
-        ["j", "space", "k"],
-        ["enter"],
-        ["slash"],
-        ["escape"],
-        ["S"],
-        ["escape", "C"],
-        ["escape", "c"],
-        ["escape", "f", "u", "U", "A"],
-        ["enter", "S", "S", "enter"],
-        ["F", "F", "X"],
-        ["s", "escape"],
-        ["slash", "ctrl+u", "enter"],
-        ["question_mark"],
-        ["tab"],
-        ["escape", "colon"],
-        ["escape", "L"],
-        ["escape", "enter"],
-        ["z", "tab", "tab"],
-        ["slash", *"kept", "enter", "n", "N", "Y", "y", "full_stop"],
-        ["T"],
-        ["r"],
-        ["r", "w", "G", "escape", "D", "enter"],
-        ["a", "enter"],
-        ["tab", "tab", "tab"],
-        ["2", "escape", "escape", "escape", "escape"],
-    ):
-        for key in keys:
+    for keys in EVERYWHERE:
+        for key in keys.split():
             await pilot.press(key)
             await pilot.pause()
         seen.append(see(app))
