@@ -26,13 +26,6 @@ def refuse(session: Session, why: str) -> None:
         session.confirm()
 
 
-def test_the_common_case_is_a_mark_and_enter(session: Session) -> None:
-    session.on_row(KEPT, marks.toggle)
-    assert session.confirm() == "Saved as answerable. 4 of 5 passages were never shown."
-    assert session.current == "q-0002"
-    assert session.queue.summaries["q-0001"].status == "labelled"
-
-
 def test_what_was_judged_is_kept_apart_from_what_was_not_seen(session: Session) -> None:
     session.see(1)
     session.see(KEPT)
@@ -66,12 +59,6 @@ def test_what_an_earlier_session_searched_for_stays_judged(
     assert len(rows) == 5 + 2, "the mark is a support, and said there"
     expected = [("read.md", 0), ("not read.md", None)]
     assert [(row["rel_path"], row["grade"]) for row in rows[5:]] == expected
-
-
-def test_enter_without_a_decision_says_what_is_missing(session: Session) -> None:
-    for _ in range(2):
-        refuse(session, "Nothing is decided")
-    assert session.queue.summaries["q-0001"].status == "open"
 
 
 def test_answerable_without_a_mark_needs_a_second_enter(session: Session) -> None:

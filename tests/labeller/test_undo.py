@@ -181,13 +181,3 @@ def test_a_step_on_a_case_that_others_changed_is_left(session: Session) -> None:
         session.undo()
     assert session.case["question"] == "Changed elsewhere?"
     assert not session.ledger.history.done
-
-
-def test_a_new_step_ends_redo(session: Session) -> None:
-    session.do(edits.flag)
-    session.undo()
-    assert session.ledger.history.undone
-    session.do(edits.note, "n")
-    assert not session.ledger.history.undone
-    with pytest.raises(ActionRefused, match="Nothing to redo"):
-        session.redo()
