@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.key_names import textual_name
 from textual.geometry import Size
+
+OWN = re.compile(
+    rb"\x1b\[(?:\?[0-9;]+[hl]|\?[0-9;]+\$p|[0-9;]*m|[0-9;]*H|[<>=?]?[0-9;]*u|[0-9;]*t|[0-9;]* q|c)"
+    rb"|\x1b\]22;[a-z]*(?:\x1b\\|\x07)|\x1b[=>]|\x1b\[\?u|\x1bP=\d+s\x1b\\|\x1b_G[^\x1b]*\x1b\\"
+)
+"""Every sequence that Textual writes: modes, cursor, colours, keyboard and mouse reports."""
 
 
 def shown(app: Any) -> str:

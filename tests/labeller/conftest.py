@@ -20,7 +20,6 @@ from labeller.session import Session, View
 from labeller.store import LabelStore
 
 Record = dict[str, Any]
-MakeSession = Callable[..., Session]
 
 FREE = ("guide/retention.md", "Plans > Free")
 TEXTS = (

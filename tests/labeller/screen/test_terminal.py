@@ -8,19 +8,14 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fake_bot import Exchange, FakeBot
 from tests.labeller.screen.conftest import SCRIPT, Start, write_data
+from tests.screens import OWN
 
-# Every sequence that Textual itself writes: modes, cursor, colours, keyboard and mouse reports.
-OWN = re.compile(
-    rb"\x1b\[(?:\?[0-9;]+[hl]|\?[0-9;]+\$p|[0-9;]*m|[0-9;]*H|[<>=?]?[0-9;]*u|[0-9;]*t|[0-9;]* q|c)"
-    rb"|\x1b\]22;[a-z]*(?:\x1b\\|\x07)|\x1b[=>]|\x1b\[\?u|\x1bP=\d+s\x1b\\|\x1b_G[^\x1b]*\x1b\\"
-)
 DANGEROUS = (b"\x1b]0;", b"\x1b]2;", b"\x1b]52;", b"\x1b[2J", b"\x1bc", b"\xc2\x9b", b"\xc2\x9d")
 
 
@@ -38,6 +33,14 @@ TEXTS = [f"Log number {n} is kept for {n} days. Then it is deleted." for n in ra
 def read_set(folder: Path) -> list[dict[str, Any]]:
     """The cases on disk."""
     return [json.loads(line) for line in (folder / "eval_set.jsonl").read_bytes().splitlines()]
+
+
+@pytest.fixture
+def start_asking(tmp_path: Path, fake_bot: FakeBot, pseudo_terminal: Start) -> Start:
+    """Starts the script on a set in `tmp_path`, with the passages of a bot."""
+    argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
+    argv += ["--labels-dir", str(tmp_path), "--api-url", fake_bot.url]
+    return lambda: pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path)
 
 
 def test_three_cases_from_the_keyboard(tmp_path: Path, start: Start) -> None:
@@ -65,7 +68,7 @@ def test_three_cases_from_the_keyboard(tmp_path: Path, start: Start) -> None:
 
 
 def test_thirty_keys_in_one_write_wait_for_slow_passages(
-    tmp_path: Path, fake_bot: FakeBot, pseudo_terminal: Callable[..., Any]
+    tmp_path: Path, fake_bot: FakeBot, start_asking: Start
 ) -> None:
     write_data(tmp_path, simple_cases(10), TEXTS)
 
@@ -79,9 +82,7 @@ def test_thirty_keys_in_one_write_wait_for_slow_passages(
         exchange.reply(fake_bot.answer(question, retrieved=found))
 
     fake_bot.delay, fake_bot.default = 0.1, passages
-    argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
-    argv += ["--labels-dir", str(tmp_path), "--api-url", fake_bot.url]
-    with pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path) as terminal:
+    with start_asking() as terminal:
         terminal.wait_for(b"Fetching passages")
         terminal.write(b"23\r" * 10)
         terminal.wait_for(b"keys wait for the passages, Esc drops them")
@@ -95,7 +96,7 @@ def test_thirty_keys_in_one_write_wait_for_slow_passages(
 
 
 def test_a_passage_that_a_search_of_the_bot_found_is_marked(
-    tmp_path: Path, fake_bot: FakeBot, pseudo_terminal: Callable[..., Any]
+    tmp_path: Path, fake_bot: FakeBot, start_asking: Start
 ) -> None:
     write_data(tmp_path, simple_cases(1), TEXTS)
 
@@ -107,9 +108,7 @@ def test_a_passage_that_a_search_of_the_bot_found_is_marked(
         exchange.reply(fake_bot.answer(question, retrieved=found))
 
     fake_bot.default = passages
-    argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
-    argv += ["--labels-dir", str(tmp_path), "--api-url", fake_bot.url]
-    with pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path) as terminal:
+    with start_asking() as terminal:
         terminal.wait_for(b"lines 1-")
         terminal.write(b"p")
         terminal.wait_for(b"Search the API")

@@ -11,16 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.screens import OWN
 from tests.views.browser.conftest import Runs
 
 SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "browse_runs.py"
 Start = Callable[..., Any]
-
-# Every sequence that Textual itself writes: modes, cursor, colours, keyboard and mouse reports.
-OWN = re.compile(
-    rb"\x1b\[(?:\?[0-9;]+[hl]|\?[0-9;]+\$p|[0-9;]*m|[0-9;]*H|[<>=?]?[0-9;]*u|[0-9;]*t|[0-9;]* q|c)"
-    rb"|\x1b\]22;[a-z]*(?:\x1b\\|\x07)|\x1b[=>]|\x1b\[\?u|\x1bP=\d+s\x1b\\|\x1b_G[^\x1b]*\x1b\\"
-)
 
 
 @pytest.fixture
