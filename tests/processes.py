@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner
 
@@ -57,6 +58,14 @@ def call_in_one_process(
     )
     assert done.returncode == 0, done.stderr
     return [(code, out, err) for code, out, err in json.loads(done.stdout)]
+
+
+def refused(done: Any) -> str:
+    """What a script says on stderr, on one line, that ends with 2 and no traceback."""
+    code = done.returncode if hasattr(done, "returncode") else done.exit_code
+    assert code == 2, done
+    assert "Traceback" not in done.stderr
+    return " ".join(done.stderr.split())
 
 
 def gone(pid: int) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from jmespath.exceptions import JMESPathError
 from tests.hostile_runs import Job, end_all
+from tests.processes import refused
 from tests.rows import each_row
 
 from clients.expressions import compile_path
@@ -93,9 +94,7 @@ def test_a_file_that_is_read_whole_has_a_limit(tmp_path: Path) -> None:
 @each_row("option", ["--from-response", "--body", "--curl"])
 def test_a_device_is_no_file(option: str) -> None:
     path = "/dev/zero" if option == "--from-response" else "@/dev/zero"
-    result = run("connect_bot", "http://h/", option, path)
-    assert result.exit_code == 2
-    assert "is not a plain file; name one" in result.output
+    assert "is not a plain file; name one" in refused(run("connect_bot", "http://h/", option, path))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork, pipes and /dev")
@@ -152,9 +151,9 @@ def test_a_key_that_is_there_twice_is_told_with_its_line(
     """Readers took the last one in silence."""
     path = tmp_path / "set.jsonl"
     path.write_text('{"id": "q0", "question": "Which, \\"id\\": or id:?"}\n' + line + "\n")
-    result = run("run_eval", *NO_BOT, "--eval-set", path, "--results-dir", tmp_path / "results")
-    assert result.exit_code == 2
-    assert f"{path}:2: {key}: is there twice in one object; keep one of them" in result.stderr
+    assert f"{path}:2: {key}: is there twice in one object; keep one of them" in refused(
+        run("run_eval", *NO_BOT, "--eval-set", path, "--results-dir", tmp_path / "results")
+    )
     assert not (tmp_path / "results").exists()
 
 

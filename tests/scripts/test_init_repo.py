@@ -17,6 +17,7 @@ import yaml  # type: ignore[import-untyped]
 from click.testing import CliRunner
 from tests.bots.serving import BotServer
 from tests.bots.strange import CASES, view
+from tests.processes import refused
 
 import init_repo
 
@@ -27,18 +28,16 @@ def test_nothing_that_is_there_is_overwritten(tmp_path: Path) -> None:
     first = CliRunner().invoke(init_repo.main, [str(tmp_path)])
     assert first.exit_code == 0, first.output
     written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    again = CliRunner().invoke(init_repo.main, [str(tmp_path)])
-    assert again.exit_code == 2
-    assert "rag-eval/Makefile" in again.output
+    assert "rag-eval/Makefile" in refused(CliRunner().invoke(init_repo.main, [str(tmp_path)]))
     assert written == {path: path.read_bytes() for path in written}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pipes")
 def test_a_pipe_is_no_repository(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    done = CliRunner().invoke(init_repo.main, [str(tmp_path / "pipe")])
-    assert done.exit_code == 2, done.exception
-    assert "pipe: not a folder; name the folder of your bot's repository." in done.output
+    assert "pipe: not a folder; name the folder of your bot's repository." in refused(
+        CliRunner().invoke(init_repo.main, [str(tmp_path / "pipe")])
+    )
 
 
 def test_the_files_can_be_read(tmp_path: Path) -> None:
@@ -221,10 +220,9 @@ def test_the_makefile_connects(tmp_path: Path) -> None:
 def test_a_missing_folder_is_made_before_anything_is_asked(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     words = [sys.executable, str(SCRIPTS / "connect_bot.py"), "http://127.0.0.1:9/ask", "--yes"]
-    done = run([*words, "--name", str(tmp_path / "file" / "bot.toml")], tmp_path)
-    assert done.returncode == 2
-    assert "cannot be made" in done.stderr
-    assert "Nothing was asked" in done.stderr
+    said = refused(run([*words, "--name", str(tmp_path / "file" / "bot.toml")], tmp_path))
+    assert "cannot be made" in said
+    assert "Nothing was asked" in said
     done = run([*words, "--name", str(tmp_path / "new" / "bot.toml")], tmp_path)
     assert done.returncode == 3  # nobody is there
     assert (tmp_path / "new").is_dir()

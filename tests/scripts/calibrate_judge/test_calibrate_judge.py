@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import refused
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -85,9 +86,7 @@ def test_a_session_that_decides_nothing_is_no_failure(calibrate: Call, labelled:
     assert "people have decided no claim of this run yet" in done.stderr
     stale = labelled.label_line("q000", "1", "supported", claim="Other words.")
     labelled.label([stale, labelled.label_line("q001", "1", "cannot_tell")])
-    done = calibrate(labelled)
-    assert done.returncode == 2
-    assert "1 of texts that have changed, 1 cannot tell" in done.stderr
+    assert "1 of texts that have changed, 1 cannot tell" in refused(calibrate(labelled))
 
 
 def test_too_few_labels_give_no_figures_and_close_the_gate(calibrate: Call, labelled: Any) -> None:
@@ -142,10 +141,7 @@ def test_a_stored_calibration_gates_another_run(
 def test_a_mistake_is_one_sentence(
     calibrate: Call, labelled: Any, words: list[str], said: str
 ) -> None:
-    done = calibrate(labelled, *words)
-    assert done.returncode == 2
-    assert said in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
+    assert said in refused(calibrate(labelled, *words))
     assert not (labelled.run / "calibration.json").exists()
 
 
@@ -153,9 +149,7 @@ def test_a_run_without_verdicts_or_labels_says_what_to_do(calibrate: Call, label
     (labelled.folder / "labels" / "verdicts" / "maria.jsonl").unlink()
     assert "label some with --label" in calibrate(labelled).stderr
     (labelled.run / "verdicts.jsonl").unlink()
-    done = calibrate(labelled)
-    assert done.returncode == 2
-    assert "judge_answers.py" in done.stderr
+    assert "judge_answers.py" in refused(calibrate(labelled))
 
 
 def test_hostile_text_is_never_obeyed(calibrate: Call, labelled: Any) -> None:

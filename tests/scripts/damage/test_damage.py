@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.processes import refused
 
 from records.errors import StorageError
 from records.judgements import read_verdicts
@@ -207,9 +208,7 @@ def test_evidence_of_another_shape_is_named_by_the_report(
 def test_a_damaged_verdict_is_named_by_the_report(desk: Any) -> None:
     """What the judge said is drawn from verdicts.jsonl, not from the copy in the score lines."""
     desk.change("verdicts.jsonl", set_in("verdicts", 0, "reason", 2**70), at=1)
-    done = desk.report()
-    assert done.exit_code == 2
-    assert "verdicts.jsonl:2: is not a verdict line (" in done.stderr
+    assert "verdicts.jsonl:2: is not a verdict line (" in refused(desk.report())
     desk.change("metrics.json", set_in("sections", "retrieval", "latency_ms", {"a": {"p50": 1}}))
     assert "sections.retrieval.latency_ms.a: Object missing" in desk.report().stderr
 
@@ -236,28 +235,23 @@ def test_damaged_metrics_are_named(
 ) -> None:
     desk.change("metrics.json", change)
     before = desk.path("metrics.json").read_bytes()
-    done = getattr(desk, reader)()
-    assert done.exit_code == 2
+    done = refused(getattr(desk, reader)())
     assert desk.path("metrics.json").read_bytes() == before
     assert not desk.path("gate.json").exists()
-    assert "metrics.json: " in done.stderr
-    assert where in done.stderr
-    assert "restore the file from git" in done.stderr
+    assert "metrics.json: " in done
+    assert where in done
+    assert "restore the file from git" in done
 
 
 def test_a_damaged_configuration_is_named_by_the_comparison(desk: Any) -> None:
     desk.change("config.json", set_in("api", "fields_seen", [[1]]))
-    done = desk.compare()
-    assert done.exit_code == 2
-    assert "config.json: judge or api: " in done.stderr
+    assert "config.json: judge or api: " in refused(desk.compare())
 
 
 @pytest.mark.parametrize("mapped", [[["answer"]], [{}], 3, "answer"])
 def test_damaged_names_of_mapped_fields_are_a_sentence(desk: Any, mapped: Any) -> None:
     desk.change("config.json", set_in("api", "mapped", mapped))
-    done = desk.compare()
-    assert done.exit_code == 2
-    assert "config.json: " in done.stderr
+    assert "config.json: " in refused(desk.compare())
 
 
 @pytest.mark.parametrize(
@@ -273,9 +267,9 @@ def test_a_folder_where_a_file_belongs_is_a_sentence(desk: Any, reader: str, nam
     desk.change("scores/pipeline.jsonl", set_in("scores", "pass", 1.0))  # a flip to look up
     desk.path(name).unlink()
     desk.path(name).mkdir()
-    done = getattr(desk, reader)()
-    assert done.exit_code == 2
-    assert f"{name.rpartition('/')[2]}: cannot be read (Is a directory)" in done.stderr
+    assert f"{name.rpartition('/')[2]}: cannot be read (Is a directory)" in refused(
+        getattr(desk, reader)()
+    )
 
 
 @pytest.mark.parametrize("reader", ["report", "compare", "export"])
@@ -283,9 +277,7 @@ def test_bytes_that_are_no_text_are_named_with_their_line(desk: Any, reader: str
     path = desk.path("scores/pipeline.jsonl")
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + second.replace(b"unknown", b"unkn\xffwn"))
-    done = getattr(desk, reader)()
-    assert done.exit_code == 2
-    assert "pipeline.jsonl:2: is not a score line (" in done.stderr
+    assert "pipeline.jsonl:2: is not a score line (" in refused(getattr(desk, reader)())
 
 
 def test_a_part_that_nobody_reads_may_hold_any_bytes(desk: Any) -> None:
@@ -300,8 +292,7 @@ def test_a_damaged_answer_is_named_by_every_export(desk: Any, form: str) -> None
     path = desk.path("results.jsonl")
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first.replace(b"Logs", b"L\xffgs", 1) + second.replace(b'"ok"', b"3"))
-    done = desk.export(form)
-    assert done.exit_code == 2
-    assert "results.jsonl:1: is not a result line (" in done.stderr
-    assert "results.jsonl:2: is not a result line (" in done.stderr
+    done = refused(desk.export(form))
+    assert "results.jsonl:1: is not a result line (" in done
+    assert "results.jsonl:2: is not a result line (" in done
     assert not (desk.folder / "exported.jsonl").exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import refused
 
 CASES = [{"id": "one", "reference_answer": "The fee is 15 euros."}, {"id": "two"}]
 
@@ -108,9 +109,7 @@ def test_verdicts_that_a_power_cut_took_are_judged_again(
     key, before = run.lines()[0]["key"], server.judgements
     for name in files:
         lose(paths[name], key)
-    refused = run.call("--rescore")
-    assert refused.exit_code == 2
-    assert "judge again; this asks for the lost verdicts" in " ".join(refused.stderr.split())
+    assert "judge again; this asks for the lost verdicts" in refused(run.call("--rescore"))
     done = run.call(*server.words(*(["--dry-run", "--json"] if dry_run else [])))
     assert done.exit_code == 0, done.stderr
     assert "verdicts.jsonl: 1 line could not be read" in " ".join(done.stderr.split())
@@ -128,9 +127,7 @@ def test_a_line_that_is_json_and_no_verdict_stops_judging(run: Any, server: Any)
     path = run.finished.run / "verdicts.jsonl"
     path.write_bytes(path.read_bytes() + b'{"case_id": 3}\n')
     before = path.read_bytes(), server.judgements
-    done = run.call(*server.words())
-    assert done.exit_code == 2
-    assert "delete the line and judge again" in " ".join(done.stderr.split())
+    assert "delete the line and judge again" in refused(run.call(*server.words()))
     assert (path.read_bytes(), server.judgements) == before
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import refused
 from tests.rows import each_row
 from tests.scripts.judging.conftest import JudgedRun, Server, schema_of
 
@@ -130,9 +131,7 @@ def test_a_wrong_name_is_told(asked: Any) -> None:
 
 def test_the_embedded_rules_are_refused(run: JudgedRun) -> None:
     run.write()
-    call = run.call("--judge", "local", *HELPFUL)
-    assert call.exit_code == 2
-    assert "the embedded rules read no rubrics" in call.output
+    assert "the embedded rules read no rubrics" in refused(run.call("--judge", "local", *HELPFUL))
 
 
 def own_rubric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path:
@@ -165,9 +164,9 @@ def test_an_example_that_is_an_answer_of_the_run_is_refused(
     text = OWN.replace("euros!", "EUROS.")
     path = own_rubric(tmp_path, monkeypatch, text)
     words = (*words[:-1], "rubrics.own")
-    call = run.call(*words)
-    assert call.exit_code == 2
-    assert f"{path}:7: examples[1].answer: is the answer of the run to case 'good'" in call.output
+    assert f"{path}:7: examples[1].answer: is the answer of the run to case 'good'" in refused(
+        run.call(*words)
+    )
     assert server.calls == []
     path.write_text(OWN.replace("15", "16"), "utf-8")
     assert run.call(*words, "--dry-run").exit_code == 0
@@ -178,9 +177,9 @@ def test_a_bad_file_is_a_sentence_before_anything_is_asked(
 ) -> None:
     run, server, words = asked
     path = own_rubric(tmp_path, monkeypatch, OWN.replace('"no"', '"perhaps"'))
-    call = run.call(*words[:-1], "rubrics.own")
-    assert call.exit_code == 2
-    assert f"{path}:8: examples[1].verdict: must be one of no, yes" in call.output
+    assert f"{path}:8: examples[1].verdict: must be one of no, yes" in refused(
+        run.call(*words[:-1], "rubrics.own")
+    )
     assert server.calls == []
 
 
@@ -241,9 +240,9 @@ def test_verdicts_are_counted_again_without_the_rubrics_file(
     first = run.judge(*words[:-1], "rubrics.own")
     path.unlink()
     assert run.judge("--rescore", "--metrics", "rubrics.own")["mean"] == first["mean"]
-    call = run.call("--rescore", "--metrics", "rubrics.owm")
-    assert call.exit_code == 2
-    assert "no verdicts by rubrics.owm" in call.output
+    assert "no verdicts by rubrics.owm" in refused(
+        run.call("--rescore", "--metrics", "rubrics.owm")
+    )
 
 
 @each_row(

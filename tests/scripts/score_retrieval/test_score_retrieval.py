@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.definitions import definition_of
+from tests.processes import refused
 
 from decisions.diagnosis import diagnose
 from records.labels import read_cases
@@ -293,9 +294,7 @@ def test_a_case_and_repeat_that_stands_twice_is_refused(evaluated: Any) -> None:
     run = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
     path = run.path / "results.jsonl"
     path.write_bytes(path.read_bytes() * 2)
-    done = run.score()
-    assert done.exit_code == 2
-    assert "'q', repeat 0, is there 2 times" in done.stderr
+    assert "'q', repeat 0, is there 2 times" in refused(run.score())
 
 
 def test_problems_of_set_and_results_come_together_and_nothing_is_written(
@@ -311,11 +310,10 @@ def test_problems_of_set_and_results_come_together_and_nothing_is_written(
         file.write('{"test_case_id": 5}\n')
     before = sorted(path.name for path in run.path.rglob("*"))
     for jobs in ("1", "2"):
-        done = run.score("--jobs", jobs)
-        assert done.exit_code == 2
-        assert f"{run.folder / 'set.jsonl'}:4: question: is missing" in done.stderr
-        assert f"{run.folder / 'set.jsonl'}:45: id: 'q43' is also the id of line 44" in done.stderr
-        assert "results.jsonl:48: not a result line" in done.stderr
+        done = refused(run.score("--jobs", jobs))
+        assert f"{run.folder / 'set.jsonl'}:4: question: is missing" in done
+        assert f"{run.folder / 'set.jsonl'}:45: id: 'q43' is also the id of line 44" in done
+        assert "results.jsonl:48: not a result line" in done
         assert sorted(path.name for path in run.path.rglob("*")) == before
 
 
@@ -323,25 +321,19 @@ def test_a_result_of_an_unknown_case_is_refused(evaluated: Any) -> None:
     run = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
     with open(run.path / "results.jsonl", "a") as file:
         file.write('{"test_case_id": "stranger"}\n')
-    done = run.score()
-    assert done.exit_code == 2
-    assert "'stranger' is not in" in done.stderr
+    assert "'stranger' is not in" in refused(run.score())
 
 
 def test_an_unfinished_run_is_refused(evaluated: Any) -> None:
     run = evaluated([{"id": "q"}], [])
     (run.path / "results.jsonl").unlink()
-    done = run.score("--run", "run")
-    assert done.exit_code == 2
-    assert "--resume" in done.stderr
+    assert "--resume" in refused(run.score("--run", "run"))
 
 
 def test_a_file_in_the_way_is_one_sentence(evaluated: Any) -> None:
     run = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
     (run.path / "scores").write_text("a file where a folder should be")
-    done = run.score()
-    assert done.exit_code == 2
-    assert "cannot be written" in done.stderr
+    assert "cannot be written" in refused(run.score())
     assert not (run.path / "metrics.json").exists()
 
 
