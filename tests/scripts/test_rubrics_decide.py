@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from tests.scripts.conftest import FinishedRun
-from tests.scripts.judging.conftest import JudgedRun, Server, canary, result, schema_of
+from tests.scripts.judging.conftest import JudgedRun, Server, helpful_as_said, result
+from tests.scripts.judging.conftest import server as server
 
 import compare_runs
 import report_run
@@ -24,24 +24,13 @@ from records.runs import results_file
 from records.verdicts import judge_of
 from views.case import case_of
 
-LABELS = ("not helpful", "partly helpful", "helpful")
 NAMES = [f"case{number:02}" for number in range(40)]
 
 
-def reply(_: Server, body: dict[str, Any]) -> tuple[int, Any]:
-    if "helpful" not in json.dumps(schema_of(body)):
-        return 200, Server.completion(canary(body))
-    text = body["messages"][1]["content"].rpartition("Verdict ")[2]
-    entry = {"id": "1", "quote": f"Verdict {text[0]}", "reason": "short", "verdict": ""}
-    verdicts = [entry | {"verdict": LABELS[int(text[0])]}]
-    return 200, Server.completion({"notes": "", "verdicts": verdicts, "manipulation": False})
-
-
 @pytest.fixture
-def runs(tmp_path: Path) -> Any:
+def runs(tmp_path: Path, server: Server) -> JudgedRun:
     """``base`` helps in 10 of 40 cases, ``new`` in 30; every other answer helps in part."""
-    server = Server()
-    server.reply = reply
+    server.reply = helpful_as_said
     made = JudgedRun(FinishedRun(tmp_path))
     for name, helped in (("base", 10), ("new", 30)):
         made.finished.run = tmp_path / "results" / name
@@ -51,16 +40,11 @@ def runs(tmp_path: Path) -> Any:
         words = (*server.words()[:-2], "--metrics", "rubrics.helpful", "--run", name, "-q")
         judged = made.call(*words)
         assert judged.exit_code == 0, judged.output
-    yield made
-    server.shutdown()
-    server.server_close()
+    return made
 
 
 def compared(runs: JudgedRun, *words: str) -> dict[str, Any]:
-    own = runs.finished.folder
-    given = ["base", "new", "--results-dir", str(own / "results"), "--json"]
-    given += ["--eval-set", str(own / "set.jsonl"), *words]
-    call = CliRunner().invoke(compare_runs.main, given)
+    call = runs.finished.score(compare_runs.main, "base", "new", "--json", *words)
     assert call.exit_code in (0, 1), call.output
     (found,) = json.loads(call.stdout)["comparisons"]
     return dict(found)
@@ -129,8 +113,7 @@ def test_shares_by_different_targets_are_not_compared(runs: JudgedRun, tmp_path:
 
 def test_the_report_tells_the_distribution_and_why(runs: JudgedRun) -> None:
     own = runs.finished.folder
-    words = ["--run", "new", "--results-dir", str(own / "results"), "--format", "md"]
-    call = CliRunner().invoke(report_run.main, [*words, "--eval-set", str(own / "set.jsonl")])
+    call = runs.finished.score(report_run.main, "--run", "new", "--format", "md")
     assert call.exit_code == 0, call.output
     text = (own / "results" / "new" / "report.md").read_text("utf-8")
     line = "helpful: not helpful 0, partly helpful 10, helpful 30; the target is helpful"

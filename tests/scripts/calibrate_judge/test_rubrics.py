@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 from tests.rows import each_row
 from tests.scripts.conftest import FinishedRun
-from tests.scripts.judging.conftest import JudgedRun, Server, canary, result, schema_of
+from tests.scripts.judging.conftest import LABELS, JudgedRun, Server, helpful_as_said, result
+from tests.scripts.judging.conftest import server as server
 
 import calibrate_judge
 import gate_run
@@ -21,16 +22,7 @@ from records import rubrics
 from records.results import TestResult
 from storage import RetrievedChunk
 
-LABELS = ("not helpful", "partly helpful", "helpful")
 NAMES = [f"case{number:02}" for number in range(60)]
-
-
-@pytest.fixture
-def server() -> Any:
-    running = Server()
-    yield running
-    running.shutdown()
-    running.server_close()
 
 
 @pytest.fixture
@@ -45,16 +37,7 @@ def run(tmp_path: Path, server: Server) -> JudgedRun:
         results.append(result(name, f"Verdict {number % 3} of {name}.", retrieved=chunks))
     made.write([{"id": name} for name in NAMES], results)
 
-    def reply(_: Server, body: dict[str, Any]) -> tuple[int, Any]:
-        if "helpful" not in json.dumps(schema_of(body)):
-            return 200, Server.completion(canary(body))
-        text = body["messages"][1]["content"].rpartition("Verdict ")[2]
-        entry = {"id": "1", "quote": f"Verdict {text[0]}", "reason": "r"}
-        verdicts = [entry | {"verdict": LABELS[int(text[0])]}]
-        data = {"notes": "", "verdicts": verdicts, "manipulation": False}
-        return 200, Server.completion(data)
-
-    server.reply = reply
+    server.reply = helpful_as_said
     judged = made.call(*server.words()[:-2], "--metrics", "rubrics.helpful")
     assert judged.exit_code == 0, judged.output
     return made

@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 from tests.scripts.conftest import FinishedRun
@@ -71,6 +71,27 @@ def _results() -> Iterator[TestResult]:
         )
 
 
+SUITE = "--sections retrieval --gates {folder}/gates.toml"
+GATES = '[gates.coverage]\n"*" = ">= 0"\n[gates.run]\ncases = ">= 0"\n'
+"""They look at every section."""
+READERS: dict[str, tuple[ModuleType, str]] = {
+    "report": (report_run, "--run a"),
+    "compare": (compare_runs, "a b"),
+    "compare_answers": (compare_runs, "a b -v"),
+    "track": (track_metrics, "{folder}/results/a {folder}/results/b --set source=runs"),
+    "export": (convert_data, "export csv --run a --output {folder}/exported.jsonl"),
+    "export_json": (convert_data, "export json --run a --output {folder}/exported.jsonl"),
+    "rescore": (judge_answers, "--run a --rescore"),
+    "judge": (judge_answers, "--run a --cache-dir {folder}/cache --metrics " + JUDGED),
+    "decide": (score_abstention, "--run a --set decide_by=judge"),
+    "calibrate": (calibrate_judge, "--run a"),
+    "gate": (gate_run, "--run a --baseline b"),
+    "gate_against": (gate_run, "--run b --baseline a"),
+    "suite": (eval_suite, SUITE + " --run a --baseline {folder}/results/b"),
+    "suite_against": (eval_suite, SUITE + " --run b --baseline {folder}/results/a"),
+}
+
+
 class Desk:
     """A folder with an eval set and the runs ``a`` and ``b``."""
 
@@ -86,59 +107,14 @@ class Desk:
         """A file of run ``a``."""
         return self.folder / "results" / "a" / name
 
-    def invoke(self, command: click.Command, *words: str) -> Result:
-        return CliRunner().invoke(command, list(words), env={"COLUMNS": "100"})
+    def invoke(self, script: ModuleType, *words: str) -> Result:
+        return CliRunner().invoke(script.main, list(words), env={"COLUMNS": "100"})
 
-    def report(self) -> Result:
-        return self.invoke(report_run.main, "--run", "a", *self.where)
-
-    def compare(self) -> Result:
-        return self.invoke(compare_runs.main, "a", "b", *self.where)
-
-    def compare_answers(self) -> Result:
-        """With the answers to the cases that changed most."""
-        return self.invoke(compare_runs.main, "a", "b", "-v", *self.where)
-
-    def track(self) -> Result:
-        places = [str(self.folder / "results" / name) for name in "ab"]
-        return self.invoke(track_metrics.main, *places, "--set", "source=runs")
-
-    def export(self, form: str = "csv") -> Result:
-        target = str(self.folder / "exported.jsonl")
-        words = ["export", form, "--run", "a", "--output", target, *self.where]
-        return self.invoke(convert_data.main, *words)
-
-    def rescore(self) -> Result:
-        return self.invoke(judge_answers.main, "--run", "a", "--rescore", *self.where)
-
-    def judge(self) -> Result:
-        words = ["--cache-dir", str(self.folder / "cache"), "--metrics", JUDGED]
-        return self.invoke(judge_answers.main, "--run", "a", *words, *self.where)
-
-    def decide(self) -> Result:
-        words = ["--run", "a", "--set", "decide_by=judge"]
-        return self.invoke(score_abstention.main, *words, *self.where)
-
-    def calibrate(self) -> Result:
-        return self.invoke(calibrate_judge.main, "--run", "a", *self.where)
-
-    def gate(self, run: str = "a", baseline: str = "b") -> Result:
-        return self.invoke(gate_run.main, "--run", run, "--baseline", baseline, *self.where)
-
-    def gate_against(self) -> Result:
-        return self.gate("b", "a")
-
-    def suite(self, run: str = "a", baseline: str = "b") -> Result:
-        """Against the other run, with gates that look at every section."""
-        gates = self.folder / "gates.toml"
-        gates.write_text('[gates.coverage]\n"*" = ">= 0"\n[gates.run]\ncases = ">= 0"\n')
-        words = ["--baseline", str(self.folder / "results" / baseline), "--gates", str(gates)]
-        return self.invoke(
-            eval_suite.main, "--run", run, "--sections", "retrieval", *words, *self.where
-        )
-
-    def suite_against(self) -> Result:
-        return self.suite("b", "a")
+    def read(self, reader: str) -> Result:
+        """One of the calls of READERS, as a user makes it."""
+        script, words = READERS[reader]
+        places = [] if reader == "track" else self.where
+        return self.invoke(script, *words.format(folder=self.folder).split(), *places)
 
     def browse(self) -> list[str]:
         """Every page of run ``a``, drawn; what the browser says of the run and its cases."""
@@ -174,14 +150,15 @@ def _changed(value: Any, how: Callable[[Any], object]) -> Any:
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Made once by the scripts themselves."""
     desk = Desk(tmp_path_factory.mktemp("damage"))
+    (desk.folder / "gates.toml").write_text(GATES)
     api = {"fields_seen": ["answer", "retrieved[].text"]}
     for name in "ab":
         FinishedRun(desk.folder, name).write(CASES, [*_results()], config={"api": api})
         for script in SCORERS:
-            done = desk.invoke(script.main, "--run", name, "--quiet", *desk.where)
+            done = desk.invoke(script, "--run", name, "--quiet", *desk.where)
             assert done.exit_code == 0, done.output
         cache = ["--cache-dir", str(desk.folder / "cache"), "--metrics", JUDGED]
-        done = desk.invoke(judge_answers.main, "--run", name, "--quiet", *desk.where, *cache)
+        done = desk.invoke(judge_answers, "--run", name, "--quiet", *desk.where, *cache)
         assert done.exit_code == 0, done.output
     return desk.folder
 

@@ -221,6 +221,19 @@ def canary(body: dict[str, Any]) -> dict[str, Any]:
     return reply
 
 
+LABELS = ("not helpful", "partly helpful", "helpful")
+
+
+def helpful_as_said(_: Server, body: dict[str, Any]) -> tuple[int, Any]:
+    """The verdict of ``rubrics.helpful`` that an answer such as "Verdict 2 of q1." names."""
+    if "helpful" not in json.dumps(schema_of(body)):
+        return 200, Server.completion(canary(body))
+    text = body["messages"][1]["content"].rpartition("Verdict ")[2]
+    entry = {"id": "1", "quote": f"Verdict {text[0]}", "reason": "short"}
+    verdicts = [entry | {"verdict": LABELS[int(text[0])]}]
+    return 200, Server.completion({"notes": "", "verdicts": verdicts, "manipulation": False})
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     running = Server()
