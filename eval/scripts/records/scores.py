@@ -33,6 +33,7 @@ OWN_TEXTS = "safety"
 """The section whose lines are labelled texts instead of the run's cases."""
 
 Rank = Annotated[int, msgspec.Meta(ge=1)]
+RepeatNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 Scores = dict[str, float | None]
 
@@ -351,7 +352,7 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
     """
 
     case_id: str
-    repeat: int
+    repeat: RepeatNumber
     status: str
     scores: Scores
     reasons: dict[str, str] = {}

@@ -22,6 +22,7 @@ from records.results import NO_LIST, NOT_MAPPED, UNREADABLE
 from records.runs import half_scored, scores_file
 from records.scores import (
     PipelineEvidence,
+    RepeatNumber,
     RetrievalEvidence,
     ScoreLine,
     failed_otherwise,
@@ -132,7 +133,7 @@ class _LineCodes:
         told = _FACTS if explained or section == "pipeline" else {}
         facts, self._fact = told.get(section, ((), None))
         fields = ("case_id", "status", *facts, "cluster", *_EVIDENCE.get(section, ()))
-        raw = ("repeat", int, 0), ("reasons", msgspec.Raw, _NO_REASONS)
+        raw = ("repeat", RepeatNumber, 0), ("reasons", msgspec.Raw, _NO_REASONS)
         checked = (*fields, "scores", *(("reasons",) * explained))
         self._explained = explained
         self._decode_line = msgspec.json.Decoder(raw_line(line_type(section, fields), *raw)).decode

@@ -191,6 +191,7 @@ EVIDENCE = [
     ("pipeline", set_in("reasons", [1])),
     ("pipeline", set_in("scores", "pass", "1.0")),
     ("retrieval", set_in("repeat", {})),
+    ("retrieval", set_in("repeat", 2**70)),
 ]
 
 
