@@ -171,7 +171,6 @@ def test_commands_of_documents_are_there(name: str) -> None:
 
 
 def test_the_table_of_commands_can_be_typed() -> None:
-    """The commands in tables of README.md are there, with targets and scripts' options."""
     text = (ROOT / "README.md").read_text("utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     commands = [command for row in rows for command in re.findall(r"`(make [^`]+)`", row)]

@@ -277,7 +277,6 @@ ADDED = ScriptOptions((click.option("--loudest-first", is_flag=True),), "work:ru
 def test_what_is_of_a_missing_extra_is_said_where_labelling_needs_it(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A keymap with its action, an order of last time, and the labels of others."""
     known = {
         "far": {
             "label_actions": ["shout"],
@@ -436,7 +435,6 @@ def test_the_core_imports_no_extra() -> None:
 
 
 def test_an_extra_knows_itself_and_the_core_alone() -> None:
-    """Neither another extra nor a script."""
     strangers = [
         f"{path.relative_to(ROOT)}:{item.line}: {item.module}"
         for path in EXTRA_CODE

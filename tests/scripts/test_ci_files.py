@@ -209,7 +209,6 @@ def test_without_a_toolkit_the_place_to_name_it_is_said(runner: Runner) -> None:
 
 @pytest.mark.thorough
 def test_the_action_asks_scores_and_gates(runner: Runner, tmp_path: Path) -> None:
-    """Also where it lies outside of the workspace, as an action does."""
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
     place = tmp_path / "_actions" / "toolkit"
     runner.toolkit(place)

@@ -95,7 +95,6 @@ AS_NEW = "compare_runs, as the new one"
 
 
 def test_a_hostile_run_can_do_nothing(tmp_path: Path, sound: Path) -> None:
-    """Every change, and every script; which of them meet is drawn in turn."""
     turns = cycle(ALL)
     trials: dict[str, tuple[Change, Sequence[str]]] = {
         **{name: (change, (next(turns),)) for name, change in REFUSED.items()},

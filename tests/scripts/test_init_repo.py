@@ -158,7 +158,6 @@ def test_the_action_runs_scripts_that_exist() -> None:
 def test_the_gate_can_be_asked_from_pytest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """The repository's own test, with a make that answers for the gate."""
     CliRunner().invoke(init_repo.main, [str(tmp_path)])
     make = tmp_path / "bin" / "make"
     make.parent.mkdir()
@@ -185,7 +184,6 @@ def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.thorough
 @pytest.mark.parametrize("inside", [False, True])
 def test_connect_and_run_in_a_folder_made_by_init(tmp_path: Path, inside: bool) -> None:
-    """From the repository and from its folder rag-eval; the folder of profiles is made anew."""
     assert CliRunner().invoke(init_repo.main, [str(tmp_path)]).exit_code == 0
     own = tmp_path / "rag-eval"
     lines = "".join(json.dumps(case) + "\n" for case in CASES)

@@ -152,7 +152,6 @@ def test_one_number_of_broken_and_fixed_cases(home: Path) -> None:
 
 
 def test_one_first_line(home: Path) -> None:
-    """The same sentence from every tool as a command, and from the browser."""
     words = ("--run", "new", "--baseline", "base")
     compared = json.loads(call(home, compare_runs.main, "base", "new", "--json").stdout)
     said = compared["comparisons"][0]["says"][0]

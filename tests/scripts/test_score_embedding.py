@@ -80,16 +80,6 @@ def test_numbers_states_and_evidence(finished: Any, embedded: Counter[str]) -> N
     assert rows["near"]["evidence"]["sentences"][0]["nearest"] == "Cats sleep."
 
 
-def test_each_text_is_embedded_once_and_never_again(finished: Any, embedded: Counter[str]) -> None:
-    finished.write(CASES, RESULTS)
-    first = finished.section(main)
-    assert set(embedded.values()) == {1}
-    assert {"cats?", "dogs?", "Cats sleep.", "Cats bark."} <= embedded.keys()
-    embedded.clear()
-    assert finished.section(main) == first
-    assert not embedded
-
-
 def test_the_worst_cases_show_data_as_data(finished: Any, embedded: Counter[str]) -> None:
     finished.write(CASES, RESULTS)
     done = finished.score(main, "--worst", "1", "--quiet")

@@ -235,7 +235,6 @@ def test_the_smoke_suite_keeps_its_numbers_beside_its_report(
 def test_a_baseline_with_other_labels_or_another_set_is_not_comparable(
     finished: Any, suite: Any, write: Any, targets: Any
 ) -> None:
-    """Of all three forms of a baseline; gate_run.py refuses it in the same words."""
     write()
     sections = ("--sections", "retrieval")
     suite(*sections)

@@ -89,7 +89,6 @@ def test_perspectives_are_chosen_by_name(finished: Any, suite: Any, write: Any) 
 def test_what_cannot_run_is_told_and_the_rest_runs(
     finished: Any, suite: Any, monkeypatch: pytest.MonkeyPatch, result: Any
 ) -> None:
-    """No model, no safety labels, no answerable labels."""
     monkeypatch.setattr(embedder, "BUNDLED_PACKAGE", "no_such_package_here")
     finished.write([{"id": "q"}], [result("q")])
     found = suite()["perspectives"]
@@ -107,7 +106,6 @@ def test_what_cannot_run_is_told_and_the_rest_runs(
 def test_a_bot_is_asked_first(
     fake_bot: Any, tmp_path: Path, case: Any, labels: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Against a real server: cases, labelled prompts, all perspectives."""
     cases = [case(f"q{n}", question=f"question {n}") for n in range(3)]
     (tmp_path / "set.jsonl").write_text("".join(json.dumps(one) + "\n" for one in cases))
     (tmp_path / "labels").mkdir()
@@ -272,7 +270,6 @@ def test_traces_hold_all_that_is_needed(finished: Any, case: Any, result: Any, l
 def test_traces_that_cannot_be_written_lose_no_report(
     finished: Any, place: str, write: Any
 ) -> None:
-    """A file where the folder should be, and a folder where the file should be."""
     write()
     path = finished.run / place
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -72,7 +72,6 @@ def test_a_changed_answer_is_judged_anew_and_the_other_is_not(run: Any, server: 
 
 
 def test_facts_that_were_corrected_by_hand_are_asked_about(run: Any) -> None:
-    """With the local judge: it, too, lists the facts of a reference once."""
     run.write(CASES, answers(run))
     assert run.judge("--metrics", "correctness")["mean"]["correctness"] == 5.0
     count = len(run.lines())

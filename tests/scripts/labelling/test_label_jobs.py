@@ -125,7 +125,6 @@ def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_sets_in_one_folder_keep_their_judgements_apart(tool: Tool) -> None:
-    """Both have a case a: what is flagged in one is not flagged in the other."""
     assert tool.run("--plain", typed="f\nq\n").returncode == 0
     second = tool.folder / "second.jsonl"
     second.write_text(json.dumps({"id": "a", "question": "Another?"}) + "\n")

@@ -208,7 +208,6 @@ def test_a_run_of_which_only_metrics_json_is_kept(run: Any, tmp_path: Path) -> N
 
 
 def test_missing_means_by_slice_are_explained(run: Any) -> None:
-    """Each form says which file is missing and what makes it; then all is as before."""
     slices = made(run).section("Slices")
     assert slices.of("table")
     assert not slices.text.startswith("Without")

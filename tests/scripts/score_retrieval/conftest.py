@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 
 import score_retrieval
 from storage import RetrievedChunk, TestResult
@@ -17,32 +16,14 @@ Case = dict[str, Any]
 
 
 class EvaluatedRun:
-    """Scores the run that stands in ``path``; ``folder`` holds its eval set too."""
+    """Scores the run of ``path``; ``folder`` has its eval set too. As ``FinishedRun`` does it."""
 
     def __init__(self, finished: Any) -> None:
-        self.finished = finished
         self.folder: Path = finished.folder
         self.path: Path = finished.run
-
-    def command(self, *options: str) -> list[str]:
-        """The command line of a process of its own."""
-        places = ["--eval-set", str(self.folder / "set.jsonl")]
-        places += ["--results-dir", str(self.folder / "results")]
-        return [sys.executable, score_retrieval.__file__, *places, *options]
-
-    def score(self, *options: str) -> Result:
-        done: Result = self.finished.score(score_retrieval.main, *options, columns=100)
-        return done
-
-    def section(self, *options: str) -> dict[str, Any]:
-        """What --json prints, which is what metrics.json holds."""
-        found: dict[str, Any] = self.finished.section(score_retrieval.main, *options)
-        return found
-
-    def rows(self) -> dict[str, Any]:
-        """The score lines by case."""
-        found: dict[str, Any] = self.finished.rows("retrieval")
-        return found
+        self.score = partial(finished.score, score_retrieval.main, columns=100)
+        self.section = partial(finished.section, score_retrieval.main)
+        self.rows = partial(finished.rows, "retrieval")
 
 
 @pytest.fixture
@@ -75,28 +56,5 @@ def gold() -> Callable[..., list[Case]]:
     def make(*places: str, **fields: Any) -> list[Case]:
         parts = [place.partition(" > ") for place in places]
         return [{"rel_path": path, "heading_path": heading} | fields for path, _, heading in parts]
-
-    return make
-
-
-@pytest.fixture
-def many() -> Callable[[int], tuple[list[Case], list[TestResult]]]:
-    """``many(400)``: cases in two categories, with results of most of them."""
-
-    def make(count: int) -> tuple[list[Case], list[TestResult]]:
-        cases = [
-            {
-                "id": f"q{n}",
-                "chunk_relevance_grades": {f"c{n % 7}": n % 3 + 1, f"c{n % 5 + 3}": 1},
-                "category": ("factual", "reasoning")[n % 2],
-            }
-            for n in range(count)
-        ]
-        results = [
-            TestResult(f"q{n}", retrieved=[f"c{(n * k) % 11}" for k in range(1, 9)])
-            for n in range(count)
-            if n % 17
-        ]
-        return cases, results
 
     return make

@@ -56,7 +56,6 @@ def test_a_section_without_the_quote_is_no_hit(asked: Any) -> None:
 
 
 def test_sections_without_the_quote_are_no_headings_of_another_form(asked: Any) -> None:
-    """Five files came and nothing matched, but under the labels' own heading."""
     run = asked(*[["The name."]] * 5)
     assert run.section()["mean"]["recall@5"] == 0.0
     assert "place_mismatch" not in run.section()
@@ -89,7 +88,6 @@ def test_a_cut_text_without_the_quote_leaves_the_answer_open(asked: Any) -> None
 
 
 def test_several_searches_count_by_heading_only_too(evaluated: Any, gold: Any) -> None:
-    """The second search brings a passage without a text: found there, by its heading."""
     place = {"rel_path": "lock.md", "heading_path": "Description > name"}
     lists = [[{"chunk_id": "a", "text": "The name."} | place], [{"chunk_id": "b"} | place]]
     searches = [{"query": "?", "retrieved": listed} for listed in lists]
@@ -134,7 +132,6 @@ PASSAGES = [
 def test_all_who_ask_get_one_answer(
     evaluated: Any, gold: Any, heading: str, text: str, cut: bool, verdict: bool | None
 ) -> None:
-    """Scores, pool of matches, place check of a new bot, and labeller."""
     supports = gold("lock.md > Description", snippets=[QUOTE])
     passage = RetrievedChunk(
         "c", rel_path="lock.md", heading_path=heading, text=text, text_length=900 if cut else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.definitions import definition_of
 from tests.processes import refused
 
+import score_retrieval
 from decisions.diagnosis import diagnose
 from records.labels import read_cases
 from records.metrics import load_metrics
@@ -248,7 +250,9 @@ def test_the_note_when_the_set_has_changed(evaluated: Any) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_behind_stdout_is_one_sentence(evaluated: Any) -> None:
     run = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
-    command = run.command("--json")
+    places = ["--eval-set", str(run.folder / "set.jsonl"), "--results-dir"]
+    script = str(score_retrieval.__file__)
+    command = [sys.executable, script, *places, str(run.folder / "results"), "--json"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
@@ -298,10 +302,11 @@ def test_a_case_and_repeat_that_stands_twice_is_refused(evaluated: Any) -> None:
 
 
 def test_problems_of_set_and_results_come_together_and_nothing_is_written(
-    evaluated: Any, many: Any
+    evaluated: Any,
 ) -> None:
-    cases, results = many(50)
-    run = evaluated(cases, results)
+    names = [f"q{n}" for n in range(50)]
+    cases = [{"id": name, "relevant_chunks": ["a"]} for name in names]
+    run = evaluated(cases, [TestResult(name, retrieved=["a"]) for name in names])
     lines = (run.folder / "set.jsonl").read_text().splitlines()
     lines[3] = '{"id": "q3"}'
     lines[44] = lines[43]
@@ -313,7 +318,7 @@ def test_problems_of_set_and_results_come_together_and_nothing_is_written(
         done = refused(run.score("--jobs", jobs))
         assert f"{run.folder / 'set.jsonl'}:4: question: is missing" in done
         assert f"{run.folder / 'set.jsonl'}:45: id: 'q43' is also the id of line 44" in done
-        assert "results.jsonl:48: not a result line" in done
+        assert "results.jsonl:51: not a result line" in done
         assert sorted(path.name for path in run.path.rglob("*")) == before
 
 
