@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 from rich.segment import Segment
+from rich.style import Style
 from tests.contrasts import contrast, unreadable
 from tests.rows import each_row
 from textual.app import ComposeResult
@@ -18,12 +19,9 @@ from terminal.safe_text import DisplayText
 
 def test_the_formula_is_the_one_of_the_guideline() -> None:
     """Black on white is 21; #767676 on white is the lightest grey that passes, 4.54."""
-    from rich.style import Style
-
-    assert contrast(Segment("a", Style.parse("#000000 on #ffffff"))) == pytest.approx(21)
-    assert contrast(Segment("a", Style.parse("#767676 on #ffffff"))) == pytest.approx(
-        4.54, abs=0.01
-    )
+    for colour, ratio in (("#000000", 21), ("#767676", 4.54)):
+        segment = Segment("a", Style.parse(f"{colour} on #ffffff"))
+        assert contrast(segment) == pytest.approx(ratio, abs=0.01)
 
 
 ROWS = tuple(

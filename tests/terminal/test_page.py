@@ -6,7 +6,6 @@ import io
 from dataclasses import dataclass
 
 from rich.console import Console
-from tests.rows import each_row
 
 from terminal.page import (
     Block,
@@ -52,22 +51,11 @@ def printed(*blocks: Block, width: int = 80, terminal: bool = True, every: bool 
     return file.getvalue()
 
 
-@each_row(
-    ("value", "shown"),
-    [
-        (None, "–"),
-        (0.0, "0.000"),
-        (0.25, "+0.250"),
-        (-0.25, "−0.250"),
-        (-0.0004, "−0.0004"),  # three decimals would hide it
-        (0.0000001, "+0.000"),  # of no size that six decimals show
-        (-1234.5, "−1,234"),
-    ],
-)
-def test_a_difference_has_its_sign_and_the_digits_that_show_it(
-    value: float | None, shown: str
-) -> None:
-    assert signed(value) == shown
+def test_a_difference_has_its_sign_and_the_digits_that_show_it() -> None:
+    """Three decimals would hide −0.0004; of 0.0000001 six decimals show nothing."""
+    values = (None, 0.0, 0.25, -0.25, -0.0004, 0.0000001, -1234.5)
+    expected = ["–", "0.000", "+0.250", "−0.250", "−0.0004", "+0.000", "−1,234"]
+    assert [signed(value) for value in values] == expected
 
 
 def test_two_numbers_have_the_digits_that_show_their_difference() -> None:

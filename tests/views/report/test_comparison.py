@@ -231,13 +231,7 @@ SCORED = ("retrieval", "pipeline")
 
 
 def test_a_baseline_that_was_measured_otherwise_is_refused(pair: Any, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    for file in (pair.results / "base").rglob("*"):
-        if file.is_file():
-            target = other / file.relative_to(pair.results / "base")
-            target.parent.mkdir(exist_ok=True)
-            target.write_bytes(file.read_bytes())
+    other = shutil.copytree(pair.results / "base", tmp_path / "other")
     metrics = load_metrics(other / "metrics.json")
     metrics["eval_set_sha256"] = "0" * 64
     write_metrics(other / "metrics.json", metrics)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from tests.rows import each_row
 
-from terminal.page import Prose, Quotation, percent
+from terminal.page import Prose, Quotation
 from views.page import _fence
 from views.report.cases import BLOCK_BYTES, size_of
 from views.report.figures import coefficient
@@ -85,14 +85,6 @@ def test_a_text_cannot_leave_its_fence(text: str) -> None:
 )
 def test_signs_of_markdown_are_escaped(text: str, shown: str) -> None:
     assert markdown_escape(one_line(text)) == shown
-
-
-@each_row(
-    ("share", "shown"),
-    [(None, "–"), (0.0, "0 %"), (0.001, "< 1 %"), (0.5, "50 %"), (0.999, "> 99 %"), (1.0, "100 %")],
-)
-def test_a_percentage_is_never_rounded_to_all_or_nothing(share: float | None, shown: str) -> None:
-    assert percent(share) == shown
 
 
 def test_a_correlation_has_no_minus_zero() -> None:
