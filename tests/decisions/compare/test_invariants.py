@@ -46,50 +46,42 @@ def refused(base: Any, new: Any) -> IncomparableError:
     return caught.value
 
 
+OTHER_PROMPT = {"groundedness": {"version": 2, "sha256": "1"}}
+
+
 @pytest.mark.parametrize(
-    ("section", "scores", "changed", "named"),
+    ("section", "changed", "named"),
     [
-        ("retrieval", SCORES, {"eval_set": "6" * 64}, "eval set (scored): 555555555555 → 6666"),
+        ("retrieval", {"eval_set": "6" * 64}, "eval set (scored): 555555555555 → 6666"),
         (
             "retrieval",
-            SCORES,
             {"config": {"dataset": {"sha256": "7" * 64}}},
             "eval set (asked): 555555555555 → 7777",
         ),
         (
             "retrieval",
-            SCORES,
             {"definitions": {"mrr": "retrieval/mrr@2"}},
             "retrieval.definitions.mrr: x/mrr@1 → retrieval/mrr@2",
         ),
-        ("retrieval", SCORES, {"options": {"match": "doc"}}, "retrieval.options.match: – → doc"),
+        ("retrieval", {"options": {"match": "doc"}}, "retrieval.options.match: – → doc"),
+        ("judged", {"identity": {"model": "n"}}, "judge.identity.model: m → n"),
+        ("judged", {"prompts": OTHER_PROMPT}, "judge.prompts.groundedness.version: 1 → 2"),
         (
             "judged",
-            JUDGED,
-            {"config": judge(identity={"model": "n"})},
-            "judge.identity.model: m → n",
-        ),
-        (
-            "judged",
-            JUDGED,
-            {"config": judge(prompts={"groundedness": {"version": 2, "sha256": "1"}})},
-            "judge.prompts.groundedness.version: 1 → 2",
-        ),
-        (
-            "judged",
-            JUDGED,
-            {"config": judge(parameters={"temperature": 0.7, "seed": 1})},
+            {"parameters": {"temperature": 0.7, "seed": 1}},
             "judge.parameters.temperature: 0.0 → 0.7",
         ),
     ],
 )
 def test_what_measures_must_be_the_same(
-    runs: Runs, section: str, scores: Any, changed: dict[str, Any], named: str
+    runs: Runs, section: str, changed: dict[str, Any], named: str
 ) -> None:
-    own = {"config": judge()} if section == "judged" else {}
+    own: dict[str, Any] = {}
+    scores: Any = SCORES
+    if section == "judged":
+        scores, own, changed = JUDGED, {"config": judge()}, {"config": judge(**changed)}
     base = runs.make("base", scores, section, **own)
-    new = runs.make("new", scores, section, **(own | changed))
-    error = refused(base, new)
+    error = refused(base, runs.make("new", scores, section, **(own | changed)))
     assert len(error.differences) == 1
     assert named in error.message
 

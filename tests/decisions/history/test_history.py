@@ -140,20 +140,16 @@ def test_several_places_stand_in_the_order_of_commits_not_of_clocks(
     assert means(found.points) == [0.1, 0.2]
 
 
-def test_a_merge_is_read_from_the_branch(repo: Any, make_metrics: Any) -> None:
+def test_a_merge_is_read_from_the_branch_and_is_a_point_if_it_settles_a_conflict(
+    repo: Any, make_metrics: Any
+) -> None:
     one(repo, make_metrics, "a", 0.1)
     repo.git("checkout", "--quiet", "-b", "side")
     branch = one(repo, make_metrics, "a", 0.2)
     repo.git("checkout", "--quiet", "main")
     repo.git("merge", "--quiet", "--no-ff", "--message", "merge", "side")
     assert [p.sha for p in read_history([repo.results]).points][1:] == [branch]
-
-
-def test_a_merge_that_settles_a_conflict_is_a_point(repo: Any, make_metrics: Any) -> None:
-    one(repo, make_metrics, "a", 0.1)
-    repo.git("checkout", "--quiet", "-b", "side")
-    one(repo, make_metrics, "a", 0.2)
-    repo.git("checkout", "--quiet", "main")
+    repo.git("reset", "--quiet", "--hard", "HEAD~1")
     one(repo, make_metrics, "a", 0.3)
     repo.git("merge", "--quiet", "--strategy=ours", "--no-commit", "side")
     sha = one(repo, make_metrics, "a", 0.4)

@@ -1,8 +1,9 @@
-"""Citations, labels, copied spans, nuggets and form of an answer; and scores of any text."""
+"""Support of the claims of an answer, citations, labels, copied spans, nuggets, form; any text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -13,17 +14,29 @@ from tests.rows import each_row
 
 from ragmetrics import groundedness
 from ragmetrics.case_scores import CaseScores
+from ragmetrics.claims import AnswerClaim
 from ragmetrics.facts import nugget_recall
 from ragmetrics.groundedness import METRICS, Labels, score_case, unsupported_claims
+from ragmetrics.support import LexicalClaim, judge
 from ragmetrics.text.quotes import copying
 from ragmetrics.text.words import overlap
 from records.cases import GoldFact
 from records.results import Reference, RetrievedChunk
 
-Scored = Callable[..., CaseScores]
+PLAN_B = RetrievedChunk(
+    chunk_id="c1", doc_id="plans", text="Plan B costs 20 EUR a month. It includes phone support."
+)
+PLAN_C = RetrievedChunk(chunk_id="c2", doc_id="free", text="Plan C is free of charge for students.")
 
 
-def test_citations_of_a_case(scored: Scored) -> None:
+def scored(
+    answer: str | None, chunks: list[RetrievedChunk] | None = None, **more: Any
+) -> CaseScores:
+    """By plans B and C unless other chunks are given."""
+    return score_case(answer, [PLAN_B, PLAN_C] if chunks is None else chunks, **more)
+
+
+def test_citations_of_a_case() -> None:
     # [1] resolves and bears its claim out, [7] does not resolve: form 1/2, content 1/1.
     # Two claims, both cited: coverage 1; joint: the second has no source at all: 1/2.
     found = scored("Plan B costs 20 EUR a month [1]. Plan C is free of charge [7].")
@@ -37,7 +50,7 @@ def test_citations_of_a_case(scored: Scored) -> None:
     ]
 
 
-def test_without_citations(scored: Scored) -> None:
+def test_without_citations() -> None:
     found = scored("Plan B costs 20 EUR a month.")
     assert found.reasons["citation_validity_form"] == "no citations"
     assert found.reasons["citation_validity_content"] == "no citation marks"
@@ -49,7 +62,7 @@ def test_without_citations(scored: Scored) -> None:
     assert found.values["citation_validity_content"] is None
 
 
-def test_labels(scored: Scored) -> None:
+def test_labels() -> None:
     answer = "You get 15 days of paid vacation [1]. There is no unlimited vacation."
     labels = Labels(
         expected_claims=["fifteen days paid vacation", "vacation accrues monthly"],
@@ -102,13 +115,11 @@ def test_copied_spans() -> None:
         "- Whales swim in the deep cold oceans [1].",
     ],
 )
-def test_citation_marks_are_no_words_of_a_copied_span(
-    scored: Scored, plan_c: RetrievedChunk, answer: str
-) -> None:
+def test_citation_marks_are_no_words_of_a_copied_span(answer: str) -> None:
     # whales swim in the deep cold oceans: 7 words, all copied in one piece, marks or not. The
     # evidence spans the answer as it was written: from the first letter to the last.
     chunk = RetrievedChunk(chunk_id="w", text="Whales swim in the deep [4] cold oceans.")
-    found = scored(answer, [chunk, plan_c])
+    found = scored(answer, [chunk, PLAN_C])
     assert found.values["verbatim_coverage"] == 1.0
     assert found.values["longest_copied_span"] == 7.0
     span = [answer.index("Whales"), answer.index("oceans") + len("oceans")]
@@ -167,7 +178,7 @@ def recalls(found: CaseScores) -> tuple[float | None, float | None]:
     return found.values["nugget_recall_vital"], found.values["nugget_recall_all"]
 
 
-def test_vital_and_all(scored: Scored) -> None:
+def test_vital_and_all() -> None:
     # Held: the first (vital) and the third (okay): vital 1 of 2, all 2 of 4.
     found = scored(
         "Plan B costs 20 EUR [1] a month. Free for students.", labels=Labels(gold_facts=FACTS)
@@ -184,15 +195,13 @@ def test_vital_and_all(scored: Scored) -> None:
 
 
 @pytest.mark.parametrize(("answer", "abstained"), [("", False), ("I do not know.", True)])
-def test_an_answer_that_says_nothing_holds_no_fact(
-    scored: Scored, answer: str, abstained: bool
-) -> None:
+def test_an_answer_that_says_nothing_holds_no_fact(answer: str, abstained: bool) -> None:
     found = scored(answer, abstained=abstained, labels=Labels(True, gold_facts=FACTS))
     assert recalls(found) == (0.0, 0.0)
     assert found.values["claim_support_rate"] is None
 
 
-def test_where_it_is_not_applicable(scored: Scored) -> None:
+def test_where_it_is_not_applicable() -> None:
     found = scored("Plan B costs 20 EUR.", labels=Labels(False, gold_facts=FACTS))
     assert recalls(found) == (None, None)
     assert found.reasons["nugget_recall_all"] == "unanswerable"
@@ -205,21 +214,13 @@ def test_where_it_is_not_applicable(scored: Scored) -> None:
     assert found.reasons["nugget_recall_all"] == "language"
 
 
-Checks = Callable[..., dict[str, float | None]]
+def checks(answer: str, **more: Any) -> dict[str, float | None]:
+    """Each check of an answer and their mean."""
+    values = scored(answer, **more).values
+    return {name: values[name] for name in (*groundedness.CHECKS, "answer_quality")}
 
 
-@pytest.fixture
-def checks(scored: Callable[..., CaseScores]) -> Checks:
-    """Scores an answer; gives each check and their mean."""
-
-    def check(answer: str, **more: Any) -> dict[str, float | None]:
-        values = scored(answer, **more).values
-        return {name: values[name] for name in (*groundedness.CHECKS, "answer_quality")}
-
-    return check
-
-
-def test_quality_checks(checks: Checks) -> None:
+def test_quality_checks() -> None:
     # Passed: not empty, contexts, citations, no fallback; not applicable: scores, list. 4/4.
     assert checks("Plan B costs money [1].") == {
         "answer_not_empty": 1.0,
@@ -237,7 +238,7 @@ def test_quality_checks(checks: Checks) -> None:
     assert found["answer_quality"] == 3 / 6
 
 
-def test_quality_of_an_empty_answer_and_of_an_unanswerable_case(checks: Checks) -> None:
+def test_quality_of_an_empty_answer_and_of_an_unanswerable_case() -> None:
     empty = checks("")
     assert (empty["answer_not_empty"], empty["contexts_exist"]) == (0.0, 1.0)
     assert empty["has_citations"] is empty["no_fallback_phrase"] is None
@@ -333,6 +334,182 @@ def test_unsupported_claims_by_hand() -> None:
      "<!--" * 30_000, "退款政策。" * 10_000],
     ids=["letters", "digits", "blanks", "marks", "sentences", "comments", "han"],
 )  # fmt: skip
-def test_huge_texts_are_scored(plan_b: RetrievedChunk, text: str) -> None:
-    found = score_case(text, [plan_b, RetrievedChunk(chunk_id="c9", text=text)])
+def test_huge_texts_are_scored(text: str) -> None:
+    found = score_case(text, [PLAN_B, RetrievedChunk(chunk_id="c9", text=text)])
     assert set(found.values) == set(METRICS)
+
+
+RATE, MEAN, COUNT, NUMBERS = (
+    "claim_support_rate",
+    "mean_claim_support",
+    "unsupported_claims",
+    "numeric_fabrications",
+)
+
+
+def test_support_of_claims() -> None:
+    # Claim 1: plan b cost 20 eur month: 6 of 6. Claim 2: plan c free tourist: 3 of 4 = 0.75.
+    # Claim 3: moon made green cheese: 0 of 4.
+    answer = (
+        "Plan B costs 20 EUR a month. Plan C is free for tourists."
+        " The moon is made of green cheese."
+    )
+    found = scored(answer)
+    assert found.values[RATE] == 2 / 3
+    assert found.values[MEAN] == pytest.approx((1 + 0.75 + 0) / 3)
+    assert found.values[COUNT] == 1.0
+    assert found.values[NUMBERS] == 0.0
+    claims = found.evidence["claims"]
+    # The model's probability; only that it is above its threshold is said here.
+    assert claims[0].pop("strength") > 0.5
+    assert claims[0] == {
+        "text": "Plan B costs 20 EUR a month.",
+        "span": [0, 28],
+        "type": "assertion",
+        "supported": True,
+        "score": 1.0,
+        "chunk_id": "c1",
+        "window": [0, 55],
+    }
+    assert claims[1]["missing"] == ["tourists"]
+    assert claims[2]["missing"] == ["moon", "made", "green", "cheese"]
+
+
+def test_a_made_up_number_vetoes_and_is_counted_once() -> None:
+    # plan b cost 25 eur month: 5 of 6 words, but 25 stands nowhere: strength 0, not supported.
+    answer = "Plan B costs 25 EUR a month. As said, plan B costs 25 EUR a month."
+    found = scored(answer)
+    assert found.values[RATE] == 0.0
+    assert found.values[MEAN] == 0.0
+    assert found.values[NUMBERS] == 1.0
+    assert found.evidence["numbers"] == {"fabricated": ["25"]}
+    assert found.evidence["claims"][0]["vetoed_by"] == ["25"]
+
+
+def test_an_answer_without_claims() -> None:
+    found = scored("What do you mean?")
+    assert found.values[RATE] is None
+    assert found.reasons[RATE] == "no claims"
+    assert found.values[NUMBERS] == 0.0
+    assert found.values["citation_coverage"] is None
+    assert found.evidence["claims"][0]["skipped"] == "question"
+    found = scored("Plans typically cost money every month.")
+    assert found.reasons[RATE] == "no claims"
+    assert found.evidence["claims"][0]["skipped"] == "general"
+    assert scored("20 EUR").values[NUMBERS] == 0.0
+    assert scored("20 EUR").reasons[RATE] == "no claims"
+    assert scored("25 EUR").values[NUMBERS] == 1.0
+
+
+def test_no_contexts_are_a_zero_and_unknown_names_no_verdict() -> None:
+    found = scored("Plan B costs money every month.", [])
+    assert (found.values[RATE], found.reasons[RATE]) == (0.0, "no contexts")
+    assert found.values[COUNT] == 1.0
+    assert found.reasons["verbatim_coverage"] == "no contexts"
+    found = scored("Plan B costs 20 EUR a month and has phone support, Mary.")
+    assert found.evidence["claims"][0]["unknown_names"] == ["Mary"]
+    assert found.values["claim_support_rate"] == 1.0
+
+
+def test_another_language_than_the_contexts_is_not_applicable() -> None:
+    chinese = [RetrievedChunk(chunk_id="c1", text="计划每个月花费二十欧元。")]
+    assert scored("这个计划每个月花费二十欧元。").reasons[RATE] == "language"
+    english = scored(
+        "The plan that is offered to you costs 20 EUR for each of the months.", chinese
+    )
+    assert english.reasons[RATE] == "language"
+    assert english.values["citation_coverage"] == 0.0  # what looks at the answer alone applies
+    assert scored("计划每个月花费二十欧元。", chinese).values[RATE] == 1.0
+
+
+def test_a_negation_is_reported_where_no_window_has_it_and_not_the_other_way() -> None:
+    negated = RetrievedChunk(chunk_id="c1", text="Plan B does not include phone support.")
+    plain = RetrievedChunk(chunk_id="c1", text="Plan B includes phone support.")
+    (claim,) = scored("Plan B does not include phone support.", [plain]).evidence["claims"]
+    assert claim["negation_mismatch"]
+    (claim,) = scored("Plan B includes phone support.", [negated]).evidence["claims"]
+    assert "negation_mismatch" not in claim
+
+
+def test_unsure_claims_and_what_rests_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Strengths that are given: .9 holds, .5 is unsure (from .40, below .55) and supported,
+    # .4 is unsure and not, .39 surely lacks support.
+    chances = iter([0.9, 0.5, 0.4, 0.39])
+
+    def judged(*args: Any, **more: Any) -> LexicalClaim | None:
+        chance, support = next(chances), judge(*args, **more)
+        return support and replace(support, supported=chance >= 0.5, strength=chance)
+
+    answer = "Plan B costs money. Plan B has support. Plan C is free. Plan C is for students."
+    with monkeypatch.context() as patch:
+        patch.setattr("ragmetrics.claim_metrics.judge", judged)
+        found = scored(answer).values
+    assert found[RATE] == 2 / 4
+    assert found["unsure_claim_rate"] == 2 / 4
+    assert (found["claim_support_low"], found["claim_support_high"]) == (1 / 4, 3 / 4)
+    assert found["answer_supported"] == 0.0
+    sure = scored("Plan B costs 20 EUR a month.").values
+    assert (sure["unsure_claim_rate"], sure["answer_supported"]) == (0.0, 1.0)
+    assert sure["claim_support_low"] == sure["claim_support_high"] == 1.0
+
+
+class GivenChances:
+    """A support model that says what it is given, and what it was asked."""
+
+    identity = "given"
+    window_words = 4
+
+    def __init__(self, *chances: float) -> None:
+        self.chances = list(chances)
+        self.asked: list[tuple[list[str], list[str], str, str]] = []
+
+    def __call__(
+        self, claims: Sequence[AnswerClaim], passages: Sequence[str], question: str, answer: str
+    ) -> list[float]:
+        self.asked.append(([claim.text for claim in claims], [*passages], question, answer))
+        return self.chances
+
+
+def test_a_support_models_verdict_counts_unless_a_number_vetoes() -> None:
+    # The word features deny all four: two say the opposite of a passage, one states a 99 that no
+    # source has, one shares no word with any. The model accepts all but the last (.49).
+    model = GivenChances(0.9, 0.5, 0.9, 0.49)
+    sentences = (
+        "Plan C is not free of charge for students.",
+        "It does not include phone support.",
+        "Plan B costs 99 EUR a month.",
+        "The moon has green cheese.",
+    )
+    answer = " ".join(sentences)
+    assert scored(answer).values[RATE] == 0.0
+    found = scored(answer, support_model=model, question="Which plan?")
+    passages = ["Plan B costs 20 EUR a month.", "It includes phone support."]
+    passages += ["Plan C is free of charge for students."]  # cut as the model reads: 4 words
+    assert model.asked == [([*sentences], passages, "Which plan?", answer)]
+    rows = found.evidence["claims"]
+    assert [row["supported"] for row in rows] == [True, True, False, False]
+    assert [row["strength"] for row in rows] == [0.9, 0.5, 0.0, 0.49]
+    assert not any("opposite" in row for row in rows)
+    assert (found.values[RATE], found.values[COUNT]) == (2 / 4, 2.0)
+
+
+def test_no_claim_of_a_support_model_is_called_unsure() -> None:
+    # .40 to .55 is of the word features: .5 of another model says nothing about its doubts.
+    found = scored("Plan B costs 20 EUR a month.", support_model=GivenChances(0.5))
+    assert found.values[RATE] == 1.0
+    for name in (
+        "unsure_claim_rate",
+        "claim_support_low",
+        "claim_support_high",
+        "answer_supported",
+    ):
+        assert found.values[name] is None
+        assert found.reasons[name] == "support model"
+
+
+def test_a_word_share_of_another_language_is_never_unsure() -> None:
+    german = RetrievedChunk(chunk_id="c", text="Der Tarif kostet im Monat zwanzig Euro für alle.")
+    found = scored("Der Tarif kostet im Monat zwanzig Euro.", [german])
+    assert found.values[RATE] == 1.0
+    assert found.values["unsure_claim_rate"] is None
+    assert found.reasons["answer_supported"] == "language"
