@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.decisions.test_one_voice import lines, make_run
+from tests.decisions.test_one_voice import make_run, write_set
 from tests.score_lines import read_lines, write_lines
 
 from decisions.compare import CompareOptions, compare
@@ -33,15 +33,8 @@ class Pair:
     """Fifteen cases about one manual, in twelve sections; a change breaks the first six."""
 
     def __init__(self, folder: Path) -> None:
-        self.eval_set = folder / "set.jsonl"
         gold = [{"rel_path": "m.pdf", "heading_path": f"h{n % SECTIONS}"} for n in range(15)]
-        lines(
-            self.eval_set,
-            [
-                {"id": f"q{n}", "question": "?", "answerable": True, "gold_supports": [own]}
-                for n, own in enumerate(gold)
-            ],
-        )
+        self.eval_set = write_set(folder / "set.jsonl", gold)
         self.base, self.new = folder / "base", folder / "new"
         for run, broken in ((self.base, 0), (self.new, 6)):
             passed = np.where(np.arange(15) < broken, 0.0, 1.0)

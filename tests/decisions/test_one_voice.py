@@ -8,6 +8,7 @@ apply, true falls and rises of every size, and none.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,26 +45,20 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def lines(path: Path, rows: list[dict[str, Any]]) -> None:
+def write_set(path: Path, gold: Sequence[dict[str, Any]]) -> Path:
+    """A case for each gold passage."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    case = {"question": "?", "answerable": True}
+    rows = [{"id": f"q{n}"} | case | {"gold_supports": [own]} for n, own in enumerate(gold)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
 
 
 def make_set(folder: Path, cases: int, rng: np.random.Generator) -> Path:
     """A set in which some cases share their document."""
-    folder.mkdir(parents=True, exist_ok=True)
     documents = np.repeat(np.arange(cases), rng.integers(1, 4, cases))[:cases]
-    rows = [
-        {
-            "id": f"q{i}",
-            "question": "?",
-            "answerable": True,
-            "gold_supports": [{"rel_path": f"{d}.md", "heading_path": "", "snippets": []}],
-        }
-        for i, d in enumerate(documents)
-    ]
-    lines(folder / "set.jsonl", rows)
-    return folder / "set.jsonl"
+    gold = [{"rel_path": f"{d}.md", "heading_path": "", "snippets": []} for d in documents]
+    return write_set(folder / "set.jsonl", gold)
 
 
 def make_run(folder: Path, eval_set: Path, recall: Any, passed: Any, failed: Any) -> None:

@@ -296,11 +296,6 @@ GOOD = ("The pool opens at nine.", "Lockers cost two euros.", "Dogs are not allo
 BAD = ("The pool has a Finnish sauna.", "Lockers cost fifty euros.", "Dogs love the fountain.")
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
-
-
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """Two families of labelled claims, one language of parallel text, a book in two languages."""
@@ -309,9 +304,9 @@ def data(tmp_path: Path) -> Path:
         {"group": text, "question": "", "contexts": [PAGE], "claim": text, "supported": label}
         for text, label in claims
     ]
-    write(tmp_path / "attributionbench" / "data.jsonl.gz", rows)
+    jsonl(tmp_path / "attributionbench" / "data.jsonl.gz", rows)
     replies = [{**row, "answer": f"Well, {row['claim']}"} for row in rows]
-    write(tmp_path / "begin_wow" / "data.jsonl.gz", replies)
+    jsonl(tmp_path / "begin_wow" / "data.jsonl.gz", replies)
     paragraphs = [
         {
             "lang": "de",
@@ -322,7 +317,7 @@ def data(tmp_path: Path) -> Path:
         for article in (0, 1)
         for city, river, floors in (("Ulm", "Donau", 9), ("Trier", "Mosel", 7))
     ]
-    write(tmp_path / "xquad" / "data.jsonl.gz", paragraphs)
+    jsonl(tmp_path / "xquad" / "data.jsonl.gz", paragraphs)
     blocks = [
         {"group": "a.md", "en": english, "fr": french}
         for english, french in (
@@ -331,7 +326,7 @@ def data(tmp_path: Path) -> Path:
         )
     ]
     blocks = [{**row, "fr": row["fr"] + " Il est rapide et utile."} for row in blocks]
-    write(tmp_path / "vault_rust_book_fr" / "parallel.jsonl.gz", blocks)
+    jsonl(tmp_path / "vault_rust_book_fr" / "parallel.jsonl.gz", blocks)
     return tmp_path
 
 
@@ -383,7 +378,7 @@ def test_whole_answers_are_flagged_by_their_weakest_claim(data: Path) -> None:
         for at, (answer, label) in enumerate(answers)
     ]  # fmt: skip
     assert support_fit.ragtruth_answers(data, Resampling(10)) == {}
-    write(data / "ragtruth" / "data.jsonl.gz", rows)
+    jsonl(data / "ragtruth" / "data.jsonl.gz", rows)
     found = support_fit.ragtruth_answers(data, Resampling(10))
     assert (found["n"], found["hallucinated"]) == (6, 2)
     # Flagged are the second and the third, one of them rightly; one of two is found.

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from tests.decisions.test_one_voice import lines, make_run
+from tests.decisions.test_one_voice import make_run, write_set
 from tests.definitions import definition_of
 from tests.metrics_files import write_metrics
 from tests.score_lines import read_lines, write_lines
@@ -29,14 +29,8 @@ class Pair:
     """Fourteen cases on eight documents, the first seven of them on three."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.eval_set = folder, folder / "set.jsonl"
-        documents = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7]
-        gold = [{"rel_path": f"{d}.md", "heading_path": ""} for d in documents]
-        rows = [
-            {"id": f"q{n}", "question": "?", "answerable": True, "gold_supports": [own]}
-            for n, own in enumerate(gold)
-        ]
-        lines(self.eval_set, rows)
+        gold = [{"rel_path": f"{d}.md", "heading_path": ""} for d in "00011223344567"]
+        self.folder, self.eval_set = folder, write_set(folder / "set.jsonl", gold)
         self.targets = folder / "targets.toml"
         self.targets.write_text('[decide]\nprimary = ["pipeline.pass", "pipeline.answered"]\n')
 
