@@ -24,8 +24,8 @@ KEYS = sorted(
 # Most keys open a window or type into one; the labelling keys and Esc are pressed more often.
 HOT = [*"1234567890 xasfuuUUmbMrvtjklhRBS+-<>@&", "enter", "enter", "colon", "down", "tab"]
 WEIGHTED = KEYS + ["space" if key == " " else key for key in HOT] * 8 + ["escape", "d"] * 25
-EXAMPLES, LENGTH = 4, 500
-"""2,000 presses in all."""
+LENGTH = 500
+"""Presses of an example."""
 
 
 def valid(case: dict[str, Any]) -> list[str]:
@@ -71,11 +71,12 @@ async def storm(b: Any, keys: list[str]) -> bytes:
 
 
 @pytest.mark.slow
-def test_key_storm(bench: Any) -> None:
+@pytest.mark.parametrize("examples", [2, pytest.param(10, marks=pytest.mark.thorough)])
+def test_key_storm(bench: Any, examples: int) -> None:
     done: list[str] = []
 
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         deadline=None,
         # Each example takes seconds: to shrink a failure would take longer than the time-out.
         phases=[Phase.explicit, Phase.reuse, Phase.generate],
