@@ -330,7 +330,8 @@ def make_sound(folder: Path) -> None:
 
 def _main(jobs: Iterable[Job]) -> None:
     jobs = [tuple(job) for job in jobs]  # type: ignore[misc]
-    warm_up({name for name, _, _ in jobs})
+    if len(jobs) > 30:
+        warm_up({name for name, _, _ in jobs})
     commands = {name: importlib.import_module(name).main for name, _, _ in jobs}
     os.environ["COLUMNS"] = "200"
     for name, words, folder in jobs:

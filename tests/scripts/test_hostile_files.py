@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 CASE = '{"id": "q1", "question": "Why?", "answerable": true, "own": %s}\n'
 TOML = "own = %s\n"
 ANSWER = ["http://h/", "--dry-run", "--from-response", "{}"]
-NO_BOT = ["--api-url", "http://127.0.0.1:9"]
+NO_BOT = ["--api-url", "http://127.0.0.1:9", "--set", "retries=0"]
 ROW = '{"question": "q", "own": %s}'
 OUT = ["--output", "out", "{}"]
 YAML = "tests:\n  - vars: {query: %s}\n"
