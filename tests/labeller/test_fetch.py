@@ -37,22 +37,17 @@ def gate() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_the_next_cases_are_fetched_ahead(session: Session, gate: threading.Event) -> None:
+def test_the_next_cases_are_fetched_ahead(cases: dict[str, Any]) -> None:
     asked: list[str] = []
 
     def ask(case_id: str, query: str, k: int | None) -> list[Chunk]:
         asked.append(case_id)
         return [Chunk("a.md", "", f"for {case_id}")]
 
-    fresh = Session(
-        {case_id: session.ledger.case_of(case_id) for case_id in session.queue.ids},
-        {},
-        record=lambda e: None,
-        now=lambda: 0.0,
-    )
+    session = Session(cases, {}, record=lambda e: None, now=lambda: 0.0)
     source = Fetcher(ask, "table")
-    prefetch(fresh, source, ahead=1)
-    prefetch(fresh, source, ahead=1)
+    prefetch(session, source, ahead=1)
+    prefetch(session, source, ahead=1)
     arrived = gather(source, 2)
     assert sorted(asked) == ["q-0001", "q-0002"], "each is asked for once"
     assert {arrival.case_id for arrival in arrived} == {"q-0001", "q-0002"}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from labeller import edits, marks
 from labeller.needs import Needs
-from records.files import SetLock
 from terminal.actions import ActionRefused
 
 if TYPE_CHECKING:
@@ -181,13 +179,3 @@ def test_the_second_session_is_read_only_and_names_the_first(files: Files) -> No
     assert "Read-only" in store.save()
     first.do(edits.flag)
     assert len(files.journal.read_bytes().splitlines()) == 1
-
-
-def test_the_lock_is_free_again_after_closing(tmp_path: Path) -> None:
-    one, two = SetLock(tmp_path / "x"), SetLock(tmp_path / "x")
-    assert one.take("a", "now")
-    assert not two.take("b", "now")
-    assert two.holder.startswith("a on ")
-    one.release()
-    assert two.take("b", "now")
-    two.release()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labeller import edits, marks
+from labeller import edits, marks, tools
 from labeller.passages import Chunk
 from labeller.rows import ChunkPool, arranged
 from labeller.session import Session
@@ -132,6 +132,7 @@ def test_a_session_that_only_labels_leaves_the_set_alone(
         lambda: session.add_case("?"),
         session.delete_case,
         session.duplicate_case,
+        lambda: session.revise(tools.expect_none),
     ]
     for action in actions:
         with pytest.raises(ActionRefused, match="Only labels here"):

@@ -17,7 +17,6 @@ from labeller.sources import run_chunks
 from records.run import Run
 from records.tool_calls import ToolCall
 from storage import RetrievedChunk, TestResult
-from terminal.actions import ActionRefused
 
 SEARCH, DELETE = ToolCall("search", {"query": "hat"}), ToolCall("delete", error="no \x1b right")
 CALLS = (SEARCH, DELETE)
@@ -77,12 +76,6 @@ def test_calls_come_with_the_passages(session: Session) -> None:
     assert session.case["expected_tools"][0]["name"] == "search"
     session.undo()
     assert "expected_tools" not in session.case
-
-
-def test_a_session_that_only_labels_does_not_change_the_set(cases: Any, clock: Any) -> None:
-    session = Session(cases, {}, record=lambda e: None, now=clock, fixed="Only labels here.")
-    with pytest.raises(ActionRefused, match="Only labels here"):
-        session.revise(tools.expect_none)
 
 
 def test_the_calls_of_a_run_are_shown_also_where_no_passage_is_known(tmp_path: Path) -> None:
