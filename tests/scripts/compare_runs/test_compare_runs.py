@@ -36,7 +36,7 @@ def test_the_report_on_the_terminal(compare: Compare) -> None:
     assert "Got worse: q0" in whole
 
 
-def test_the_answer_stands_last(compare: Compare) -> None:
+def test_the_answer_stands_last(compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("--metrics", "recall@5,mrr", "--json")
     (found,) = json.loads(compare("good", "bad", *words).stdout)["comparisons"]
     lines = compare("good", "bad", *words[:2], columns=80).stdout.splitlines()
@@ -48,6 +48,10 @@ def test_the_answer_stands_last(compare: Compare) -> None:
     assert found["says"][-1] == "Next: see which cases broke: browse_runs.py good bad."
     same = compare("good", "same", "--metrics", "recall@5").stdout.splitlines()
     assert same[-4].startswith("NO CLEAR DIFFERENCE: 24 cases could miss ±")
+    since = "Since the pinned baseline v1: recall@5 −6 points."
+    monkeypatch.setattr("decisions.alerts.since_pinned", lambda *_: since)
+    assert since in " ".join(compare("good", "same").stdout.split())
+    assert since not in " ".join(compare("good", "same", "bad").stdout.split())
 
 
 def set_score(lines: list[ScoreLine], number: int, metric: str, value: float) -> None:
