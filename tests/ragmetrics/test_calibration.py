@@ -323,7 +323,8 @@ def test_mean_and_interval_by_hand() -> None:
     assert found.half_width({"a": 6}) is None
 
 
-def test_special_strata() -> None:
+def test_means_of_special_strata() -> None:
+    """All labelled: their mean, whatever they weigh; equal labels; scores that follow people."""
     weights = [1.0, 0.5, 0.5, 2.0]
     found = stratified_mean(
         [0.3, 0.8, 0.1, 0.6], [1.0, 0.0, 1.0, 1.0], list("abab"), weights=weights

@@ -108,6 +108,7 @@ def test_the_planned_bounds_are_the_published_ones(looks: int, bound: float) -> 
 
 
 def test_looks_by_hand() -> None:
+    """The last planned look asks for hardly more than one look, and few clusters for more."""
     first, last = (sequential.look(0.5, 0.1, MANY, share) for share in (0.2, 1.0))
     assert last.high - 0.5 == pytest.approx(0.1 * 2.040, rel=1e-6)
     assert first.high - 0.5 == pytest.approx(0.1 * 2.040 / sqrt(0.2), rel=1e-6)

@@ -222,17 +222,17 @@ def test_intervals_of_values_without_bounds() -> None:
     assert found.mark == CONSTANT
     assert skewed_interval(np.full(10, 3.0)).mark == CONSTANT
     assert skewed_interval(np.ones(10), 1.0).ends == pytest.approx([1.0, 1 + 0.51173553])
-    values = np.array([0.0] * 9 + [4.0])
+    values = np.array([0.0] * 9 + [4.0])  # mostly zero, marked below 100 cases
     assert skewed_interval(np.tile(values, 9), 0.0).mark == MOSTLY_ZERO
     assert skewed_interval(np.tile(values, 10), 0.0).mark == ""
     assert skewed_interval(np.tile(values + 1.0, 9), 1.0).mark == MOSTLY_LOWEST
-    values = np.array([-2.0, -1, 0, 1, 2, 7, 8, 9, 10, 11]) + 5
+    values = np.array([-2.0, -1, 0, 1, 2, 7, 8, 9, 10, 11]) + 5  # symmetric: Student's
     half = float(scipy_t.ppf(0.975, 9)) * values.std(ddof=1) / sqrt(10)
     mean = values.mean()
     assert skewed_interval(values).ends == pytest.approx([mean - half, mean + half])
-    values = np.random.default_rng(4).lognormal(0, 1, 50)
+    values = np.random.default_rng(4).lognormal(0, 1, 50)  # skewed: Hall's
     assert skewed_interval(values).ends == pytest.approx(hall(values))
-    assert drawn_interval(1.0, 1.0, 9).mark == POINT
+    assert drawn_interval(1.0, 1.0, 9).mark == POINT  # no resample differs
     assert drawn_interval(0.5, 1.0, 9).mark == ""
     assert drawn_interval(0.5, 1.0, 1).ends is None
 

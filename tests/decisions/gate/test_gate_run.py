@@ -88,7 +88,7 @@ def test_bad_input_ends_with_2_and_writes_nothing(
     assert not (gate.new.folder / "gate.json").exists()
 
 
-def test_a_terminal_that_knows_no_marks_gets_the_reasons_and_what_is_not_scored_is_said(
+def test_a_terminal_without_marks_gets_the_reasons_and_no_scores_are_said(
     gate: Any,
 ) -> None:
     gate.rules('[retrieval]\n"recall@5" = ">= 0.9"\n')

@@ -169,7 +169,7 @@ def test_faulty_files(tmp_path: Path, text: str, says: str) -> None:
     assert says in caught.value.format_message()
 
 
-def test_a_missing_file_the_demos_and_one_that_leaves_everything_to_the_built_in_rules(
+def test_files_that_are_missing_sound_or_without_rules(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(StorageError, match="no such file"):
