@@ -70,21 +70,6 @@ def test_a_failed_and_a_missing_call_are_zero_for_answered_and_pass_alone(run: P
 
 
 @pytest.mark.usefixtures("declared")
-def test_a_committed_file_gives_the_scores_of_its_folder(run: Path, tmp_path: Path) -> None:
-    write_case_lines(run, ["b", "a", "z", "c"])
-    committed = tmp_path / "committed" / "metrics.json"
-    committed.parent.mkdir()
-    shutil.copyfile(run / "metrics.json", committed)
-    alone, whole = read_primary(committed), read_primary(run)
-    assert alone is not None
-    assert whole is not None
-    assert alone.case_ids == whole.case_ids
-    assert alone.names == whole.names
-    np.testing.assert_array_equal(alone.values, whole.values)
-    assert alone.definitions == whole.definitions
-
-
-@pytest.mark.usefixtures("declared")
 def test_one_line_a_case_in_the_order_of_the_set(run: Path) -> None:
     write_case_lines(run)
     lines = (run / "metrics.json").read_text().splitlines()

@@ -119,25 +119,6 @@ def test_a_label_of_two_documents_says_something_about_these_alone() -> None:
     )
 
 
-def test_a_language_is_found_though_its_documents_have_more_questions() -> None:
-    """5 German documents of 6 questions fail whole; of the 90 questions of 45 others 4 fail."""
-    documents = [at // 6 if at < 30 else 5 + (at - 30) // 2 for at in range(120)]
-    cases = [
-        SliceMember(
-            f"c{at}",
-            "why",
-            ("with tag de",) if at < 30 else (),
-            cluster=cluster_number(f"document: {documents[at]}"),
-        )
-        for at in range(120)
-    ]
-    (sentence,) = search(cases, lambda at: at < 30 or at % 25 == 5).sentences()
-    assert (
-        sentence
-        == "Questions with tag de fail more often: 30 of 30, against 4 of 90 others (p < .001)."
-    )
-
-
 def test_foreign_labels_are_shown_as_data() -> None:
     gold = [GoldSupport("d/\x07e.md")]
     (shown, *_) = sliced([TestCase("a", "why?", tags=['x"\x1b[31m\nred'], gold_supports=gold)])

@@ -72,18 +72,8 @@ def test_lists_of_cases_leave_out_what_no_case_has() -> None:
 def test_dimensions_are_what_a_case_is_sliced_by() -> None:
     from ragmetrics.stats.tally import facets_of, slices_of
 
-    case = TestCase(
-        "a",
-        "?",
-        category="factual",
-        difficulty="d",
-        query_type="q",
-        tags=["t"],
-        vaults=["v"],
-        conversation="c",
-        turn=7,
-        standalone=False,
-    )
+    case = TestCase("a", "?", category="factual", difficulty="d", query_type="q", tags=["t"])
+    case.vaults, case.conversation, case.turn, case.standalone = ["v"], "c", 7, False
     slices = slices_of(facets_of(case))
     assert {dimension for dimension, _ in slices} == {*DIMENSIONS}
     assert slices[-2:] == (("turn", "3+"), ("standalone", "no"))

@@ -108,20 +108,6 @@ def test_a_primary_metric_that_is_gone() -> None:
     assert line_of(other_set, AlertRule(NAMES)).alerts == []
 
 
-def test_another_set_and_another_definition_begin_anew() -> None:
-    other_set = [
-        point(i, {CLAIMS: value(CLAIMS, mean)}, "st"[i >= 14]) for i, mean in enumerate(STEP)
-    ]
-    line = line_of(other_set, AlertRule(NAMES))
-    assert (line.breaks, line.alerts, line.judged[13].band) == ([14], [], None)
-    redefined = [
-        point(i, {CLAIMS: value(CLAIMS, mean, definition=f"groundedness/x@{1 + (i >= 14)}")})
-        for i, mean in enumerate(STEP)
-    ]
-    assert line_of(redefined, AlertRule(NAMES)).breaks == [14]
-    assert line_of(redefined, AlertRule(NAMES)).alerts == []
-
-
 def test_a_share_of_ten_cases_is_not_judged_finer_than_a_case() -> None:
     """.1 is one case of ten in ``pass``: with 10 cases no shift, with 900 one."""
     means = [0.7 + 0.005 * (place % 2) - 0.05 * (place >= 14) for place in range(20)]
