@@ -192,8 +192,18 @@ COMPARED = {
 SAID = COMPARED | {"grown": ("28 new", range(120))}
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("lost", [(), BROKEN], ids=["same bot", "thirteen lost"])
+@pytest.mark.parametrize(
+    ("lost", "state"),
+    [
+        *(pytest.param(BROKEN, state, id=f"thirteen lost-{state}") for state in STATES),
+        pytest.param((), "relabelled", id="same bot-relabelled"),
+        *(
+            pytest.param((), state, id=f"same bot-{state}", marks=pytest.mark.thorough)
+            for state in STATES
+            if state != "relabelled"
+        ),
+    ],
+)
 def test_a_verdict_on_what_did_not_change(
     base: Path, tmp_path: Path, state: str, lost: range | tuple[int, ...]
 ) -> None:

@@ -18,7 +18,10 @@ from labeller.passages import Chunk
 from terminal.frame import Look, cut
 from terminal.safe_text import display
 
-SIZES = [(80, 24), (160, 48), (200, 60), (40, 10), (50, 14)]
+SIZES = [
+    *((40, 10), (200, 60)),
+    *(pytest.param(size, marks=pytest.mark.thorough) for size in ((50, 14), (80, 24), (160, 48))),
+]
 WINDOWS = {
     "main": [],
     "help": ["?"],
