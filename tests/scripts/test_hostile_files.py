@@ -1,5 +1,5 @@
-"""Files that a stranger hands over: nested without end, or as long as a device. Every script that
-reads one ends with a sentence and 2."""
+"""Files that a stranger hands over: nested without end, as long as a device, with unknown keys.
+Every script that reads one ends with a sentence and 2, or passes the keys over."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -22,9 +23,8 @@ from records.errors import StorageError
 from records.file_access import read_whole
 from records.labels import read_cases
 from records.lines import parse_json
-from storage import ResultsWriter, RunConfig, TestResult
+from storage import Reference, ResultsWriter, RetrievedChunk, RunConfig, TestResult
 
-ROOT = Path(__file__).parents[2]
 CASE = '{"id": "q1", "question": "Why?", "answerable": true, "own": %s}\n'
 TOML = "own = %s\n"
 ANSWER = ["http://h/", "--dry-run", "--from-response", "{}"]
@@ -187,3 +187,34 @@ def test_an_expression_that_grows_is_stopped() -> None:
     glued = "join(a, l)"
     with pytest.raises(JMESPathError, match="more than 67,108,864"):
         compile_path(glued)({"a": "x" * 2**20, "l": ["y"] * 100})
+
+
+SCORERS = ("retrieval", "context", "groundedness", "abstention", "pipeline")
+KEYS = ("C:\\notes", 'say "x"', "\x1b]0;T\x07", "a\tb\n", "\0", "\x9b31m\u202e")
+CHUNK = RetrievedChunk("c", rel_path="a.md", text="Logs are kept for 30 days.", rank=1)
+KNOWN: dict[str, Any] = {
+    "id": "q",
+    "answerable": True,
+    "expected_key_facts": ["30 days"],
+    "gold_supports": [{"rel_path": "a.md"}],
+    "expected_outcome": "success",
+}
+
+
+def test_every_scorer_passes_them_over(finished: Any) -> None:
+    result = TestResult(
+        "q",
+        answer="Logs are kept for 30 days [1].",
+        retrieved=[CHUNK],
+        references=[Reference(index=1, rel_path="a.md")],
+        latency_ms={"total": 5.0},
+    )
+    mine = dict.fromkeys(KEYS, "\x1b[31mmine")
+    finished.write([KNOWN | mine], [result])
+    path = finished.run / "results.jsonl"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | mine) + "\n", "utf-8")
+    for name in SCORERS:
+        done = finished.score(importlib.import_module(f"score_{name}").main)
+        assert done.exit_code == 0, done.output
+        assert all(char.isprintable() or char == "\n" for char in done.output), name
+        assert "q" in finished.rows(name)

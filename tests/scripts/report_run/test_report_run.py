@@ -22,6 +22,13 @@ from terminal.page import number
 FORMS = ("md", "html")
 
 
+@pytest.fixture
+def run(finished: Any) -> Any:
+    finished.write(CASES, RESULTS)
+    assert finished.score(score_retrieval.main, "--quiet").exit_code == 0
+    return finished
+
+
 def made(run: Any, *options: str) -> Blocks:
     done = run.score(report_run.main, "--json", *options)
     assert done.exit_code == 0, done.output
