@@ -148,9 +148,7 @@ def test_claims_from_the_first_of_two_searches_are_supported(
     assert cut["claim_support_rate"] is None
 
 
-def test_searches_are_proposed_where_tools_give_back_passages(
-    server: BotServer, tmp_path: Path
-) -> None:
+def test_searches_are_proposed_where_tools_give_passages(server: BotServer, tmp_path: Path) -> None:
     """Found without help: the calls, those of them that searched, and the fields of a passage. Of
     hat n the first search brings n.md in the first place, so every recall is 1."""
     desk = Desk(tmp_path)
@@ -195,9 +193,7 @@ def test_pages_of_the_web_are_seen_and_not_retrieved(server: BotServer, tmp_path
     assert scored["mean"]["evidence_recall@1" + BY_DOCUMENT] is None
 
 
-def test_a_secret_that_tools_are_given_is_written_nowhere(
-    server: BotServer, tmp_path: Path
-) -> None:
+def test_a_secret_given_to_tools_is_written_nowhere(server: BotServer, tmp_path: Path) -> None:
     """It has quotes, stands as JSON in the arguments, and these come in pieces of 7 characters."""
     desk = Desk(tmp_path)
     desk.profile("stream.toml", 'tools = "tool_calls(events)"')

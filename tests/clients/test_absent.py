@@ -58,7 +58,7 @@ def test_null_and_empty_are_two_things(
         ({"text": "", "error": {"message": "busy"}}, "bot_error", "busy"),
     ],
 )
-def test_an_answer_without_a_text_is_none(
+def test_a_reply_without_a_text_is_none(
     tmp_path: Path, payload: Any, kind: str, message: str
 ) -> None:
     with pytest.raises(CallError) as failed:

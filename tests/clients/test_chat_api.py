@@ -68,7 +68,7 @@ def kind(result: TestResult) -> str:
         (b'{"error": {"message": "index is being built"}}', "bot_error"),
     ],
 )
-def test_unusable_bodies_are_asked_once(
+def test_unusable_bodies_end_a_call(
     fake_bot: Any, api: MakeApi, body: bytes, expected: str
 ) -> None:
     fake_bot.default = lambda exchange: exchange.raw(body)

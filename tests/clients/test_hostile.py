@@ -26,7 +26,7 @@ def failure(client: ChatApi) -> ErrorInfo:
 
 @pytest.mark.parametrize("depth", [101, 300, 900])
 @pytest.mark.parametrize("secrets", [(), ("tok-1234",)])
-def test_an_answer_that_is_nested_too_deep(
+def test_nesting_too_deep(
     fake_bot: Any, api: MakeApi, depth: int, secrets: tuple[str, ...]
 ) -> None:
     nested = b'{"a":' * depth + b"1" + b"}" * depth
@@ -37,9 +37,7 @@ def test_an_answer_that_is_nested_too_deep(
     assert "100 nested levels" in error.message
 
 
-def test_an_answer_that_is_nested_as_deep_as_allowed_can_be_written(
-    fake_bot: Any, api: MakeApi
-) -> None:
+def test_nesting_as_deep_as_allowed_can_be_written(fake_bot: Any, api: MakeApi) -> None:
     # the answer itself is level 1
     nested = b'{"a":' * 99 + b"1" + b"}" * 99
     body = b'{"answer": "a", "retrieved": [], "guardrail": ' + nested + b"}"
@@ -65,9 +63,7 @@ def test_many_brackets_are_not_many_levels(fake_bot: Any, api: MakeApi) -> None:
         ({"usage": {"tokens": 1e300}}, "usage.tokens"),
     ],
 )
-def test_a_count_or_a_price_that_is_none(
-    fake_bot: Any, api: MakeApi, more: dict[str, Any], field: str
-) -> None:
+def test_a_count_or_price_that_is_none(fake_bot: Any, api: MakeApi, more: Any, field: str) -> None:
     """A negative price would make a run cheaper, the sum of huge counts be no number of JSON."""
     fake_bot.default = lambda exchange: exchange.reply(fake_bot.answer("q", **more))
     error = failure(api())

@@ -52,9 +52,7 @@ ANSWERS = JSON | st.builds(
 
 @pytest.mark.parametrize("name", ["default", "openai_chat", "documents"])
 @given(payload=ANSWERS, retrieval_only=st.booleans())
-def test_any_answer_is_a_result_or_a_known_error(
-    name: str, payload: Any, retrieval_only: bool
-) -> None:
+def test_any_json_is_a_result_or_known_error(name: str, payload: Any, retrieval_only: bool) -> None:
     answer = load_profile(name, PROFILES).answer
     failed = None
     try:

@@ -141,9 +141,7 @@ def test_pieces_of_a_body_that_is_packed(fake_bot: Any, send: Send) -> None:
 
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n"])
-def test_a_server_that_drips_bytes_meets_the_deadline(
-    fake_bot: Any, send: Send, head: bytes
-) -> None:
+def test_a_server_that_drips_meets_the_deadline(fake_bot: Any, send: Send, head: bytes) -> None:
     """A byte every 20 ms: each single wait is short, in the status line as in the body."""
 
     def drip(exchange: Any) -> None:
@@ -181,9 +179,7 @@ def test_a_single_request_whose_loop_is_late_ends_on_time_as_well(fake_bot: Any)
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
-def test_a_broken_connection_is_not_tried_again_by_the_library(
-    fake_bot: Any, send: Send, method: str
-) -> None:
+def test_a_broken_connection_is_not_tried_again(fake_bot: Any, send: Send, method: str) -> None:
     """A bot that remembers would hear a question twice; how often to try is the caller's."""
     fake_bot.question = lambda exchange: "q"
     fake_bot.default = lambda exchange: exchange.reset()
@@ -252,7 +248,7 @@ def test_addresses_without_a_proxy(monkeypatch: pytest.MonkeyPatch, excluded: st
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.2", "127.0.0.1.nip.invalid"])
 @pytest.mark.parametrize("status", [302, 307])
-def test_a_redirect_to_another_host_gets_no_key(
+def test_a_redirect_elsewhere_gets_no_key(
     fake_bot: Any, send: Send, host: str, status: int
 ) -> None:
     """requests and aiohttp take Authorization out, and send every other header on."""
@@ -267,9 +263,7 @@ def test_a_redirect_to_another_host_gets_no_key(
     assert [exchange.path for exchange in fake_bot.seen] == ["/", "/"]
 
 
-def test_a_redirect_on_the_same_host_takes_headers_and_body_along(
-    fake_bot: Any, send: Send
-) -> None:
+def test_a_redirect_on_one_host_takes_headers_and_body_along(fake_bot: Any, send: Send) -> None:
     """The body of the redirect itself is not read: here it would have no end."""
 
     def moved(exchange: Any) -> None:
@@ -317,7 +311,7 @@ def test_a_body_that_unpacks_beyond_the_limit(fake_bot: Any, send: Send) -> None
     assert failure(send, fake_bot.url, max_bytes=2**20).kind == "too_large"
 
 
-def test_an_error_page_is_read_to_its_first_piece_and_shows_no_secret(
+def test_an_error_page_is_read_to_its_first_piece_without_secrets(
     fake_bot: Any, send: Send
 ) -> None:
     page = b"bad key tok-5f3a9c; " + b"x" * 2**20
@@ -349,7 +343,7 @@ CHUNKED = START + b"Transfer-Encoding: chunked\r\n\r\n"
     ],
     ids=[f"row{n}" for n in range(10)],
 )
-def test_what_is_no_http_is_reported_in_words(
+def test_what_is_no_http_is_put_in_words(
     fake_bot: Any, send: Send, sent: bytes, words: str
 ) -> None:
     scripted(fake_bot, sent)
@@ -443,9 +437,7 @@ def test_a_certificate_that_is_trusted_and_no_other(
     client.close()
 
 
-def test_an_unknown_certificate_comes_with_the_remedy(
-    tls_server: tuple[str, Path], send: Send
-) -> None:
+def test_an_unknown_certificate_has_its_remedy(tls_server: tuple[str, Path], send: Send) -> None:
     error = failure(send, tls_server[0])
     assert isinstance(error, NotConnected)
     assert "self-signed certificate" in error.message.replace("self signed", "self-signed")

@@ -114,9 +114,7 @@ VARIABLES = (
 )
 
 
-def test_variables_of_query_and_body_are_sent_and_never_shown(
-    tmp_path: Path, fake_bot: FakeBot
-) -> None:
+def test_variables_of_a_request_are_sent_and_never_shown(tmp_path: Path, fake_bot: FakeBot) -> None:
     text = VARIABLES.replace('"{question}"', '"{question}"\ntenant = "${TENANT}/{case_id}"')
     profile, headers = fill(
         load(tmp_path, text), {"BOT_KEY": "abc123xyz", "TENANT": "a{k}b"}, {"X-Key": "${BOT_KEY}"}
@@ -353,7 +351,7 @@ place = '^Note (?P<path>\\S+), (?P<heading>.+)$'
 """
 
 
-def test_a_tool_of_a_profile_searches_and_a_list_may_be_reversed(
+def test_a_tool_of_a_profile_searches_and_lists_are_reversed(
     fake_bot: FakeBot, tmp_path: Path
 ) -> None:
     said = "Note rooms.md, Food\nWater is allowed.\n==\nNote loans.md, Fees\nTen cents a day."

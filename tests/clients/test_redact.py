@@ -81,9 +81,7 @@ def heads(secret: str) -> list[str]:
 
 
 @pytest.mark.parametrize("before", [100, 140, 170, 185, 250, 295])
-def test_an_error_page_never_shows_the_head_of_a_secret(
-    fake_bot: Any, api: MakeApi, before: int
-) -> None:
+def test_an_error_page_shows_no_head_of_a_secret(fake_bot: Any, api: MakeApi, before: int) -> None:
     """The page repeats header and address; any cut falls into one of them."""
     headers = Headers({"Authorization": f"Bearer {TOKEN}"}, (TOKEN,))
 

@@ -153,7 +153,7 @@ def completed(items: list[Any]) -> list[ToolCall]:
         (OPENAI_STREAM, False, False),
     ],
 )
-def test_the_same_two_calls_in_each_form(
+def test_the_same_calls_in_each_form(
     items: list[Any], with_results: bool, with_errors: bool
 ) -> None:
     search, price = completed(items)

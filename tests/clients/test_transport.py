@@ -34,19 +34,6 @@ def test_each_call_has_its_own_headers(fake_bot: Any) -> None:
     assert ["X-First" in header for header in headers] == [True, False, False]
 
 
-def test_many_calls_keep_their_answers(fake_bot: Any) -> None:
-    transport = HttpTransport(fake_bot.url)
-
-    async def ask(number: int) -> tuple[int, bytes]:
-        body = b'{"question": "q%d"}' % number
-        return number, (await transport.send("POST", fake_bot.url, {}, body, 60)).body
-
-    answers = dict(ask_all(range(200), ask, 40, threading.Event()))
-    assert len(answers) == 200
-    assert all(b'"answer to q%d [1]"' % number in body for number, body in answers.items())
-    transport.close()
-
-
 def test_pieces_of_a_stream_have_their_times(fake_bot: Any) -> None:
     def slowly(exchange: Any) -> None:
         exchange.handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n")

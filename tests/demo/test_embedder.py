@@ -101,7 +101,7 @@ def test_names_that_look_alike_have_their_own_caches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"not a database", b"SQLite format 3\0" + b"\xff" * 4096])
-def test_damaged_cache_is_built_anew(
+def test_damaged_cache_is_rebuilt(
     scripted_embedder: Scripted, tmp_path: Path, damage: bytes
 ) -> None:
     scripted_embedder(by_length, tmp_path)[0].encode(["a"])
@@ -115,9 +115,7 @@ def test_damaged_cache_is_built_anew(
     assert model.batches == []
 
 
-def test_damaged_pages_of_a_large_cache_are_noticed(
-    scripted_embedder: Scripted, tmp_path: Path
-) -> None:
+def test_damaged_pages_of_a_cache_are_noticed(scripted_embedder: Scripted, tmp_path: Path) -> None:
     texts = ["x" * n for n in range(1, 400)]
     scripted_embedder(lambda t: [len(t), 1.0] * 50, tmp_path)[0].encode(texts)
     (path,) = (tmp_path / "embeddings").glob("*.sqlite")
@@ -129,9 +127,7 @@ def test_damaged_pages_of_a_large_cache_are_noticed(
     assert sum(map(len, model.batches)) == len(texts)
 
 
-def test_unusable_cache_folder_warns_and_goes_on(
-    scripted_embedder: Scripted, tmp_path: Path
-) -> None:
+def test_unusable_cache_folder_is_warned_of(scripted_embedder: Scripted, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     embedder, _ = scripted_embedder(by_length, tmp_path / "file")
     with pytest.warns(UserWarning, match="embeddings are not stored"):
@@ -173,9 +169,7 @@ def test_the_bundled_model_answers_to_its_own_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_a_hub_is_asked_only_if_that_is_allowed(
-    monkeypatch: pytest.MonkeyPatch, allowed: bool
-) -> None:
+def test_a_hub_is_asked_only_if_allowed(monkeypatch: pytest.MonkeyPatch, allowed: bool) -> None:
     asked: list[tuple[str, dict[str, object]]] = []
 
     class Model:

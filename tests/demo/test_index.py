@@ -126,9 +126,7 @@ def test_chosen_folders_narrow_the_hits(make_index: MakeIndex) -> None:
     assert "fallback" in fallback.reason
 
 
-def test_every_change_makes_another_index(
-    make_index: MakeIndex, scripted_embedder: Scripted
-) -> None:
+def test_each_change_makes_a_new_index(make_index: MakeIndex, scripted_embedder: Scripted) -> None:
     embedder, _ = scripted_embedder(lambda _: [1, 0])
     changed = ANIMALS | {"top.md": "# Zoo\n\nIt opens at ten."}
     moved = {f"x/{path}": text for path, text in ANIMALS.items()}
@@ -194,7 +192,7 @@ def test_pages_of_a_real_book_are_found() -> None:
     assert among_five / asked >= 0.65
 
 
-def test_noise_of_the_model_does_not_change_the_order(
+def test_noise_does_not_change_the_order(
     make_index: MakeIndex, scripted_embedder: Scripted
 ) -> None:
     # Vectors of one text differ by about 1e-7 between batches.

@@ -91,7 +91,7 @@ def test_wrong_path_or_method(server: BotServer, method: str, path: str, status:
         (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", b" 431 "),
     ],
 )
-def test_broken_http_gets_json(
+def test_no_http_gets_json(
     server: BotServer, post: Post, request_bytes: bytes, status: bytes
 ) -> None:
     answer = raw(server, request_bytes)

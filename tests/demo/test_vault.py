@@ -61,9 +61,7 @@ def test_the_reference_is_one_note_a_topic_in_folders_by_area() -> None:
     assert {path.split("/")[0] for path in by_path} <= {*AREAS, "other"}
 
 
-def test_a_topic_that_the_table_does_not_know_goes_to_the_default_folder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unknown_topic_goes_to_the_default_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     made_up = {"brand-new": "New thing\n*********\n\nText.\n"}
     monkeypatch.setattr("pydoc_data.topics.topics", made_up)
     (note,) = python_reference()

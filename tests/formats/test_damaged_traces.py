@@ -520,9 +520,7 @@ def test_there_are_enough_damages_and_secrets() -> None:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_nothing_of_a_damaged_trace_is_lost_in_silence_and_no_secret_is_written(
-    desk: Any, name: str
-) -> None:
+def test_a_damaged_trace_loses_nothing_in_silence_and_tells_no_secret(desk: Any, name: str) -> None:
     kind, data, chosen = source_of(name)
     path = desk.file("source.jsonl", data)
     target = desk.folder / "out"

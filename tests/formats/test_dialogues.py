@@ -61,9 +61,7 @@ def test_a_chat_becomes_the_turns_of_a_conversation(desk: Any) -> None:
     assert report["left_out"] == {"messages of the system": 1}
 
 
-def test_passages_that_are_logged_with_the_answer_stand_before_those_of_its_searches(
-    desk: Any,
-) -> None:
+def test_passages_logged_with_the_answer_stand_before_those_of_its_searches(desk: Any) -> None:
     log = [*CHAT[1:4], CHAT[4] | {"retrieval_context": ["What the prompt held."]}]
     desk.take("openai", desk.rows("chats.jsonl", [{"messages": log}]))
     (result,) = desk.results("chats")

@@ -166,9 +166,7 @@ READ = [cell for cell in CELLS if cell not in (*WITHOUT_CONTENT, *NOT_READ)]
 
 
 @pytest.mark.parametrize("cell", READ)
-def test_what_a_person_reads_in_a_trace_is_what_the_import_makes_of_it(
-    desk: Any, cell: str
-) -> None:
+def test_what_a_person_reads_in_a_trace_is_what_the_import_makes(desk: Any, cell: str) -> None:
     done, turns = imported(desk, cell)
     assert done.exit_code == 0, done.output
     expected = expected_turns(cell)
@@ -197,9 +195,7 @@ def test_what_a_person_reads_in_a_trace_is_what_the_import_makes_of_it(
 
 
 @pytest.mark.parametrize("cell", [*WITHOUT_CONTENT, *NOT_READ])
-def test_without_readable_content_nothing_is_made_up_and_the_reason_is_said(
-    desk: Any, cell: str
-) -> None:
+def test_without_readable_content_nothing_is_made_up_but_told_why(desk: Any, cell: str) -> None:
     done, turns = imported(desk, cell)
     assert done.exit_code == 2 or all(turn.answer == UNKNOWN for turn in turns)
     assert not any(turn.result.chunks() for turn in turns)

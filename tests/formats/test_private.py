@@ -102,7 +102,7 @@ PLAIN = {
 }
 
 
-def test_a_text_without_secrets_is_imported_unchanged(
+def test_a_text_without_secrets_is_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = (otlp_trace(1, **PLAIN), otlp_trace(2))

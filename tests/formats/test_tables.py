@@ -207,9 +207,7 @@ def test_a_damaged_table_is_one_sentence(desk: Any, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("kind", ["ragas", "json", "otel", "deepeval"])
-def test_without_pyarrow_the_remedy_is_named(
-    desk: Any, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_the_remedy_without_pyarrow(desk: Any, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     message = desk.refused(kind, desk.file("t.parquet", b"PAR1"))
     assert "t.parquet: reading Parquet needs pyarrow, which is not installed" in message

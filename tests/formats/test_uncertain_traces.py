@@ -86,17 +86,13 @@ LATER = {
 
 
 @pytest.mark.parametrize("later", LATER)
-def test_a_call_of_the_model_about_an_answer_makes_the_answer_unknown(
-    desk: Any, later: str
-) -> None:
+def test_a_call_of_the_model_about_an_answer_makes_it_unknown(desk: Any, later: str) -> None:
     asked, said = LATER[later]
     spans = (SERVER, SEARCH, chat("answer", PROMPT, ANSWER), chat("later", asked, said))
     assert read(desk, *spans)[:2] == (QUESTION, None)
 
 
-def test_a_query_that_the_model_wrote_before_the_search_leaves_the_answer_certain(
-    desk: Any,
-) -> None:
+def test_a_query_that_the_model_wrote_first_leaves_the_answer_certain(desk: Any) -> None:
     rewriting = chat(
         "rewrite", [message("system", "Rewrite."), message("user", QUESTION)], "shoe returns"
     )
@@ -114,9 +110,7 @@ def test_a_short_answer_of_the_only_call_stays_one(desk: Any, said: str) -> None
     assert read(desk, SERVER, chat("answer", QUESTION, said))[1] == said
 
 
-def test_of_two_agents_side_by_side_a_verdict_is_no_answer_and_two_texts_are_unknown(
-    desk: Any,
-) -> None:
+def test_of_two_agents_a_verdict_is_no_answer_and_two_texts_are_unknown(desk: Any) -> None:
     shop = agent("shop", QUESTION, ANSWER)
     assert read(desk, SERVER, shop, agent("judge", f"Judge: {ANSWER}", "PASS"))[1] == ANSWER
     assert read(desk, SERVER, agent("route", QUESTION, "returns"), shop)[1] == ANSWER
@@ -177,9 +171,7 @@ def test_the_whole_list_of_messages_is_read_where_its_first_stands_beside_it(des
     assert desk.report["left_out"]["earlier turns of a conversation"] == 1
 
 
-def test_the_words_that_a_step_was_given_are_the_question_in_the_prompt_that_ends_with_them(
-    desk: Any,
-) -> None:
+def test_the_words_of_a_step_are_the_question_in_the_prompt_that_ends_so(desk: Any) -> None:
     def task(name: str, parent: str, given: Any) -> dict[str, Any]:
         told = {"inputs": given, "tags": [], "metadata": {}, "kwargs": {"name": name}}
         kind = "workflow" if not parent else "task"
@@ -259,7 +251,7 @@ def test_a_search_that_failed_on_the_way_makes_no_failed_call_of_it(desk: Any) -
     ("outputs", "status"),
     [({"verdict": 3}, "unreadable"), ({"answer": ANSWER}, "ok"), ({}, "error"), ("", "error")],
 )
-def test_an_experiment_whose_outputs_name_no_answer_is_not_read(
+def test_an_experiment_that_names_no_answer_is_not_read(
     desk: Any, outputs: Any, status: str
 ) -> None:
     row = {"id": "a", "inputs": {"question": QUESTION}, "outputs": outputs}

@@ -44,9 +44,7 @@ REFUSED = ("[?]", "[a, ?]", "{q: ?}", "{q: ?, b: 1}", '["a"?]', '{"a"?: 1}')
 
 
 @each_row(("text", "value"), JS_YAML.items())
-def test_question_marks_are_read_as_js_yaml_reads_them(
-    tmp_path: Path, text: str, value: Any
-) -> None:
+def test_question_marks_are_read_as_by_js_yaml(tmp_path: Path, text: str, value: Any) -> None:
     path = tmp_path / "tests.yaml"
     path.write_text(text, encoding="utf-8")
     assert read_yaml(path) == value

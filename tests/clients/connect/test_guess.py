@@ -423,9 +423,7 @@ def test_lines_with_a_code_are_a_stream() -> None:
         ),
     ],
 )
-def test_a_text_without_a_usual_name_is_the_answer_only_if_nothing_else_is(
-    replies: Any, path: str | None
-) -> None:
+def test_a_text_without_a_usual_name_is_the_answer_if_alone(replies: Any, path: str | None) -> None:
     """Two texts that differ, or an empty field of that name, leave it open."""
     proposal = propose(replies, ["How much is it?", "When is it open?"])
     assert proposal.tables["response"].get("answer") == path

@@ -267,7 +267,7 @@ def test_secrets_become_variables() -> None:
         ({"question": "{question}", "filters": []}, {"question": "{question}", "filters": []}),
     ],
 )
-def test_a_place_for_what_was_said_before_is_proposed(
+def test_a_place_for_the_history_is_proposed(
     body: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     proposed = with_history(Shape("POST", "/ask", "test", body=body))

@@ -69,9 +69,7 @@ def test_answers_in_their_different_shapes(tmp_path: Path, take: Import) -> None
     assert len(config.answerer["imported_sha256"]) == 64
 
 
-def test_our_own_result_lines_come_back_the_same(
-    tmp_path: Path, take: Import, fake_bot: Any
-) -> None:
+def test_our_own_result_lines_come_back_alike(tmp_path: Path, take: Import, fake_bot: Any) -> None:
     """Full texts in, full texts out; only the fingerprint of the question is new."""
     first = [
         storage.TestResult(

@@ -115,7 +115,7 @@ def test_answers_from_a_file_ask_nobody(desk: Desk, labels: Path) -> None:
         ("cases", '{"case_id": "q99", "query_type": "faq"}', ":1: case_id: 'q99'"),
     ],
 )
-def test_faulty_labels_are_refused_before_anything_is_asked(
+def test_faulty_labels_are_refused_before_a_call(
     desk: Desk, name: str, label: str, says: str
 ) -> None:
     (desk.folder / f"{name}.jsonl").write_text(label + "\n")

@@ -55,22 +55,6 @@ def test_all_cases_come_once_before_any_comes_twice() -> None:
     assert Job(cases[0]).key == ("a", 0)
 
 
-def test_the_pool_asks_everything_and_never_more_at_once() -> None:
-    now, most = 0, 0
-
-    async def ask(number: int) -> int:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.001)
-        now -= 1
-        return number * 2
-
-    answers = list(ask_all(range(200), ask, 7, threading.Event()))
-    assert sorted(answers) == [number * 2 for number in range(200)]
-    assert most <= 7
-
-
 def test_an_exception_of_a_worker_reaches_the_consumer() -> None:
     async def ask(number: int) -> int:
         if number == 5:

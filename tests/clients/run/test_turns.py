@@ -404,9 +404,7 @@ def test_answers_of_elsewhere_are_known_by_conversation_and_turn(desk: Desk) -> 
 
 
 @pytest.mark.parametrize("uses", [("history",), ("session",), ()])
-def test_every_unchanged_turn_is_compared_whatever_the_bot_was_sent(
-    desk: Desk, uses: tuple[str, ...]
-) -> None:
+def test_unchanged_turns_are_compared_whatever_was_sent(desk: Desk, uses: tuple[str, ...]) -> None:
     """Base is asked with its own live answers, none of which the bot gives again; the new run with
     the same profile, or another one. Of ten questions b2 is reworded, so that b3 follows on another
     one; the other eight are the same. Conversation d is new."""
