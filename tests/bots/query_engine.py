@@ -17,33 +17,19 @@ from tests.bots.serving import Answer, BotServer, run
 
 ROOT = "/srv/shop/content"
 
+
+def operation(summary: str, schema: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    return {"post": {"summary": summary, "requestBody": {"content": content, "required": True}}}
+
+
 OPENAPI: dict[str, Any] = {
     "openapi": "3.1.0",
     "info": {"title": "Shop assistant", "version": "0.3.1"},
     "paths": {
         "/healthz": {"get": {"summary": "Health", "responses": {"200": {"description": "OK"}}}},
-        "/v2/feedback": {
-            "post": {
-                "summary": "Leave feedback about an answer",
-                "requestBody": {
-                    "content": {
-                        "application/json": {"schema": {"$ref": "#/components/schemas/Feedback"}}
-                    },
-                    "required": True,
-                },
-            }
-        },
-        "/v2/query": {
-            "post": {
-                "summary": "Query",
-                "requestBody": {
-                    "content": {
-                        "application/json": {"schema": {"$ref": "#/components/schemas/Query"}}
-                    },
-                    "required": True,
-                },
-            }
-        },
+        "/v2/feedback": operation("Leave feedback about an answer", "Feedback"),
+        "/v2/query": operation("Query", "Query"),
     },
     "components": {
         "schemas": {

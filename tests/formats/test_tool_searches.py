@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import call
 from tests.formats.spans import otlp, span
 
 import connect_bot
@@ -112,21 +112,18 @@ def test_hashes_that_name_parts_of_a_crew_are_no_secrets(desk: Any) -> None:
     assert md5 not in metadata["api_key"]
 
 
-def test_connect_bot_proves_the_tools_of_traces(tmp_path: Path) -> None:
+def proved(desk: Any, data: str | bytes, *, ends: int = 0) -> Any:
+    """What connect_bot says of the tools of traces."""
+    return call(connect_bot, "--from-traces", desk.file("traces.json", data), ends=ends)
+
+
+def test_connect_bot_proves_the_tools_of_traces(desk: Any) -> None:
     """By shape; by keys that it proposes, whose places are right; and by none."""
-
-    def shown(name: str, data: bytes) -> Any:
-        source = tmp_path / name
-        source.write_bytes(data)
-        done = CliRunner().invoke(connect_bot.main, ["--from-traces", str(source)])
-        assert done.exit_code == 0, done.output
-        return done
-
     packed = {name: gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()) for name in EXPECTED}
-    by_shape = shown("a.json", packed["pydantic_list"])
+    by_shape = proved(desk, packed["pydantic_list"])
     assert "✓ lookup_notes" in by_shape.stderr
     assert by_shape.stdout == ""
-    assert "– lookup_notes" in shown("b.json", packed["lc_text"]).stderr
+    assert "– lookup_notes" in proved(desk, packed["lc_text"]).stderr
     document = json.loads(packed["schema_semconv"])
     for each in document["resourceSpans"][0]["scopeSpans"][0]["spans"]:
         for attribute in each["attributes"]:
@@ -134,7 +131,7 @@ def test_connect_bot_proves_the_tools_of_traces(tmp_path: Path) -> None:
                 rows = json.loads(attribute["value"]["stringValue"])["results"]
                 texts = [f"{row['snippet']} (source: {row['file']})" for row in rows]
                 attribute["value"]["stringValue"] = "\n\n".join(texts)
-    done = shown("c.json", json.dumps(document).encode())
+    done = proved(desk, json.dumps(document))
     assert "✓ search_handbook" in done.stderr
     (table,) = tomllib.loads(done.stdout)["traces"]["tools"].values()
     reader = TomlReader("t")
@@ -162,7 +159,7 @@ def test_a_row_with_an_id_a_score_or_a_web_page_is_not_retrieved(desk: Any, resu
     assert (read["retrieved"], len(read["seen_tools"])) == (None, 1), report
 
 
-def test_connect_bot_proves_no_search_of_the_web_and_no_passages_in_one(tmp_path: Path) -> None:
+def test_connect_bot_proves_no_search_of_the_web_and_no_passages_in_one(desk: Any) -> None:
     def shown(results: list[str]) -> str:
         spans = []
         for number, result in enumerate(results):
@@ -170,15 +167,10 @@ def test_connect_bot_proves_no_search_of_the_web_and_no_passages_in_one(tmp_path
             tool["input.value"] = json.dumps({"query": "Bern"})
             asked = {"openinference.span.kind": "AGENT", "input.value": "Why?"}
             name = f"t{number}"
-            spans += [
-                span(name, name, asked, ms=9),
-                span(name, "c" + name, tool, parent=name, at=1),
-            ]
-        source = tmp_path / "s.json"
-        source.write_text(json.dumps(otlp(*spans)), encoding="utf-8")
-        done = CliRunner().invoke(connect_bot.main, ["--from-traces", str(source)])
-        assert done.exit_code == 0, done.output
-        return done.output
+            inner = span(name, f"c{name}", tool, parent=name, at=1)
+            spans += [span(name, name, asked, ms=9), inner]
+        said: str = proved(desk, json.dumps(otlp(*spans))).output
+        return said
 
     web = [{"title": "B", "url": "https://a.example/b", "snippet": "Bern is a capital city."}]
     said = shown([json.dumps(web), json.dumps([web[0] | {"url": "https://b.example/c"}])])
@@ -188,11 +180,8 @@ def test_connect_bot_proves_no_search_of_the_web_and_no_passages_in_one(tmp_path
     assert "– t" in shown([*lines, lines[0].replace("a.md", "c.md")])
 
 
-def test_traces_without_tools_are_refused(tmp_path: Path) -> None:
-    source = tmp_path / "d.json"
-    source.write_bytes(gzip.decompress((FOLDER / "schema_dspy_prompt.json.gz").read_bytes()))
-    done = CliRunner().invoke(connect_bot.main, ["--from-traces", str(source)])
-    assert done.exit_code == 2
-    assert "no trace calls a tool" in done.output
-    absent = CliRunner().invoke(connect_bot.main, ["--from-traces", str(tmp_path / "none")])
-    assert (absent.exit_code, "no such file" in absent.output) == (2, True)
+def test_traces_without_tools_are_refused(desk: Any) -> None:
+    data = gzip.decompress((FOLDER / "schema_dspy_prompt.json.gz").read_bytes())
+    assert "no trace calls a tool" in proved(desk, data, ends=2).output
+    absent = call(connect_bot, "--from-traces", str(desk.folder / "none"), ends=2)
+    assert "no such file" in absent.output
