@@ -54,6 +54,15 @@ CASES = [
     for path, question in QUESTIONS.items()
 ] + [{"id": "mars", "question": "Who walked on Mars?", "answerable": False}]
 
+MARKS = {
+    "answer": "Is this the answer?",
+    "passages": "Are these the passages?",
+    "place": "Is this their place?",
+    "cited": "Is this what it cites?",
+    "time": "How long did it take?",
+}
+"""The questions of the proof."""
+
 
 def ranked(question: str) -> list[str]:
     """The three files that share most words with a question."""

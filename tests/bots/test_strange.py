@@ -11,20 +11,12 @@ from typing import Any
 import pytest
 from click.testing import Result
 from tests.bots.serving import BotServer
-from tests.bots.strange import CASES, ODD, view
+from tests.bots.strange import CASES, MARKS, ODD, view
 from tests.commands import call, write_lines
 from tests.rows import each_row
 
 import connect_bot
 import run_eval
-
-MARKS = {
-    "answer": "Is this the answer?",
-    "passages": "Are these the passages?",
-    "place": "Is this their place?",
-    "cited": "Is this what it cites?",
-    "time": "How long did it take?",
-}
 
 
 @dataclass
