@@ -10,14 +10,8 @@ DOCUMENT = {"page_content": "Of A.", "metadata": {"source": "a.md", "heading_pat
 
 
 def run(name: str, kind: str, **more: Any) -> dict[str, Any]:
-    return {
-        "id": name,
-        "trace_id": "t1",
-        "name": name,
-        "run_type": kind,
-        "start_time": T0,
-        "end_time": T1,
-    } | more
+    times = {"start_time": T0, "end_time": T1}
+    return {"id": name, "trace_id": "t1", "name": name, "run_type": kind} | times | more
 
 
 def runs() -> list[dict[str, Any]]:
@@ -71,12 +65,8 @@ def test_langsmith_runs(desk: Any) -> None:
 
 def test_langsmith_examples_with_runs(desk: Any) -> None:
     outermost = runs()[0] | {"outputs": {"answer": "An A.", "documents": [DOCUMENT]}}
-    example = {
-        "id": "ex-1",
-        "inputs": {"question": "What is A?"},
-        "outputs": {"answer": "The A."},
-        "runs": [outermost],
-    }
+    example = {"id": "ex-1", "inputs": {"question": "What is A?"}, "runs": [outermost]}
+    example |= {"outputs": {"answer": "The A."}}
     desk.take("langsmith", desk.file("experiment.json", json.dumps([example])))
     (case,) = desk.cases()
     assert case["reference_answer"] == "The A."
@@ -109,28 +99,19 @@ def test_langsmith_tables_and_uploads(desk: Any) -> None:
 
 def observations() -> list[dict[str, Any]]:
     common = {"traceId": "t1", "startTime": f"{T0}Z", "endTime": f"{T1}Z", "level": "DEFAULT"}
-    return [
-        common
-        | {
-            "id": "o1",
-            "type": "RETRIEVER",
-            "name": "find",
-            "input": "What is A?",
-            "output": [DOCUMENT],
-        },
-        common
-        | {
-            "id": "o2",
-            "type": "GENERATION",
-            "name": "say",
-            "model": "m-1",
-            "input": [{"role": "user", "content": "Use Of A. What is A?"}],
-            "output": {"role": "assistant", "content": "An A."},
-            "usageDetails": {"input": 8, "output": 4, "total": 12},
-            "costDetails": {"total": 0.002},
-            "promptName": "p",
-        },
-    ]
+    find = {"id": "o1", "type": "RETRIEVER", "name": "find", "input": "What is A?"}
+    say = {
+        "id": "o2",
+        "type": "GENERATION",
+        "name": "say",
+        "model": "m-1",
+        "input": [{"role": "user", "content": "Use Of A. What is A?"}],
+        "output": {"role": "assistant", "content": "An A."},
+        "usageDetails": {"input": 8, "output": 4, "total": 12},
+        "costDetails": {"total": 0.002},
+        "promptName": "p",
+    }
+    return [common | find | {"output": [DOCUMENT]}, common | say]
 
 
 TRACE = {
@@ -180,14 +161,8 @@ def test_langfuse_tables_that_belong_together(desk: Any) -> None:
 def test_langfuse_items_of_a_data_set(desk: Any) -> None:
     item = {"id": "i1", "input": {"question": "What is A?"}, "expectedOutput": "The A."}
     report = desk.take("langfuse", desk.rows("items.jsonl", [item | {"status": "ACTIVE"}]))
-    assert desk.cases() == [
-        {
-            "id": "i1",
-            "question": "What is A?",
-            "reference_answer": "The A.",
-            "metadata": {"status": "ACTIVE"},
-        }
-    ]
+    case = {"id": "i1", "question": "What is A?", "reference_answer": "The A."}
+    assert desk.cases() == [case | {"metadata": {"status": "ACTIVE"}}]
     assert report["kept"] == {"status": 1}
 
 

@@ -27,20 +27,15 @@ def otlp(*spans: dict[str, Any]) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": numbered}]}]})
 
 
+COMMON: dict[str, Any] = {"name": "chat m", "parent_id": None, "start_time": START, "end_time": END}
+COMMON |= {"events": []}
+
+
 def phoenix(trace: str, attributes: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A span as Phoenix' server gives it out."""
-    return {
-        "name": "chat m",
-        "context": {"trace_id": trace, "span_id": "a"},
-        "span_kind": "CHAIN",
-        "parent_id": None,
-        "start_time": START,
-        "end_time": END,
-        "status_code": "OK",
-        "status_message": "",
-        "attributes": attributes,
-        "events": [],
-    } | more
+    ids = {"context": {"trace_id": trace, "span_id": "a"}, "span_kind": "CHAIN"}
+    status = {"status_code": "OK", "status_message": ""}
+    return COMMON | ids | status | {"attributes": attributes} | more
 
 
 def test_values_one_behind_the_other_over_several_lines(desk: Any) -> None:
@@ -59,16 +54,11 @@ def test_values_one_behind_the_other_over_several_lines(desk: Any) -> None:
     assert "not JSON" in torn
 
 
-CONSOLE: dict[str, Any] = {
-    "name": "chat m",
+CONSOLE = COMMON | {
     "context": {"trace_id": "0xa1", "span_id": "0xa", "trace_state": "[]"},
     "kind": "SpanKind.CLIENT",
-    "parent_id": None,
-    "start_time": START,
-    "end_time": END,
     "status": {"status_code": "UNSET"},
     "attributes": CHAT,
-    "events": [],
 }
 JAEGER = {"data": [{"traceID": "a1", "spans": [{"traceID": "a1", "spanID": "s1", "tags": []}]}]}
 
