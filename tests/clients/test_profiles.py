@@ -159,6 +159,7 @@ def test_headers_from_the_environment() -> None:
     assert headers.values == {"Authorization": "Bearer abcdef", "X-Plain": "v"}
     assert "abcdef" in headers.secrets
     assert "abcdef" not in repr(headers)
+    assert not resolve_headers({"X": "${KEY}"}, {"KEY": "abcd"}, "here")[1]  # long enough
 
 
 @each_row("value", ["", "abc", "abc\ndef", " abcdef", "abcdef\r"])

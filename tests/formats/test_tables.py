@@ -11,33 +11,25 @@ from typing import Any
 
 import pytest
 
+CASE = {
+    "name": "test_case_0",
+    "input": "How long may I return shoes?",
+    "actualOutput": "30 days.",
+    "expectedOutput": "Within 30 days.",
+    "context": ["Shoes may be returned for 30 days."],
+    "retrievalContext": ["Shoes: 30 days.", "Hats: 14 days."],
+    "metricsData": [{"name": "Exact", "score": 1.0, "reason": "ok"}],
+    "metadata": {"team": "t"},
+    "tags": ["returns"],
+    "success": True,
+    "runDuration": 0.5,
+    "order": 0,
+}
+SAID = (("user", "And hats?"), ("assistant", "14 days."))
+TURNS = [{"role": role, "content": text, "order": n} for n, (role, text) in enumerate(SAID)]
 RUN = {
-    "testCases": [
-        {
-            "name": "test_case_0",
-            "input": "How long may I return shoes?",
-            "actualOutput": "30 days.",
-            "expectedOutput": "Within 30 days.",
-            "context": ["Shoes may be returned for 30 days."],
-            "retrievalContext": ["Shoes: 30 days.", "Hats: 14 days."],
-            "tags": ["returns"],
-            "success": True,
-            "metricsData": [{"name": "Exact", "score": 1.0, "reason": "ok"}],
-            "metadata": {"team": "t"},
-            "runDuration": 0.5,
-            "order": 0,
-        }
-    ],
-    "conversationalTestCases": [
-        {
-            "name": "talk",
-            "success": True,
-            "turns": [
-                {"role": "user", "content": "And hats?", "order": 0},
-                {"role": "assistant", "content": "14 days.", "order": 1},
-            ],
-        }
-    ],
+    "testCases": [CASE],
+    "conversationalTestCases": [{"name": "talk", "success": True, "turns": TURNS}],
     "metricsScores": [{"metric": "Exact", "scores": [1.0]}],
     "prompts": [],
     "testPassed": 2,

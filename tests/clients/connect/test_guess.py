@@ -17,65 +17,27 @@ PROSE = "The warranty is two years from the day you bought the product."
 PASSAGE = "We give a warranty of two years on all products that are sold in our shops."
 
 
+WARRANTY = {"source": "shop/w.md", "Header 1": "Warranty", "Header 2": "Term"}
+HIT = {"page_content": PASSAGE, "metadata": WARRANTY, "type": "Document"}
 LANGSERVE = {
-    "output": {
-        "input": QUESTION,
-        "context": [
-            {
-                "page_content": PASSAGE,
-                "metadata": {"source": "shop/w.md", "Header 1": "Warranty", "Header 2": "Term"},
-                "type": "Document",
-            }
-        ],
-        "answer": PROSE,
-    },
+    "output": {"input": QUESTION, "context": [HIT], "answer": PROSE},
     "metadata": {"run_id": "8a7b"},
 }
+DOCUMENT = {"id": "9f", "content": PASSAGE, "meta": {"file_path": "shop/warranty.md"}}
 HAYSTACK = {
-    "answers": [
-        {
-            "data": PROSE,
-            "query": QUESTION,
-            "documents": [
-                {
-                    "id": "9f",
-                    "content": PASSAGE,
-                    "meta": {"file_path": "shop/warranty.md"},
-                    "score": 0.83,
-                }
-            ],
-        }
-    ]
+    "answers": [{"data": PROSE, "query": QUESTION, "documents": [DOCUMENT | {"score": 0.83}]}]
 }
+SAID = {"type": "output_text", "text": PROSE, "annotations": []}
 RESPONSES = {
-    "id": "resp_1",
-    "object": "response",
-    "status": "completed",
-    "model": "m-1",
-    "output": [
-        {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": PROSE, "annotations": []}],
-        }
-    ],
+    **{"id": "resp_1", "object": "response", "status": "completed", "model": "m-1"},
+    "output": [{"type": "message", "role": "assistant", "content": [SAID]}],
     "usage": {"input_tokens": 12, "output_tokens": 9},
 }
+CITED = {"title": "Warranty", "filepath": "shop/warranty.md", "content": PASSAGE}
+CONTEXT = {"citations": [CITED], "intent": json.dumps([QUESTION])}
+MESSAGE = {"role": "assistant", "content": f"{PROSE} [doc1]", "context": CONTEXT}
 AZURE = {
-    "choices": [
-        {
-            "message": {
-                "role": "assistant",
-                "content": f"{PROSE} [doc1]",
-                "context": {
-                    "citations": [
-                        {"title": "Warranty", "filepath": "shop/warranty.md", "content": PASSAGE}
-                    ],
-                    "intent": json.dumps([QUESTION]),
-                },
-            }
-        }
-    ],
+    "choices": [{"message": MESSAGE}],
     "usage": {"prompt_tokens": 12, "completion_tokens": 9, "total_tokens": 21},
 }
 PLAIN = {
@@ -407,20 +369,8 @@ def test_lines_with_a_code_are_a_stream() -> None:
         (({"x": "It costs ten euros."}, {"x": "It opens at nine."}), "x"),
         (({"x": "It costs ten euros."}, {"x": "It costs ten euros."}), None),
         (({"x": "It costs ten euros.", "y": "In three old files."},) * 2, None),
-        (
-            (
-                {"x": "It costs ten euros.", "y": "In three old files."},
-                {"x": "It opens at nine.", "y": "In two new files."},
-            ),
-            None,
-        ),
-        (
-            (
-                {"answer": None, "x": "In three old files."},
-                {"answer": None, "x": "In two new files."},
-            ),
-            None,
-        ),
+        (({"x": "It costs ten.", "y": "In old files."}, {"x": "At nine.", "y": "In files."}), None),
+        (({"answer": None, "x": "In old files."}, {"answer": None, "x": "In two files."}), None),
     ],
 )
 def test_a_text_without_a_usual_name_is_the_answer_if_alone(replies: Any, path: str | None) -> None:
