@@ -109,13 +109,13 @@ def test_yaml_is_read_as_plain_values(desk: Any) -> None:
     desk.take("promptfoo", desk.file("t.yaml", text))
     (case,) = desk.cases()
     assert case["question"] == "yes"
-    assert case["metadata"]["vars"] == {
-        "at": "12:30",
-        "day": "2024-01-02",
-        "n": 3,
-        "b": True,
-        "none": None,
-    }
+    read = {"at": "12:30", "day": "2024-01-02", "n": 3, "b": True, "none": None}
+    assert case["metadata"]["vars"] == read
+
+
+BILLION = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{n}: &{n} [{','.join([f'*{p}'] * 10)}]\n" for p, n in zip("abcdef", "bcdefg", strict=True)
+)
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,7 @@ def test_yaml_is_read_as_plain_values(desk: Any) -> None:
         ("- vars: {question: q, n: 99999999999999999999}\n", "which JSON does not carry"),
         ("- vars: {question: q, n: 1e999}\n", "which JSON does not carry"),
         ("[" * 5000, "nested too deeply"),
-        (
-            "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
-            + "".join(
-                f"{n}: &{n} [{','.join([f'*{p}'] * 10)}]\n"
-                for p, n in zip("abcdef", "bcdefg", strict=True)
-            ),
-            "aliases expand to more than",
-        ),
+        (BILLION, "aliases expand to more than"),
     ],
 )
 def test_hostile_yaml_is_refused(desk: Any, text: str, said: str) -> None:
@@ -169,12 +162,8 @@ def test_tests_in_other_files_and_default_metadata(desk: Any) -> None:
     desk.file("rows.csv", 'question,__expected,__metadata:tags[],__threshold\nQ?,a,"b, c",0.5\n')
     report = desk.take("promptfoo", desk.file("config.yaml", LINKED))
     linked, own = desk.cases()
-    assert linked["metadata"] == {
-        "suite": "nightly",
-        "owner": "all",
-        "tags": ["b", "c"],
-        "threshold": 0.5,
-    }
+    metadata = {"suite": "nightly", "owner": "all", "tags": ["b", "c"], "threshold": 0.5}
+    assert linked["metadata"] == metadata
     assert (linked["question"], linked["reference_answer"]) == ("Q?", "a")
     assert own["metadata"] == {"suite": "nightly", "owner": "me"}
     assert report["left_out"] == {
@@ -211,21 +200,11 @@ TEST = {
 
 
 def result(provider: str, response: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {
-        "id": "x",
-        "latencyMs": 9,
-        "cost": 0.25,
-        "prompt": {"raw": "What is A?", "label": "{{question}}"},
-        "promptIdx": 0,
-        "provider": {"id": "p", "label": provider},
-        "response": response,
-        "score": 1,
-        "success": True,
-        "testCase": TEST,
-        "testIdx": 0,
-        "vars": TEST["vars"],
-        "failureReason": 0,
-    } | more
+    facts = {"id": "x", "latencyMs": 9, "cost": 0.25, "score": 1, "success": True}
+    prompt = {"raw": "What is A?", "label": "{{question}}"}
+    asked = {"provider": {"id": "p", "label": provider}, "prompt": prompt, "promptIdx": 0}
+    test = {"testCase": TEST, "testIdx": 0, "vars": TEST["vars"], "failureReason": 0}
+    return {**facts, **asked, **test, "response": response} | more
 
 
 DONE = result(

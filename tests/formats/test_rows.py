@@ -32,12 +32,8 @@ def test_a_json_list_becomes_a_set_and_a_run(desk: Any) -> None:
     ]
     report = desk.take("json", desk.file("answers.json", json.dumps(rows)))
     first, second, third = desk.cases()
-    assert first == {
-        "id": Ids().make("Q?"),
-        "question": "Q?",
-        "reference_answer": "T.",
-        "metadata": {"x": 1},
-    }
+    named = {"id": Ids().make("Q?"), "question": "Q?"}
+    assert first == named | {"reference_answer": "T.", "metadata": {"x": 1}}
     assert second == {"id": "7", "question": "Q?", "tags": ["t"]}
     assert third == {"id": f"{first['id']}-2", "question": "Q?"}
     (result,) = desk.results("answers")
@@ -80,13 +76,9 @@ def test_ragas_csv_with_lists_in_pythons_spelling(desk: Any) -> None:
 
 
 def test_ragas_ids_and_earlier_ground_truths(desk: Any) -> None:
-    rows = [
-        {
-            "user_input": "Q?",
-            "retrieved_contexts": ["a", "b"],
-            "retrieved_context_ids": ["x", 2],
-            "reference_context_ids": [2],
-        },
+    ids = {"retrieved_context_ids": ["x", 2], "reference_context_ids": [2]}
+    rows: list[dict[str, Any]] = [
+        ids | {"user_input": "Q?", "retrieved_contexts": ["a", "b"]},
         {"question": "R?", "ground_truths": ["one", "two", "three"]},
     ]
     report = desk.take("ragas", desk.rows("s.jsonl", rows))
@@ -225,18 +217,12 @@ def test_lists_as_numpy_and_pandas_print_them(desk: Any, cell: str, texts: list[
     assert report["kept"] == {"column 1": 1}
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"question": ["Q?", "R?"], "contexts": [["a"], ["b", "c"]], "answer": ["x", "y"]},
-        {
-            "question": {"0": "Q?", "1": "R?"},
-            "contexts": {"0": ["a"], "1": ["b", "c"]},
-            "answer": {"0": "x", "1": "y"},
-        },
-    ],
-    ids=["datasets", "pandas"],
-)
+CONTEXTS: list[Any] = [["a"], ["b", "c"]]
+COLUMNS = {"question": ["Q?", "R?"], "contexts": CONTEXTS, "answer": ["x", "y"]}
+NUMBERED = {name: {str(n): v for n, v in enumerate(vs)} for name, vs in COLUMNS.items()}
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, NUMBERED], ids=["datasets", "pandas"])
 def test_columns_in_the_place_of_rows(desk: Any, columns: Any) -> None:
     desk.take("ragas", desk.file("t.json", json.dumps(columns)))
     assert [case["question"] for case in desk.cases()] == ["Q?", "R?"]
