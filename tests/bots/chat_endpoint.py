@@ -39,6 +39,7 @@ def completion(body: Any, headers: Mapping[str, str]) -> Answer:
             for number, (_, part) in enumerate(hits, start=1)
         )
         content = f"{hits[0][1].text} [1]\n\nSources:\n" + "\n".join(lines)
+    message = {"role": "assistant", "content": content}
     spent = {"prompt_tokens": len(question) // 4, "completion_tokens": len(content) // 4}
     return Answer(
         {
@@ -46,13 +47,7 @@ def completion(body: Any, headers: Mapping[str, str]) -> Answer:
             "object": "chat.completion",
             "created": int(time.time()),
             "model": "shop-rag-1",
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": content},
-                    "finish_reason": "stop",
-                }
-            ],
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
             "usage": spent | {"total_tokens": sum(spent.values())},
         }
     )

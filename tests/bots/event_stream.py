@@ -25,32 +25,22 @@ def event(data: Any, name: str = "") -> str:
 
 
 def words(hits: list[tuple[float, Section]]) -> Iterator[str]:
-    yield event(
+    documents = [
         {
-            "documents": [
-                {
-                    "doc": part.file,
-                    "breadcrumb": " » ".join(("Shop handbook", *part.headings)),
-                    "passage": part.text,
-                    "relevance": score,
-                }
-                for score, part in hits
-            ]
-        },
-        "sources",
-    )
+            "doc": part.file,
+            "breadcrumb": " » ".join(("Shop handbook", *part.headings)),
+            "passage": part.text,
+            "relevance": score,
+        }
+        for score, part in hits
+    ]
+    yield event({"documents": documents}, "sources")
     text = hits[0][1].text if hits else "Sorry, the handbook does not say."
     for word in text.split(" "):
         time.sleep(PAUSE)
         yield event({"type": "token", "delta": f"{word} "})
-    yield event(
-        {
-            "type": "done",
-            "refused": not hits,
-            "timing": {"search_ms": 1.5, "total_ms": 8.25},
-            "cost_usd": 0.0004,
-        }
-    )
+    facts = {"timing": {"search_ms": 1.5, "total_ms": 8.25}, "cost_usd": 0.0004}
+    yield event({"type": "done", "refused": not hits, **facts})
 
 
 def make(port: int = 0) -> BotServer:

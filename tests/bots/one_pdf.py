@@ -62,11 +62,9 @@ def reply(question: str, *, worse: bool) -> dict[str, Any]:
     pages = pages[::-1][:5] if worse else pages[:5]
     known = {asked: answer for asked, _, answer in QUESTIONS.values()}
     answer = TEXTS[pages[0]].split(".")[0] + "." if worse else known.get(question, "See below.")
+    place = {"source": "rules.pdf"}
     sources = [
-        {
-            "pageContent": f"{HEADER} {TEXTS[page]}",
-            "metadata": {"source": "rules.pdf", "page": page},
-        }
+        {"pageContent": f"{HEADER} {TEXTS[page]}", "metadata": place | {"page": page}}
         for page in pages
     ]
     return {"text": answer, "sourceDocuments": sources}

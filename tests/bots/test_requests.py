@@ -160,12 +160,8 @@ class Sessions:
         return {("POST", "/sessions"): self.begin, ("GET", "/openapi.json"): document, **asks}
 
 
-TURNS = [
-    {**CASES[0], "conversation": "garden", "turn": 1},
-    {**CASES[1], "conversation": "garden", "turn": 2},
-    CASES[2],
-    CASES[3],
-]
+GARDEN = [CASES[n] | {"conversation": "garden", "turn": n + 1} for n in (0, 1)]
+TURNS = [*GARDEN, *CASES[2:4]]
 
 
 @each_row("way", ["described", "by hand"])

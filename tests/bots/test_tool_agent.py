@@ -38,13 +38,8 @@ def case(number: int) -> dict[str, Any]:
         {"name": "price", "arguments": {"id": {"number": number}}},
     ]
     labels = {"forbidden_tools": ["delete_basket"], "max_tool_calls": 2, "tool_order": "strict"}
-    return {
-        "id": f"q{number}",
-        "question": f"What does hat {number} cost?",
-        "answerable": True,
-        "expected_tools": expected,
-        **labels,
-    }
+    asked = {"id": f"q{number}", "question": f"What does hat {number} cost?", "answerable": True}
+    return {**asked, "expected_tools": expected, **labels}
 
 
 @pytest.fixture

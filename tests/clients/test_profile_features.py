@@ -220,17 +220,9 @@ DELTA, END = compile_path("d"), compile_path("end")
 
 def test_events_become_one_value() -> None:
     payload, first = read_stream(SSE, Stream("sse", DELTA, END))
-    assert payload == {
-        "text": "One",
-        "events": [
-            {"event": "sources", "docs": [1]},
-            {"d": "On"},
-            {"d": "e"},
-            {"data": "plain"},
-            {"end": True},
-        ],
-        "last": {"end": True},
-    }
+    events = [{"event": "sources", "docs": [1]}, {"d": "On"}, {"d": "e"}, {"data": "plain"}]
+    end = {"end": True}
+    assert payload == {"text": "One", "events": [*events, end], "last": end}
     assert first == SSE.index(b"\r\n\r\n") + 4  # the empty line that ends the event with "On"
 
 

@@ -24,12 +24,8 @@ def test_request_and_answer_of_the_default_profile(fake_bot: Any, api: MakeApi) 
     (exchange,) = fake_bot.seen
     assert exchange.path == "/api/v1/ask?debug=true"
     # vaults has no value, so the key is left out; k keeps its type
-    assert exchange.json() == {
-        "question": "who?",
-        "k": 7,
-        "folders": ["a", "b"],
-        "folder_mode": "on",
-    }
+    sent = {"question": "who?", "k": 7, "folders": ["a", "b"], "folder_mode": "on"}
+    assert exchange.json() == sent
     result = asked.result
     assert (result.test_case_id, result.question, result.repeat) == ("case", "who?", 2)
     assert result.answer == "answer to who? [1]"

@@ -22,18 +22,6 @@ def paths_and_texts(text: str, max_chars: int = 1200) -> list[tuple[str, str]]:
     return [(c.heading_path, c.text) for c in chunk(text, max_chars)]
 
 
-def test_a_chunk_is_a_section_with_the_path_of_its_headings() -> None:
-    text = "before\n\n# A\n\nx\n\n## B  c ##\n\ny1\ny2\n\n#### D\n\nz\n\n## E\n\nw\n\n# F\n\nv\n"
-    assert paths_and_texts(text) == [
-        ("", "before"),
-        ("A", "x"),
-        ("A > B c", "y1\ny2"),
-        ("A > B c > D", "z"),
-        ("A > E", "w"),
-        ("F", "v"),
-    ]
-
-
 def test_a_chunk_says_where_it_comes_from() -> None:
     (only,) = chunk("# A\n\nx\n")
     # The parts of the id are led by their lengths in bytes: 1:v 11:dir/note.md 1:A 1:x
@@ -57,6 +45,10 @@ def test_a_section_without_text_gives_no_chunk(text: str) -> None:
 
 
 CUTS: dict[str, tuple[str, int, list[str]]] = {
+    "a chunk is a section with the path of its headings": (
+        "before\n\n# A\n\nx\n\n## B  c ##\n\ny1\ny2\n\n#### D\n\nz\n\n## E\n\nw\n\n# F\n\nv\n",
+        1200,
+        [": before", "A: x", "A > B c: y1\ny2", "A > B c > D: z", "A > E: w", "F: v"]),
     "an underlined heading of a Markdown folder counts": (
         "A\n=\n\nx\n\nB\n-\n\ny", 1200, ["A: x", "A > B: y"]),
     "a long section is cut between paragraphs: 10 + 2 + 10 = 22 fit into 25": (

@@ -74,11 +74,8 @@ def test_requests_of_one_conversation_are_told_by_the_last_of_them(desk: Any) ->
         {"messages": [said("user", "Alone?"), said("assistant", "Yes.")]},
     ]
     report = desk.take("openai", desk.rows("calls.jsonl", calls))
-    assert [case["question"] for case in desk.cases()] == [
-        "What is free?",
-        "And the other one?",
-        "Alone?",
-    ]
+    questions = [case["question"] for case in desk.cases()]
+    assert questions == ["What is free?", "And the other one?", "Alone?"]
     assert [case.get("turn") for case in desk.cases()] == [1, 2, None]
     assert "asked_with" not in desk.results("calls")[2]
     assert report["rows"]["lines that another line continues or repeats"] == 1
@@ -125,12 +122,8 @@ def test_mapped_rows_are_put_in_the_order_of_their_turns(desk: Any) -> None:
     desk.take("json", desk.rows("l.jsonl", rows), more=turns)
     assert [case["id"] for case in desk.cases()] == ["b1", "b2", "a1", "s"]
     desk.take("json", desk.rows("l.jsonl", rows), out="two", more=turns[:-2])
-    assert [(case["id"], case.get("turn")) for case in desk.cases("two")] == [
-        ("b2", 1),
-        ("b1", 2),
-        ("a1", 1),
-        ("s", None),
-    ]
+    turns_of = {case["id"]: case.get("turn") for case in desk.cases("two")}
+    assert [*turns_of.items()] == [("b2", 1), ("b1", 2), ("a1", 1), ("s", None)]
 
 
 def test_turns_that_no_set_may_hold_are_told_and_nothing_is_written(desk: Any) -> None:

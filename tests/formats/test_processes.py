@@ -20,16 +20,8 @@ from formats.shared.convert import _hidden_prefix
 def test_a_killed_import_leaves_nothing_at_its_place(tmp_path: Path) -> None:
     source = tmp_path / "rows.jsonl"
     source.write_text("".join(f'{{"id": "{n}", "question": "Q{n}?"}}\n' for n in range(60_000)))
-    words = [
-        sys.executable,
-        convert_data.__file__,
-        "import",
-        "json",
-        str(source),
-        "-o",
-        "out",
-        "-q",
-    ]
+    script = [sys.executable, convert_data.__file__]
+    words = [*script, "import", "json", str(source), "-o", "out", "-q"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL)
     while process.poll() is None and not any(
         path.stat().st_size for path in tmp_path.glob(".converting.*/made/eval_set.jsonl")

@@ -124,14 +124,7 @@ def test_nested_names_and_times() -> None:
     assert nanoseconds("1970-01-01T00:00:02.5Z") == 2_500_000_000
     assert nanoseconds("1970-01-01T02:00:02.500+02:00") == 2_500_000_000
     assert nanoseconds("soon") == nanoseconds(None) == 0
-    nested = {
-        "a": {"b": [{"c": 1}, {"c": 2}], "d": ["x"]},
-        "gen_ai.input.messages": [{"role": "u"}],
-    }
-    assert flat(nested) == {
-        "a.b.0.c": 1,
-        "a.b.1.c": 2,
-        "a.d": ["x"],
-        "gen_ai.input.messages": [{"role": "u"}],
-    }
+    messages = {"gen_ai.input.messages": [{"role": "u"}]}
+    nested = messages | {"a": {"b": [{"c": 1}, {"c": 2}], "d": ["x"]}}
+    assert flat(nested) == messages | {"a.b.0.c": 1, "a.b.1.c": 2, "a.d": ["x"]}
     assert flat("nonsense") == {}

@@ -38,10 +38,13 @@ def agent(name: str, asked: str, said: str) -> dict[str, Any]:
     return chat(name, asked, said, "invoke_agent")
 
 
+def valued(kind: str, given: Any, out: Any, name: str, parent: str) -> dict[str, Any]:
+    values = {"openinference__span__kind": kind, "input__value": given, "output__value": out}
+    return step(name, parent, **values)
+
+
 def chain(given: Any, out: Any, name: str = "run", parent: str = "") -> dict[str, Any]:
-    return step(
-        name, parent, openinference__span__kind="CHAIN", input__value=given, output__value=out
-    )
+    return valued("CHAIN", given, out, name, parent)
 
 
 SERVER = step("POST /chat", http__request__method="POST")
@@ -150,13 +153,7 @@ def test_an_answer_under_a_name_of_an_answer_may_be_one_word(desk: Any, out: Any
 
 
 def test_a_route_that_a_model_wrote_into_the_state_is_no_answer(desk: Any) -> None:
-    model = step(
-        "llm",
-        "run",
-        openinference__span__kind="LLM",
-        input__value=QUESTION,
-        output__value="smalltalk",
-    )
+    model = valued("LLM", QUESTION, "smalltalk", "llm", "run")
     state = chain({"question": QUESTION}, {"question": QUESTION, "intent": "smalltalk"})
     assert read(desk, state, model)[:2] == (QUESTION, None)
 
@@ -204,13 +201,7 @@ def test_serialised_messages_that_a_step_gave_out_are_no_search(desk: Any, kind:
 
 def test_a_passages_place_is_the_uri_that_mlflow_documents(desk: Any) -> None:
     place = {"page_content": PASSAGE, "metadata": {"doc_uri": "shop/returns.md"}, "id": "1"}
-    search = step(
-        "retrieve",
-        "run",
-        openinference__span__kind="RETRIEVER",
-        input__value="shoes",
-        output__value=[place],
-    )
+    search = valued("RETRIEVER", "shoes", [place], "retrieve", "run")
     row = read(desk, chain({"question": QUESTION}, {"answer": ANSWER}), search)[2]
     assert [chunk["rel_path"] for chunk in row["retrieved"]] == ["shop/returns.md"]
 

@@ -296,14 +296,8 @@ def test_what_cannot_be_asked_is_refused_before_the_first_call(desk: Desk) -> No
 def test_retrieval_alone_asks_with_the_reference_answers(desk: Desk) -> None:
     write_talks(desk.folder)
     desk.bot.default = echo
-    words = (
-        "--run-id",
-        "r",
-        "--retrieval-only",
-        "--profile",
-        write_profile(desk.folder, "history"),
-    )
-    done = desk.invoke(*words)
+    profile = write_profile(desk.folder, "history")
+    done = desk.invoke("--run-id", "r", "--retrieval-only", "--profile", profile)
     assert "set's reference answers (--set history=replay)" in " ".join(done.stderr.split())
     (second,) = bodies(desk.bot)["a: and 2?"]
     assert [message["content"] for message in second["history"]] == ["a: what?", "reference a1"]
