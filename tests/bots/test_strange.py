@@ -56,11 +56,8 @@ def test_an_honest_bot_has_a_tick_at_each_question_that_it_answers(tmp_path: Pat
     assert marks == {"answer": "✓", "passages": "✓", "place": "✓", "cited": "–", "time": "✓"}
     # the two gold files of the first two questions and that of the third, each the best hit
     assert "3 of 3 gold files were retrieved" in shown.row("place")["says"]
-    first, second = shown.row("answer")["values"]
-    assert (first, second) == (
-        "You should prune them in March.",
-        "Mow it weekly in the warm months.",
-    )
+    answers = ["You should prune them in March.", "Mow it weekly in the warm months."]
+    assert shown.row("answer")["values"] == answers
 
 
 def test_how_many_requests_are_sent_is_said_before_the_first(tmp_path: Path) -> None:

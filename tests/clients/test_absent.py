@@ -80,8 +80,5 @@ def test_a_bot_that_only_retrieves_says_so(tmp_path: Path) -> None:
 def test_the_run_says_once_how_many_lack_their_passages() -> None:
     absent = {"retrieved": "no list at hits"}
     results = [TestResult("a", answer="x", absent=absent), TestResult("b", answer="y")]
-    assert (
-        RunTally(results)
-        .absent_words()
-        .startswith("passages absent in 1 of 2 answers, where metrics")
-    )
+    said = RunTally(results).absent_words()
+    assert said.startswith("passages absent in 1 of 2 answers, where metrics")

@@ -126,10 +126,8 @@ def test_a_pipeline_that_returns_documents(fake_bot: Any, api: MakeApi) -> None:
     )
     result = ask(api("documents"), "why?", k=4)
     assert fake_bot.seen[0].path == "/rag/invoke"
-    assert fake_bot.seen[0].json() == {
-        "input": {"input": "why?"},
-        "config": {"configurable": {"k": 4}},
-    }
+    config = {"configurable": {"k": 4}}
+    assert fake_bot.seen[0].json() == {"input": {"input": "why?"}, "config": config}
     first, second = result.chunks()
     assert (first.chunk_id, first.rel_path, first.heading_path) == ("7", "notes/a.md", "A > B")
     assert (first.text, first.score_final, first.rank) == ("abc", 0.5, 1)

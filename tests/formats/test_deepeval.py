@@ -30,10 +30,8 @@ def test_goldens_in_json(desk: Any) -> None:
     assert desk.labels("retrieval_labels") == {case["id"]: {"gold_contexts": ["gold"]}}
     (result,) = desk.results("g")
     assert result["answer"] == "A."
-    assert [(one["text"], one["doc_id"]) for one in result["retrieved"]] == [
-        ("one", None),
-        ("two", "notes.md"),
-    ]
+    passages = [(one["text"], one["doc_id"]) for one in result["retrieved"]]
+    assert passages == [("one", None), ("two", "notes.md")]
     assert result["usage"] == {"input_tokens": 10, "output_tokens": 4}
     assert result["cost_usd"] == 0.5
     assert report["kept"] == {"additional_metadata": 1, "name": 1, "tools_called": 1}

@@ -21,11 +21,8 @@ def said(role: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": content} | more
 
 
-CALL = {
-    "id": "k1",
-    "type": "function",
-    "function": {"name": "notes", "arguments": '{"query": "price of plans"}'},
-}
+NOTES = {"name": "notes", "arguments": '{"query": "price of plans"}'}
+CALL = {"id": "k1", "type": "function", "function": NOTES}
 CHAT = [
     said("system", "Be short."),
     said("user", [{"type": "text", "text": "What is free?"}]),
@@ -146,10 +143,7 @@ def test_a_mapped_history_is_read_in_usual_forms(desk: Any) -> None:
     rows = [{"i": "h", "q": "And?", "a": "A", "h": before, "p": ["x", "y"], "k": ["1", "2"]}]
     more = [*MAPPED, "--map", "history=h", "--map", "retrieved=p", "--map", "retrieved_ids=k"]
     desk.take("json", desk.rows("l.jsonl", rows), more=more)
-    assert desk.cases()[0]["history"] == [
-        {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": "Ho"},
-    ]
+    assert desk.cases()[0]["history"] == [said("user", "Hi"), said("assistant", "Ho")]
     assert [chunk["chunk_id"] for chunk in desk.results("l")[0]["retrieved"]] == ["1", "2"]
     rows[0]["k"] = ["1"]
     told = desk.refused("json", desk.rows("l.jsonl", rows), more=more)

@@ -201,15 +201,10 @@ def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
     ]  # fmt: skip
     report = desk.take("otel", desk.file("spans.json", json.dumps(otlp(*spans))))
     (result,) = desk.results("spans")
-    assert [
-        (one["query"], one.get("tool"), one["start_ms"], one["latency_ms"])
-        for one in result["searches"]
-    ] == [
-        ("first", "notes", 6.0, 15.0),
-        ("second", "r2", 30.0, 5.0),
-        ("third", "r3", 40.0, 5.0),
-        ("f", "files", 60.0, 4.0),
-    ]
+    names = ("query", "tool", "start_ms", "latency_ms")
+    rows = [("first", "notes", 6.0, 15.0), ("second", "r2", 30.0, 5.0), ("third", "r3", 40.0, 5.0)]
+    rows.append(("f", "files", 60.0, 4.0))
+    assert [tuple(one.get(name) for name in names) for one in result["searches"]] == rows
     first, second, third, fourth = result["searches"]
     assert [chunk["chunk_id"] for chunk in fourth["retrieved"]] == ["k"]
     assert [chunk["chunk_id"] for chunk in first["retrieved"]] == ["a", "b"]
@@ -231,10 +226,8 @@ def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
 
 
 def test_what_a_reranker_gives_out_is_what_the_answer_saw(desk: Any) -> None:
-    attributes = {
-        "openinference.span.kind": "RERANKER",
-        "reranker.output_documents.0.document.id": "b",
-    }
+    attributes = {"openinference.span.kind": "RERANKER"}
+    attributes |= {"reranker.output_documents.0.document.id": "b"}
     root = {"openinference.span.kind": "CHAIN", "input.value": "Hi?", "output.value": "Ho."}
     spans = [
         span("t1", "root", root, ms=50),

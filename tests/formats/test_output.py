@@ -193,11 +193,8 @@ def test_hostile_sources_are_sentences(desk: Any, name: str, content: bytes, sai
 def test_excel_and_python_habits_are_taken(desk: Any) -> None:
     """A byte order mark, CRLF, JSON lines under the name .json, gzip, numbers past 64 bits."""
     desk.take("json", desk.file("a.csv", b"\xef\xbb\xbfquestion,id\r\nQ?,1\r\n"), out="a")
-    desk.take(
-        "json",
-        desk.file("b.json", b'\xef\xbb\xbf{"question": "Q?"}\n{"question": "R?"}\n'),
-        out="b",
-    )
+    lines = b'\xef\xbb\xbf{"question": "Q?"}\n{"question": "R?"}\n'
+    desk.take("json", desk.file("b.json", lines), out="b")
     packed = gzip.compress(b'{"question": "Q?", "n": 123456789012345678901234567890}\n')
     desk.take("json", desk.file("c.jsonl.gz", packed), out="c")
     assert [len(desk.cases(name)) for name in "abc"] == [1, 2, 1]

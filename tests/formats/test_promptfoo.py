@@ -41,10 +41,8 @@ def test_a_config(desk: Any) -> None:
     france, which, what = desk.cases()
     labels = desk.labels("groundedness_labels")
     assert france["reference_answer"] == "Paris."
-    assert labels[france["id"]] == {
-        "expected_claims": ["Paris", "Seine", "yes"],
-        "forbidden_claims": ["London"],
-    }
+    claims = {"expected_claims": ["Paris", "Seine", "yes"], "forbidden_claims": ["London"]}
+    assert labels[france["id"]] == claims
     kinds = [one["type"] for one in france["metadata"]["assert"]]
     assert kinds == ["llm-rubric", "contains-any", "javascript"]
     assert france["metadata"]["vars"] == {"answer": "Paris", "lang": "en"}

@@ -183,10 +183,8 @@ def test_a_session_becomes_turns_with_hashed_ids(desk: Any) -> None:
     assert report["kept"] == {"user.id": 2}  # the session is no field that no script reads
     cases = desk.cases()
     name = "h-" + hmac.digest(KEY, b"u-17", "sha256").hex()[:16]
-    assert [(c["id"], c["conversation"], c["turn"]) for c in cases] == [
-        ("t", name, 1),
-        ("t2", name, 2),
-    ]
+    turns = [(case["id"], case["conversation"], case["turn"]) for case in cases]
+    assert turns == [("t", name, 1), ("t2", name, 2)]
     assert cases[0]["metadata"] == {
         "user.id": "h-" + hmac.digest(KEY, b"jane", "sha256").hex()[:16]
     }
@@ -416,10 +414,8 @@ def test_values_of_steps() -> None:
 def test_a_span_of_the_agents_sdk_is_below_its_parent_or_its_trace() -> None:
     span = {"object": "trace.span", "trace_id": "t", "id": "s2", "span_data": {"type": "function"}}
     read = [spans_in(span | {"parent_id": parent}) for parent in ("s1", None)]
-    assert [one.parent for found in read for _, one in found if isinstance(one, Span)] == [
-        "s1",
-        "t",
-    ]
+    parents = [one.parent for found in read for _, one in found if isinstance(one, Span)]
+    assert parents == ["s1", "t"]
 
 
 def test_what_a_span_says_of_itself() -> None:
@@ -428,11 +424,8 @@ def test_what_a_span_says_of_itself() -> None:
     events = [
         {"name": "e", "timeUnixNano": "5", "attributes": [{"key": "k", "value": {"intValue": "1"}}]}
     ]
-    state: dict[str, Any] = {
-        "status": {"code": 2, "message": "boom"},
-        "traceState": "ot=th:8",
-        "flags": 0x300,
-    }
+    state: dict[str, Any] = {"traceState": "ot=th:8", "flags": 0x300}
+    state |= {"status": {"code": 2, "message": "boom"}}
     document = otlp(span("t", "s", names, parent="p", events=events, **state))
     ((_, read),) = spans_in(document)
     assert isinstance(read, Span)

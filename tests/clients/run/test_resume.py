@@ -181,10 +181,8 @@ def test_two_processes_that_begin_one_run_make_it_once(desk: Desk) -> None:
     codes = [process.returncode for process in runs]
     assert sorted(codes) == [0, 2], talk
     assert "this run exists" in talk[codes.index(2)]
-    assert {path.name for path in (desk.folder / "results" / "r").iterdir()} == {
-        "config.json",
-        "results.jsonl",
-    }
+    files = {path.name for path in (desk.folder / "results" / "r").iterdir()}
+    assert files == {"config.json", "results.jsonl"}
 
 
 def test_a_copied_folder_is_resumed_where_it_lies(desk: Desk) -> None:

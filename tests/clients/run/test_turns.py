@@ -268,10 +268,8 @@ def test_the_lines_of_a_session_are_written_together(desk: Desk) -> None:
 
 def test_what_cannot_be_asked_is_refused_before_the_first_call(desk: Desk) -> None:
     write_talks(desk.folder, reference_answer=None)
-    both, session = (
-        write_profile(desk.folder, "history", "session"),
-        write_profile(desk.folder, "session"),
-    )
+    both = write_profile(desk.folder, "history", "session")
+    session = write_profile(desk.folder, "session")
     for words, message in [
         (("--set", "history=replay", "--profile", both), "a1, a2, b1, b2, c1"),
         (("--set", "history=replay", "--profile", session), "knows only {session}"),
