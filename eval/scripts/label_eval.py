@@ -52,7 +52,8 @@ def main(asked: LabelOptions) -> int:
     if asked.validate:
         talk(jobs.validate(asked))
     elif asked.stats:
-        _print(jobs.statistics(asked), jobs.print_statistics, as_json=asked.as_json)
+        counts = jobs.statistics_of(jobs.cases_of(asked), jobs.gold_judgements(asked))
+        _print(counts, jobs.print_statistics, as_json=asked.as_json)
     else:
         labelled = jobs.label(asked, talk)
         if labelled.refused:

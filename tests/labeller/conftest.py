@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from labeller.cases import SET_LABELS, LabelTarget
+from labeller.case_state import SET_LABELS, LabelTarget
 from labeller.fetching import Arrival, Fetcher
 from labeller.merging import Conflict
 from labeller.passages import Chunk
@@ -208,7 +208,7 @@ class FakeSource(Fetcher):
         self.known, self.probed, self.problem = known, probed, ""
         self.asked: list[tuple[str, ...]] = []
         self._ready: list[Arrival] = []
-        self._callback: Callable[[], None] = lambda: None
+        self._callback: Callable[[], object] = lambda: None
 
     def request(self, case_id: str, question: str) -> None:
         if self.problem:
@@ -233,7 +233,7 @@ class FakeSource(Fetcher):
         ready, self._ready = self._ready, []
         return ready
 
-    def listen(self, callback: Callable[[], None]) -> None:
+    def listen(self, callback: Callable[[], object]) -> None:
         self._callback = callback
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from labeller import edits, marks, tools
+from labeller import edits, marks
 from labeller.session import Session
 from terminal.actions import ActionRefused
 
@@ -96,7 +96,7 @@ def test_a_near_duplicate_is_pointed_out(session: Session) -> None:
 
 def test_a_copy_has_no_labels(session: Session) -> None:
     session.on_row(KEPT, marks.toggle)
-    session.revise(tools.expect_none)
+    session.revise(edits.expect_none)
     session.duplicate_case()
     assert session.current == "long-audit-events-kept-free"
     assert not {"gold_supports", "answerable", "expected_tools"} & session.case.keys()

@@ -13,10 +13,19 @@ from tests.labeller.conftest import arrivals_for
 from tests.score_lines import write_lines
 
 import storage
-from labeller.fetching import Arrival, Fetcher, FetchError, deliver, prefetch
+from labeller.fetching import (
+    ApiChunks,
+    Arrival,
+    Fetcher,
+    FetchError,
+    api_source,
+    deliver,
+    prefetch,
+    run_chunks,
+)
+from labeller.jobs import failures, uncertainty
 from labeller.passages import Chunk
 from labeller.session import Session
-from labeller.sources import ApiChunks, api_source, failures, run_chunks, uncertainty
 from records.run import Run
 
 

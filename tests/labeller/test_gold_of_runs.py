@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.rows import each_row
 
+from labeller.jobs import failures
 from labeller.passages import Chunk, _verdict, locate
-from labeller.sources import failures
 from records.metrics import read_metrics
 from scorers.loop import score_run
 from scorers.retrieval import RetrievalScorer

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from labeller import edits, marks
-from labeller.needs import Needs
 from labeller.passages import Chunk
 from labeller.rows import CaseView, SupportView, sentences_of
 from labeller.session import Session
+from labeller.supports import Needs
 from terminal.actions import ActionRefused
 
 # Rows in path order: 1 faq, 2 and 3 retention (first and second chunk), 4 roles, 5 dpa.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from labeller import edits, marks
-from labeller.needs import Needs
+from labeller.supports import Needs
 from terminal.actions import ActionRefused
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def test_what_a_killed_save_had_written_is_no_change_of_others(files: Files) -> 
     store, session = files.open()
     session.do(edits.note, "one")
     session.revise(edits.edit, {"tags": ["one"]})
-    store._reload()
+    store._reload(session.ledger)
     store._write(session.ledger)
     files.kill(store)
     store, session = files.open()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labeller import edits, marks, tools
+from labeller import edits, marks
 from labeller.passages import Chunk
 from labeller.rows import ChunkPool, arranged
 from labeller.session import Session
@@ -19,7 +19,7 @@ KEPT, OWNER = 2, 4
 def test_blind_mode_hides_rank_and_scores_and_is_journalled(
     session: Session, events: list[dict[str, Any]]
 ) -> None:
-    assert all(row.rank is None and row.score_final is None for row in session.rows())
+    assert all(row.rank is None and set(row.scores) == {None} for row in session.rows())
     with pytest.raises(ActionRefused, match="hides the rank"):
         session.set_row_order("rank")
     session.set_blind(False)
@@ -132,7 +132,7 @@ def test_a_session_that_only_labels_leaves_the_set_alone(
         lambda: session.add_case("?"),
         session.delete_case,
         session.duplicate_case,
-        lambda: session.revise(tools.expect_none),
+        lambda: session.revise(edits.expect_none),
     ]
     for action in actions:
         with pytest.raises(ActionRefused, match="Only labels here"):

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from labeller import marks
-from labeller.needs import (
+from labeller.passages import Chunk
+from labeller.session import Session
+from labeller.store import LabelStore
+from labeller.supports import (
     Needs,
     choices,
     formula,
@@ -20,15 +23,12 @@ from labeller.needs import (
     needs_of,
     new_part,
     opened,
+    read_supports,
     sentence,
     turned,
     ways_of,
     with_groups,
 )
-from labeller.passages import Chunk
-from labeller.session import Session
-from labeller.store import LabelStore
-from labeller.supports import read_supports
 from terminal.actions import ActionRefused
 
 SET = Path(__file__).parents[2] / "eval_set.jsonl"
@@ -86,7 +86,7 @@ def test_ways_are_shown_where_needs_would_be_more_and_overlap() -> None:
     """(0 and 1) or (2 and 3) are four needs, each with two of the four supports."""
     case = {"gold_supports": [{}] * 4, "required_support_groups": [[0, 1], [2, 3]]}
     assert needs_of(case) == Needs(((0, 1), (2, 3)), ways=True)
-    assert sentence(needs_of(case), 4, lambda i: str(i + 1)) == (
+    assert sentence(needs_of(case), ["1", "2", "3", "4"]) == (
         "Shown as ways: (1 and 2) or (3 and 4). Marks join the open way."
     )
     assert turned(needs_of(case)).parts == ((0, 2), (0, 3), (1, 2), (1, 3))
@@ -102,7 +102,7 @@ def test_a_case_without_groups_needs_each_of_its_supports() -> None:
 
 def test_a_need_in_words_names_what_is_not_required() -> None:
     needs = Needs(((0, 3), (1,)), open=2)
-    pieces = formula(needs, 5, lambda i: f"{i + 1} a.md")
+    pieces = formula(needs, [f"{i} a.md" for i in range(1, 6)])
     text = "".join(piece for piece, _ in pieces)
     assert text == "(1 a.md or 4 a.md) AND (2 a.md); not required: 3 a.md, 5 a.md"
     assert [piece for piece, is_open in pieces if is_open] == ["(2 a.md)"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from labeller.cases import foreign_words
+from labeller.case_state import foreign_words
 from records.judged import judgements_dir
 
 

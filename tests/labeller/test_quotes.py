@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from labeller.case_state import CaseState
+from labeller.fetching import _chunks_of
 from labeller.marks import toggle
 from labeller.passages import Chunk, _verdict, locate
 from labeller.rows import arranged, view_of
-from labeller.sources import _chunks_of
 from labeller.supports import from_chunk
 from ragmetrics.gold import gold_names, gold_of, match_chunks
 from records.cases import case_from_dict

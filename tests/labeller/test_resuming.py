@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from tests.rows import each_row
 
-from labeller.cases import LabelTarget
+from labeller.case_state import LabelTarget
 from labeller.passages import Chunk
 from labeller.session import Session, View, present_view, resume
-from labeller.store import LabelStore, ViewFile
+from labeller.store import LabelStore, read_view, write_view
 
 Record = dict[str, Any]
 
@@ -64,26 +64,26 @@ def test_a_row_order_counts_for_a_session_as_blind_as_its_own(
 
 
 def test_the_file_gives_back_what_was_written(tmp_path: Path) -> None:
-    file = ViewFile(tmp_path / "set.jsonl.view")
-    assert file.read() == (None, "")
+    path = tmp_path / "set.jsonl.view"
+    assert read_view(path) == (None, "")
     view = View("q-1", "abc", "tag:ü", "random", "path", blind=False)
-    file.write(view)
-    assert file.read() == (view, "")
+    write_view(path, view)
+    assert read_view(path) == (view, "")
     assert [path.name for path in tmp_path.iterdir()] == ["set.jsonl.view"]
 
 
 @each_row("content", [b"", b"{", b"[]", b'{"case": 3}', b"\xff", b'{"blind": "no"}', b"null"])
 def test_a_broken_file_is_ignored_with_a_word(tmp_path: Path, content: bytes) -> None:
-    file = ViewFile(tmp_path / "set.jsonl.view")
-    file.path.write_bytes(content)
-    view, said = file.read()
+    path = tmp_path / "set.jsonl.view"
+    path.write_bytes(content)
+    view, said = read_view(path)
     assert view is None
     assert said.startswith("set.jsonl.view: cannot be read (damaged)")
 
 
 def test_a_disk_that_refuses_does_not_stop_the_session(tmp_path: Path) -> None:
-    ViewFile(tmp_path / "no such folder" / "set.jsonl.view").write(View("q-1"))
-    ViewFile(tmp_path / "set.jsonl.view").write(View("half \ud800"))
+    write_view(tmp_path / "no such folder" / "set.jsonl.view", View("q-1"))
+    write_view(tmp_path / "set.jsonl.view", View("half \ud800"))
     assert list(tmp_path.iterdir()) == []
 
 

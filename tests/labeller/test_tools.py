@@ -9,11 +9,10 @@ import msgspec
 import pytest
 from tests.labeller.conftest import Lines, arrivals_for
 
-from labeller import tools
+from labeller import edits
 from labeller.case_state import CaseState
-from labeller.fetching import Arrival, Fetcher, FetchError, deliver
+from labeller.fetching import Arrival, Fetcher, FetchError, deliver, run_chunks
 from labeller.session import Session
-from labeller.sources import run_chunks
 from records.run import Run
 from records.tool_calls import ToolCall
 from storage import RetrievedChunk, TestResult
@@ -27,7 +26,7 @@ def state(**case: Any) -> CaseState:
 
 
 def signs(case: dict[str, Any], calls: tuple[ToolCall, ...] = CALLS) -> list[tuple[str, str, bool]]:
-    return [(row.name, row.label, row.seen) for row in tools.tool_rows(case, calls)]
+    return [(row.name, row.label, row.seen) for row in edits.tool_rows(case, calls)]
 
 
 def test_what_the_case_says_of_the_calls_and_what_was_not_called() -> None:
@@ -40,7 +39,7 @@ def test_what_the_case_says_of_the_calls_and_what_was_not_called() -> None:
         ("delete", "forbidden", True),
         ("mail", "expected", False),
     ]
-    rows = tools.tool_rows(case, CALLS)
+    rows = edits.tool_rows(case, CALLS)
     assert rows[1].text() == "delete()  failed: no \x1b right"  # the screen makes it harmless
     assert rows[2].text() == 'mail(to="x")  (not called)'
     assert [label for _, label, _ in signs({})] == ["", ""]
@@ -49,19 +48,19 @@ def test_what_the_case_says_of_the_calls_and_what_was_not_called() -> None:
 def test_a_mark_and_its_way_back() -> None:
     """The last mark takes the field with it: an empty list would say that no call is expected."""
     start = state(tags=["t"])
-    _, expected, said, _ = tools.expect(start, tools.tool_rows(start.case, CALLS)[0])
+    _, expected, said, _ = edits.expect(start, edits.tool_rows(start.case, CALLS)[0])
     assert expected.case["expected_tools"] == [{"name": "search", "arguments": {"query": "hat"}}]
     assert said == "search is expected with these arguments"
-    again = tools.expect(expected, tools.tool_rows(expected.case, CALLS)[0]).state
+    again = edits.expect(expected, edits.tool_rows(expected.case, CALLS)[0]).state
     assert again.case == start.case
-    forbidden = tools.forbid(expected, tools.tool_rows(expected.case, CALLS)[0]).state
+    forbidden = edits.forbid(expected, edits.tool_rows(expected.case, CALLS)[0]).state
     assert "expected_tools" not in forbidden.case
     assert forbidden.case["forbidden_tools"] == ["search"]
-    back = tools.expect(forbidden, tools.tool_rows(forbidden.case, CALLS)[0]).state
+    back = edits.expect(forbidden, edits.tool_rows(forbidden.case, CALLS)[0]).state
     assert back.case == expected.case
-    none = tools.expect_none(start).state
+    none = edits.expect_none(start).state
     assert none.case["expected_tools"] == []
-    assert tools.expect_none(none).state.case == start.case
+    assert edits.expect_none(none).state.case == start.case
 
 
 def test_calls_come_with_the_passages(session: Session) -> None:
@@ -71,8 +70,8 @@ def test_calls_come_with_the_passages(session: Session) -> None:
 
     deliver(session, Source())  # type: ignore[arg-type]
     assert session.pool.calls["q-0001"] == CALLS
-    row = tools.tool_rows(session.case, CALLS)[0]
-    session.revise(lambda now: tools.expect(now, row))
+    row = edits.tool_rows(session.case, CALLS)[0]
+    session.revise(lambda now: edits.expect(now, row))
     assert session.case["expected_tools"][0]["name"] == "search"
     session.undo()
     assert "expected_tools" not in session.case

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.labeller.conftest import snapshot
 
 from labeller import edits, marks
-from labeller.needs import with_groups
 from labeller.passages import Chunk
 from labeller.session import Session
-from labeller.supports import read_supports
+from labeller.supports import read_supports, with_groups
 from terminal.actions import ActionRefused
 
 Record = dict[str, Any]

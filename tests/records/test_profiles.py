@@ -10,8 +10,7 @@ import orjson
 import pytest
 from tests.rows import each_row
 
-from labeller.fetching import FetchError
-from labeller.sources import run_chunks
+from labeller.fetching import FetchError, run_chunks
 from records import profiles
 from records.profiles import digest_without_turns, maps_passages, read_maps_passages
 from records.results import RunConfig, TestResult

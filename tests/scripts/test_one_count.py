@@ -30,7 +30,7 @@ import track_metrics
 from decisions.case_changes import changes_of, read_pair
 from decisions.case_rules import read_case_rules
 from decisions.case_verdict import read_verdicts
-from labeller.sources import failures
+from labeller.jobs import failures
 from records.metrics import load_metrics
 from scorers import suite
 from storage import ErrorInfo, TestResult

@@ -11,10 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from labeller.case_state import LABEL_FIELDS, CaseState, Record
-from labeller.needs import NOTHING, Needs, needs_of, turned
 from labeller.passages import locate
 from labeller.rows import ChunkRow
-from labeller.supports import Support, merged, read_supports, short_name, write_supports
+from labeller.supports import (
+    NOTHING,
+    Needs,
+    Support,
+    merged,
+    needs_of,
+    read_supports,
+    short_name,
+    turned,
+    write_supports,
+)
 
 CHOICES: Final = ("a", "b", "union", "neither")
 

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from extras.annotators.kappa import cohen_kappa, overlap, positive_agreement, raw_agreement
-from labeller.case_state import GOLD, Record
-from labeller.cases import read_judgements
-from labeller.needs import formula, needs_of
+from labeller.case_state import GOLD, Record, read_judgements
 from labeller.passages import under
-from labeller.supports import USUAL_GRADE, read_supports, short_name
+from labeller.supports import USUAL_GRADE, formula, needs_of, read_supports, short_name
 from labeller.worklist import LABELLED, OPEN, SKIPPED, status_of
 from ragmetrics.stats.agreement import clustered_interval, krippendorff_alpha
 from ragmetrics.stats.means import generator
@@ -98,7 +96,7 @@ def _label(status: str, case: Record, judgement: Record) -> AnnotatorLabel:
         if row.get("grade") is not None
     }
     state = "answerable" if status == LABELLED else status
-    pieces = formula(needs_of(case), len(supports), lambda index: short_name(supports[index]))
+    pieces = formula(needs_of(case), [short_name(support) for support in supports])
     return AnnotatorLabel(state, marks, rows, "".join(piece for piece, _ in pieces))
 
 

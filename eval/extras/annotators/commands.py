@@ -9,8 +9,7 @@ from typing import Any
 import options
 from extras.annotators.agreement import agreement, labels_by_annotator, print_agreement
 from extras.annotators.labels import RECHECK, OwnLabels, sample
-from labeller.case_state import GOLD
-from labeller.cases import LabelTarget, read_judgements
+from labeller.case_state import GOLD, LabelTarget, read_judgements
 from labeller.jobs import cases_of
 from labeller.label_options import LabelOptions
 from records.errors import StorageError
@@ -46,7 +45,7 @@ def run(
     if own["annotator"] is not None or own["recheck"] is not None:
         changes["labels"] = _labels(own["annotator"], own["recheck"], asked)
     if own["disagreements_first"]:
-        if asked.order_typed:
+        if "order" in asked.typed:
             raise StorageError("--disagreements-first is an order of its own; leave --order out.")
         changes["order"] = "disagreement"
     return changes

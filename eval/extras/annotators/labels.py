@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from extras.annotators.agreement import labels_of
-from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, Record
-from labeller.cases import LabelTarget
+from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, LabelTarget, Record
 from labeller.worklist import shuffle_key
 from records.editing import Document
 

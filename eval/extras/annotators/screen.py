@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from extras.annotators.settling import Settling
 from labeller import edits, lines
 from labeller.fetching import prefetch
-from labeller.modes import ModeScreen
+from labeller.windows import ModeScreen
 from terminal import frame
 from terminal.action_screen import Acts
 from terminal.actions import ActionRefused, Keymap

@@ -204,7 +204,7 @@ class LineCommand(Generic[Lines]):
 
     usage: str
     help: str
-    do: Callable[[Lines, str], str]
+    do: Callable[[Lines, str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,11 @@ def hints_of(where: str) -> list[str]:
 def keymap_problems(keymap: Keymap) -> list[str]:
     """The faults of a keymap, one sentence each: unknown names, one key for two actions."""
     actions = {keymap_id(action): action for action in all_actions()}
-    problems = [_unknown(name, actions) for name in keymap if name not in actions]
+    problems = []
+    for name in (name for name in keymap if name not in actions):
+        missing = extras.missing(extras.LABEL_ACTIONS, name.partition(".")[0])
+        unknown = f"`{name}` is not an action; the actions are: {', '.join(actions)}"
+        problems.append(f"keymap: `{name}`: {missing}." if missing else f"keymap: {unknown}")
     taken: dict[tuple[str, str], str] = {}
     for name, action in actions.items():
         for key in keys_of(action, keymap):
@@ -256,13 +260,6 @@ def keymap_problems(keymap: Keymap) -> list[str]:
             if other != name:
                 problems.append(f"keymap: key `{key}` is bound to both `{other}` and `{name}`")
     return problems
-
-
-def _unknown(name: str, names: Iterable[str]) -> str:
-    """The fault of a keymap that names no action of this copy."""
-    if needs := extras.missing(extras.LABEL_ACTIONS, name.partition(".")[0]):
-        return f"keymap: `{name}`: {needs}."
-    return f"keymap: `{name}` is not an action; the actions are: {', '.join(names)}"
 
 
 def hint_parts(where: str, keymap: Keymap) -> Iterable[tuple[str, str]]:

@@ -1,16 +1,14 @@
 """The application: one session on one screen, chunks arriving, saves in the background.
 
-    code = run(session, store, source, theme="light")
-
-It gets everything it needs and knows no file and no server. All foreign text is shown through
-`terminal.safe_text`.
+It knows no file and no server. All foreign text is shown through `terminal.safe_text`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -18,10 +16,12 @@ from textual.command import Hit, Hits
 from textual.content import Content
 from textual.message import Message
 
-from labeller.actions import actions_of, added_actions, keymap_problems
-from labeller.fetching import deliver, prefetch
-from labeller.modes import ModeScreen
+from labeller.actions import keymap_problems
+from labeller.fetching import Fetcher, deliver, prefetch
 from labeller.screen import MainScreen
+from labeller.session import Session
+from labeller.store import LabelStore
+from labeller.windows import ModeScreen
 from labeller.worklist import queue_orders
 from terminal.actions import keys_of, shown_key
 from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
@@ -29,12 +29,6 @@ from terminal.frame import Look
 from terminal.palette import ActionCommands, PaletteRow
 from terminal.safe_text import one_line
 from terminal.tables import counted
-
-if TYPE_CHECKING:
-    from labeller.fetching import Fetcher
-    from labeller.session import Session
-    from labeller.store import LabelStore
-
 
 AUTOSAVE_SECONDS = 60.0
 
@@ -51,15 +45,13 @@ class _LabelCommands(ActionCommands):
         screen = self.screen
         if not isinstance(screen, MainScreen):
             return
-        for action in actions_of("main"):
-            if action.id in ("palette", "top", "mark-row", "interrupt"):
-                continue
-            keys = " ".join(dict.fromkeys(map(shown_key, keys_of(action, screen.keymap))))
-            label = f"{action.label} ({keys})" if keys else action.label
-            yield label, action.help, action.id, self._once(partial(screen.perform, action.id))
+        for action in screen.actions.values():
+            if action.id not in ("palette", "top", "mark-row", "interrupt"):
+                keys = " ".join(dict.fromkeys(map(shown_key, keys_of(action, screen.keymap))))
+                label = f"{action.label} ({keys})" if keys else action.label
+                yield label, action.help, action.id, self._once(partial(screen.perform, action.id))
         for order in queue_orders():
-            change = partial(screen.cases.order_questions, order)
-            run = self._once(partial(screen.attempt, change))
+            run = self._once(partial(screen.attempt, partial(screen.cases.order_questions, order)))
             yield f"questions in {order} order", "Another order of the questions.", "", run
 
     def _once(self, run: Callable[[], None]) -> Callable[[], None]:
@@ -104,12 +96,11 @@ class LabelApp(TerminalApp, inherit_bindings=False):
     class Arrived(Message):
         """Something came from the source (posted in its thread)."""
 
+    @dataclass
     class Saved(Message):
         """A save ended with this status text."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     def __init__(
         self,
@@ -122,23 +113,14 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         keymap: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(theme)
-        self.session = session
-        self.store = store
-        self.source = source
+        self.session, self.store, self.source = session, store, source
         self._saving = False
-        self.main = MainScreen(
-            session,
-            store,
-            source,
-            look=look or Look(),
-            keymap=dict(keymap or {}),
-            save=self.save,
-            added={each.action.id: each.run for each in added_actions()},
-        )
+        look, keymap = look or Look(), dict(keymap or {})
+        self.main = MainScreen(session, store, source, look=look, keymap=keymap, save=self.save)
 
     def on_mount(self) -> None:
         self.end_with_terminal()
-        self.source.listen(self._tell_arrival)
+        self.source.listen(lambda: self.post_message(self.Arrived()))
         self.push_screen(self.main)
         prefetch(self.session, self.source)
         self.take_arrivals()
@@ -146,20 +128,14 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         if self.store.conflicts:
             self.call_after_refresh(self.main.cases.show_conflicts)
 
-    def _tell_arrival(self) -> None:
-        """Called in the fetching thread."""
-        self.post_message(self.Arrived())
-
     def holds(self, key: str, character: str) -> bool:
         """Keys wait for a window to open, a save to end, and the passages that they are about."""
         if super().holds(key, character) or self._saving:
             return True
-        screen = self._deciding
+        screen, session = self._deciding, self.session
         if screen is None or not screen.needs_passages(key, character):
             return False
-        return self.session.fetching or (
-            screen.held > 0 and self.session.current not in self.session.pool
-        )
+        return session.fetching or (screen.held > 0 and session.current not in session.pool)
 
     @property
     def _deciding(self) -> MainScreen | ModeScreen | None:
@@ -194,8 +170,6 @@ class LabelApp(TerminalApp, inherit_bindings=False):
                 return
         await super().on_event(event)
 
-    # -- chunks ---------------------------------------------------------------------------------
-
     def take_arrivals(self) -> None:
         """Pass arrived passages to the session, and show them."""
         if self._saving:
@@ -205,26 +179,22 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         for arrival in arrived:
             anchors = ((chunk.rel_path, chunk.heading_path) for chunk in arrival.chunks)
             self.main.cases.anchors.update(anchors)
-            if arrival.case_id != self.session.current or arrival.query is None:
-                continue
-            new = len(self.session.rows()) - before
-            chunks = counted(new, "new chunk")
-            count = f"{chunks}, at the end of the list" if new else "nothing new found"
-            self.main.say(arrival.problem or count, "warn" if arrival.problem else "row")
+            if arrival.case_id == self.session.current and arrival.query is not None:
+                new = len(self.session.rows()) - before
+                chunks = f"{counted(new, 'new chunk')}, at the end of the list"
+                count = chunks if new else "nothing new found"
+                self.main.say(arrival.problem or count, "warn" if arrival.problem else "row")
         if not arrived or not self.main.is_mounted:
             return
         modes = [screen for screen in self.screen_stack if isinstance(screen, ModeScreen)]
-        for mode in modes:
-            if mode.is_mounted:
-                mode.redraw()
+        for mode in filter(lambda mode: mode.is_mounted, modes):
+            mode.redraw()
         if not modes:  # they cover the main screen: no row of it is read meanwhile
             self.main.sync()
 
     async def on_label_app_arrived(self, event: Arrived) -> None:
         self.take_arrivals()
         await self.release()
-
-    # -- saving ---------------------------------------------------------------------------------
 
     def save(self) -> None:
         """Write the set in a thread; one save at a time.

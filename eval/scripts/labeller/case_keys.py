@@ -1,6 +1,6 @@
 """The keys that decide, search and edit: most open a window, and act when it closes.
 
-The modules of the windows are loaded when first opened: the start stays quick.
+The module of the forms is loaded when first used: the start stays quick.
 """
 
 from __future__ import annotations
@@ -11,23 +11,22 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
 from labeller import edits, marks
 from labeller.conversation import AS_FOLLOW_UP
-from labeller.fetching import prefetch, query_and_k
+from labeller.fetching import Fetcher, prefetch, query_and_k
+from labeller.panes import QuestionList
+from labeller.row_list import RowList
+from labeller.session import Session
+from labeller.store import LabelStore
+from labeller.windows import ConflictScreen, SnippetScreen, SupportsScreen, ToolsScreen
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused
 from terminal.safe_text import one_line
-
-if TYPE_CHECKING:
-    from labeller.fetching import Fetcher
-    from labeller.panes import QuestionList
-    from labeller.row_list import RowList
-    from labeller.session import Session
-    from labeller.store import LabelStore
+from terminal.windows import Ask, LinePrompt
 
 
 class CaseKeys:
@@ -51,7 +50,7 @@ class CaseKeys:
         """The functions of these actions."""
         session = self._session
         return {
-            "supports": self._supports,
+            "supports": lambda: self._open(SupportsScreen(session, self._owner.say)),
             "tools": self._tools,
             "snippets": self._snippets,
             "unanswerable": lambda: session.do(edits.unanswerable),
@@ -61,9 +60,9 @@ class CaseKeys:
             "note": self._note,
             "undo": lambda: self._listed(session.undo),
             "redo": lambda: self._listed(session.redo),
-            "next-question": lambda: self._silently(session.queue.next),
-            "previous-question": lambda: self._silently(session.queue.previous),
-            "back": lambda: self._silently(session.queue.back),
+            "next-question": session.queue.next,
+            "previous-question": session.queue.previous,
+            "back": session.queue.back,
             "go-to-row": self._go_to_row,
             "probe": self._probe,
             "add-path": self._add_path,
@@ -80,9 +79,6 @@ class CaseKeys:
         if self._rows.range_start is not None:
             raise ActionRefused("a range is open: Space marks it, Esc drops it")
         return self._session.confirm()
-
-    def _silently(self, move: Callable[[], str]) -> None:
-        move()
 
     def _listed(self, change: Callable[[], str]) -> str:
         """A change after which the list of questions may be another one."""
@@ -113,36 +109,21 @@ class CaseKeys:
         queue = self._session.queue
         if name.isdecimal():
             queue.goto_number(int(name))
-            return
-        case_id = queue.find(name)
-        if case_id is None:
+        elif (case_id := queue.find(name)) is not None:
+            queue.goto(case_id)
+        else:
             raise ActionRefused(f"no question {name}")
-        queue.goto(case_id)
 
     def order_questions(self, name: str) -> str:
         """Put the questions in another order (from the command palette)."""
         self._listed(lambda: self._session.queue.set_order(name))
         return f"questions in {name} order"
 
-    # -- the open case
-
-    def _supports(self) -> None:
-        """Show the supports that will be written, in words."""
-        from labeller.windows import SupportsScreen
-
-        self._open(SupportsScreen(self._session, self._owner.say))
-
     def _tools(self) -> None:
-        """Mark the calls of tools that are expected, or forbid one."""
-        from labeller.windows import ToolsScreen
-
         self._need_case("label")
         self._open(ToolsScreen(self._session, self._owner.say))
 
     def _snippets(self) -> None:
-        """Pick the sentences of the chunk that carry the answer."""
-        from labeller.modes import SnippetScreen
-
         number, owner = self._rows.need_row().number, self._owner
 
         def closed(message: str | None) -> None:
@@ -159,29 +140,23 @@ class CaseKeys:
         before = str(judgement.get("note") or judgement.get("reason") or "")
         could_not_tell = judgement.get("decision") == "cannot_tell"
 
-        def set_note(text: str, cannot_tell: bool) -> str:
+        def set_note(answer: tuple[str, bool]) -> str:
+            text, cannot_tell = answer
             if cannot_tell and (not could_not_tell or text != before):
                 return session.do(edits.cannot_tell, text.strip() or "no reason given")
             if could_not_tell and not cannot_tell:
                 return session.do(edits.cannot_tell, "")
             return session.do(edits.note, text) if text != before else "nothing was changed"
 
-        self._ask(NoteForm(before, could_not_tell), lambda answer: set_note(*answer))
+        self._ask(NoteForm(before, could_not_tell), set_note)
 
     def _go_to_row(self) -> None:
-        """Ask for the number of a row, and show it."""
-        from terminal.windows import LinePrompt
-
         self._rows.need_row()
         prompt = "Row number (+1 for a row that a search found):"
         self._ask(LinePrompt(prompt), lambda number: self._rows.go_to_label(number.strip()))
 
-    # -- passages
-
     def _probe(self) -> None:
         """Ask the API another question about the current case."""
-        from terminal.windows import LinePrompt
-
         session, case_id = self._session, self._need_case("search for")
 
         def search(query: str) -> str | None:
@@ -198,40 +173,32 @@ class CaseKeys:
         self._ask(LinePrompt(prompt), search)
 
     def _add_path(self) -> None:
-        """Add a support by path and heading."""
         from labeller.forms import PickAnchor
 
         chunks = (row.chunk for row in self._session.rows())
         anchors = [*self.anchors, *((chunk.rel_path, chunk.heading_path) for chunk in chunks)]
-
         self._ask(PickAnchor(anchors), lambda at: self._session.do(marks.add_support, *at))
 
     def _refetch(self) -> str | None:
-        """Fetch the chunks of the question again."""
-        case_id = self._session.current
-        if not case_id:
-            return None
-        self._source.refetch(case_id, str(self._session.case.get("question", "")))
-        return "fetching the passages again …"
-
-    # -- the set
+        if case_id := self._session.current:
+            self._source.refetch(case_id, str(self._session.case.get("question", "")))
+        return "fetching the passages again …" if case_id else None
 
     def _edit(self) -> None:
-        """Edit the fields of the case in a form."""
         case_id = self._need_case("edit; o adds one")
 
-        def submit(fields: dict[str, Any]) -> str:
+        def change(fields: dict[str, Any]) -> str:
             return self._session.revise(edits.edit, fields)
 
-        self._open_form(f"Edit {case_id}", self._session.case, submit)
+        self._open_form(f"Edit {case_id}", edits.EDITABLE, self._session.case, change)
 
     def _new(self) -> None:
-        """Add a case, its fields from a form."""
-
         def add(fields: dict[str, Any]) -> str:
             return self._session.add_case(str(fields.pop("question", "")), **fields)
 
-        self._open_form("New question", {}, add, new=True)
+        question, *others = edits.EDITABLE
+        fields = (question, ("id", "choice", ()), *others)
+        self._open_form("New question", fields, {}, add, self._session.ledger.new_id)
 
     def _copy(self) -> None:
         """Add a case copied from this one, and edit it."""
@@ -239,14 +206,7 @@ class CaseKeys:
         prefetch(self._session, self._source)
         self._edit()
 
-    def _open_form(
-        self,
-        title: str,
-        values: dict[str, Any],
-        submit: Callable[[dict[str, Any]], str],
-        *,
-        new: bool = False,
-    ) -> None:
+    def _open_form(self, *content: Any) -> None:
         from labeller.forms import CaseForm
 
         def closed(message: str | None) -> None:
@@ -254,15 +214,9 @@ class CaseKeys:
             prefetch(self._session, self._source)
             self._owner.attempt(lambda: message or "nothing was changed")
 
-        question, *others = edits.EDITABLE
-        fields = (question, ("id", "choice", ()), *others) if new else edits.EDITABLE
-        name = self._session.ledger.new_id if new else None
-        self._open(CaseForm(title, fields, values, submit, name), closed)
+        self._open(CaseForm(*content), closed)
 
     def _delete(self) -> None:
-        """Delete the case, after asking."""
-        from terminal.windows import Ask
-
         def closed(key: str | None) -> None:
             if key == "y":
                 self._owner.attempt(lambda: self._listed(self._session.delete_case))
@@ -270,38 +224,31 @@ class CaseKeys:
         name = one_line(self._session.current, 60)
         self._open(Ask(f"Delete question {name}?", {"y": "delete", "n": "keep"}), closed)
 
-    def _edit_text(self) -> None:
-        """Edit the whole record in the user's editor."""
+    def _edit_text(self, text: str = "") -> None:
+        """Edit the whole record, or a text of it that was refused, in the user's editor."""
         self._need_case("edit; o adds one")
-        self._edit_as_text(edits.as_text(self._session.case))
+        present, owner = edits.as_text(self._session.case), self._owner
+        edited = _edit_outside(owner.app, text or present)
 
-    def _edit_as_text(self, text: str) -> None:
-        edited, owner = _edit_outside(self._owner.app, text), self._owner
-        if edited == edits.as_text(self._session.case):
+        def closed(key: str | None) -> None:
+            if key == "e":
+                owner.attempt(lambda: self._edit_text(edited))
+            else:
+                owner.say("the edited record was dropped", "warn")
+
+        if edited == present:
             owner.say("nothing was changed")
             return
         try:
             owner.say(self._session.revise(edits.edit_text, edited))
         except ActionRefused as refusal:
-            self._offer_again(edited, str(refusal))
+            answers = {"e": "edit it again", "d": "drop it"}
+            self._open(Ask(f"The record was not accepted: {refusal}", answers), closed)
         self._questions.load()
         owner.show()
 
-    def _offer_again(self, edited: str, problem: str) -> None:
-        from terminal.windows import Ask
-
-        def closed(key: str | None) -> None:
-            if key == "e":
-                self._owner.attempt(lambda: self._edit_as_text(edited))
-            else:
-                self._owner.say("the edited record was dropped", "warn")
-
-        answers = {"e": "edit it again", "d": "drop it"}
-        self._open(Ask(f"The record was not accepted: {problem}", answers), closed)
-
     def show_conflicts(self) -> None:
         """Show the fields that were changed both here and in the file, for a choice."""
-        from labeller.windows import ConflictScreen
 
         def closed(_: object) -> None:
             self._questions.load()
@@ -314,9 +261,8 @@ def _edit_outside(app: App[Any], text: str) -> str:
     """`text` as $VISUAL or $EDITOR left it. Refuses when there is none or it failed."""
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not command:
-        raise ActionRefused(
-            "no editor is set; export EDITOR=nano (or vim), or press e for the form"
-        )
+        remedy = "export EDITOR=nano (or vim), or press e for the form"
+        raise ActionRefused(f"no editor is set; {remedy}")
     handle, name = tempfile.mkstemp(suffix=".json", prefix="label-")
     path = Path(name)
     try:

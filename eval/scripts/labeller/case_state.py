@@ -9,13 +9,17 @@ taken out of the journal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from labeller.needs import Needs, needs_of
-from records.editing import written
+from labeller.supports import Needs, needs_of
+from records.cases import case_from_dict
+from records.editing import Document, read_bytes, written
+from records.judged import identify_judgement
 from terminal.actions import UndoSteps
 
 Record = dict[str, Any]
@@ -92,8 +96,7 @@ def state_from(data: Record | None) -> CaseState | None:
         return None
     needs = data["needs"]
     if needs:
-        parts = tuple(tuple(part) for part in needs["parts"])
-        needs = Needs(parts, needs["ways"], needs["open"])
+        needs = Needs(tuple(map(tuple, needs["parts"])), needs["ways"], needs["open"])
     return CaseState(data["case"], data["judgement"], needs)
 
 
@@ -109,28 +112,14 @@ class UndoHistory(UndoSteps[Event]):
     count: int = 0
     """The number of the last event."""
 
-    @classmethod
-    def from_events(cls, events: Iterable[Event]) -> UndoHistory:
-        """The history in a journal. Events of an unknown kind are passed over."""
-        history = cls()
-        for event in events:
-            history.count = max(history.count, int(event.get("n", 0)))
-            history.take(event)
-        return history
-
     def event(self, now: float, by: str, action: str, case_id: str) -> Event:
         """A new event with the next number; ``take`` follows it once it is written."""
         self.count += 1
-        return {
-            "n": self.count,
-            "at": timestamp(now),
-            "by": by,
-            "action": action,
-            "case": case_id,
-        }
+        return {"n": self.count, "at": timestamp(now), "by": by, "action": action, "case": case_id}
 
     def take(self, event: Event) -> None:
-        """Follow one event: a step, an undo, or a redo."""
+        """Follow one event: a step, an undo, or a redo. One of an unknown kind is passed over."""
+        self.count = max(self.count, int(event.get("n", 0)))
         action = event.get("action")
         if action == "undo":
             if self.done and self.done[-1]["n"] == event.get("of"):
@@ -140,3 +129,75 @@ class UndoHistory(UndoSteps[Event]):
                 self.redo()
         elif action not in UNRECORDED_STEPS and "n" in event:
             self.add(event)
+
+
+def validate(case: Record) -> list[str]:
+    """The reasons why the toolkit would refuse a record, a sentence each; [] for a good one."""
+    try:
+        json.dumps(case, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return ["The text holds half of a character (a lone surrogate); the set cannot keep it."]
+    return [f"{field}: {message}" for field, message in case_from_dict(case)[1]]
+
+
+class Judgements(Mapping[str, Record]):
+    """An annotator's judgements by case id, without the key itself."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    def __getitem__(self, key: str) -> Record:
+        return {k: v for k, v in self.document[key].items() if k not in ("case_id", *LABEL_FIELDS)}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.document
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.document)
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+
+@dataclass(frozen=True)
+class LabelTarget:
+    """Whose labels a session gives and where they go: here those of the set, into the set.
+
+    An extra can hand in labels that are kept apart. Then `fixed` says why the set is not changed,
+    and they are in the lines of the judgements. `next_command` is what makes use of them.
+    """
+
+    annotator: str = GOLD
+    fixed: str = ""
+    next_command: str = ""
+
+    def records(self, cases: Document, judged: Document) -> Mapping[str, Record]:
+        """The cases as the session sees them."""
+        return cases
+
+    def line(self, case_id: str, state: CaseState) -> Record | None:
+        """The line of a case in the judgements; None for a case without any."""
+        return {"case_id": case_id, **state.judgement} if state.judgement else None
+
+
+SET_LABELS = LabelTarget()
+"""The labels of the set itself."""
+
+
+def read_judgements(folder: Path) -> dict[str, Document]:
+    """The judgements in a folder, labels included, by whose they are (the name of the file)."""
+    paths = sorted(folder.glob("*.jsonl"))
+    return {path.stem: Document(read_bytes(path), identify_judgement) for path in paths}
+
+
+def foreign_words(judged: Iterable[str], cases: Container[str]) -> str:
+    """The message about judgements that are of no case of the set; ``""`` when there are none."""
+    foreign = [case_id for case_id in judged if case_id not in cases]
+    if not foreign:
+        return ""
+    first = ", ".join(map(repr, foreign[:3])) + (", …" if len(foreign) > 3 else "")
+    are = "one judgement is" if len(foreign) == 1 else f"{len(foreign)} judgements are"
+    return (
+        f"{are} about no case of the set ({first}); if they belong to another set, give each set "
+        "its own folder with --labels-dir, else delete these lines"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
@@ -40,24 +41,17 @@ def messages_before(
     """
     history = case.get("history")
     if isinstance(history, list):
-        return [
-            PriorMessage(str(item.get("role", "")), str(item.get("content", "")))
-            for item in history
-            if isinstance(item, dict)
-        ]
-    messages: list[PriorMessage] = []
-    for turn in _turns_before(case, ids, case_of):
-        number = turn.get("turn")
-        messages += [
-            PriorMessage("user", str(turn.get("question") or ""), number),
-            PriorMessage("assistant", str(turn.get("reference_answer") or ""), number),
-        ]
-    return messages
-
-
-def whole_question(case: Record) -> str:
-    """The question made whole, where the set has it; else the question asked."""
-    return str(case.get("question_alone") or case.get("question") or "")
+        own = (item for item in history if isinstance(item, dict))
+        return [PriorMessage(str(m.get("role", "")), str(m.get("content", ""))) for m in own]
+    name, turns = case.get("conversation"), list[Record]()
+    if name and case.get("turn") != 1:
+        before = map(case_of, reversed(ids[: ids.index(str(case["id"]))]))
+        turns = [*itertools.takewhile(lambda turn: turn.get("conversation") == name, before)]
+    return [
+        PriorMessage(role, str(turn.get(field) or ""), turn.get("turn"))
+        for turn in reversed(turns)
+        for role, field in (("user", "question"), ("assistant", "reference_answer"))
+    ]
 
 
 def asked_query(
@@ -72,22 +66,6 @@ def asked_query(
         return AskedQuery(query)
     messages = messages_before(case, ids, case_of)
     return AskedQuery(text if follow_up else query, tuple(m for m in messages if m.content))
-
-
-def _turns_before(
-    case: Record, ids: Sequence[str], case_of: Callable[[str], Record]
-) -> list[Record]:
-    name = case.get("conversation")
-    if not name or case.get("turn") == 1:
-        return []
-    here = ids.index(str(case["id"]))
-    turns: list[Record] = []
-    for case_id in reversed(ids[:here]):
-        before = case_of(case_id)
-        if before.get("conversation") != name:
-            break
-        turns.insert(0, before)
-    return turns
 
 
 def place_behind(case_id: str, ids: Sequence[str], case_of: Callable[[str], Record]) -> int:
@@ -105,7 +83,7 @@ def place_of_last(case_id: str, ids: Sequence[str], case_of: Callable[[str], Rec
     """The place of a case that may be taken out. Refuses a turn that has later ones: they would
     lose their history."""
     place, name = ids.index(case_id), case_of(case_id).get("conversation")
-    if name and place + 1 < len(ids) and case_of(ids[place + 1]).get("conversation") == name:
+    if place_behind(case_id, ids, case_of) > place + 1:
         raise ActionRefused(f"{case_id} has later turns; delete the last turn of {name} first.")
     return place
 

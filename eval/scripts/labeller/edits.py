@@ -9,29 +9,27 @@ import itertools
 import json
 import re
 import unicodedata
-from collections.abc import Container, Iterable
-from dataclasses import replace
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
+
 from labeller.case_state import LABEL_FIELDS, CaseState, EditResult, Record, undecided
-from labeller.needs import NOTHING, always_met, empty_parts
 from labeller.passages import content_words
-from labeller.supports import write_supports
+from labeller.supports import NOTHING, always_met, empty_parts, write_supports
 from labeller.worklist import CANNOT_TELL, SKIPPED, UNANSWERABLE, CaseSummary, is_draft
-from records.cases import DRAFT
+from ragmetrics.tools import fits
+from records.cases import CATEGORIES, DRAFT
+from records.tool_calls import AnyTool, ExpectedTool, ToolCall, call_words, expected_tool
 from terminal.actions import ActionRefused
 from terminal.tables import counted
 
 ANSWERABLE: Final = "answerable"
-CATEGORIES: Final = (
-    "factual",
-    "reasoning",
-    "multi_hop",
-    "recency/conflict",
-    "general",
-    "adversarial",
-)
-EDITABLE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+Field = tuple[str, str, tuple[str, ...]]
+"""Name, kind (`text`, `lines` or `choice`), choices."""
+
+EDITABLE: Final[tuple[Field, ...]] = (
     ("question", "text", ()),
     ("reference_answer", "text", ()),
     ("expected_key_facts", "lines", ()),
@@ -41,30 +39,26 @@ EDITABLE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     ("category", "choice", CATEGORIES),
     ("difficulty", "text", ()),
 )
-"""Fields of the form: name, kind, and the choices of a ``choice``."""
+"""Fields of the form."""
 NEAR: Final = 0.8
 """Least share of common content words at which two questions are pointed out as near-duplicates."""
 
-TOOL_LABELS: Final = ("expected_tools", "forbidden_tools", "max_tool_calls", "tool_order")
+EXPECTED, FORBIDDEN = "expected_tools", "forbidden_tools"
+TOOL_LABELS: Final = (EXPECTED, FORBIDDEN, "max_tool_calls", "tool_order")
 
 _SLUG_WORDS, _SLUG_LENGTH = 5, 40
-
-
-# -- decisions -------------------------------------------------------------------------------------
 
 
 def unanswerable(state: CaseState) -> EditResult:
     """Call the case unanswerable, which takes its marks away; or take that back."""
     case, judgement = state.case, state.judgement
-    if judgement.get("decision") == UNANSWERABLE or (
-        case.get("answerable") is False and "decision" not in judgement
-    ):
-        after, message = _decided(state, None, undecided(case)), "unanswerable is taken back"
-    else:
-        bare = write_supports(case, [], NOTHING) | {"answerable": False}
-        after = _decided(replace(state, needs=None), UNANSWERABLE, bare)
-        message = "unanswerable; Enter confirms"
-    return EditResult("unanswerable", after, message)
+    usual = UNANSWERABLE if case.get("answerable") is False else None
+    if judgement.get("decision", usual) == UNANSWERABLE:
+        after = _decided(state, None, undecided(case))
+        return EditResult("unanswerable", after, "unanswerable is taken back")
+    bare = write_supports(case, [], NOTHING) | {"answerable": False}
+    after = _decided(replace(state, needs=None), UNANSWERABLE, bare)
+    return EditResult("unanswerable", after, "unanswerable; Enter confirms")
 
 
 def answerable(state: CaseState) -> EditResult:
@@ -87,8 +81,7 @@ def skip(state: CaseState) -> EditResult:
 
 def cannot_tell(state: CaseState, reason: str) -> EditResult:
     """Say that the case cannot be judged, and why; an empty reason takes that back."""
-    why = reason.strip()
-    if why:
+    if why := reason.strip():
         after = _decided(state, CANNOT_TELL, state.case, reason=why)
         return EditResult("cannot_tell", after, "cannot tell; Enter confirms")
     if state.judgement.get("decision") != CANNOT_TELL:
@@ -141,12 +134,9 @@ def confirm(
     """
     decision, missing, case = decision_of(state), bool(missing_of(state)), state.case
     here = {row["key"] for row in rows}
-    searched = [
-        row
-        for row in state.judgement.get("rows") or ()
-        if isinstance(row, dict)
-        and (row.get("origin") and not row.get("grade") and row.get("key") not in here)
-    ]
+    before = (row for row in state.judgement.get("rows") or () if isinstance(row, dict))
+    searched = [row for row in before if row.get("origin") and not row.get("grade")]
+    searched = [row for row in searched if row.get("key") not in here]
     if decision == ANSWERABLE:
         _refuse_empty(state)
     fields = state.judged(
@@ -180,10 +170,8 @@ def _refuse_empty(state: CaseState) -> None:
         return
     if len(layout.parts) == 1:
         raise ActionRefused("No passage is required yet: all are marked as related.")
-    back = 1 if empty[0] > 1 else 2
-    raise ActionRefused(
-        f"{layout.noun.capitalize()} {empty[0]} has no passage yet: mark one, or ' {back} drops it."
-    )
+    need, back = f"{layout.noun.capitalize()} {empty[0]}", 1 if empty[0] > 1 else 2
+    raise ActionRefused(f"{need} has no passage yet: mark one, or ' {back} drops it.")
 
 
 def _decided(state: CaseState, decision: str | None, case: Record, **more: Any) -> CaseState:
@@ -192,13 +180,9 @@ def _decided(state: CaseState, decision: str | None, case: Record, **more: Any) 
     return CaseState(case, judgement, state.needs)
 
 
-# -- the case itself -------------------------------------------------------------------------------
-
-
 def edit(state: CaseState, fields: Record) -> EditResult:
     """Fields of the case set in place; an empty value takes an absent field nowhere."""
-    unknown = [name for name in fields if name not in {name for name, *_ in EDITABLE}]
-    if unknown:
+    if unknown := [name for name in fields if name not in {name for name, *_ in EDITABLE}]:
         raise ActionRefused(f"{unknown[0]} is not in the form; E edits the whole record.")
     after = replace(state, case=with_fields(state.case, fields))
     return EditResult("edit", after, f"{state.case['id']}: {', '.join(fields)} changed")
@@ -245,11 +229,9 @@ def with_fields(case: Record, fields: Record) -> Record:
     changed = dict(case)
     for name, value in fields.items():
         cleaned = _cleaned(value)
-        if not cleaned and name not in changed:
-            continue
         if cleaned == "" and name == "category":
             changed.pop(name, None)
-        else:
+        elif cleaned or name in changed:
             changed[name] = cleaned
     return changed
 
@@ -257,9 +239,9 @@ def with_fields(case: Record, fields: Record) -> Record:
 def near_duplicate(question: str, summaries: Iterable[CaseSummary], except_id: str) -> str | None:
     """The id of another case that asks nearly the same, or None."""
     words = content_words(question)
-    for summary in summaries:
+    for summary in summaries if words else ():
         other = content_words(summary.question)
-        if summary.id != except_id and words and len(words & other) >= NEAR * len(words | other):
+        if summary.id != except_id and len(words & other) >= NEAR * len(words | other):
             return summary.id
     return None
 
@@ -271,25 +253,117 @@ def slug_id(question: str, taken: Container[str]) -> str:
     """
     plain = unicodedata.normalize("NFKC", question).casefold()
     plain = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
-    words = re.findall(r"[^\W_]+", plain)
+    words: list[str] = re.findall(r"[^\W_]+", plain) or ["question"]
     telling = [word for word in words if content_words(word)]
-    telling = telling if len(telling) > 1 else words
-    slug = ""
-    for word in telling[:_SLUG_WORDS]:
-        if slug and len(slug) + len(word) >= _SLUG_LENGTH:
+    first, *others = (telling if len(telling) > 1 else words)[:_SLUG_WORDS]
+    slug = first[:_SLUG_LENGTH]
+    for word in others:
+        if len(slug) + len(word) >= _SLUG_LENGTH:
             break
-        slug = f"{slug}-{word}" if slug else word[:_SLUG_LENGTH]
-    slug = slug or "question"
+        slug += f"-{word}"
     numbers = itertools.chain(("",), (f"-{number}" for number in itertools.count(2)))
     return next(case_id for number in numbers if (case_id := slug + number) not in taken)
 
 
 def _cleaned(value: Any) -> Any:
     """Outer white space off a text; blank items out of a list."""
-    if isinstance(value, str):
-        return value.strip()
     if isinstance(value, (list, tuple)):
-        return [
-            item.strip() if isinstance(item, str) else item for item in value if str(item).strip()
-        ]
-    return value
+        return [_cleaned(item) for item in value if str(item).strip()]
+    return value.strip() if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class ToolRow:
+    """A call that the bot made, or that the case names and the bot did not make (``seen`` False).
+
+    ``place``: in the list of the set that has it.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    label: str
+    seen: bool = True
+    place: int | None = None
+    gave: str = ""
+
+    def text(self) -> str:
+        """The call written like code, and its result."""
+        call = call_words(self.name, self.arguments)
+        return f"{call}  {self.gave}" if self.seen else f"{call}  (not called)"
+
+
+def tool_rows(case: Record, calls: Sequence[ToolCall]) -> list[ToolRow]:
+    """The calls of the bot with their labels, then those that only the case names."""
+    labelled = [
+        (label, place, tool)
+        for label, name in (("expected", EXPECTED), ("forbidden", FORBIDDEN))
+        for place, tool in enumerate(_tools_of(case, name))
+    ]
+    rows, met = [], set()
+    for call in calls:
+        gave = f"failed: {call.error}" if call.error else f"gave {call.result}" * bool(call.result)
+        row = ToolRow(call.name, call.arguments, "", gave=" ".join(gave.split())[:200])
+        for label, place, tool in labelled:
+            if fits(tool, call):
+                met.add((label, place))
+                if not row.label:
+                    row = replace(row, label=label, place=place)
+        rows.append(row)
+    return rows + [
+        ToolRow(tool.name, tool.arguments, label, seen=False, place=place)
+        for label, place, tool in labelled
+        if (label, place) not in met
+    ]
+
+
+def _tools_of(case: Record, name: str) -> list[ExpectedTool]:
+    return [expected_tool(msgspec.convert(tool, AnyTool)) for tool in case.get(name) or ()]
+
+
+def expect(state: CaseState, row: ToolRow) -> EditResult:
+    """Expect a call with these arguments, or no longer."""
+    stated: Record = {"name": row.name}
+    if row.arguments:
+        stated["arguments"] = row.arguments
+    if row.label == "expected":
+        return _relabelled(_without_tool(state, EXPECTED, row), f"{row.name} is not expected")
+    state = _without_tool(state, FORBIDDEN, row) if row.label == "forbidden" else state
+    after = _with_tool(state, EXPECTED, stated)
+    return _relabelled(after, f"{row.name} is expected with these arguments")
+
+
+def forbid(state: CaseState, row: ToolRow) -> EditResult:
+    """Forbid a tool, with any arguments, or no longer."""
+    if row.label == "forbidden":
+        return _relabelled(_without_tool(state, FORBIDDEN, row), f"{row.name} is not forbidden")
+    state = _without_tool(state, EXPECTED, row) if row.label == "expected" else state
+    return _relabelled(_with_tool(state, FORBIDDEN, row.name), f"{row.name} is forbidden")
+
+
+def expect_none(state: CaseState) -> EditResult:
+    """Say that the question needs no tool, or take that back."""
+    if state.case.get(EXPECTED) == []:
+        after, words = _tools_set(state.case, EXPECTED, None), "tools are not labelled"
+    else:
+        after, words = _tools_set(state.case, EXPECTED, []), "no tool call is expected"
+    return _relabelled(replace(state, case=after), words)
+
+
+def _relabelled(after: CaseState, message: str) -> EditResult:
+    return EditResult("label_tools", after, message)
+
+
+def _with_tool(state: CaseState, name: str, tool: Any) -> CaseState:
+    return replace(state, case=_tools_set(state.case, name, [*(state.case.get(name) or ()), tool]))
+
+
+def _without_tool(state: CaseState, name: str, row: ToolRow) -> CaseState:
+    """Without the entry of a row; the last one takes the field with it, for an empty list says that
+    no call is expected."""
+    kept = [tool for place, tool in enumerate(state.case[name]) if place != row.place]
+    return replace(state, case=_tools_set(state.case, name, kept or None))
+
+
+def _tools_set(case: Record, name: str, value: list[Any] | None) -> Record:
+    rest = {key: item for key, item in case.items() if key != name or value is not None}
+    return rest if value is None else {**rest, name: value}

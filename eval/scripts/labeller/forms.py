@@ -6,34 +6,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.geometry import Offset
 from textual.suggester import SuggestFromList
-from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
+from labeller.edits import Field
 from labeller.lines import path_of
+from labeller.windows import LIMIT
 from terminal.actions import ActionRefused
 from terminal.lists import Line, LineList
 from terminal.safe_text import DisplayText, display, one_line
-from terminal.windows import Ask, Window, shown
+from terminal.windows import Ask, Bindings, Window, shown
 
 Anchor = tuple[str, str]
 """Path of a file, and a heading path with ` > ` between its headings."""
 
 
-def _path_and_heading(anchor: Anchor) -> str:
-    """`faq.md > Billing`, as people type it."""
-    return " > ".join(part for part in anchor if part)
-
-
 def ranked(typed: str, texts: Iterable[str]) -> list[str]:
-    """The texts with every word of `typed`, best first; case does not matter.
-
-    All of them, in their order, when nothing is typed.
-    """
+    """The texts with every word of `typed` in any case, best first; all if nothing is typed."""
     words = typed.casefold().split()
     if not words:
         return list(texts)
@@ -78,15 +70,11 @@ class PickAnchor(Window[Anchor | None]):
     What was typed is the last choice, and the first when it names a section that none is.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "leave", show=False),
-        Binding("down", "step(1)", "down", show=False),
-        Binding("up", "step(-1)", "up", show=False),
-    ]
+    BINDINGS: ClassVar[Bindings] = [("escape", "leave"), ("down", "step(1)"), ("up", "step(-1)")]
 
     def __init__(self, anchors: Sequence[Anchor]) -> None:
         super().__init__()
-        self._anchors = {_path_and_heading(anchor): anchor for anchor in sorted(set(anchors))}
+        self._anchors = {" > ".join(filter(None, pair)): pair for pair in sorted(set(anchors))}
         self._matches = list(self._anchors.values())
         self._typed: Anchor | None = None
 
@@ -125,8 +113,6 @@ class PickAnchor(Window[Anchor | None]):
         self._list.move_to(self._list.cursor + by)
 
 
-LIMIT = 1 << 20
-
 LABELS = {
     "question": "Question",
     "id": "Id (made from the question; ids never change later)",
@@ -139,25 +125,12 @@ LABELS = {
     "difficulty": "Difficulty",
 }
 
-Field = tuple[str, str, tuple[str, ...]]
-"""Name, kind (`text`, `lines` or `choice`), choices."""
-
 
 def _as_text(value: object, name: str) -> str:
     """A field's value as the form shows it."""
-    if value is None:
-        return ""
     if isinstance(value, list):
-        return (", " if name == "tags" else "\n").join(str(part) for part in value)
-    return str(value)
-
-
-def _as_value(text: str, kind: str, name: str) -> object:
-    """What the form's text stands for: a list without empty entries, or the stripped text."""
-    if kind == "lines":
-        parts = text.split(",") if name == "tags" else text.split("\n")
-        return [part.strip() for part in parts if part.strip()]
-    return text.strip()
+        return (", " if name == "tags" else "\n").join(map(str, value))
+    return "" if value is None else str(value)
 
 
 class _TextField(TextArea):
@@ -179,10 +152,7 @@ class CaseForm(Window[str | None]):
     A ActionRefused from `submit` is shown in the form, which stays open: nothing typed is lost.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "keep", "keep", show=False),
-        Binding("escape", "leave", "leave", show=False),
-    ]
+    BINDINGS: ClassVar[Bindings] = [("ctrl+s", "keep"), ("escape", "leave")]
 
     def __init__(
         self,
@@ -194,36 +164,28 @@ class CaseForm(Window[str | None]):
     ) -> None:
         """`name` makes the id of a new case from its question, until one is typed."""
         super().__init__()
+        self._title, self._fields, self._submit = one_line(title), fields, submit
         self._name_of = name
-        self._title = one_line(title)
-        self._fields = fields
-        self._submit = submit
-        self._texts = {
-            name: display(_as_text(values.get(name), name), LIMIT) for name, kind, _ in fields
-        }
+        self._texts = {k: display(_as_text(values.get(k), k), LIMIT) for k, _, _ in fields}
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form"):
             yield shown(self._title, classes="form-title")
             with VerticalScroll(id="form-fields", can_focus=False):
-                for name, kind, choices in self._fields:
+                for name, _, choices in self._fields:
                     label = LABELS.get(name, name)
                     if choices:
                         label += f" ({', '.join(choices)}; Right takes the suggestion)"
                     yield shown(display(label), classes="form-label")
-                    yield self._editor(name, kind, choices)
+                    text, field = self._texts[name], f"field-{name}"
+                    if choices or name in ("tags", "id"):
+                        suggester = SuggestFromList(choices, case_sensitive=False)
+                        yield Input(text, id=field, suggester=suggester, compact=True)
+                    else:
+                        yield _TextField(text, id=field, compact=True, tab_behavior="focus")
             yield shown(display(""), id="form-message")
-            yield shown(
-                display("Ctrl+s keep   Tab next field   Shift+Tab field before   Esc leave"),
-                classes="keys",
-            )
-
-    def _editor(self, name: str, kind: str, choices: tuple[str, ...]) -> Widget:
-        text = self._texts[name]
-        if choices or name in ("tags", "id"):
-            suggester = SuggestFromList(choices, case_sensitive=False) if choices else None
-            return Input(text, id=f"field-{name}", suggester=suggester, compact=True)
-        return _TextField(text, id=f"field-{name}", compact=True, tab_behavior="focus")
+            keys = "Ctrl+s keep   Tab next field   Shift+Tab field before   Esc leave"
+            yield shown(display(keys), classes="keys")
 
     def on_mount(self) -> None:
         self.query_one(f"#field-{self._fields[0][0]}").focus(scroll_visible=False)
@@ -247,33 +209,29 @@ class CaseForm(Window[str | None]):
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """The id of a new case follows its question until one is typed."""
         if self._name_of is not None and event.text_area.id == "field-question":
-            field = self.query_one("#field-id", Input)
+            field, question = self.query_one("#field-id", Input), event.text_area.text.strip()
             if field.value == self._texts["id"]:
-                question = event.text_area.text.strip()
-                field.value = self._texts["id"] = one_line(
-                    self._name_of(question) if question else ""
-                )
+                name = self._name_of(question) if question else ""
+                field.value = self._texts["id"] = one_line(name)
 
     def changed(self) -> dict[str, Any]:
         """The fields whose text differs from the text at opening."""
-        return {
-            name: _as_value(self._text_of(name), kind, name)
-            for name, kind, _ in self._fields
-            if self._text_of(name) != self._texts[name]
-        }
+        changes: dict[str, Any] = {}
+        for name, kind, _ in self._fields:
+            text = self._text_of(name)
+            if text != self._texts[name]:
+                parts = text.split("," if name == "tags" else "\n") if kind == "lines" else ()
+                value: object = [part.strip() for part in parts if part.strip()]
+                changes[name] = value if kind == "lines" else text.strip()
+        return changes
 
     def action_keep(self) -> None:
         """Hand the changes over; stay open when they are refused."""
         changes = self.changed()
-        if not changes:
-            self.dismiss("nothing was changed")
-            return
         try:
-            message = self._submit(changes)
+            self.dismiss(self._submit(changes) if changes else "nothing was changed")
         except ActionRefused as refusal:
             self.query_one("#form-message", Static).update(Content(one_line(str(refusal))))
-            return
-        self.dismiss(message)
 
     def action_leave(self) -> None:
         """Leave; asks first when something was typed."""
@@ -287,23 +245,18 @@ class CaseForm(Window[str | None]):
             elif key == "d":
                 self.dismiss(None)
 
-        self.app.push_screen(
-            Ask("The form was changed.", {"k": "keep the changes", "d": "drop them"}), answered
-        )
+        answers = {"k": "keep the changes", "d": "drop them"}
+        self.app.push_screen(Ask("The form was changed.", answers), answered)
 
 
 class NoteForm(Window[tuple[str, bool] | None]):
     """A note, with a flag that marks it as the reason of an open case. Returns both, or None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "leave", show=False),
-        Binding("ctrl+t", "turn", "cannot tell", show=False),
-    ]
+    BINDINGS: ClassVar[Bindings] = [("escape", "leave"), ("ctrl+t", "turn")]
 
     def __init__(self, note: str, cannot_tell: bool) -> None:
         super().__init__()
-        self._note = one_line(note)
-        self._cannot_tell = cannot_tell
+        self._note, self._cannot_tell = one_line(note), cannot_tell
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ask"):

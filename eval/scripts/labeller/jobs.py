@@ -1,7 +1,4 @@
-"""The jobs of label_eval.py: its options as a value, and one function a job.
-
-Nothing here prints on stdout but the labelling itself; the script prints what a job returns.
-"""
+"""The jobs of label_eval.py, one function each; the script prints the result."""
 
 from __future__ import annotations
 
@@ -11,21 +8,15 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labeller.case_state import GOLD, Record
-from labeller.cases import (
-    SET_LABELS,
-    Judgements,
-    foreign_words,
-    read_judgements,
-)
-from labeller.fetching import Fetcher, without_api
+from labeller.case_state import GOLD, SET_LABELS, Judgements, Record, foreign_words, read_judgements
+from labeller.fetching import Fetcher, api_source, run_chunks, without_api
 from labeller.label_options import LabelOptions
 from labeller.session import Session, View, resume
-from labeller.sources import failures, run_chunks, uncertainty
 from labeller.store import LabelStore
 from labeller.worklist import LABELLED, STATUSES, progress_of, queue_orders, summary_of
 from records import extras
@@ -47,9 +38,6 @@ OTHERS = "judgements/NAME.jsonl"
 CHUNK_CACHE = CACHE_DIR / "label_chunks"
 
 
-# -- the files -------------------------------------------------------------------------------------
-
-
 def cases_of(options: LabelOptions) -> Document:
     """The set; lines with faults make it refused, as every other script does."""
     document = Document(read_bytes(options.eval_set), identify_case, cases=True)
@@ -66,30 +54,18 @@ def gold_judgements(options: LabelOptions) -> Mapping[str, Record]:
     return {} if document is None else Judgements(document)
 
 
-# -- the jobs --------------------------------------------------------------------------------------
-
-
 def validate(options: LabelOptions) -> str:
-    """Check the set, the label files joined to it, and everybody's judgements.
-
-    Returns a sentence. Raises StorageError with all faults.
-    """
+    """Check the set, its label files and all judgements. Raises StorageError with all faults."""
     cases = read_cases(options.eval_set, options.labels_dir)
     problems = []
     for name, document in read_judgements(options.judgements_dir).items():
-        path = options.judgements_dir / f"{name}.jsonl"
-        problems += [Problem(str(path), n, "", text) for n, text in document.problems]
-        foreign = foreign_words(document, {case.id for case in cases})
-        if foreign:
-            problems.append(Problem(str(path), None, "case_id", foreign))
+        path = str(options.judgements_dir / f"{name}.jsonl")
+        problems += [Problem(path, n, "", text) for n, text in document.problems]
+        if foreign := foreign_words(document, {case.id for case in cases}):
+            problems.append(Problem(path, None, "case_id", foreign))
     if problems:
         raise StorageError.from_problems(problems)
     return f"{options.eval_set}: {counted(len(cases), 'case')}, nothing wrong."
-
-
-def statistics(options: LabelOptions) -> Record:
-    """Statistics of the set."""
-    return statistics_of(cases_of(options), gold_judgements(options))
 
 
 def statistics_of(cases: Mapping[str, Record], judgements: Mapping[str, Record]) -> Record:
@@ -130,12 +106,12 @@ def statistics_of(cases: Mapping[str, Record], judgements: Mapping[str, Record])
 
 def print_statistics(console: Console, statistics: Mapping[str, Any]) -> None:
     """Cases by status and category, then supports and other labels."""
+    by_category = statistics["by_category"].items()
+    total = {"cases": statistics["cases"], **statistics["status"]}
     rows = [
-        (one_line(name), str(row["cases"]), *(str(row[status]) for status in STATUSES))
-        for name, row in statistics["by_category"].items()
+        (name, *(str(counts[key]) for key in ("cases", *STATUSES)))
+        for name, counts in (*((one_line(k), v) for k, v in by_category), ("all", total))
     ]
-    totals = (str(statistics["status"][status]) for status in STATUSES)
-    rows.append(("all", str(statistics["cases"]), *totals))
     heads = (status.replace("_", " ") for status in STATUSES)
     styles = [*[None] * (len(rows) - 1), "bold"]
     print_columns(console, ("category", "cases", *heads), rows, styles=styles)
@@ -189,9 +165,10 @@ def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
         message = store.close()
     if message:
         talk(message)
-    if not options.inspect:
-        talk(f"{session.queue.progress().says()}.\nNext: {_next_command(options)}")
-    lost = 0 if options.inspect else session.ledger.turned_away
+    if options.inspect:
+        return LabelOutcome(code, saved=not store.problem)
+    talk(f"{session.queue.progress().says()}.\nNext: {_next_command(options)}")
+    lost = session.ledger.turned_away
     changes = "1 change was" if lost == 1 else f"{lost} changes were"
     refused = f"NOT SAVED: {changes} refused: {store.read_only}." if lost else ""
     return LabelOutcome(code, saved=not store.problem and not lost, refused=refused)
@@ -199,12 +176,12 @@ def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
 
 def _next_command(options: LabelOptions) -> str:
     """What makes use of the labels."""
+    from clients.secrets import public_url
+
     if options.labels and options.labels.next_command:
         return options.labels.next_command
     if options.from_run is not None:
         return shlex.join(["eval_suite.py", "--run", options.from_run])
-    from clients.secrets import public_url
-
     profile = ["--profile", options.profile] if "profile" in options.typed else []
     url = public_url(options.api_url or "URL")
     return shlex.join(["run_eval.py", "--api-url", url, *profile])
@@ -215,7 +192,6 @@ def _run(options: LabelOptions, session: Session, store: LabelStore, source: Fet
         from labeller.plain import PlainLabeller
 
         gc.enable()
-
         for stream in (sys.stdin, sys.stdout):
             stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
         prompt = sys.stdin.isatty()
@@ -224,14 +200,8 @@ def _run(options: LabelOptions, session: Session, store: LabelStore, source: Fet
 
     gc.freeze()
     gc.enable()
-
     try:
-        return run(
-            session,
-            store,
-            source,
-            **{**options.screen, "keymap": options.keys()},
-        )
+        return run(session, store, source, **{**options.screen, "keymap": options.keys()})
     except ValueError as error:
         raise StorageError(str(error)) from None
 
@@ -261,10 +231,8 @@ def _open_session(options: LabelOptions, store: LabelStore) -> Session:
     if options.case is not None:
         if options.case not in session.queue:
             hint = did_you_mean(options.case, cases_of(options))
-            raise StorageError(
-                f"--case {options.case}: {options.eval_set} has no such case that can be labelled "
-                f"here.{hint}"
-            )
+            why = f"{options.eval_set} has no such case that can be labelled here.{hint}"
+            raise StorageError(f"--case {options.case}: {why}")
         resume(session, View(case=options.case, row_order=session.row_order, blind=session.blind))
     return session
 
@@ -273,32 +241,26 @@ def _order(
     options: LabelOptions, store: LabelStore, view: View | None
 ) -> tuple[str, Mapping[str, float]]:
     """The order of the queue and what it goes by: the one asked for, else that of last time."""
-    if view is None or options.order_typed:
-        return options.order, _priority(options, store, options.order)
-    try:
-        return view.order, _priority(options, store, view.order)
-    except StorageError as error:
-        store.notices.append(f"The order {view.order} of last time cannot be used: {error.message}")
-        return options.order, _priority(options, store, options.order)
+    if view is not None and "order" not in options.typed:
+        try:
+            return view.order, _priority(options, store, view.order)
+        except StorageError as error:
+            why = f"cannot be used: {error.message}"
+            store.notices.append(f"The order {view.order} of last time {why}")
+    return options.order, _priority(options, store, options.order)
 
 
 def _labels_of_others(store: LabelStore) -> Iterator[str]:
     """What to say about labels of others where the extra that compares them is missing."""
     if needs := extras.missing(extras.FILES, OTHERS):
-        judgements = store.others.items()
-        names = [
-            name for name, judged in judgements if any("decision" in judged[c] for c in judged)
-        ]
+        folder, judgements = store.judgements_path.parent, store.others.items()
+        names = [k for k, judged in judgements if any("decision" in j for j in judged.values())]
         if names:
-            folder = store.judgements_path.parent
             yield f"{folder} also has labels of {', '.join(names)}; to compare them, {needs}."
 
 
 def _priority(options: LabelOptions, store: LabelStore, order: str) -> Mapping[str, float]:
-    """How much each case teaches, for the orders that put it first.
-
-    Raises StorageError for an order that has nothing to go by, or that this copy does not have.
-    """
+    """How much each case teaches. Raises StorageError for an order with nothing to go by."""
     if order not in queue_orders():
         raise StorageError(f"{extras.missing(extras.LABEL_ORDERS, order) or 'it is unknown'}.")
     if order in ("failing", "uncertain"):
@@ -308,25 +270,60 @@ def _priority(options: LabelOptions, store: LabelStore, order: str) -> Mapping[s
     return by_extra(store.cases, options.judgements_dir) if by_extra else {}
 
 
+def uncertainty(run: Run) -> Mapping[str, float]:
+    """How unsure the retriever was of each case of a run: near 1 a tie at the top, 0 no doubt.
+
+    One minus the gap between the two best final scores, as a share of the best score.
+    """
+    doubts: dict[str, float] = {}
+    fields = ("test_case_id", "retrieved.score_final")
+    for result in Run(run.folder, tolerant=True).iter_results(*fields):
+        chunks = (chunk for chunk in result.retrieved or () if not isinstance(chunk, str))
+        scores = sorted(c.score_final for c in chunks if c.score_final is not None)
+        if len(scores) > 1 and scores[-1] > 0:
+            doubts.setdefault(result.test_case_id, 1 - (scores[-1] - scores[-2]) / scores[-1])
+    return doubts
+
+
+def failures(folder: Path, case_ids: Iterable[str]) -> Mapping[str, float]:
+    """How badly each case of a scored run fails: near 2 the most harmful reason, above 1 any other
+    one, 0.5 a warning. Cases that are fine, or that the run lacks, are not named.
+
+    Raises StorageError for a run without scores.
+    """
+    from decisions.case_verdict import read_verdicts
+
+    run = read_verdicts(folder)
+    if not run.cases:
+        remedy = f"run eval_suite.py --run {folder.name} first"
+        why = f"is not scored, so it is not known which cases fail; {remedy}"
+        raise StorageError(f"{folder}: {why}.")
+    rules = run.ruling.rules
+    scores: dict[str, float] = {}
+    for case_id in case_ids:
+        verdict = run.verdict(case_id)
+        if verdict is not None and verdict.fails:
+            scores[case_id] = 2 - rules.index(verdict.reasons[0]) / len(rules)
+        elif verdict is not None and verdict.warnings:
+            scores[case_id] = 0.5
+    return scores
+
+
 @contextlib.contextmanager
 def _source_of(options: LabelOptions, store: LabelStore) -> Iterator[Fetcher]:
     """Where the passages come from: the run, the API, or nowhere, which says so in its place."""
-    if options.from_run is not None:
-        run = _run_of(options, options.from_run)
-        source = Fetcher(run_chunks(run), f"run {run.folder.name}")
-    elif options.api_url is not None:
-        from labeller.sources import api_source
-
+    if options.from_run is None and options.api_url is not None:
         bot = (options.api_url, options.profile, options.k, PROFILES, CHUNK_CACHE)
         with api_source(*bot, store.records) as source:
             yield source
         return
-    else:
+    if options.from_run is None:
         source = Fetcher(without_api, "no API and no run")
-    try:
+    else:
+        run = _run_of(options, options.from_run)
+        source = Fetcher(run_chunks(run), f"run {run.folder.name}")
+    with contextlib.closing(source):
         yield source
-    finally:
-        source.close()
 
 
 def _run_of(options: LabelOptions, name: str) -> Run:

@@ -14,7 +14,7 @@ from records.errors import StorageError
 from records.home import own_file
 
 if TYPE_CHECKING:
-    from labeller.cases import LabelTarget
+    from labeller.case_state import LabelTarget
 
 KEYMAP = own_file("keymap.toml")
 
@@ -74,9 +74,8 @@ class LabelOptions(opt.Output):
         if self.as_json and not self.stats:
             raise StorageError("--json goes with --stats.")
         if self.from_run is not None and self.api_url is not None and "api_url" in self.typed:
-            raise StorageError(
-                "choose --from-run or --api-url: the passages come from one of them."
-            )
+            why = "the passages come from one of them"
+            raise StorageError(f"choose --from-run or --api-url: {why}.")
         if self.case is not None and self.jobs:
             raise StorageError("--case is for labelling; leave it out.")
         if on_screen and not self.jobs and not self.lines:
@@ -88,11 +87,6 @@ class LabelOptions(opt.Output):
         from records.judged import judgements_dir
 
         return judgements_dir(self.eval_set, self.labels_dir)
-
-    @property
-    def order_typed(self) -> bool:
-        """Was the order asked for on the command line? Else that of the last session counts."""
-        return "order" in self.typed
 
     @property
     def resuming(self) -> bool:
@@ -107,12 +101,15 @@ class LabelOptions(opt.Output):
 
     def keys(self) -> dict[str, str]:
         """The keymap: action names and keys. Raises StorageError when the file cannot be used."""
+        from msgspec import Meta
+
         from records.toml_files import read_file
 
         path = self.screen.get("keymap", KEYMAP)
         if "keymap" not in self.screen and not path.exists():
             return {}
-        keys: dict[str, str] = read_file(path, _keymap_form())
+        key = Annotated[str, Meta(description='write the key as text, such as "x" or "f2"')]
+        keys: dict[str, str] = read_file(path, dict[str, key])
         return keys
 
 
@@ -125,14 +122,5 @@ def _check_terminal() -> None:
         return
     for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
         if not stream.isatty():
-            raise StorageError(
-                f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
-            )
-
-
-def _keymap_form() -> Any:
-    """The type of a keymap."""
-    from msgspec import Meta
-
-    key = Annotated[str, Meta(description='write the key as text, such as "x" or "f2"')]
-    return dict[str, key]
+            why = "is not a terminal, so the full-screen view cannot start"
+            raise StorageError(f"{name} {why}. Use --plain.")

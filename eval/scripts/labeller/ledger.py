@@ -1,5 +1,4 @@
-"""The cases of a set as they are now, and how they change: every change is in the journal before it
-is seen.
+"""The present cases of a set, and how they change: each change is journalled before it is seen.
 
 What the store saves and merges is asked for and given back here (`pending`, `adopt`, `restore`,
 `refresh`). Which case is open is the queue's to know.
@@ -12,17 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from labeller import conversation
-from labeller.case_state import (
-    CaseState,
-    EditResult,
-    Event,
-    Record,
-    UndoHistory,
-    same,
-    same_on_disk,
-    state_from,
-)
+from labeller import case_state, conversation
+from labeller.case_state import CaseState, EditResult, Event, Record, UndoHistory
 from labeller.edits import slug_id
 from labeller.worklist import CaseSummary, WorkQueue, summary_of
 from records.editing import written
@@ -35,9 +25,7 @@ CACHED: Final = 64
 class CaseLedger:
     """The present states of all cases and their history; it keeps the queue up to date.
 
-    `record` gets each event first and must not raise; `now` gives epoch seconds. `by` is who
-    changes the cases. `validate` names what is wrong with a record. A non-empty `read_only` says
-    why every change is refused. `history` is what the journal told, oldest first.
+    `by` is who changes the cases. The other arguments are those of `Session`.
     """
 
     def __init__(
@@ -64,20 +52,21 @@ class CaseLedger:
         self._changed: dict[str, CaseState | None] = {}
         self._unsaved: set[str] = set()
         self._cache: dict[str, CaseState] = {}
-        events = list(history)
-        self.history = UndoHistory.from_events(events)
-        self._used_ids = {str(event["case"]) for event in events if event.get("case")}
-        self._last_touched = str(events[-1].get("case", "")) if events else ""
+        self.history = UndoHistory()
+        self._used_ids: set[str] = set()
+        self._last_touched = ""
+        for event in history:
+            self.history.take(event)
+            self._last_touched = str(event.get("case", ""))
+            self._used_ids.add(self._last_touched)
         self.refresh()
         self.reopen()
-
-    # -- reading -------------------------------------------------------------------------------
 
     def __getitem__(self, case_id: str) -> CaseState:
         """The present state of a case. Raises KeyError for a deleted or unknown one."""
         state = self._changed.get(case_id) or self._cache.get(case_id)
         if state is None:
-            state = None if case_id in self._changed else self._base(case_id)
+            state = None if case_id in self._changed else self.on_disk(case_id)
             if state is None:
                 raise KeyError(case_id)
             if len(self._cache) >= CACHED:
@@ -85,8 +74,8 @@ class CaseLedger:
             self._cache[case_id] = state
         return state
 
-    def _base(self, case_id: str) -> CaseState | None:
-        """What the files hold of a case; None when they do not know it."""
+    def on_disk(self, case_id: str) -> CaseState | None:
+        """The state of a case in the files; None when it is not there."""
         if case_id not in self._records:
             return None
         return CaseState(self._records[case_id], self._judgements.get(case_id, {}))
@@ -102,18 +91,15 @@ class CaseLedger:
             raise ActionRefused("There is no case; o adds one.")
         return self[self._queue.current]
 
-    # -- changing ------------------------------------------------------------------------------
-
     def commit(self, change: EditResult) -> str:
         """Apply a change to the open case. Refuses a bad record; returns the message."""
         self.need_writable()
         before, after = self.open, change.state
-        if same(before, after):
+        if case_state.same(before, after):
             raise ActionRefused("Nothing to change.")
         if written(before.case) != written(after.case):
             self._check(after.case, before.case)
-        event = self._event(change.name, self._queue.current, before, after, row=change.row)
-        self._do(event, after)
+        self._do(change.name, self._queue.current, before, after, row=change.row)
         return change.message
 
     def add(self, action: str, fields: Record) -> str:
@@ -127,8 +113,7 @@ class CaseLedger:
         case = {"id": case_id, **{k: v for k, v in fields.items() if k != "id"}}
         self._check(case, None)
         place = conversation.place_behind(queue.current, queue.ids, self.case_of)
-        state = CaseState(case, {})
-        self._do(self._event(action, case_id, None, state, place=place), state)
+        self._do(action, case_id, None, CaseState(case, {}), place=place)
         return queue.goto(case_id)
 
     def delete(self) -> str:
@@ -136,7 +121,7 @@ class CaseLedger:
         self.need_writable()
         state, gone = self.open, self._queue.current
         place = conversation.place_of_last(gone, self._queue.ids, self.case_of)
-        self._do(self._event("delete_case", gone, state, None, place=place), None)
+        self._do("delete_case", gone, state, None, place=place)
         return f"{gone} is deleted; u brings it back"
 
     def new_id(self, question: str) -> str:
@@ -159,7 +144,11 @@ class CaseLedger:
         if new:
             raise ActionRefused(new[0])
 
-    def _event(
+    def note(self, action: str, case_id: str, **fields: Any) -> None:
+        """Journal an event that changes no case."""
+        self._record(self.history.event(self._now(), self._by, action, case_id) | fields)
+
+    def _do(
         self,
         action: str,
         case_id: str,
@@ -169,24 +158,17 @@ class CaseLedger:
         of: int | None = None,
         place: int | None = None,
         row: str = "",
-    ) -> Event:
+    ) -> None:
+        """Journal a change, then show it: what is shown as done is on disk."""
         event = self.history.event(self._now(), self._by, action, case_id)
         event |= {} if of is None else {"of": of}
-        event["before"] = None if before is None else asdict(before)
-        event["after"] = None if after is None else asdict(after)
-        event |= {} if place is None else {"place": place}
-        return event | ({"row": row} if row else {})
-
-    def note(self, action: str, case_id: str, **fields: Any) -> None:
-        """Journal an event that changes no case."""
-        self._record(self.history.event(self._now(), self._by, action, case_id) | fields)
-
-    def _do(self, event: Event, after: CaseState | None) -> None:
-        """Journal an event, then show what it did: what is shown as done is on disk."""
+        for name, state in (("before", before), ("after", after)):
+            event[name] = None if state is None else asdict(state)
+        event |= ({} if place is None else {"place": place}) | ({"row": row} if row else {})
         self._journal(event)
         if self._held is None:
             self.history.take(event)
-        self._put(event["case"], after, event.get("place"))
+        self._put(case_id, after, place)
 
     def _put(self, case_id: str, state: CaseState | None, position: int | None) -> None:
         """Set the present state of a case; `position` counts when the case appears."""
@@ -199,14 +181,13 @@ class CaseLedger:
 
     def _remember(self, case_id: str, state: CaseState | None) -> None:
         """Keep `state` as far as it differs from the files."""
-        base = self._base(case_id)
-        (self._unsaved.discard if same_on_disk(base, state) else self._unsaved.add)(case_id)
-        if same(base, state):
+        base = self.on_disk(case_id)
+        saved = case_state.same_on_disk(base, state)
+        (self._unsaved.discard if saved else self._unsaved.add)(case_id)
+        if case_state.same(base, state):
             self._changed.pop(case_id, None)
         else:
             self._changed[case_id] = state
-
-    # -- undo ----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def one_step(self) -> Iterator[None]:
@@ -221,7 +202,7 @@ class CaseLedger:
             raise
         finally:
             self._held, self._journal = None, self._record
-        if held and not (len(held) > 1 and same(before, self[case_id])):
+        if held and not (len(held) > 1 and case_state.same(before, self[case_id])):
             event = held[-1] | {"before": held[0]["before"]}
             self._record(event)
             self.history.take(event)
@@ -240,14 +221,12 @@ class CaseLedger:
             raise ActionRefused(f"Nothing to {action}.")
         step = steps[-1]
         case_id = str(step["case"])
-        before, after = state_from(step[since]), state_from(step[to])
-        if not same_on_disk(self.now_of(case_id), before):
+        before, after = case_state.state_from(step[since]), case_state.state_from(step[to])
+        if not case_state.same_on_disk(self.now_of(case_id), before):
             steps.pop()
-            raise ActionRefused(
-                f"{case_id} was changed elsewhere since: its step is left unchanged."
-            )
-        event = self._event(action, case_id, before, after, of=step["n"], place=step.get("place"))
-        self._do(event, after)
+            why = "was changed elsewhere since: its step is left unchanged"
+            raise ActionRefused(f"{case_id} {why}.")
+        self._do(action, case_id, before, after, of=step["n"], place=step.get("place"))
         if case_id in self._queue:
             self._queue.goto(case_id)
         return step
@@ -255,8 +234,6 @@ class CaseLedger:
     def now_of(self, case_id: str) -> CaseState | None:
         """The present state of a case; None where there is none."""
         return self[case_id] if case_id in self._queue else None
-
-    # -- between the session and its files -----------------------------------------------------
 
     @property
     def dirty(self) -> bool:
@@ -276,8 +253,8 @@ class CaseLedger:
     def adopt(self, case_id: str, state: CaseState | None) -> None:
         """Take a state that was merged with another's work; journalled, but no step to undo."""
         before = self.now_of(case_id)
-        if not same(before, state):
-            self._do(self._event("merged", case_id, before, state), state)
+        if not case_state.same(before, state):
+            self._do("merged", case_id, before, state)
 
     def refresh(self, *, reread: bool = True) -> None:
         """Take the files' present content as the base: after a save, or a merge of others' work.

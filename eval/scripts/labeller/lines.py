@@ -1,5 +1,4 @@
-"""The text of each line of the labelling screens: pure functions from the session's values to
-spans.
+"""The text of each line of the labelling screens: pure functions of the session's values.
 
 Every foreign string passes `display` or `one_line` here. State is never colour alone: marks,
 grades, cursor and unread rows have signs of their own.
@@ -11,18 +10,10 @@ import re
 import time
 from collections.abc import Collection
 
+from labeller import worklist
 from labeller.rows import ChunkRow, file_and_section, sentences_of
 from labeller.session import Session
-from labeller.worklist import (
-    CANNOT_TELL,
-    LABELLED,
-    OPEN,
-    SKIPPED,
-    UNANSWERABLE,
-    CaseSummary,
-    Progress,
-    is_draft,
-)
+from labeller.worklist import CANNOT_TELL, LABELLED, OPEN, SKIPPED, UNANSWERABLE, CaseSummary
 from terminal.frame import Look, cut, rule
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, fit_middle, one_line
@@ -37,25 +28,16 @@ STATUSES = {
 }
 """The sign of a status in the list of questions, and its word above the rows."""
 
-STATES = {True: "OPEN, answerable", False: "OPEN, unanswerable"}
-
-LEGEND = "v done  x unanswerable  . open  s later  ? cannot tell  f flag"
+LEGEND = ("v done  x unanswerable  . open  ", "s later  ? cannot tell  f flag")
+"""Below the list of questions."""
 
 
 def _duration(seconds: float) -> str:
     """`90` as `1m30s`, `7200` as `2h00m`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
-
-
-def _bar(progress: Progress, size: int, look: Look) -> list[Span]:
-    done = size * progress.done // max(1, progress.counts.total())
-    full, free = ("#", "-") if look.ascii else ("━", "─")
-    return [("good", display(f" |{full * done}")), ("dim", display(f"{free * (size - done)}|"))]
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+    return f"{minutes // 60}h{minutes % 60:02d}m"
 
 
 def header(session: Session, look: Look, width: int, saved: Span) -> Line:
@@ -65,24 +47,22 @@ def header(session: Session, look: Look, width: int, saved: Span) -> Line:
     name = one_line(session.current or "no question", 40)
     if width < 100 and cells(name) > 16:
         name = fit_middle(name, 16)
-    spans: list[Span] = [("term", display(f" Q {position}/{total} {name}"))]
-    if session.queue.filter:
-        spans.append(("warn", one_line(f" /{session.queue.filter}", 18)))
-    spans.append(("row", display(f" | open {progress.counts[OPEN]}")))
-    more = f" flag {progress.flagged} skip {progress.counts[SKIPPED]}"
-    spans.append(("row", display(more)))
-    bar = _bar(progress, 20 if width >= 100 else 10, look)
-    spans += bar
+    size, (full, free) = 20 if width >= 100 else 10, "#-" if look.ascii else "━─"
+    done = size * progress.done // max(1, progress.counts.total())
+    bar = [("good", display(f" |{full * done}")), ("dim", display(f"{free * (size - done)}|"))]
+    counts = ("row", display(f" flag {progress.flagged} skip {progress.counts[SKIPPED]}"))
+    annotator = ("row", display(f"{one_line(session.annotator, 16)} | "))
     mode = "INSPECT" if session.inspect else "BLIND" if session.blind else "open view"
-    if session.ledger.read_only and not session.inspect:
-        spans.append(("warn", display(" READ-ONLY")))
-    spans.append(("key", display(f" {mode}")))
-    spans.append(("row", display(" | ")))
-    annotator = display(f"{one_line(session.annotator, 16)} | ")
-    spans.append(("row", annotator))
-    spans.append(saved)
-    if session.fetching:
-        spans.append(("dim", display(" fetching…")))
+    read_only = session.ledger.read_only and not session.inspect
+    spans: list[Span] = [
+        ("term", display(f" Q {position}/{total} {name}")),
+        *([("warn", one_line(f" /{session.queue.filter}", 18))] if session.queue.filter else []),
+        ("row", display(f" | open {progress.counts[OPEN]}")),
+        *(counts, *bar),
+        *([("warn", display(" READ-ONLY"))] if read_only else []),
+        *(("key", display(f" {mode}")), ("row", display(" | ")), annotator, saved),
+        *([("dim", display(" fetching…"))] if session.fetching else []),
+    ]
     pace: list[Span] = []
     if progress.seconds_each and progress.seconds_left is not None:
         each, left = _duration(progress.seconds_each), _duration(progress.seconds_left)
@@ -90,7 +70,7 @@ def header(session: Session, look: Look, width: int, saved: Span) -> Line:
     # What is needed least goes first; the pace comes when all else has room.
     if sum(cells(text) for _, text in [*spans, *pace]) <= width:
         return (*spans, *pace)
-    for parts in (bar, [("row", display(more))], [("row", annotator)]):
+    for parts in (bar, [counts], [annotator]):
         if sum(cells(text) for _, text in spans) > width:
             spans = [span for span in spans if span not in parts]
     return cut(spans, width)
@@ -105,22 +85,15 @@ def saved_span(problem: str, saved_at: float | None, dirty: bool) -> Span:
     return ("good", display(time.strftime("saved %H:%M", time.localtime(saved_at))))
 
 
-def question_text(session: Session) -> DisplayText:
-    """The question, whole."""
-    return one_line(str(session.case.get("question", "")))
-
-
 def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
     """The decision so far and its needs, whole; the open need is highlighted.
 
     Foreign text is made harmless piece by piece, so that the marks stay where they are.
     """
     case, brief = session.case, session.summary
-    answerable = case.get("answerable")
-    if brief.status == "open":
-        word = "OPEN" if answerable is None else STATES[bool(answerable)]
-    else:
-        word = STATUSES.get(brief.status, ("", brief.status))[1]
+    word = STATUSES.get(brief.status, ("", brief.status))[1]
+    if brief.status == OPEN and case.get("answerable") is not None:
+        word = f"OPEN, {'answerable' if case['answerable'] else 'unanswerable'}"
     text = ""
     marks: list[Mark] = []
 
@@ -133,7 +106,7 @@ def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
 
     add(word, "good" if brief.status in ("labelled", "unanswerable") else "key")
     add(" FLAG" if brief.flagged else "", "warn")
-    add(" DRAFT" if is_draft(case) else "", "warn")
+    add(" DRAFT" if worklist.is_draft(case) else "", "warn")
     layout, pieces = session.layout, session.view.needs_pieces()
     if pieces or brief.status != "unanswerable":
         add("  ways: " if layout.ways else "  needs: ")
@@ -143,11 +116,8 @@ def state_text(session: Session) -> tuple[DisplayText, list[Mark]]:
     if len(layout.parts) > 1 or layout.open != 1:
         part = f"{layout.noun} {layout.open}" if layout.open else "what is not required"
         add(f"   marks join {part}", "key")
-    counts = {
-        "facts": len(case.get("expected_key_facts") or ()),
-        "forbidden": len(case.get("forbidden_claims") or ()),
-    }
-    add("".join(f"   {name} {count}" for name, count in counts.items() if count))
+    for name, field in (("facts", "expected_key_facts"), ("forbidden", "forbidden_claims")):
+        add(f"   {name} {len(case[field])}" if case.get(field) else "")
     if calls := len(session.pool.calls.get(session.current, ())):
         add(f"   tool calls {calls} (T)", "key")
     if (expected := case.get("expected_tools")) is not None:
@@ -250,18 +220,13 @@ def chunk_line(
     return tuple(spans)
 
 
-SCORE_HEADS = "rank vector lexical final "
-"""Above the columns of `_scores`."""
-
-
-def score_heading(width: int) -> Line:
-    """The heads of rank and scores, above their columns."""
-    return cut([("dim", display(" " * 12 + SCORE_HEADS))], width)
+SCORE_HEADS: Line = (("dim", display(" " * 12 + "rank vector lexical final ")),)
+"""Above the columns of rank and scores."""
 
 
 def _scores(row: ChunkRow) -> DisplayText:
     rank = "-" if row.rank is None else f"{row.rank}"
-    scores = zip((row.score_vector, row.score_lexical, row.score_final), (6, 7, 5), strict=True)
+    scores = zip(row.scores, (6, 7, 5), strict=True)
     shown = (f"{'-' if score is None else f'{score:.3f}'[:size]:>{size}}" for score, size in scores)
     return display(f"{rank:>4} {' '.join(shown)} ")
 
@@ -280,8 +245,7 @@ def chunks_rule(
     probed = sum(bool(row.chunk.origin) for row in rows)
     more = f" + {probed} found" if probed else ""
     order = session.row_order
-    if order == "shuffled":
-        order += f" #{one_line(session.seed, 8)}"
+    order += f" #{one_line(session.seed, 8)}" if order == "shuffled" else ""
     left = f"passages {len(rows) - probed}{more} ({seen} read) {look.rule * 2} order: {order}"
     signs = "~ automatic snippet" if any(row.auto for row in rows) else ""
     right = f"filter: {one_line(words, 30)}" if words else signs
@@ -290,9 +254,8 @@ def chunks_rule(
 
 def marks_in(session: Session, row: ChunkRow, text: DisplayText, terms: Terms) -> list[Mark]:
     """The question's terms, and the picked snippets, as offsets."""
-    marks: list[Mark] = []
-    if terms is not None:
-        marks = [(m.start(), m.end(), "term") for m in terms.finditer(text)]
+    hits = terms.finditer(text) if terms else ()
+    marks: list[Mark] = [(hit.start(), hit.end(), "term") for hit in hits]
     if row.snippets and not row.auto:
         picked = [s for s in sentences_of(row, session.case) if s.picked]
         marks += [(s.start, s.end, "marked") for s in picked]
@@ -320,19 +283,13 @@ Terms = re.Pattern[str] | None
 """The words of a question, to be marked in a text."""
 
 
-def lines_needed(text: str, width: int) -> int:
-    """About how many lines a text takes, without setting it."""
-    return sum(1 + len(line) // max(1, width) for line in text.split("\n"))
-
-
 def why_no_chunks(session: Session, words: str, source: str) -> str:
     """The advice when there is no row to show."""
     if not session.current:
         return "No question to show: Esc drops the filter, o adds a question."
     if words:
         return "No passage holds these words. Esc drops the filter."
-    problem = session.problem
-    if problem:
+    if problem := session.problem:
         return f"{problem}\nF5 tries again; P adds a support by path; e edits the question."
     if session.current in session.pool:
         return "Nothing was found for this question. p searches with other words."
@@ -341,9 +298,8 @@ def why_no_chunks(session: Session, words: str, source: str) -> str:
 
 def held_keys(count: int, problem: str) -> str:
     """The message that keys wait for passages, with advice."""
-    keys = "1 key waits" if count == 1 else f"{count} keys wait"
-    how = "F5 tries again" if problem else "for the passages"
-    return f"{keys}{':' if problem else ''} {how}, Esc drops {'it' if count == 1 else 'them'}"
+    keys, them = ("1 key waits", "it") if count == 1 else (f"{count} keys wait", "them")
+    return f"{keys}{': F5 tries again' if problem else ' for the passages'}, Esc drops {them}"
 
 
 def holds(row: ChunkRow, words: list[str]) -> bool:

@@ -9,33 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from labeller import supports as gold
 from labeller.case_state import CaseState, EditResult, undecided
-from labeller.needs import (
-    Needs,
-    lost_groups,
-    membership,
-    new_part,
-    open_words,
-    opened,
-    tidied,
-    turned,
-    with_groups,
-)
 from labeller.passages import Span, joined, locate, trimmed, without
 from labeller.rows import ChunkRow, sentences_of
-from labeller.supports import (
-    USUAL_GRADE,
-    Support,
-    from_chunk,
-    merged,
-    needs_from,
-    read_supports,
-    short_name,
-    spans_in,
-    with_auto,
-    with_spans,
-    without_chunk,
-)
+from labeller.supports import USUAL_GRADE, Needs, Support, short_name, spans_in
 from records.judged import heading, norm_path, segments
 from terminal.actions import ActionRefused
 from terminal.tables import counted
@@ -45,11 +23,9 @@ def _with_supports(
     state: CaseState, supports: Sequence[Support], layout: Needs | None = None
 ) -> CaseState:
     """The state with other supports; the first makes the case answerable and open to confirm."""
-    layout = tidied(needs_from(supports, layout or state.layout))
-    case = dict(state.case)
-    if supports or "gold_supports" in case:
-        case["gold_supports"] = [support.data for support in supports]
-    case = with_groups(case, layout)
+    layout = layout or state.layout
+    case = gold.write_supports(state.case, supports, layout)
+    layout = gold.tidied(gold.needs_from(supports, layout))
     if not supports:
         case = undecided(case)
     elif case.get("answerable") is not True:
@@ -61,26 +37,21 @@ def _with_supports(
 
 def supports_of(state: CaseState) -> list[Support]:
     """The supports of a case with the needs that each meets now."""
-    return read_supports(state.case, state.layout)
+    return gold.read_supports(state.case, state.layout)
 
 
 def toggle(state: CaseState, row: ChunkRow) -> EditResult:
     """Mark a row, or take its mark away."""
     supports = supports_of(state)
     if row.marked:
-        others = _unmarked_with(row, supports)
-        nor = f", nor is {', '.join(others)}" if others else ""
         after = _with_supports(state, _unmarked(state, row, supports))
-        words = f"row {row.label} is not marked{nor}"
-    else:
-        marked = _marked(state, row, supports)
-        if marked == supports:
-            raise ActionRefused(
-                f"Row {row.label} has no text of its own; its heading is a support."
-            )
-        after = _with_supports(state, marked)
-        words = _counting(after, row)
-    return _changed("toggle", state, after, words, row)
+        others = ", ".join(_unmarked_with(row, supports))
+        words = f"row {row.label} is not marked{', nor is ' * bool(others)}{others}"
+        return _changed("toggle", state, after, words, row)
+    marked = _marked(state, row, supports)
+    if marked == supports:
+        raise ActionRefused(f"Row {row.label} has no text of its own; its heading is a support.")
+    return _changed("toggle", state, _with_supports(state, marked), "", row)
 
 
 def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> EditResult:
@@ -130,8 +101,7 @@ def group(state: CaseState, row: ChunkRow, number: int) -> EditResult:
     supports, indices = _marking(state, row)
     for index in indices:
         supports[index] = replace(supports[index], parts=frozenset({number} - {0}))
-    after = _with_supports(state, supports, layout)
-    return _changed("group", state, after, _counting(after, row), row)
+    return _changed("group", state, _with_supports(state, supports, layout), "", row)
 
 
 def share(state: CaseState, row: ChunkRow, number: int) -> EditResult:
@@ -142,26 +112,25 @@ def share(state: CaseState, row: ChunkRow, number: int) -> EditResult:
     for index in row.supports:
         parts = supports[index].parts ^ {number} if number else frozenset[int]()
         supports[index] = replace(supports[index], parts=parts)
-    after = _with_supports(state, supports, layout)
-    return _changed("share", state, after, _counting(after, row), row)
+    return _changed("share", state, _with_supports(state, supports, layout), "", row)
 
 
 def _with_part(layout: Needs, number: int) -> Needs:
     """The needs, with a new one when its number is the next; it is not the one that marks join."""
     if number == 0 or number <= len(layout.parts):
         return layout
-    return replace(opened(layout, number), open=layout.open)
+    return replace(gold.opened(layout, number), open=layout.open)
 
 
 def open_need(state: CaseState, number: int | None) -> EditResult:
     """Let marks join a need; 0: they are not required; None: a new need."""
-    layout = new_part(state.layout) if number is None else opened(state.layout, number)
-    return EditResult("open_need", state.laid_out(layout), open_words(layout))
+    layout = gold.new_part(state.layout) if number is None else gold.opened(state.layout, number)
+    return EditResult("open_need", state.laid_out(layout), gold.open_words(layout))
 
 
 def turn_needs(state: CaseState) -> EditResult:
     """Show needs as ways, or ways as needs."""
-    return EditResult("turn_needs", state.laid_out(turned(tidied(state.layout))), "")
+    return EditResult("turn_needs", state.laid_out(gold.turned(gold.tidied(state.layout))), "")
 
 
 def _open(state: CaseState) -> frozenset[int]:
@@ -171,23 +140,24 @@ def _open(state: CaseState) -> frozenset[int]:
 
 def shorten(state: CaseState, row: ChunkRow) -> EditResult:
     """Shorten the heading of a row's support by its last segment; without one: the whole file."""
-    _need_mark(row)
-    index = row.supports[0]
-    parts = segments(supports_of(state)[index].data.get("heading_path"))
+    parts = _segments(state, row)
     if not parts:
         raise ActionRefused("The support is the whole file already.")
-    return set_heading(state, index, heading(parts[:-1]))
+    return set_heading(state, row.supports[0], heading(parts[:-1]))
 
 
 def lengthen(state: CaseState, row: ChunkRow) -> EditResult:
     """Lengthen the heading of a row's support by the next segment of the row's own heading."""
-    _need_mark(row)
-    index = row.supports[0]
-    own = segments(row.chunk.heading_path)
-    parts = segments(supports_of(state)[index].data.get("heading_path"))
+    parts, own = _segments(state, row), segments(row.chunk.heading_path)
     if own[: len(parts)] != parts or len(own) == len(parts):
         raise ActionRefused("The support has the row's whole heading already.")
-    return set_heading(state, index, heading(own[: len(parts) + 1]))
+    return set_heading(state, row.supports[0], heading(own[: len(parts) + 1]))
+
+
+def _segments(state: CaseState, row: ChunkRow) -> tuple[str, ...]:
+    """The heading of a row's first support, in its segments."""
+    _need_mark(row)
+    return segments(supports_of(state)[row.supports[0]].data.get("heading_path"))
 
 
 def set_heading(state: CaseState, index: int, heading_path: str) -> EditResult:
@@ -247,7 +217,7 @@ def _picked(action: str, state: CaseState, row: ChunkRow, span: Span) -> EditRes
     spans = [] if support.auto or not row.marked else spans_in(support, text)
     covered = any(a <= span[0] and span[1] <= b for a, b in joined(text, spans))
     spans = without(spans, span) if covered else [*spans, span]
-    picked = supports[indices[0]] = with_spans(support, row.chunk, spans)
+    picked = supports[indices[0]] = gold.with_spans(support, row.chunk, spans)
     unique = text.casefold().count(text[span[0] : span[1]].casefold()) == 1
     words = f"row {row.label}: {counted(len(spans_in(picked, text)), 'snippet')}"
     words += "" if unique else "; not unique here"
@@ -257,8 +227,9 @@ def _picked(action: str, state: CaseState, row: ChunkRow, span: Span) -> EditRes
 def _changed(
     action: str, before: CaseState, after: CaseState, words: str, row: ChunkRow | None = None
 ) -> EditResult:
-    """The result of an action on marks, with a word about groups that went with it."""
-    lost = lost_groups(before.case, after.case)
+    """The result of an action in words, else what the row counts for; and the groups that went."""
+    lost = gold.lost_groups(before.case, after.case)
+    words = words or (_counting(after, row) if row else "")
     words += f"; {lost} dropped" if lost else ""
     return EditResult(action, after, words, row.chunk.key if row else "")
 
@@ -272,13 +243,13 @@ def _parts(state: CaseState, row: ChunkRow) -> tuple[int, ...]:
 
 def _counting(state: CaseState, row: ChunkRow) -> str:
     """What a marked row counts for, in words."""
-    return f"row {row.label} {membership(state.layout, _parts(state, row))}"
+    return f"row {row.label} {gold.membership(state.layout, _parts(state, row))}"
 
 
 def _unmarked_with(row: ChunkRow, supports: Sequence[Support]) -> list[str]:
     """Labels of the other rows that lose their mark when `row` does."""
     marking = [supports[index] for index in row.supports]
-    gone = [s for s in marking if without_chunk(s, row.chunk) is None]
+    gone = [s for s in marking if gold.without_chunk(s, row.chunk) is None]
     positions = [position for s in gone for position in locate(s.data, row.pool)[0]]
     return [row.labels[position] for position in positions if position != row.number - 1]
 
@@ -295,16 +266,16 @@ def _marking(state: CaseState, row: ChunkRow) -> tuple[list[Support], Sequence[i
     if row.marked:
         return supports, row.supports
     supports = _marked(state, row, supports)
-    own = from_chunk(row.chunk, state.case, _open(state), row.pool).identity
+    own = gold.from_chunk(row.chunk, state.case, _open(state), row.pool).identity
     return supports, [i for i, support in enumerate(supports) if support.identity == own]
 
 
 def _marked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> list[Support]:
     """The supports with a passage added: to the support of its place, or as a new one."""
-    new = from_chunk(row.chunk, state.case, _open(state), row.pool)
+    new = gold.from_chunk(row.chunk, state.case, _open(state), row.pool)
     for index, support in enumerate(supports):
         if support.identity == new.identity:
-            added = with_auto(support, row.chunk, state.case, row.pool)
+            added = gold.with_auto(support, row.chunk, state.case, row.pool)
             added = replace(added, parts=support.parts | new.parts)
             return [*supports[:index], added, *supports[index + 1 :]]
     return [*supports, new]
@@ -316,7 +287,7 @@ def _unmarked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> l
     marking = {before[index].identity for index in row.supports}
     left = []
     for support in supports:
-        rest = without_chunk(support, row.chunk) if support.identity in marking else support
+        rest = gold.without_chunk(support, row.chunk) if support.identity in marking else support
         if rest is not None:
             left.append(rest)
     return left
@@ -325,7 +296,7 @@ def _unmarked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> l
 def _moved(action: str, state: CaseState, index: int, **anchor: str) -> EditResult:
     supports = supports_of(state)
     moved = supports[index] = _support_at(supports, index).having(**anchor)
-    after = _with_supports(state, merged(supports))
+    after = _with_supports(state, gold.merged(supports))
     return EditResult(action, after, f"support: {short_name(moved)}")
 
 

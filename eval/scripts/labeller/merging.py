@@ -32,8 +32,7 @@ class Conflict:
 class UnsavedEdit(NamedTuple):
     """The states of a case since it was last saved, the present one last, and a new case's place.
 
-    A session that was killed while saving may have written any of them, so none is another's
-    change.
+    A session killed while saving may have written any of them, so none is another's change.
     """
 
     path: tuple[CaseState | None, ...]
@@ -112,7 +111,8 @@ def _merged(steps: Sequence[Record], theirs: Record) -> tuple[Record, tuple[str,
     base, mine = steps[0], steps[-1]
     merged: Record = {}
     conflicts: list[str] = []
-    for group in _groups(theirs, mine):
+    others = dict.fromkeys(name for name in (*theirs, *mine) if name not in LABEL_FIELDS)
+    for group in (LABEL_FIELDS, *((name,) for name in others)):
         here, there = _part(mine, group), _part(theirs, group)
         ours = any(written(_part(step, group)) == written(there) for step in steps)
         unchanged = written(_part(base, group)) == written(here)
@@ -125,11 +125,6 @@ def _merged(steps: Sequence[Record], theirs: Record) -> tuple[Record, tuple[str,
 
 def _part(record: Record, group: tuple[str, ...]) -> Record:
     return {name: record[name] for name in group if name in record}
-
-
-def _groups(*records: Record) -> list[tuple[str, ...]]:
-    names = dict.fromkeys(name for record in records for name in record)
-    return [LABEL_FIELDS, *((name,) for name in names if name not in LABEL_FIELDS)]
 
 
 def _differing(first: Record, other: Record) -> tuple[str, ...]:

@@ -1,14 +1,13 @@
 """Passages of text: where they stand, which gold support points at them, and their sentences.
 
 A place is named in words that survive re-indexing: path, heading and quoted text. Chunk ids never
-enter, since they change whenever the text is split anew. What goes in: chunks as a retriever gave
-them, gold supports as the set holds them, and what is known of the question. What comes out: which
-chunks a support points at and how sure that is, and spans of the original text (never of a shown or
-wrapped copy) that carry the answer.
+enter, since they change whenever the text is split anew. Spans are of the original text, never of a
+shown or wrapped copy.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -28,9 +27,9 @@ QUOTE_CONTEXT: Final = 32
 
 @dataclass(frozen=True)
 class Chunk:
-    """One passage. Scores are the retriever's own; `origin` is the probe that found it, or ``""``.
+    """One passage; `cut` says that `text` is only its beginning.
 
-    `cut` says that `text` is only the beginning of the passage.
+    Scores are the retriever's own; `origin` is the probe that found it, or ``""``.
     """
 
     rel_path: str
@@ -95,11 +94,6 @@ def _counting_quotes(support: dict[str, Any]) -> tuple[str, ...]:
     return (*quotes_that_count(heading(support.get("heading_path")), snippets, exact_of(support)),)
 
 
-def _same_file(support: dict[str, Any], chunk: Chunk) -> bool:
-    """Does the chunk come from the support's file?"""
-    return norm_path(str(support.get("rel_path") or "")) == norm_path(chunk.rel_path)
-
-
 def locate(support: dict[str, Any], chunks: Sequence[Chunk]) -> tuple[list[int], str]:
     """Which of `chunks` the support points at, as indices, and how that was found.
 
@@ -113,7 +107,8 @@ def locate(support: dict[str, Any], chunks: Sequence[Chunk]) -> tuple[list[int],
     near = [i for i, verdict in enumerate(verdicts) if verdict]
     if not quotes:
         return (near, "heading") if near else ([], "absent")
-    filed = [i for i, chunk in enumerate(chunks) if _same_file(support, chunk)]
+    file = norm_path(str(support.get("rel_path") or ""))
+    filed = [i for i, chunk in enumerate(chunks) if norm_path(chunk.rel_path) == file]
     for positions, name in ((near, "shown"), (filed, "moved")):
         matches = [i for i in positions if any(holds(chunks[i].text, quote) for quote in quotes)]
         if matches:
@@ -125,26 +120,20 @@ def locate(support: dict[str, Any], chunks: Sequence[Chunk]) -> tuple[list[int],
         matches = [i for i in by_words if chunks[i].text.strip()]
     if matches:
         return matches, "fuzzy"
-    cut = [
-        i
-        for i, verdict in enumerate(verdicts)
-        if chunks[i].cut and (verdict or (verdict is None and section))
-    ]
+    open_ = (i for i, verdict in enumerate(verdicts) if verdict or (verdict is None and section))
+    cut = [i for i in open_ if chunks[i].cut]
     return (cut, "heading") if cut else ([], "absent")
 
 
 def make_quote(text: str, start: int, end: int, *, auto: bool, cut: bool) -> dict[str, Any]:
     """A text-quote anchor of ``text[start:end]`` with `QUOTE_CONTEXT` characters on either side."""
-    quote: dict[str, Any] = {
+    return {
         "prefix": text[max(0, start - QUOTE_CONTEXT) : start],
         "exact": text[start:end],
         "suffix": text[end : end + QUOTE_CONTEXT],
+        **({"auto": True} if auto else {}),
+        **({"cut": True} if cut else {}),
     }
-    if auto:
-        quote["auto"] = True
-    if cut:
-        quote["cut"] = True
-    return quote
 
 
 Span = tuple[int, int]
@@ -185,6 +174,7 @@ than that the their them then there these they this those to up us was we were w
 while who whom whose why will with would you your"""
 
 _STOP = frozenset(_STOP_WORDS.split())
+_PLURAL = re.compile(r"(?<=\S{2}[^s])s\Z")
 
 
 @dataclass(frozen=True)
@@ -200,34 +190,27 @@ class Sentence:
 
 def sentence_spans(text: str) -> list[Span]:
     """Spans of the sentences, list items and headings of `text`, outer space left out."""
-    spans: list[Span] = []
-    start = 0
+    ends, start = [0], 0
     for match in _END.finditer(text):
         last = text[max(start, match.end() - ABBREVIATION_LENGTH) : match.end()]
-        if match.group().startswith(".") and _ABBREVIATION.search(last):
-            continue
-        _add(text, start, match.end(), spans)
-        start = match.end()
-    _add(text, start, len(text), spans)
-    return spans
+        if not (match.group().startswith(".") and _ABBREVIATION.search(last)):
+            start = match.end()
+            ends.append(start)
+    spans = (trimmed(text, span) for span in itertools.pairwise([*ends, len(text)]))
+    return [span for span in spans if span is not None]
 
 
-def _add(text: str, start: int, end: int, spans: list[Span]) -> None:
-    piece = text[start:end]
-    left = len(piece) - len(piece.lstrip())
-    right = len(piece.rstrip())
-    if left < right:
-        spans.append((start + left, start + right))
+def trimmed(text: str, span: Span) -> Span | None:
+    """`span` without outer white space; None when nothing is left."""
+    piece = text[span[0] : span[1]]
+    left, right = len(piece) - len(piece.lstrip()), len(piece.rstrip())
+    return (span[0] + left, span[0] + right) if left < right else None
 
 
 def content_words(text: str) -> frozenset[str]:
     """Casefolded words of `text` that carry meaning, a plural ``s`` taken off."""
     words = (w.casefold() for w in _WORD.findall(unicodedata.normalize("NFC", text)))
-    return frozenset(_stem(word) for word in words if word not in _STOP)
-
-
-def _stem(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    return frozenset(_PLURAL.sub("", word) for word in words if word not in _STOP)
 
 
 def _facts_of(case: dict[str, Any]) -> list[str]:
@@ -271,17 +254,13 @@ def quoted_spans(chunk: Chunk, case: dict[str, Any], pool: Sequence[Chunk]) -> l
         "\n" * len(line) if lines[fold_quote(line)] >= RECURS else line
         for line in chunk.text.splitlines(keepends=True)
     )
-    spans = [
-        span
-        for whole in answer_spans(bare, case)
-        for piece in _pieces(bare, whole)
-        if (span := trimmed(chunk.text, piece)) is not None
-    ]
+    pieces = (piece for whole in answer_spans(bare, case) for piece in _pieces(bare, whole))
+    spans = [span for piece in pieces if (span := trimmed(chunk.text, piece)) is not None]
     if spans:
         return spans
     texts = [fold_quote(other.text) for other in others]
-    sentences = [span for span in sentence_spans(bare) if span[1] - span[0] <= AUTO_LIMIT]
-    own = [(a, b) for a, b in sentences if not _stands_in(bare[a:b], texts)]
+    short = [(a, b) for a, b in sentence_spans(bare) if b - a <= AUTO_LIMIT]
+    own = [(a, b) for a, b in short if not any(fold_quote(bare[a:b]) in text for text in texts)]
     return [max(own, key=lambda span: span[1] - span[0])] if own else []
 
 
@@ -296,11 +275,6 @@ def _pieces(text: str, span: Span) -> list[Span]:
     return spans
 
 
-def _stands_in(sentence: str, texts: Sequence[str]) -> bool:
-    words = fold_quote(sentence)
-    return any(words in text for text in texts)
-
-
 def opening(text: str) -> Span | None:
     """The first sentence of `text`, at most `AUTO_LIMIT` characters; None for a blank text."""
     spans = sentence_spans(text[: 4 * AUTO_LIMIT])
@@ -309,14 +283,10 @@ def opening(text: str) -> Span | None:
 
 def _carriers(sentences: Sequence[frozenset[str]], facts: Iterable[str], least: float) -> set[int]:
     picked: set[int] = set()
-    for fact in facts:
-        fact_words = content_words(fact)
-        if not fact_words or not sentences:
-            continue
+    for fact_words in filter(None, map(content_words, facts if sentences else ())):
         shares = [len(fact_words & words) / len(fact_words) for words in sentences]
-        best = max(range(len(shares)), key=lambda index: (shares[index], -index))
-        if shares[best] >= least:
-            picked.add(best)
+        best = max(shares)
+        picked |= {shares.index(best)} if best >= least else set()
         picked |= {index for index, share in enumerate(shares) if share >= PLENTY}
     return picked
 
@@ -334,12 +304,8 @@ def joined(text: str, spans: Iterable[Span]) -> list[Span]:
 
 def without(spans: Iterable[Span], hole: Span) -> list[Span]:
     """`spans` with the characters of `hole` taken out."""
-    out: list[Span] = []
-    for start, end in spans:
-        out += [
-            (a, b) for a, b in ((start, min(end, hole[0])), (max(start, hole[1]), end)) if a < b
-        ]
-    return out
+    pieces = (((a, min(b, hole[0])), (max(a, hole[1]), b)) for a, b in spans)
+    return [(a, b) for pair in pieces for a, b in pair if a < b]
 
 
 def find_span(text: str, snippet: str) -> Span | None:
@@ -352,10 +318,3 @@ def find_span(text: str, snippet: str) -> Span | None:
         return None
     match = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE)
     return match.span() if match else None
-
-
-def trimmed(text: str, span: Span) -> Span | None:
-    """`span` without outer white space; None when nothing is left."""
-    spans: list[Span] = []
-    _add(text, span[0], span[1], spans)
-    return spans[0] if spans else None

@@ -12,16 +12,14 @@ import threading
 from collections.abc import Callable
 from typing import Final, TextIO
 
-from labeller import edits, marks, tools
+from labeller import edits, marks
 from labeller.actions import LineCommand, actions_of, added_actions
-from labeller.case_state import CaseState, EditResult
 from labeller.conversation import conversation_text
 from labeller.fetching import Fetcher, deliver, prefetch, query_and_k
-from labeller.needs import open_words
 from labeller.rows import ChunkRow, sentences_of
 from labeller.session import Session, present_view
 from labeller.store import LabelStore
-from labeller.worklist import WorkQueue
+from labeller.supports import open_words
 from terminal.actions import ActionRefused
 from terminal.line_mode import LineTerminal
 
@@ -47,17 +45,13 @@ class PlainLabeller:
         prompt: bool,
         wait: float = CHUNK_SECONDS,
     ) -> None:
-        self.session, self.store, self.source = session, store, source
-        self._wait = wait
+        self.session, self.store, self.source, self._wait = session, store, source, wait
         self._terminal = LineTerminal(stdin, stdout, SHORT_HELP if prompt else "")
         self._came = threading.Event()
         source.listen(self._came.set)
 
     def run(self) -> int:
-        """Read lines until ``q`` or the end of the input; returns the exit code.
-
-        Closing store and source is the caller's.
-        """
+        """Read lines until ``q`` or the end of the input. The caller closes store and source."""
         for notice in self.store.notices:
             self.say(notice)
         self.say(f"chunks from: {self.source.describe()}")
@@ -85,8 +79,6 @@ class PlainLabeller:
     def say(self, text: str) -> None:
         """Print foreign or own text, made safe, at once."""
         self._terminal.say(text)
-
-    # -- what is shown -------------------------------------------------------------------------
 
     def show_case(self) -> None:
         """Print the current question and its chunks."""
@@ -116,18 +108,17 @@ class PlainLabeller:
             self.say(f"needs: {session.view.needs()}")
 
     def _row_line(self, row: ChunkRow) -> str:
-        text = " ".join(row.chunk.text.split())
+        chunk, text = row.chunk, " ".join(row.chunk.text.split())
         if len(text) <= EXCERPT:
             self.session.see(row.number)
         else:
             text = text[: EXCERPT - 1] + "…"
         needs = ",".join(map(str, row.parts)) or ("0" if row.marked else " ")
-        mark = f"[{needs}]"
         grade = "" if row.grade is None else f" grade {row.grade:g}"
         rank = "" if row.rank is None else f" (rank {row.rank})"
-        where = " > ".join(part for part in (row.chunk.rel_path, row.chunk.heading_path) if part)
-        where += f", page {row.chunk.page}" if row.chunk.page else ""
-        return f"{mark}{grade} {row.label:>3}{rank} {where}: {text}"
+        where = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
+        where += f", page {chunk.page}" if chunk.page else ""
+        return f"[{needs}]{grade} {row.label:>3}{rank} {where}: {text}"
 
     def await_chunks(self) -> None:
         """Wait until the current question's chunks, or why there are none, have come."""
@@ -142,13 +133,12 @@ class PlainLabeller:
 
     def await_probe(self, query: str) -> str:
         """Wait for the chunks of a probe; says how many are new."""
-        case_id, had = self.session.current, len(self.session.rows())
+        probe, had = (self.session.current, query), len(self.session.rows())
         problems: list[str] = []
 
         def ready() -> bool:
-            for arrival in deliver(self.session, self.source):
-                if arrival.case_id == case_id and arrival.query == query:
-                    problems.append(arrival.problem)
+            arrived = deliver(self.session, self.source)
+            problems.extend(each.problem for each in arrived if (each.case_id, each.query) == probe)
             return bool(problems)
 
         self._until(ready)
@@ -166,15 +156,13 @@ class PlainLabeller:
             self._came.clear()
         ready()
 
-    # -- what is done --------------------------------------------------------------------------
-
     def _do(self, line: str) -> str:
         words = line.split()
         if not words or words == ["ok"]:
             return self.session.confirm()
         name, _, rest = line.partition(" ")
         if command := all_commands().get(name):
-            return command.do(self, rest.strip())
+            return command.do(self, rest.strip()) or ""
         if name == "n":
             raise ActionRefused("n is the next hit on the screen: l is the next question here.")
         words = [word for word in words if word != "ok"]
@@ -200,29 +188,19 @@ class PlainLabeller:
 
     def _mark(self, word: str) -> None:
         """Do one word of a line of marks: `7`, `7'2`, `7&2`, `7=3`, or `'2`, which opens a need."""
-        need = _NEED.fullmatch(word)
-        if need:
+        if need := _NEED.fullmatch(word):
             self.session.open_need(None if need[1] == "'" else int(need[1]))
             return
         mark = _MARK.fullmatch(word)
         assert mark is not None
         label, how, number, grade = mark.groups()
         row = self.session.view.row_by_label(label).number
-        if how == "'":
-            self.session.on_row(row, marks.group, int(number))
-        elif how == "&":
-            self.session.on_row(row, marks.share, int(number))
+        if how:
+            self.session.on_row(row, marks.group if how == "'" else marks.share, int(number))
         if grade:
             self.session.on_row(row, marks.grade, int(grade))
         if not how and not grade:
             self.session.on_row(row, marks.toggle)
-
-
-# -- the commands ----------------------------------------------------------------------------------
-
-
-Do = Callable[[PlainLabeller, str], str]
-"""Does a command with what follows it; the answer."""
 
 
 def number_in(text: str, noun: str) -> int:
@@ -232,57 +210,41 @@ def number_in(text: str, noun: str) -> int:
     return int(text)
 
 
-def _row(plain: PlainLabeller, text: str) -> int:
+def _row(plain: PlainLabeller, text: str) -> ChunkRow:
     if not text:
         raise ActionRefused("Write the row's number.")
-    return plain.session.view.row_by_label(text).number
+    return plain.session.view.row_by_label(text)
 
 
-def _on_case(change: Callable[[CaseState], EditResult]) -> Do:
-    """A command that changes the case."""
-    return lambda plain, rest: plain.session.do(change)
-
-
-def _with_text(change: Callable[[CaseState, str], EditResult]) -> Do:
-    """A command that changes the case by what follows."""
-    return lambda plain, rest: plain.session.do(change, rest)
-
-
-def _on_row(change: Callable[[CaseState, ChunkRow], EditResult]) -> Do:
-    """A command that changes the row that follows."""
-    return lambda plain, rest: plain.session.on_row(_row(plain, rest), change)
-
-
-def _show(plain: PlainLabeller, rest: str) -> str:
+def _show(plain: PlainLabeller, rest: str) -> None:
     if not rest:
         plain.show_case()
-        return ""
-    row = plain.session.view.row(_row(plain, rest))
+        return
+    row = _row(plain, rest)
     plain.session.see(row.number)
     plain.say(f"row {row.label}: {row.chunk.rel_path} > {row.chunk.heading_path}")
     plain.say(row.chunk.text)
-    return ""
 
 
-def _sentences(plain: PlainLabeller, rest: str) -> str:
-    row = plain.session.view.row(_row(plain, rest))
+def _sentences(plain: PlainLabeller, rest: str) -> None:
+    row = _row(plain, rest)
     plain.session.see(row.number)
     for sentence in sentences_of(row, plain.session.case):
         plain.say(f"{'*' if sentence.picked else ' '} {sentence.index + 1} {sentence.text}")
-    return ""
 
 
 def _read_on(plain: PlainLabeller, rest: str) -> str:
     for row in plain.session.rows():
         if not row.seen:
-            return _show(plain, row.label)
+            _show(plain, row.label)
+            return ""
     return "All rows are read."
 
 
 def _supports(plain: PlainLabeller, rest: str) -> str:
     for view in plain.session.supports():
         rows = ", ".join(view.rows) or "no row"
-        location = " > ".join(part for part in (view.rel_path, view.heading_path) if part)
+        location = " > ".join(filter(None, (view.rel_path, view.heading_path)))
         needs = ",".join(map(str, view.parts)) or "0"
         plain.say(f"{view.index + 1} [{needs}] {location} ({view.state}: {rows})")
         for snippet in view.snippets:
@@ -293,18 +255,18 @@ def _supports(plain: PlainLabeller, rest: str) -> str:
 def _tools(plain: PlainLabeller, rest: str) -> str:
     """List the calls, or label one of them: ``T 2`` expects it, ``T 2 x`` forbids it."""
     session = plain.session
-    rows = tools.tool_rows(session.case, session.pool.calls.get(session.current, ()))
+    rows = edits.tool_rows(session.case, session.pool.calls.get(session.current, ()))
     number, _, sign = rest.partition(" ")
     if not number:
         for place, row in enumerate(rows, 1):
             plain.say(f"{place} [{row.label or ' '}] {row.text()}")
         return "" if rows else "The bot reports no call of a tool."
     if number == "0":
-        return session.revise(tools.expect_none)
+        return session.revise(edits.expect_none)
     place = number_in(number, "call")
     if not 1 <= place <= len(rows):
         raise ActionRefused(f"There is no call {place}.")
-    return session.revise(tools.forbid if sign.strip() == "x" else tools.expect, rows[place - 1])
+    return session.revise(edits.forbid if sign.strip() == "x" else edits.expect, rows[place - 1])
 
 
 def _pick(plain: PlainLabeller, rest: str) -> str:
@@ -312,7 +274,7 @@ def _pick(plain: PlainLabeller, rest: str) -> str:
     if not number.strip():
         raise ActionRefused("Write pick ROW SENTENCE.")
     index = number_in(number.strip(), "sentence") - 1
-    return plain.session.on_row(_row(plain, row), marks.pick, index)
+    return plain.session.on_row(_row(plain, row).number, marks.pick, index)
 
 
 def _drop(plain: PlainLabeller, rest: str) -> str:
@@ -345,32 +307,20 @@ def _probe(plain: PlainLabeller, rest: str) -> str:
     return plain.await_probe(query)
 
 
-def _fetch(plain: PlainLabeller, rest: str) -> str:
+def _fetch(plain: PlainLabeller, rest: str) -> None:
     case_id = plain.session.current
     plain.session.pool.forget(case_id)
     plain.source.refetch(case_id, str(plain.session.case.get("question") or ""))
     plain.await_chunks()
     plain.show_rows()
-    return ""
 
 
-def _go(plain: PlainLabeller, rest: str) -> str:
+def _go(plain: PlainLabeller, rest: str) -> None:
     queue = plain.session.queue
     if rest in queue:
         queue.goto(rest)
     else:
         queue.goto_number(number_in(rest, "question"))
-    return ""
-
-
-def _move(move: Callable[[WorkQueue], object]) -> Do:
-    """A command that opens another question, which is then shown."""
-
-    def do(plain: PlainLabeller, rest: str) -> str:
-        move(plain.session.queue)
-        return ""
-
-    return do
 
 
 def _filter(plain: PlainLabeller, rest: str) -> str:
@@ -384,10 +334,9 @@ def _filter(plain: PlainLabeller, rest: str) -> str:
 
 def _progress(plain: PlainLabeller, rest: str) -> str:
     p = plain.session.queue.progress()
-    answer = p.says()
-    if p.seconds_each is not None and p.seconds_left is not None:
-        answer += f"; {p.seconds_each:.0f} s each, {p.seconds_left / 60:.0f} min left"
-    return answer
+    if p.seconds_each is None or p.seconds_left is None:
+        return p.says()
+    return f"{p.says()}; {p.seconds_each:.0f} s each, {p.seconds_left / 60:.0f} min left"
 
 
 def _blind(plain: PlainLabeller, rest: str) -> str:
@@ -414,76 +363,77 @@ def _conflicts(plain: PlainLabeller, rest: str) -> str:
         plain.say(f"{number} {conflict.case_id}: {', '.join(conflict.fields)}")
         plain.say(f"  mine:   {conflict.mine}")
         plain.say(f"  theirs: {conflict.theirs}")
-    return f"{len(conflicts)} conflicts" + (
-        "; conflicts 1 mine|theirs settles one" if conflicts else ""
-    )
+    remedy = "; conflicts 1 mine|theirs settles one" if conflicts else ""
+    return f"{len(conflicts)} conflicts{remedy}"
 
 
-def _help(plain: PlainLabeller, rest: str) -> str:
-    plain.say(
-        "Rows: 2 7 marks both, for one need: either is enough. 2 '' 7 ok: 2 and 7, confirmed."
-    )
-    plain.say("'2 opens need 2, '' a new one, '0 what is not required; marks join the open need.")
-    plain.say("7'2 puts row 7 into need 2 alone, 7&2 into need 2 as well, 7=3 grades it.")
-    plain.say("An empty line confirms and goes on.")
+ROWS_HELP = """\
+Rows: 2 7 marks both, for one need: either is enough. 2 '' 7 ok: 2 and 7, confirmed.
+'2 opens need 2, '' a new one, '0 what is not required; marks join the open need.
+7'2 puts row 7 into need 2 alone, 7&2 into need 2 as well, 7=3 grades it.
+An empty line confirms and goes on."""
+
+
+def _help(plain: PlainLabeller, rest: str) -> None:
+    plain.say(ROWS_HELP)
     screen = {key: action.help for action in actions_of("main") for key in action.keys}
     for name, command in all_commands().items():
         plain.say(f"{f'{name} {command.usage}'.strip():<28} {command.help or screen[name]}")
-    return ""
 
 
-COMMANDS: Final[dict[str, LineCommand[PlainLabeller]]] = {
-    "ok": LineCommand("", "Confirm, as an empty line does.", lambda p, r: p.session.confirm()),
-    "x": LineCommand("", "", _on_case(edits.unanswerable)),
-    "a": LineCommand("", "", _on_case(edits.answerable)),
-    "s": LineCommand("", "", lambda p, r: p.session.skip()),
-    "f": LineCommand("", "", _on_case(edits.flag)),
-    "c": LineCommand("REASON", "Cannot tell, and why.", _with_text(edits.cannot_tell)),
-    "note": LineCommand("TEXT", "Write a note; without a text, remove it.", _with_text(edits.note)),
-    "u": LineCommand("", "", lambda p, r: p.session.undo()),
-    "U": LineCommand("", "", lambda p, r: p.session.redo()),
-    ";": LineCommand("[ROW]", "Print the whole text of a row, or the question again.", _show),
-    ".": LineCommand("", "Print the next unread row.", _read_on),
-    "<": LineCommand("ROW", "", _on_row(marks.shorten)),
-    ">": LineCommand("ROW", "", _on_row(marks.lengthen)),
-    "@": LineCommand("ROW", "", _on_row(marks.reanchor)),
-    "w": LineCommand("", "", _supports),
-    "T": LineCommand(
-        "[CALL [x]]", "List tool calls; expect one, x: forbid it; 0: expect none.", _tools
+Do = Callable[[PlainLabeller, str], str | None]
+
+_ROWS: Final[dict[str, tuple[str, str, Do]]] = {
+    "ok": ("", "Confirm, as an empty line does.", lambda p, r: p.session.confirm()),
+    "x": ("", "", lambda p, r: p.session.do(edits.unanswerable)),
+    "a": ("", "", lambda p, r: p.session.do(edits.answerable)),
+    "s": ("", "", lambda p, r: p.session.skip()),
+    "f": ("", "", lambda p, r: p.session.do(edits.flag)),
+    "c": ("REASON", "Cannot tell, and why.", lambda p, r: p.session.do(edits.cannot_tell, r)),
+    "note": (
+        "TEXT",
+        "Write a note; without a text, remove it.",
+        lambda p, r: p.session.do(edits.note, r),
     ),
-    "P": LineCommand("PATH > HEADING", "", _add),
-    "head": LineCommand("SUPPORT HEADING", "Give a support another heading.", _head),
-    "drop": LineCommand("SUPPORT", "Remove a support.", _drop),
-    "t": LineCommand("ROW", "List the sentences of a row.", _sentences),
-    "pick": LineCommand("ROW SENTENCE", "Pick a sentence as a snippet, or drop it.", _pick),
-    "fact": LineCommand(
-        "TEXT", "Add an expected key fact.", lambda p, r: p.session.revise(edits.key_fact, r)
-    ),
-    "p": LineCommand("[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe),
-    "fetch": LineCommand("", "Fetch the rows again.", _fetch),
-    "e": LineCommand("FIELD TEXT", "Set a field; | separates the items of a list.", _edit),
-    "json": LineCommand(
-        "", "Print the record.", lambda p, r: edits.as_text(p.session.ledger.open.case)
-    ),
-    "o": LineCommand("QUESTION", "", lambda p, r: p.session.add_case(r)),
-    "O": LineCommand("", "", lambda p, r: p.session.duplicate_case()),
-    "delete": LineCommand("ID", "Delete this case; u brings it back.", _delete),
-    "l": LineCommand("", "", _move(WorkQueue.next)),
-    "h": LineCommand("", "", _move(WorkQueue.previous)),
-    "open": LineCommand("", "Next open question.", _move(WorkQueue.next_open)),
-    "back": LineCommand("", "The question before.", _move(WorkQueue.back)),
-    "go": LineCommand("ID or NUMBER", "Go to a question.", _go),
-    "/": LineCommand("WORDS", "status:open flag tag:x category:x; empty shows all.", _filter),
-    "order": LineCommand(
-        "NAME", "Order of the questions.", lambda p, r: p.session.queue.set_order(r)
-    ),
-    "S": LineCommand("ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)),
-    "B": LineCommand("on|off", "Hide or show ranks.", _blind),
-    "conflicts": LineCommand("[N mine|theirs]", "Conflicts with the file.", _conflicts),
-    "progress": LineCommand("", "Counts, pace and time left.", _progress),
-    "save": LineCommand("", "Write the set now.", lambda p, r: p.store.save()),
-    "?": LineCommand("", "This help.", _help),
+    "u": ("", "", lambda p, r: p.session.undo()),
+    "U": ("", "", lambda p, r: p.session.redo()),
+    ";": ("[ROW]", "Print the whole text of a row, or the question again.", _show),
+    ".": ("", "Print the next unread row.", _read_on),
+    "<": ("ROW", "", lambda p, r: p.session.on_row(_row(p, r).number, marks.shorten)),
+    ">": ("ROW", "", lambda p, r: p.session.on_row(_row(p, r).number, marks.lengthen)),
+    "@": ("ROW", "", lambda p, r: p.session.on_row(_row(p, r).number, marks.reanchor)),
+    "w": ("", "", _supports),
+    "T": ("[CALL [x]]", "List tool calls; expect one, x: forbid it; 0: expect none.", _tools),
+    "P": ("PATH > HEADING", "", _add),
+    "head": ("SUPPORT HEADING", "Give a support another heading.", _head),
+    "drop": ("SUPPORT", "Remove a support.", _drop),
+    "t": ("ROW", "List the sentences of a row.", _sentences),
+    "pick": ("ROW SENTENCE", "Pick a sentence as a snippet, or drop it.", _pick),
+    "fact": ("TEXT", "Add an expected key fact.", lambda p, r: p.session.revise(edits.key_fact, r)),
+    "p": ("[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe),
+    "fetch": ("", "Fetch the rows again.", _fetch),
+    "e": ("FIELD TEXT", "Set a field; | separates the items of a list.", _edit),
+    "json": ("", "Print the record.", lambda p, r: edits.as_text(p.session.ledger.open.case)),
+    "o": ("QUESTION", "", lambda p, r: p.session.add_case(r)),
+    "O": ("", "", lambda p, r: p.session.duplicate_case()),
+    "delete": ("ID", "Delete this case; u brings it back.", _delete),
+    "l": ("", "", lambda p, r: p.session.queue.next()),
+    "h": ("", "", lambda p, r: p.session.queue.previous()),
+    "open": ("", "Next open question.", lambda p, r: p.session.queue.next_open()),
+    "back": ("", "The question before.", lambda p, r: p.session.queue.back()),
+    "go": ("ID or NUMBER", "Go to a question.", _go),
+    "/": ("WORDS", "status:open flag tag:x category:x; empty shows all.", _filter),
+    "order": ("NAME", "Order of the questions.", lambda p, r: p.session.queue.set_order(r)),
+    "S": ("ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)),
+    "B": ("on|off", "Hide or show ranks.", _blind),
+    "conflicts": ("[N mine|theirs]", "Conflicts with the file.", _conflicts),
+    "progress": ("", "Counts, pace and time left.", _progress),
+    "save": ("", "Write the set now.", lambda p, r: p.store.save()),
+    "?": ("", "This help.", _help),
 }
+"""What follows a word, what the command does, and the doing, by the word."""
+
+COMMANDS: Final = {word: LineCommand(*row) for word, row in _ROWS.items()}
 
 
 def all_commands() -> dict[str, LineCommand[PlainLabeller]]:

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from labeller import lines, marks
 from labeller.lines import Terms, holds
-from labeller.rows import ROW_ORDERS
-from labeller.session import OfRow, P
+from labeller.rows import ROW_ORDERS, ChunkRow
+from labeller.session import OfRow, P, Session
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused
-from terminal.frame import rule, words_pattern
+from terminal.frame import cut, rule, words_pattern
 from terminal.lists import Bar, Line, LineList
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display
 from terminal.text_pane import TextPane
-
-if TYPE_CHECKING:
-    from labeller.rows import ChunkRow
-    from labeller.session import Session
 
 
 class RowList(LineList):
@@ -50,8 +45,6 @@ class RowList(LineList):
             raise ActionRefused("no passage here; p searches for one, P adds a support by path")
         return self.row
 
-    # -- drawing
-
     def new_case(self) -> None:
         """Another case is open: its rows come later."""
         self._previews.clear()
@@ -68,7 +61,11 @@ class RowList(LineList):
             return False
         paths = (lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in self.rows)
         self._longest = max(map(cells, paths), default=0)
-        self.set_count(len(self.rows), self._resumed())
+        places = (i for i, row in enumerate(self.rows) if row.chunk.key == self.resumed_row)
+        resumed = next(places, None)  # where the last session left the cursor
+        if resumed is not None:
+            self.resumed_row = ""
+        self.set_count(len(self.rows), self.cursor if resumed is None else resumed)
         return True
 
     def show_rule(self, *, focused: bool) -> None:
@@ -78,19 +75,10 @@ class RowList(LineList):
             self.rule.show([])
             return
         rule = lines.chunks_rule(self._session, self.rows, look, width, self.words, focused=focused)
-        self.rule.show([rule, *([lines.score_heading(width)] if look.info else [])])
-
-    def _resumed(self) -> int:
-        """Where the cursor belongs now that rows have come: where the last session left it."""
-        for index, row in enumerate(self.rows):
-            if self.resumed_row and row.chunk.key == self.resumed_row:
-                self.resumed_row = ""
-                return index
-        return self.cursor
+        self.rule.show([rule, *([cut(lines.SCORE_HEADS, width)] if look.info else [])])
 
     def _line(self, index: int, width: int) -> Line:
-        row = self.rows[index]
-        key = row.chunk.key
+        row, key = self.rows[index], self.rows[index].chunk.key
         if key not in self._previews:
             self._previews[key] = lines.preview(row.chunk.text, self.pattern)
         sign = ">" if index == self.cursor else " "
@@ -100,11 +88,9 @@ class RowList(LineList):
         look = self._owner.look
         return lines.chunk_line(row, width, look, self._previews[key], self._longest, sign=sign)
 
-    # -- keys
-
     def acts(self) -> Acts:
         """The functions of the actions on rows."""
-        session = self._session
+        session, owner = self._session, self._owner
         return {
             "mark": self._mark,
             "mark-row": self._mark_row,
@@ -114,7 +100,9 @@ class RowList(LineList):
             "next-group": lambda: session.open_need(None),
             "next-need": lambda: session.next_need(1),
             "previous-need": lambda: session.next_need(-1),
-            "share": self._share,
+            "share": lambda key: self._on_row(
+                marks.share, session.layout.open if key == "&" else int(key)
+            ),
             "group": lambda key: self._on_row(marks.group, int(key)),
             "next-in-group": self._next_in_group,
             "turn-needs": session.turn_needs,
@@ -129,10 +117,10 @@ class RowList(LineList):
             "next-marked": lambda: self._seek_marked(1),
             "previous-marked": lambda: self._seek_marked(-1),
             "order": self._turn_order,
-            "blind": self._turn_blind,
+            "blind": lambda: session.set_blind(not session.blind),
             "info": self._turn_info,
             "copy-anchor": self._copy_anchor,
-            "copy-text": self._copy_text,
+            "copy-text": lambda: owner.copy_out(self.need_row().chunk.text, "text of the passage"),
         }
 
     def _on_row(self, change: OfRow[P], *args: P.args, **more: P.kwargs) -> str:
@@ -141,9 +129,8 @@ class RowList(LineList):
 
     def _mark(self) -> str:
         """Mark or unmark the row under the cursor, or the open range."""
-        row = self.need_row()
-        if self.range_start is None:
-            return self._session.on_row(row.number, marks.toggle)
+        if self.range_start is None or self.row is None:
+            return self._on_row(marks.toggle)
         start, self.range_start = min(self.range_start, len(self.rows) - 1), None
         low, high = sorted((start, self.cursor))
         self.refresh()
@@ -158,19 +145,14 @@ class RowList(LineList):
         return self._session.on_row(self.rows[index].number, marks.toggle)
 
     def _index_of(self, label: str) -> int:
-        for index, row in enumerate(self.rows):
-            if row.label == label:
-                return index
-        if not self.rows:
+        labels = [row.label for row in self.rows]
+        if label in labels:
+            return labels.index(label)
+        if not labels:
             raise ActionRefused("no passage here; p searches for one")
-        added = next((row.label for row in self.rows if row.label.startswith("+")), "")
+        added = next((name for name in labels if name.startswith("+")), "")
         remedy = f"; row {added} has no digit: go there and press Space" if added else ""
         raise ActionRefused(f"no row {label} here{remedy}")
-
-    def _share(self, key: str) -> str:
-        """Let the row meet a need as well; &: the one that marks join."""
-        need = self._session.layout.open if key == "&" else int(key)
-        return self._on_row(marks.share, need)
 
     def _turn_digits(self) -> str:
         self.digits_look = not self.digits_look
@@ -188,28 +170,19 @@ class RowList(LineList):
         self.rating = not self.rating
 
     def drop_mode(self) -> bool:
-        """End a range or the rating; whether one was on."""
+        """End a range, else the rating; whether one was on."""
         was_on = self.range_start is not None or self.rating
-        if self.range_start is not None:
-            self.range_start = None
-            self.refresh()
-        elif self.rating:
-            self.rating = False
+        self.rating = self.rating and self.range_start is not None
+        self.range_start = None
+        self.refresh()
         return was_on
 
     def _turn_order(self) -> str:
         """The rows in their next order."""
         session = self._session
         names = [name for name in ROW_ORDERS if name != "rank" or not session.blind]
-        index = names.index(session.row_order) if session.row_order in names else -1
-        session.set_row_order(names[(index + 1) % len(names)])
-        self.refresh()
+        session.set_row_order(names[(names.index(session.row_order) + 1) % len(names)])
         return f"rows in {session.row_order} order"
-
-    def _turn_blind(self) -> str:
-        message = self._session.set_blind(not self._session.blind)
-        self.refresh()
-        return message
 
     def _turn_info(self) -> None:
         """Rank and scores on or off."""
@@ -222,13 +195,8 @@ class RowList(LineList):
 
     def _copy_anchor(self) -> None:
         chunk = self.need_row().chunk
-        anchor = " > ".join(part for part in (chunk.rel_path, chunk.heading_path) if part)
+        anchor = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
         self._owner.copy_out(anchor, "path and heading")
-
-    def _copy_text(self) -> None:
-        self._owner.copy_out(self.need_row().chunk.text, "text of the passage")
-
-    # -- going from row to row
 
     def move_to(self, index: int) -> bool:
         """Put the cursor on a row, and draw the open range anew."""
@@ -242,19 +210,15 @@ class RowList(LineList):
         """Put the cursor on the row of that label."""
         self.move_to(self._index_of(label))
 
-    def next_unread(self) -> None:
-        """To the next row that was not read."""
-        self._seek(1, lambda row: not row.seen, "all rows here are read")
-
     def next_hit(self, by: int) -> None:
         """Go to the next row that contains the words of the last search."""
         if not self.last_words:
             raise ActionRefused("nothing to look for yet; / asks for words")
         words = self.last_words.casefold().split()
-        self._seek(by, lambda row: holds(row, words), "no passage holds it")
+        self.seek(by, lambda row: holds(row, words), "no passage holds it")
 
     def _seek_marked(self, by: int) -> None:
-        self._seek(by, lambda row: row.marked, "no row is marked; Space marks one")
+        self.seek(by, lambda row: row.marked, "no row is marked; Space marks one")
 
     def _next_in_group(self, key: str) -> None:
         """To the next passage of a need; 0: of those that are not required."""
@@ -263,17 +227,16 @@ class RowList(LineList):
         def matches(row: ChunkRow) -> bool:
             return need in row.parts if need else row.marked and not row.parts
 
-        self._seek(1, matches, f"no row meets need {need}")
+        self.seek(1, matches, f"no row meets need {need}")
 
-    def _seek(self, by: int, matches: Callable[[ChunkRow], bool], otherwise: str) -> None:
+    def seek(self, by: int, matches: Callable[[ChunkRow], bool], otherwise: str) -> None:
         """To the next row that matches, round the end; refuses with `otherwise` when none does."""
         count = len(self.rows)
-        for step in range(1, count + 1):
-            index = (self.cursor + by * step) % count
-            if matches(self.rows[index]):
-                self.move_to(index)
-                return
-        raise ActionRefused(otherwise)
+        around = ((self.cursor + by * step) % count for step in range(1, count + 1))
+        index = next((i for i in around if matches(self.rows[i])), None)
+        if index is None:
+            raise ActionRefused(otherwise)
+        self.move_to(index)
 
 
 WHOLE = 1 << 30
@@ -306,10 +269,6 @@ class PassageText(TextPane):
             self.shown = shown
             text = display(row.chunk.text, WHOLE if self.whole else SHOWN_LIMIT)
             self.show(text, lines.marks_in(self._session, row, text, pattern))
-        self._show_rule(row, focused=focused)
-
-    def _show_rule(self, row: ChunkRow, *, focused: bool) -> None:
-        """Draw the line above the text: row, path, and which lines of it are in view."""
         span = f"lines {self.top + 1}-{self.bottom} of {self.line_count}"
         if not self.whole and len(row.chunk.text) > SHOWN_LIMIT:
             span += "; cut, z shows all"
@@ -326,15 +285,12 @@ class PassageText(TextPane):
 
     def lines_needed(self, *, anew: bool) -> int:
         """The lines that the longest text needs at this width, counted `anew` for other rows."""
-        if anew or self._needed[1] != self._set_width:
-            self._needed = self.lines_of(self._rows.rows), self._set_width
+        if anew or self._needed[1] != self.size.width:
+            self._needed = self.lines_of(self._rows.rows), self.size.width
         return self._needed[0]
 
     def lines_of(self, rows: Sequence[ChunkRow]) -> int:
-        """About how many lines the longest text of some rows needs."""
-        width = self._set_width
-        return max((lines.lines_needed(row.chunk.text, width) for row in rows), default=0)
-
-    @property
-    def _set_width(self) -> int:
-        return min(self.size.width - 2, 100)
+        """About how many lines the longest text of some rows needs; it is not set for this."""
+        width = max(1, min(self.size.width - 2, 100))
+        texts = (row.chunk.text.split("\n") for row in rows)
+        return max((sum(1 + len(line) // width for line in text) for text in texts), default=0)

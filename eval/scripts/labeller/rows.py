@@ -1,19 +1,16 @@
-"""The retrieved chunks of each case, and the numbered rows that a screen shows of them.
-
-Rows are built as values: chunks, a case's state and what was shown go in; rows and the gold
-supports beside them come out.
-"""
+"""The retrieved chunks of each case, and the numbered rows that a screen shows of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from labeller import supports as gold
 from labeller.case_state import CaseState, Record
-from labeller.needs import Needs, formula, sentence
 from labeller.passages import Chunk, Sentence, locate, sentence_spans
-from labeller.supports import USUAL_GRADE, Support, read_supports, spans_in
+from labeller.supports import USUAL_GRADE, Needs, Support, read_supports, spans_in
 from labeller.worklist import shuffle_key
 from records.judged import heading, norm_path, segments
 from records.tool_calls import ToolCall
@@ -28,13 +25,10 @@ GENERIC: Final = "probe"
 class ChunkRow:
     """A chunk on screen. `label` is its number, `+1` for the first one that a search found.
 
-    `seen` says that its last line was shown; rank and scores are None in blind mode.
-
-    `parts` are the numbers of the needs (or ways) that it meets; `state` says how its support was
-    found: ``shown``, ``moved``, ``fuzzy`` or ``heading`` (see `passages.locate`), ``""`` for an
-    unmarked row.
-    `supports` are the indices of the supports that mark it; `pool` and `labels` have the passages
-    of all rows, and their labels.
+    `seen` says that its last line was shown; `blind` that rank and scores are hidden. `parts` are
+    the numbers of the needs (or ways) that it meets; `state` says how its support was found (see
+    `passages.locate`), ``""`` for an unmarked row. `supports` are the indices of the supports that
+    mark it; `pool` and `labels` have the passages of all rows, and their labels.
     """
 
     number: int
@@ -46,10 +40,7 @@ class ChunkRow:
     auto: bool
     seen: bool
     state: str
-    rank: int | None
-    score_vector: float | None
-    score_lexical: float | None
-    score_final: float | None
+    blind: bool
     supports: tuple[int, ...] = ()
     pool: Sequence[Chunk] = field(default=(), repr=False, compare=False)
     labels: Sequence[str] = field(default=(), repr=False, compare=False)
@@ -58,6 +49,17 @@ class ChunkRow:
     def marked(self) -> bool:
         """Does a support point at this row?"""
         return bool(self.state)
+
+    @property
+    def rank(self) -> int | None:
+        """The rank of the chunk, unless it is hidden."""
+        return None if self.blind else self.chunk.rank
+
+    @property
+    def scores(self) -> tuple[float | None, ...]:
+        """The scores by vectors and by words, and the final one, unless they are hidden."""
+        c = self.chunk
+        return (None,) * 3 if self.blind else (c.score_vector, c.score_lexical, c.score_final)
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,6 @@ class SupportView:
         if self.rows:
             return f"{'+'.join(self.rows)} {self.rel_path.rpartition('/')[2]}"
         return file_and_section(self.rel_path, self.heading_path)
-
-    @property
-    def full_name(self) -> str:
-        """Its path and heading, whole."""
-        return f"{self.rel_path} > {self.heading_path}" if self.heading_path else self.rel_path
 
 
 def file_and_section(rel_path: str, heading_path: str) -> str:
@@ -112,8 +109,8 @@ class CaseView(NamedTuple):
         for row in self.rows:
             if row.label == key:
                 return row
-        if key.isascii() and key[1:].isdigit() and key[0] in ",." and len(key) == 2:
-            return self.row(10 + (int(key[1]) or 10))
+        if high := re.fullmatch("[,.]([0-9])", key):
+            return self.row(10 + (int(high[1]) or 10))
         if key == "0":
             return self.row(10)
         raise self._no_row(key)
@@ -130,18 +127,19 @@ class CaseView(NamedTuple):
         names = self._names()
         if not names and len(self.layout.parts) == 1 and self.layout.open == 1:
             return []
-        return formula(self.layout, len(names), names.__getitem__)
+        return gold.formula(self.layout, names)
 
     def needs_words(self) -> str:
         """The same as a sentence."""
-        names = self._names()
-        return sentence(self.layout, len(names), names.__getitem__)
+        return gold.sentence(self.layout, self._names())
 
     def _names(self) -> list[str]:
         """The name of each support; whole where a short name is not unique."""
         names = [view.name for view in self.supports]
         return [
-            view.full_name if names.count(name) > 1 and not view.rows else name
+            " > ".join(filter(None, (view.rel_path, view.heading_path)))
+            if names.count(name) > 1 and not view.rows
+            else name
             for view, name in zip(self.supports, names, strict=True)
         ]
 
@@ -161,17 +159,13 @@ def arranged(
         own.sort(key=lambda chunk: shuffle_key(*shuffled_by, chunk.key))
     elif order == "path":
         own.sort(key=lambda chunk: (norm_path(chunk.rel_path), segments(chunk.heading_path)))
-    probed = [chunk for chunk in chunks if chunk.origin]
+    probed = (chunk for chunk in chunks if chunk.origin)
     labelled = [(str(position), chunk) for position, chunk in enumerate(own, start=1)]
     return labelled + [(f"+{position}", chunk) for position, chunk in enumerate(probed, start=1)]
 
 
 def view_of(
-    state: CaseState,
-    labelled: Sequence[tuple[str, Chunk]],
-    *,
-    seen: Collection[str],
-    blind: bool,
+    state: CaseState, labelled: Sequence[tuple[str, Chunk]], *, seen: Collection[str], blind: bool
 ) -> CaseView:
     """Rows and supports of a case; `seen` contains the keys of the chunks whose end was shown."""
     supports = read_supports(state.case, state.layout)
@@ -182,26 +176,22 @@ def view_of(
         marks = [i for i, (positions, _) in enumerate(located) if position in positions]
         marking = [supports[i] for i in marks]
         grades = [grade for support in marking if (grade := _grade_of(support)) is not None]
-        rows.append(
-            ChunkRow(
-                number=position + 1,
-                label=label,
-                chunk=chunk,
-                parts=tuple(sorted(set().union(*(support.parts for support in marking)))),
-                grade=max(grades, default=None),
-                snippets=sum(len(spans_in(support, chunk.text)) for support in marking),
-                auto=any(support.auto for support in marking),
-                seen=chunk.key in seen,
-                state=located[marks[0]][1] if marks else "",
-                rank=None if blind else chunk.rank,
-                score_vector=None if blind else chunk.score_vector,
-                score_lexical=None if blind else chunk.score_lexical,
-                score_final=None if blind else chunk.score_final,
-                supports=tuple(marks),
-                pool=chunks,
-                labels=labels,
-            )
+        row = ChunkRow(
+            number=position + 1,
+            label=label,
+            chunk=chunk,
+            parts=tuple(sorted(set().union(*(support.parts for support in marking)))),
+            grade=max(grades, default=None),
+            snippets=sum(len(spans_in(support, chunk.text)) for support in marking),
+            auto=any(support.auto for support in marking),
+            seen=chunk.key in seen,
+            state=located[marks[0]][1] if marks else "",
+            blind=blind,
+            supports=tuple(marks),
+            pool=chunks,
+            labels=labels,
         )
+        rows.append(row)
     views = [
         SupportView(
             index,
@@ -257,13 +247,10 @@ def _distinct(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> list[Chunk]:
 
 
 class ChunkPool:
-    """The chunks that came for each case, from its own question and from probes (other queries).
-
-    `version` counts the changes that a screen shows.
-    """
+    """The chunks that came for each case, from its own question and from probes (other queries)."""
 
     def __init__(self) -> None:
-        self.version = 0
+        self.version = 0  # counts the changes that a screen shows
         self.problems: dict[str, str] = {}
         """Why a case has no chunks."""
         self.calls: dict[str, tuple[ToolCall, ...]] = {}
@@ -311,8 +298,7 @@ class ChunkPool:
     def forget(self, case_id: str) -> None:
         """Drop the chunks of a case's own question, before they are fetched again."""
         self.problems.pop(case_id, None)
-        probed = [chunk for chunk in self._chunks.pop(case_id, ()) if chunk.origin]
-        if probed:
+        if probed := [chunk for chunk in self._chunks.pop(case_id, ()) if chunk.origin]:
             self._waiting[case_id] = probed
         self.version += 1
 
@@ -324,10 +310,3 @@ class ChunkPool:
         self.problems.pop(case_id, None)
         self.version += 1
         return len(new)
-
-    def lacks_support(self, case: Record) -> bool:
-        """Has a case whose chunks have come a support that none of them shows?"""
-        if case["id"] not in self:
-            return False
-        chunks = self.chunks(case["id"])
-        return any(locate(support.data, chunks)[1] == "absent" for support in read_supports(case))

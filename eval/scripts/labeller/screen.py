@@ -7,31 +7,28 @@ repaints the difference only. An action is a function of the pane that it is abo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from labeller import lines
-from labeller.actions import actions_of, hint_parts, hints_of, needs_passages
+from labeller.actions import actions_of, added_actions, hint_parts, hints_of, needs_passages
 from labeller.case_keys import CaseKeys
-from labeller.fetching import prefetch
-from labeller.panes import CaseHead, Panes, QuestionList
+from labeller.fetching import Fetcher, prefetch
+from labeller.panes import Panes, QuestionList
 from labeller.row_list import PassageText, RowList
-from labeller.session import present_view
+from labeller.session import Session, present_view
+from labeller.store import LabelStore
+from labeller.windows import help_screen
 from terminal import frame
 from terminal.action_screen import ActionScreen, Acts
 from terminal.actions import ActionRefused, Keymap
 from terminal.lists import Bar, LineList
 from terminal.safe_text import DisplayText, display
-
-if TYPE_CHECKING:
-    from labeller.fetching import Fetcher
-    from labeller.session import Session
-    from labeller.store import LabelStore
+from terminal.windows import Palette
 
 WIDTHS = [(0, "-tiny-x"), (40, "-narrow"), (60, "-stack"), (100, "-wide")]
 HEIGHTS = [(0, "-tiny-y"), (10, "-low"), (16, "-middle"), (32, "-tall")]
@@ -42,11 +39,7 @@ _LIST_MOVES = frozenset(("down", "up", "first", "top", "last", "clear", "range")
 
 
 class MainScreen(ActionScreen[None], inherit_bindings=False):
-    """Draws the session and turns keys into actions; shows the reason of a refused action.
-
-    `save` writes the set. `added` are the functions of actions that extras add; they get the
-    screen.
-    """
+    """Draws the session and turns keys into actions, and says why one is refused."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
@@ -60,16 +53,14 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         look: frame.Look,
         keymap: Keymap,
         save: Callable[[], None],
-        added: Mapping[str, Callable[[Any], object]],
     ) -> None:
         super().__init__(actions_of("main"), hints_of("main"), look, keymap)
         self.session, self.store, self.source = session, store, source
-        self._save, self._added = save, added
+        self._save = save
         self.chunks = RowList(self, session)
         self.text = PassageText(self, session, self.chunks)
-        self.head = CaseHead(session)
         self.questions = QuestionList(self, session.queue)
-        self.panes = Panes(self, session.queue, self.head, self.chunks, self.text, self.questions)
+        self.panes = Panes(self, session, self.chunks, self.text, self.questions)
         self.cases = CaseKeys(self, session, store, source, self.chunks, self.questions)
         self._top = Bar(id="top")
         self.held = 0  # keys that wait for the passages
@@ -81,25 +72,14 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             self.say("; ".join(store.notices))
 
     def compose(self) -> ComposeResult:
-        self.head.talk.display = False
+        panes, rows, text, questions = self.panes, self.chunks, self.text, self.questions
         with Horizontal():
             with Vertical(id="side"):
-                yield self.questions.title
-                yield self.questions
-                yield self.questions.legend
+                yield from (questions.title, questions, questions.legend)
             with Vertical(id="main"):
-                yield self._top
-                yield self.head.talk
-                yield self.head.question
-                yield self.head.state
-                yield self.chunks.rule
-                yield self.chunks
-                yield self.text.rule
-                yield self.text
-                yield self.end
+                yield from (self._top, panes.talk, panes.question, panes.state)
+                yield from (rows.rule, rows, text.rule, text, self.end)
         yield Bar(id="too-small")
-
-    # -- drawing
 
     def on_mount(self) -> None:
         small = display("too small: enlarge it, q quits")
@@ -110,7 +90,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def redraw(self) -> None:
         """Draw every line again."""
         self.text.shown = None
-        self.panes.fit_anew()
+        self.panes.heights = ()
         self.sync()
         self.chunks.refresh()
         self.questions.refresh()
@@ -129,20 +109,24 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return
         session, panes = self.session, self.panes
         if session.current != self._shown_case:
-            self._new_case()
+            self._shown_case = session.current
+            self.chunks.new_case()
+            panes.new_case()
+            prefetch(session, self.source)
         other_rows = self.chunks.read()
-        self.head.show(panes.focus)
+        panes.show_texts()
         self.chunks.show_rule(focused=panes.focus == "chunks")
         panes.fit(other_rows=other_rows)
-        if panes.laid_out:
-            self.head.show_end_of_talk()
+        panes.show_end_of_talk()
         why = lines.why_no_chunks(session, self.chunks.words, self.source.describe())
         self.text.show_row(why, focused=panes.focus == "text")
         if self._note_read():
             self.chunks.read()
             self.chunks.show_rule(focused=panes.focus == "chunks")
         self.questions.show_current(focused=panes.focus == "questions")
-        self._show_header()
+        if (width := self._top.size.width) > 0:
+            saved = lines.saved_span(self.store.problem, self.store.saved_at, session.ledger.dirty)
+            self._top.show([lines.header(session, self.look, width, saved)])
         self.show_end()
         row = self.chunks.row
         view = present_view(session, row.chunk.key if row else self.chunks.resumed_row)
@@ -150,38 +134,18 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             self._view = view
             self.store.remember(view)
 
-    def _new_case(self) -> None:
-        self._shown_case = self.session.current
-        self.chunks.new_case()
-        self.panes.reading = False
-        self.head.new_case()
-        if self.panes.focus == "conversation" and not self.head.talk.display:
-            self.panes.show("chunks")
-        prefetch(self.session, self.source)
-
     def _note_read(self) -> bool:
         """Let the row count as read once its last line is in view; whether that is new."""
-        row = self.chunks.row
-        if row is None or not self.text.is_read():
-            return False
-        if not self.panes.zoomed and not self.panes.laid_out:
-            return False  # the text has more lines for a moment than it will have
-        self.session.see(row.number)
-        return True
+        settled = self.panes.zoomed or self.panes.laid_out  # else it has more lines for a moment
+        row = self.chunks.row if self.text.is_read() and settled else None
+        if row is not None:
+            self.session.see(row.number)
+        return row is not None
 
-    def _show_header(self) -> None:
-        session, width = self.session, self._top.size.width
-        if width > 0:
-            saved = lines.saved_span(self.store.problem, self.store.saved_at, session.ledger.dirty)
-            self._top.show([lines.header(session, self.look, width, saved)])
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+    def on_mouse_scroll_down(self, event: events.MouseEvent) -> None:
         self.call_after_refresh(self.sync)
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.call_after_refresh(self.sync)
-
-    # -- keys and actions
+    on_mouse_scroll_up = on_mouse_scroll_down
 
     def acts(self) -> Acts:
         if not self._acts:
@@ -191,15 +155,15 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
                 **self.cases.acts(),
                 "confirm": self._confirm,
                 "theme": self.turn_theme,
-                "help": self._show_help,
-                "palette": self._show_palette,
+                "help": lambda: self.app.push_screen(help_screen("main", self.keymap)),
+                "palette": lambda: self.app.push_screen(Palette(id="--command-palette")),
                 "save": self._write,
                 "suspend": self.suspend,
                 "redraw": self.redraw_all,
                 "leave": lambda: self.panes.zoom() if self.panes.zoomed else self.app.exit(),
                 "quit": self.app.exit,
                 "interrupt": self._interrupt,
-                **{name: partial(act, self) for name, act in self._added.items()},
+                **{each.action.id: partial(each.run, self) for each in added_actions()},
             }
         return self._acts
 
@@ -295,20 +259,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return None
         return self.cases.confirm()
 
-    def _show_help(self) -> None:
-        """The keys, and the labelling guideline."""
-        from labeller.windows import help_screen
-
-        self.app.push_screen(help_screen("main", self.keymap))
-
-    def _show_palette(self) -> None:
-        """Commands by name."""
-        from terminal.windows import Palette
-
-        self.app.push_screen(Palette(id="--command-palette"))
-
     def _write(self) -> str:
-        """Write the set now."""
         self._save()
         return "saving …"
 
@@ -318,8 +269,6 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return "Ctrl+c again leaves; q leaves too; y and Y copy"
         self.app.exit()
         return None
-
-    # -- status line and hints
 
     def waits_for(self) -> str:
         if self.held:

@@ -1,16 +1,13 @@
 """The labelling session: what a person sees of the open case, and every action on it.
 
-What goes in: the records of a set and the judgements of one annotator (mappings by case id, which
-may parse lazily), chunks as they arrive, and actions. What comes out: what to show (rows, needs,
-progress), and one event for each change, before it is seen. No file, no screen, no clock.
-
     session = Session(records, {}, record=journal.append, now=time.time)
     session.pool.put(session.current, chunks)
     session.on_row(2, marks.toggle)
     session.confirm()
 
-An action is a pure function of the case's state (`marks`, `edits`, `tools`); the ledger commits
-what comes out.
+The records of a set and the judgements of one annotator are mappings by case id, which may parse
+lazily. An action is a pure function of the case's state (`marks`, `edits`, `tools`); the ledger
+commits what comes out: one event for each change, before it is seen. No file, no screen, no clock.
 """
 
 from __future__ import annotations
@@ -19,28 +16,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec
 
-from labeller import conversation, edits, marks
-from labeller.case_state import (
-    GOLD,
-    CaseState,
-    EditResult,
-    Event,
-    Record,
-    timestamp,
-)
+from labeller import conversation, edits, marks, rows
+from labeller.case_state import GOLD, CaseState, EditResult, Event, Record, timestamp
 from labeller.ledger import CaseLedger
-from labeller.needs import Needs
-from labeller.passages import content_words
-from labeller.rows import (
-    ROW_ORDERS,
-    CaseView,
-    ChunkPool,
-    ChunkRow,
-    SupportView,
-    arranged,
-    judged_rows,
-    view_of,
-)
+from labeller.passages import content_words, locate
+from labeller.rows import ROW_ORDERS, CaseView, ChunkPool, ChunkRow, SupportView
+from labeller.supports import Needs, read_supports
 from labeller.worklist import IDLE_SECONDS, SKIPPED, CaseSummary, WorkQueue
 from terminal.actions import ActionRefused
 
@@ -119,14 +100,15 @@ class Session:
         )
 
     def _is_lost(self, case_id: str) -> bool:
-        return self.pool.lacks_support(self.ledger.case_of(case_id))
+        """Has a case whose chunks have come a support that none of them shows?"""
+        supports = read_supports(self.ledger.case_of(case_id)) if case_id in self.pool else ()
+        chunks = self.pool.chunks(case_id)
+        return any(locate(support.data, chunks)[1] == "absent" for support in supports)
 
     def _opened(self, case_id: str) -> None:
         self.pool.problems.pop(case_id, None)  # coming back is a reason to try again
         self._since[case_id] = self.now()
         self._warned = None
-
-    # -- the open case -------------------------------------------------------------------------
 
     @property
     def current(self) -> str:
@@ -174,9 +156,8 @@ class Session:
 
     def terms(self) -> frozenset[str]:
         """Casefolded content words of the question made whole, to be marked in the text."""
-        return content_words(conversation.whole_question(self.case))
-
-    # -- its rows ------------------------------------------------------------------------------
+        case = self.case
+        return content_words(str(case.get("question_alone") or case.get("question") or ""))
 
     @property
     def view(self) -> CaseView:
@@ -185,9 +166,9 @@ class Session:
         key = (self.current, self.pool.version, self.blind, self.row_order)
         if self._view is None or self._view[0] != key or self._view[1] is not state:
             shuffled_by = (self.seed, self.annotator, self.current)
-            labelled = arranged(self.pool.chunks(self.current), self.row_order, shuffled_by)
+            labelled = rows.arranged(self.pool.chunks(self.current), self.row_order, shuffled_by)
             seen = self.pool.seen(self.current)
-            self._view = (key, state, view_of(state, labelled, seen=seen, blind=self.blind))
+            self._view = (key, state, rows.view_of(state, labelled, seen=seen, blind=self.blind))
         return self._view[2]
 
     def rows(self) -> list[ChunkRow]:
@@ -205,8 +186,8 @@ class Session:
     def set_row_order(self, order: str) -> str:
         """Order the rows: ``shuffled`` (by the seed), ``rank`` (not when blind), or ``path``."""
         if order not in ROW_ORDERS:
-            orders = ", ".join(ROW_ORDERS)
-            raise ActionRefused(f"Row order {order!r} is unknown; use one of: {orders}.")
+            remedy = f"use one of: {', '.join(ROW_ORDERS)}"
+            raise ActionRefused(f"Row order {order!r} is unknown; {remedy}.")
         if order == "rank" and self.blind:
             raise ActionRefused("Blind mode hides the rank; B leaves it.")
         self.row_order = order
@@ -225,8 +206,6 @@ class Session:
             self.ledger.note("blind", self.current, blind=blind)
             self._unblinded.add(self.current)
         return "blind: rank and scores are hidden" if blind else "rank and scores are shown"
-
-    # -- actions -------------------------------------------------------------------------------
 
     def do(self, change: OfCase[P], *args: P.args, **more: P.kwargs) -> str:
         """Change the current case by a function of its state; the message."""
@@ -270,8 +249,7 @@ class Session:
         return message
 
     def confirm(self) -> str:
-        """Confirm the case in its present state, and open the next open one. A draft is accepted by
-        it.
+        """Confirm the case in its present state, and open the next open one; accepts a draft.
 
         Refuses where something is missing; asked again, a case that is answerable without a mark is
         stored unchanged.
@@ -279,16 +257,14 @@ class Session:
         self.ledger.need_writable()
         state, here = self.ledger.open, self.current
         missing = edits.missing_of(state)
-        if missing and self._warned != state:
+        if missing and (self._warned != state or edits.decision_of(state) is None):
             self._warned = state
-            raise ActionRefused(missing)
-        if edits.decision_of(state) is None:
             raise ActionRefused(missing)
         now = self.now()
         seconds = round(min(IDLE_SECONDS, max(0.0, now - self._since[here])), 1)
         message = self.do(
             edits.confirm,
-            judged_rows(self.rows()),
+            rows.judged_rows(self.rows()),
             accepts=not self.fixed,
             by=self.annotator,
             at=timestamp(now),
@@ -311,12 +287,8 @@ class Session:
 
     def _step_words(self, step: Event) -> str:
         name = STEP_NAMES.get(step["action"], step["action"].replace("_", " "))
-        key = step.get("row")
-        row = next((row.label for row in self.rows() if key and row.chunk.key == key), "")
-        place = f"on row {row} of" if row else "in"
-        return f"{name} {place} {step['case']}"
-
-    # -- the cases of the set ------------------------------------------------------------------
+        labels = [row.label for row in self.rows() if row.chunk.key == step.get("row")]
+        return f"{name} {f'on row {labels[0]} of' if labels else 'in'} {step['case']}"
 
     def add_case(self, question: str, **fields: Any) -> str:
         """Add a case after the current one, and open it. Ids are never given twice."""

@@ -20,32 +20,13 @@ from typing import Any
 
 import msgspec
 
-from labeller.case_state import GOLD, CaseState, Event, Record, timestamp
-from labeller.cases import (
-    SET_LABELS,
-    Judgements,
-    LabelTarget,
-    foreign_words,
-    read_judgements,
-    validate,
-)
+from labeller import case_state
+from labeller.case_state import GOLD, CaseState, Event, Judgements, LabelTarget, Record, timestamp
 from labeller.ledger import CaseLedger
-from labeller.merging import (
-    Conflict,
-    changes_of,
-    reconciled,
-    taking_theirs,
-)
+from labeller.merging import Conflict, changes_of, reconciled, taking_theirs
 from labeller.session import View
-from records.editing import (
-    STAMP,
-    Document,
-    back_up,
-    is_read_only,
-    read_bytes,
-    read_or_empty,
-    replace,
-)
+from records import editing
+from records.editing import STAMP, Document
 from records.errors import StorageError
 from records.files import SetLock, clear_leftovers
 from records.journal import Journal
@@ -57,8 +38,7 @@ class LabelStore:
     """The files of one person's work on one set. Raises StorageError when the set is unreadable.
 
     It saves the changes of the session, and merges the changes of others. `labels`: whose labels
-    these are, and where they go. Not `resuming`, what is looked at is neither kept nor taken up
-    again.
+    these are, and where they go. Not `resuming`, views are neither stored nor restored.
     """
 
     def __init__(
@@ -67,7 +47,7 @@ class LabelStore:
         judgements_dir: Path,
         *,
         now: Callable[[], float],
-        labels: LabelTarget = SET_LABELS,
+        labels: LabelTarget = case_state.SET_LABELS,
         writing: bool = True,
         resuming: bool = True,
     ) -> None:
@@ -88,16 +68,16 @@ class LabelStore:
         name = path.name + ("" if labels.annotator == GOLD else f".{labels.annotator}")
         self._journal = Journal(path.with_name(f"{name}.journal"))
         self._resuming = resuming
-        self._view_file = ViewFile(path.with_name(f"{name}.view"))
-        self._set_bytes = read_bytes(path)
-        self._judged_bytes = read_or_empty(self.judgements_path)
+        self._view_path = path.with_name(f"{name}.view")
+        self._set_bytes = editing.read_bytes(path)
+        self._judged_bytes = editing.read_or_empty(self.judgements_path)
         if writing:
             self._take_lock()
         self.cases = Document(self._set_bytes, identify_case, cases=True)
         self._judged = Document(self._judged_bytes, identify_judgement)
         self.notices += self.cases.complaints(path.name)
         self.notices += self._judged.complaints(self.judgements_path.name)
-        foreign = foreign_words(self._judged, self.cases)
+        foreign = case_state.foreign_words(self._judged, self.cases)
         if foreign:
             self.notices.append(f"{self.judgements_path}: {foreign}.")
         self.records = labels.records(self.cases, self._judged)
@@ -107,14 +87,9 @@ class LabelStore:
 
     @cached_property
     def others(self) -> Mapping[str, Mapping[str, Record]]:
-        """The judgements beside those of this session, by whose they are; read when first asked.
-
-        Raises StorageError for a file that cannot be read.
-        """
-        judgements = read_judgements(self.judgements_path.parent)
+        """The judgements of others, by whose they are. Raises StorageError for a damaged file."""
+        judgements = case_state.read_judgements(self.judgements_path.parent)
         return {k: v for k, v in judgements.items() if k != self.labels.annotator}
-
-    # -- opening -------------------------------------------------------------------------------
 
     def _take_lock(self) -> None:
         try:
@@ -126,7 +101,7 @@ class LabelStore:
                     clear_leftovers(path, rf"(\.{STAMP}\.bak)?")
         except OSError as error:
             self.read_only = f"{self._lock.path.parent} cannot be written ({error.strerror})"
-        if not self.read_only and is_read_only(self._main_path):
+        if not self.read_only and editing.is_read_only(self._main_path):
             self.problem = f"NOT SAVED: {self._main_path} is read-only; labels go to the journal."
         if self.read_only:
             self.notices.append(f"Read-only: {self.read_only}.")
@@ -158,15 +133,13 @@ class LabelStore:
             "annotator": self.labels.annotator,
             "fixed": self.labels.fixed,
             "read_only": self.read_only,
-            "validate": validate,
+            "validate": case_state.validate,
             "history": self.history,
         }
 
-    # -- what was looked at --------------------------------------------------------------------
-
     def last_view(self) -> View | None:
         """The view of the last session. `notices` names a file that cannot be used."""
-        view, problem = self._view_file.read() if self._resuming else (None, "")
+        view, problem = read_view(self._view_path) if self._resuming else (None, "")
         if problem:
             self.notices.append(problem)
         return view
@@ -174,9 +147,7 @@ class LabelStore:
     def remember(self, view: View) -> None:
         """Store the present view, unless nothing may be written."""
         if self._resuming and not self.read_only:
-            self._view_file.write(view)
-
-    # -- the journal ---------------------------------------------------------------------------
+            write_view(self._view_path, view)
 
     def record(self, *events: Event) -> None:
         """Append events. What the disk refuses stays in memory and is tried again at each call."""
@@ -194,19 +165,16 @@ class LabelStore:
         if self.problem.startswith(name):
             self.problem = ""
 
-    # -- saving --------------------------------------------------------------------------------
-
     def attach(self, ledger: CaseLedger) -> None:
         """Give the session the changes that only the journal has, merged with the files."""
         self._ledger = ledger
         back = 0
         for case_id, change in changes_of(self._unsaved).items():
-            back += ledger.restore(case_id, self._merged(case_id, change.path), change.position)
+            state = self._merged(ledger, case_id, change.path)
+            back += ledger.restore(case_id, state, change.position)
         if back:
-            noun = "case" if back == 1 else "cases"
-            self.notices.append(
-                f"The last session ended unsaved: {back} {noun} brought back from the journal."
-            )
+            cases = f"{counted(back, 'case')} brought back from the journal"
+            self.notices.append(f"The last session ended unsaved: {cases}.")
         self._say_conflicts()
         ledger.reopen()
 
@@ -216,7 +184,7 @@ class LabelStore:
         if ledger is None or self.read_only:
             return f"Read-only: {self.read_only}." if self.read_only else "Nothing to save."
         try:
-            reread = self._reload()
+            reread = self._reload(ledger)
             count = self._write(ledger)
         except StorageError as error:
             self.cases.reload(self._set_bytes)
@@ -224,12 +192,10 @@ class LabelStore:
             self.problem = f"NOT SAVED: {error.message}"
             return self.problem
         self.problem = ""
-        if self.conflicts or self._marked:
-            self.record()
-        else:
-            self.record(
-                {"action": "saved", "at": timestamp(self._now()), "by": self.labels.annotator}
-            )
+        saved: list[Event] = []
+        if not (self.conflicts or self._marked):
+            saved = [{"action": "saved", "at": timestamp(self._now()), "by": self.labels.annotator}]
+        self.record(*saved)
         self.saved_at = self._now()
         ledger.refresh(reread=reread)
         if self.conflicts:
@@ -247,31 +213,24 @@ class LabelStore:
         new_set, new_judged = self.cases.render(), self._judged.render()
         changed = new_set != self._set_bytes or new_judged != self._judged_bytes
         if new_set != self._set_bytes:
-            self._back_up()
-            replace(self.path, new_set)
+            if not self._backed_up:
+                editing.back_up(self.path, self._set_bytes, timestamp(self._now()))
+                self._backed_up = True
+            editing.replace(self.path, new_set)
             self._set_bytes = new_set
         if new_judged != self._judged_bytes:
             self.judgements_path.parent.mkdir(parents=True, exist_ok=True)
-            replace(self.judgements_path, new_judged)
+            editing.replace(self.judgements_path, new_judged)
             self._judged_bytes = new_judged
         return len(ready) if changed else 0
 
-    def _back_up(self) -> None:
-        if not self._backed_up:
-            back_up(self.path, self._set_bytes, timestamp(self._now()))
-            self._backed_up = True
-
-    # -- others at work ------------------------------------------------------------------------
-
-    def _reload(self) -> bool:
+    def _reload(self, ledger: CaseLedger) -> bool:
         """Take in what others wrote since; cases that were touched here are merged."""
-        set_bytes, judged_bytes = self._read_set(), read_or_empty(self.judgements_path)
+        set_bytes, judged_bytes = self._read_set(), editing.read_or_empty(self.judgements_path)
         if set_bytes == self._set_bytes and judged_bytes == self._judged_bytes:
             return False
-        ledger = self._ledger
-        assert ledger is not None
         pending, _ = ledger.pending()
-        bases = {case_id: self._on_disk(case_id) for case_id in pending}
+        bases = {case_id: ledger.on_disk(case_id) for case_id in pending}
         if set_bytes != self._set_bytes:
             self.cases.reload(set_bytes)
             self._set_bytes, self._backed_up = set_bytes, False
@@ -279,7 +238,7 @@ class LabelStore:
             self._judged.reload(judged_bytes)
             self._judged_bytes = judged_bytes
         for case_id, mine in pending.items():
-            ledger.adopt(case_id, self._merged(case_id, (bases[case_id], mine)))
+            ledger.adopt(case_id, self._merged(ledger, case_id, (bases[case_id], mine)))
         ledger.refresh()
         self._say_conflicts()
         return True
@@ -289,25 +248,22 @@ class LabelStore:
 
         Raises StorageError then, with what was loaded in a backup.
         """
-        data = read_or_empty(self.path)
+        data = editing.read_or_empty(self.path)
         if data.strip() or not self._set_bytes.strip():
             self._rescued = None
             return data
         if self._rescued is None:
-            self._rescued = back_up(self.path, self._set_bytes, timestamp(self._now()))
+            self._rescued = editing.back_up(self.path, self._set_bytes, timestamp(self._now()))
         raise StorageError(
             f"{self.path}: the set was removed or emptied; its last state is in "
             f"{self._rescued.name} and the journal. Restore that file and save again."
         )
 
-    def _on_disk(self, case_id: str) -> CaseState | None:
-        if case_id not in self.records:
-            return None
-        return CaseState(self.records[case_id], self.judgements.get(case_id, {}))
-
-    def _merged(self, case_id: str, path: Sequence[CaseState | None]) -> CaseState | None:
+    def _merged(
+        self, ledger: CaseLedger, case_id: str, path: Sequence[CaseState | None]
+    ) -> CaseState | None:
         """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
-        entry, conflict = reconciled(case_id, path, self._on_disk(case_id))
+        entry, conflict = reconciled(case_id, path, ledger.on_disk(case_id))
         self.conflicts = [other for other in self.conflicts if other.case_id != case_id]
         if conflict is not None:
             self.conflicts.append(conflict)
@@ -315,9 +271,8 @@ class LabelStore:
 
     def _say_conflicts(self) -> None:
         for conflict in self.conflicts:
-            self.notices.append(
-                f"{conflict.case_id}: {', '.join(conflict.fields)} changed here and in the file."
-            )
+            fields = ", ".join(conflict.fields)
+            self.notices.append(f"{conflict.case_id}: {fields} changed here and in the file.")
 
     def resolve(self, conflict: Conflict, choice: str) -> str:
         """Settle a conflict: ``mine`` overwrites the file's fields, ``theirs`` takes them."""
@@ -325,9 +280,8 @@ class LabelStore:
         if ledger is None or conflict not in self.conflicts or choice not in ("mine", "theirs"):
             return "There is no such conflict."
         if choice == "theirs":
-            case_id = conflict.case_id
-            mine = ledger.now_of(case_id)
-            ledger.adopt(case_id, taking_theirs(mine, conflict, self._on_disk(case_id)))
+            mine, theirs = ledger.now_of(conflict.case_id), ledger.on_disk(conflict.case_id)
+            ledger.adopt(conflict.case_id, taking_theirs(mine, conflict, theirs))
         self.conflicts.remove(conflict)
         ledger.refresh()
         return f"{conflict.case_id}: {choice} is taken"
@@ -341,31 +295,23 @@ class LabelStore:
         return message
 
 
-class ViewFile:
-    """The file of one annotator's last view of one set."""
+def read_view(path: Path) -> tuple[View | None, str]:
+    """The last view of one annotator; None and, for a file that cannot be used, the reason."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=View), ""
+    except FileNotFoundError:
+        return None, ""
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        why = "damaged"
+    return None, f"{path.name}: cannot be read ({why}); starting with the default view."
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
 
-    def read(self) -> tuple[View | None, str]:
-        """The view, or None and, when there is a file that cannot be used, a word about it."""
-        try:
-            return msgspec.json.decode(self.path.read_bytes(), type=View), ""
-        except FileNotFoundError:
-            return None, ""
-        except OSError as error:
-            why = error.strerror or type(error).__name__
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            why = "damaged"
-        return None, f"{self.path.name}: cannot be read ({why}); starting with the default view."
-
-    def write(self, view: View) -> None:
-        """Keep a view. A disk that refuses is passed over: no label is in it.
-
-        The file is replaced in one step, for a kill must not halve it; it is not forced onto the
-        disk, for this happens at every move of the cursor.
-        """
-        passing = self.path.with_name(f".{self.path.name}.new")
-        with contextlib.suppress(OSError, UnicodeEncodeError):
-            passing.write_bytes(msgspec.json.encode(view))
-            os.replace(passing, self.path)
+def write_view(path: Path, view: View) -> None:
+    """Store a view. A disk that refuses is passed over: no label is in it."""
+    # In one step, for a kill must not halve it; not forced onto the disk, at each move of a cursor.
+    passing = path.with_name(f".{path.name}.new")
+    with contextlib.suppress(OSError, UnicodeEncodeError):
+        passing.write_bytes(msgspec.json.encode(view))
+        os.replace(passing, path)

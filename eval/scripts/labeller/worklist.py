@@ -73,10 +73,7 @@ def is_draft(case: Record) -> bool:
 
 
 def status_of(case: Record, judgement: Record) -> str:
-    """The status of a case. Labels that were in the set before count as confirmed, a draft's not.
-
-    A draft counts as open until it is confirmed, which takes its tag away.
-    """
+    """The status of a case. Labels of the set count as confirmed; a draft is open until it is."""
     decision = judgement.get("decision")
     if decision == SKIPPED:
         return SKIPPED
@@ -126,11 +123,10 @@ def queue_orders() -> tuple[str, ...]:
 
 
 def _parse_filter(text: str, lost: Callable[[str], bool]) -> Callable[[CaseSummary], bool]:
-    """A test for list entries. All words must hold; case does not matter.
+    """A test for list entries: all words must hold, in any case. Refuses an unknown status.
 
     ``status:open``, ``flag``, ``tag:x``, ``category:x``, ``anchor:lost``, ``id:x``; any other word
-    must stand in the id or the question. `lost` tells whether a case has a support that none of
-    its chunks shows. Refuses an unknown status.
+    must stand in the id or the question.
     """
     tests = [_test(word, lost) for word in text.casefold().split()]
     return lambda summary: all(test(summary) for test in tests)
@@ -148,18 +144,16 @@ def _test(word: str, lost: Callable[[str], bool]) -> Callable[[CaseSummary], boo
             names = ", ".join(STATUSES)
             raise ActionRefused(f"status {value!r} is unknown; use one of: {names}.")
         return lambda summary: summary.status in statuses
-    if colon and name == "tag":
-        return lambda summary: value in map(str.casefold, summary.tags)
-    if colon and name == "category":
-        return lambda summary: summary.category.casefold().startswith(value)
-    if colon and name == "id":
-        return lambda summary: value in summary.id.casefold()
-    return lambda summary: word in summary.folded
+    fields: dict[str, Callable[[CaseSummary], bool]] = {
+        "tag": lambda summary: value in map(str.casefold, summary.tags),
+        "category": lambda summary: summary.category.casefold().startswith(value),
+        "id": lambda summary: value in summary.id.casefold(),
+    }
+    return fields[name] if colon and name in fields else lambda summary: word in summary.folded
 
 
 class WorkQueue:
-    """The cases of a set in the order that they come up, the filtered part of them, and the open
-    one.
+    """The cases of a set as they come up, the filtered part of them, and the open one.
 
     `lost` tells whether a case has a support that none of its chunks shows. `opened` is called with
     each case that is opened.
@@ -192,8 +186,6 @@ class WorkQueue:
     def __contains__(self, case_id: object) -> bool:
         return case_id in self.summaries
 
-    # -- the cases -----------------------------------------------------------------------------
-
     def load(self, summaries: dict[str, CaseSummary]) -> None:
         """Take all cases anew, in the order of the set."""
         self.ids, self.summaries, self._progress = [*summaries], summaries, None
@@ -202,8 +194,7 @@ class WorkQueue:
             self.open_first()
 
     def put(self, case_id: str, summary: CaseSummary, position: int | None) -> None:
-        """Take the present state of a case; a new one comes at `position` of the set, None at its
-        end."""
+        """Take the state of a case; a new one comes at `position` of the set, None at its end."""
         previous = self.summaries.get(case_id)
         self.summaries[case_id] = summary
         if previous != summary:
@@ -232,8 +223,6 @@ class WorkQueue:
         """A case was confirmed after that many seconds."""
         self._seconds.append(seconds)
         self._progress = None
-
-    # -- order and filter ----------------------------------------------------------------------
 
     def set_order(self, order: str) -> str:
         """Put the queue in another order: one of `queue_orders`.
@@ -267,16 +256,14 @@ class WorkQueue:
         if self.filter:
             self.set_filter(self.filter)
 
-    def position(self, case_id: str) -> int:
-        """The position of a case in the queue, from 0; -1 when it is not in it."""
-        return self._positions.get(case_id, -1)
-
     @property
     def position_and_total(self) -> tuple[int, int]:
         """The open case's place in the queue from 1, and the number of cases."""
-        return self.position(self.current) + 1, len(self.sequence)
+        return self._here + 1, len(self.sequence)
 
-    # -- going from case to case ---------------------------------------------------------------
+    @property
+    def _here(self) -> int:
+        return self._positions.get(self.current, -1)
 
     def goto(self, case_id: str) -> str:
         """Open a case by its id."""
@@ -291,48 +278,43 @@ class WorkQueue:
 
     def goto_number(self, number: int) -> str:
         """Open the n-th case of the queue, from 1."""
-        count = len(self.sequence)
-        if not 1 <= number <= count:
-            raise ActionRefused(f"There is no question {number}; there are {count}.")
+        if not 1 <= number <= len(self.sequence):
+            raise ActionRefused(f"There is no question {number}; there are {len(self.sequence)}.")
         return self.goto(self.sequence[number - 1])
 
-    def next(self) -> str:
+    def next(self) -> None:
         """Open the next visible case; the current one may be hidden itself."""
-        here = self.position(self.current)
-        index = bisect_right(self.visible, here, key=self._positions.__getitem__)
-        return self._goto_visible(index, "This is the last one.")
+        index = bisect_right(self.visible, self._here, key=self._positions.__getitem__)
+        self._goto_visible(index, "This is the last one.")
 
-    def previous(self) -> str:
+    def previous(self) -> None:
         """Open the visible case before."""
-        here = self.position(self.current)
-        index = bisect_left(self.visible, here, key=self._positions.__getitem__) - 1
-        return self._goto_visible(index, "This is the first one.")
+        index = bisect_left(self.visible, self._here, key=self._positions.__getitem__) - 1
+        self._goto_visible(index, "This is the first one.")
 
-    def _goto_visible(self, index: int, otherwise: str) -> str:
+    def _goto_visible(self, index: int, otherwise: str) -> None:
         if not 0 <= index < len(self.visible):
             raise ActionRefused(otherwise)
-        return self.goto(self.visible[index])
+        self.goto(self.visible[index])
 
-    def next_open(self) -> str:
+    def next_open(self) -> None:
         """Open the next open case; the skipped ones come when no other is open."""
-        case_id = self.onward()
-        if case_id is None:
+        if not self.onward():
             raise ActionRefused("No other case is open.")
-        return case_id
 
-    def onward(self) -> str | None:
-        """The same, or stay and return None when no other is open."""
+    def onward(self) -> bool:
+        """The same, but stay and return False when no other is open."""
         case_id = self._open_after(self.current, self.visible)
-        return None if case_id is None else self.goto(case_id)
+        return case_id is not None and bool(self.goto(case_id))
 
-    def back(self) -> str:
+    def back(self) -> None:
         """Open the case that was looked at before this one."""
         while self.trail:
             case_id = self.trail.pop()
             if case_id in self and case_id != self.current:
                 self.current = case_id
                 self._opened(case_id)
-                return case_id
+                return
         raise ActionRefused("There is no earlier case.")
 
     def open_first(self, last: str = "") -> None:
@@ -341,8 +323,7 @@ class WorkQueue:
             self.goto(last)
             return
         self.current = ""
-        first = self._open_after("", self.sequence) or next(iter(self.sequence), "")
-        if first:
+        if first := self._open_after("", self.sequence) or next(iter(self.sequence), ""):
             self.goto(first)
 
     def _open_after(self, case_id: str, cases: Sequence[str]) -> str | None:
@@ -366,9 +347,6 @@ class WorkQueue:
 
     def find(self, text: str) -> str | None:
         """The next case with `text` in its id or question, round the end."""
-        folded = text.casefold()
-        start = self.position(self.current) + 1
-        for case_id in [*self.sequence[start:], *self.sequence[:start]]:
-            if folded in self.summaries[case_id].folded:
-                return case_id
-        return None
+        folded, start = text.casefold(), self._here + 1
+        turned = [*self.sequence[start:], *self.sequence[:start]]
+        return next((c for c in turned if folded in self.summaries[c].folded), None)

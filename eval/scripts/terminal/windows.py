@@ -20,6 +20,7 @@ from textual.widgets import Input, Static
 from terminal.safe_text import DisplayText, display, one_line
 
 Result = TypeVar("Result")
+Bindings = list[BindingType]
 
 
 def dismiss_once(

@@ -249,7 +249,7 @@ async def test_conversation(bench: Any) -> None:
         await pilot.press("H")
         assert b.status == "nothing was said before this question"
         b.session.case["history"] = [{"role": "user", "content": f"Said {n}?"} for n in range(5)]
-        b.main._new_case()
+        b.main.panes.new_case()
         await see(pilot, "H", "Said 0?")
         assert b.main.panes.focus == "conversation"
 

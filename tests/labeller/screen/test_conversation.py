@@ -14,9 +14,9 @@ from tests.rows import each_row
 from tests.screens import press, see
 
 from labeller.conversation import AskedQuery, PriorMessage, asked_query, messages_before
+from labeller.fetching import api_source
 from labeller.plain import PlainLabeller
 from labeller.session import Session
-from labeller.sources import api_source
 from terminal.actions import ActionRefused
 
 Record = dict[str, Any]
@@ -106,7 +106,7 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
     async with bench.run(cases=talk()) as (b, pilot):
         await pilot.pause()
         rows = b.main.chunks.size.height
-        assert not b.main.head.talk.display
+        assert not b.main.panes.talk.display
         await pilot.press("H")
         assert b.status == "nothing was said before this question"
         await press(pilot, "l l l")
@@ -120,15 +120,15 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
         await press(pilot, "H")
         lines = b.shown().split("\n")
         assert lines[1].strip() == "1 user: How long are logs kept?"
-        assert b.main.head.talk.size.height == 4
+        assert b.main.panes.talk.size.height == 4
         await press(pilot, "H")
-        assert b.main.head.talk.size.height == 2
+        assert b.main.panes.talk.size.height == 2
         # folded, it is a pane like the others: Tab reaches it, the same keys scroll it
         while b.main.panes.focus != "conversation":
             await pilot.press("tab")
-        assert b.main.head.talk.top == 2
+        assert b.main.panes.talk.top == 2
         await pilot.press("k", "k")
-        assert b.main.head.talk.top == 0
+        assert b.main.panes.talk.top == 0
         await see(pilot, "z", "For 30 days.")
         assert "passages" not in b.shown()
         await press(pilot, "z 1 enter")
@@ -137,7 +137,7 @@ async def test_the_conversation_stands_above_the_question(bench: Any) -> None:
         await see(pilot, "p", "> first: behind the conversation")
         await press(pilot, "escape l")
         assert b.session.current == "z"
-        assert not b.main.head.talk.display
+        assert not b.main.panes.talk.display
         assert b.main.chunks.size.height == rows
 
 
