@@ -169,11 +169,13 @@ def test_a_question_rests_on_the_sentence_that_has_most_words_of_the_heading() -
 
 def test_sections_have_quotable_sentences_only() -> None:
     text = (
-        "Above the first heading there is a sentence.\n\n# Plans\n\nToo short.\n\n"
+        "Above the first heading there is a sentence.\n\n# Plans\n\n"
+        "Four words fall short. Five words are long enough.\n\n"
         "A plan is a set\nof rights that people buy. Write this down:\n\n```\nx = 1\n```\n\n"
         "A call of `plan.pay!\n` costs 5 EUR. A note <!-- of mine --> is a line here.\n\n"
         "| a | b |\n|---|---|\n| no sentence in a table. | at all |\n\n## Empty\n\n```\ncode\n```\n"
     )
     (found,) = sections([Note("v", "n.md", text)])
     assert found.heading_path == "Plans"
-    assert found.sentences == ("A plan is a set of rights that people buy.",)
+    rights = "A plan is a set of rights that people buy."
+    assert found.sentences == ("Five words are long enough.", rights)
