@@ -52,12 +52,12 @@ WHOLE = ("compare, all of it", "score, worst")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs of the embedded bot on the conversations of its set, judged and scored."""
+    """Two runs of the embedded bot on some conversations of its set, judged and scored."""
     home = tmp_path_factory.mktemp("terminals")
     runs = ("--results-dir", str(home / "results"))
-    for run, k in (("old", "10"), ("new", "3")):
+    for run, k in (("old", "10"), ("new", "1")):
         asked = f"--api-url demo --set lexical_only=true --k {k} --run-id {run} --labels"
-        asked += " --store-full-text --filter tag=conversation"
+        asked += " --store-full-text --filter tag=conversation --limit 24"
         judged = ("--cache-dir", str(home / "cache"))
         for name, words in (
             ("run_eval", asked.split()),
