@@ -165,10 +165,8 @@ def test_the_same_calls_in_each_form(
 
 def test_a_further_step_of_a_stream_counts_its_calls_from_0_again() -> None:
     steps = [piece(0, '{"a":1}', id="a", name="f"), piece(0, '{"b":2}', id="b", name="g")]
-    assert [(call.name, call.arguments) for call in completed(steps)] == [
-        ("f", {"a": 1}),
-        ("g", {"b": 2}),
-    ]
+    calls = [(call.name, call.arguments) for call in completed(steps)]
+    assert calls == [("f", {"a": 1}), ("g", {"b": 2})]
 
 
 def test_calls_without_ids_are_calls_by_themselves() -> None:
@@ -214,11 +212,8 @@ def test_a_profile_names_the_fields_of_a_call() -> None:
         {"tool": "ping", "failed": False, "input": ""},
     ]
     first, second, third = read(answer, {"text": "x", "steps": steps})
-    assert (first.arguments, first.result, first.latency_ms) == (
-        {"query": "hat"},
-        '{"hits": [1]}',
-        500.0,
-    )
+    assert (first.arguments, first.result) == ({"query": "hat"}, '{"hits": [1]}')
+    assert first.latency_ms == 500.0
     assert (second.arguments, second.error) == ({"input": "plain words"}, "failed")
     assert (third.arguments, third.error) == ({}, None)
     assert read(answer, {"text": "x", "steps": []}) == []
@@ -254,9 +249,8 @@ def test_long_texts_are_cut_and_long_arguments_leave_their_length() -> None:
 
 def test_deeply_nested_arguments_stay_a_text() -> None:
     text = "[" * 500 + "]" * 500
-    (call,) = build_result({"tools": [{"name": "f", "arguments": text}]}, "q", "?").tools or [
-        ToolCall("")
-    ]
+    calls = build_result({"tools": [{"name": "f", "arguments": text}]}, "q", "?").tools
+    (call,) = calls or [ToolCall("")]
     assert call.arguments == {"input": text}
 
 
@@ -270,10 +264,8 @@ def test_connect_maps_calls_where_it_is_certain() -> None:
     whole = {"choices": [{"message": {"content": "x", "tool_calls": [
         {"id": "a", "function": {"name": "f", "arguments": "{}"}}]}}]}  # fmt: skip
     assert proposed(whole) == ("tool_calls([@])", {})
-    assert proposed({"events": OPENAI_STREAM, "text": "x"}, streamed=True) == (
-        "tool_calls(events)",
-        {},
-    )
+    streamed = {"events": OPENAI_STREAM, "text": "x"}
+    assert proposed(streamed, streamed=True) == ("tool_calls(events)", {})
     own = [{"toolName": "f", "toolInput": {"a": 1}, "observation": "b"}]
     inside = {"name": "toolName", "arguments": "toolInput", "result": "observation"}
     assert proposed({"text": "x", "tools_used": own}) == ("tools_used", inside)
@@ -463,10 +455,8 @@ def test_several_searches_among_steps_are_no_single_list() -> None:
     assert "retrieved" not in tables["response"]
     searches = compile_path(tables["response"]["searches"])(answers[0])
     assert [(s["tool"], s["query"]) for s in searches] == [("find", "hats 1"), ("find", "hats 2")]
-    assert [[hit["path"] for hit in s["retrieved"]] for s in searches] == [
-        ["C.md", "H.md"],
-        ["C.md"],
-    ]
+    paths = [[hit["path"] for hit in search["retrieved"]] for search in searches]
+    assert paths == [["C.md", "H.md"], ["C.md"]]
     assert tables["chunk"] == {"rel_path": "path", "text": "text"}
     # One search in each of these answers: another answer may have several.
     alone = [each | {"steps": each["steps"][1:2]} for each in answers]
@@ -521,10 +511,8 @@ def test_calls_whose_fields_have_dashes_in_their_names_are_read() -> None:
 def test_an_answer_that_is_a_passage_of_a_search_gets_no_check_mark() -> None:
     def answer(word: str) -> dict[str, Any]:
         text = f"{word} are made of felt by hand."
-        hits = [
-            {"path": f"{word}.md", "text": text},
-            {"path": "z.md", "text": "Coats are of wool."},
-        ]
+        coats = {"path": "z.md", "text": "Coats are of wool."}
+        hits = [{"path": f"{word}.md", "text": text}, coats]
         step = {"tool": "find", "input": {"query": word}, "output": hits}
         return {"reply": text, "steps": [step, step]}
 

@@ -100,11 +100,8 @@ def test_the_sources_of_the_last_message_are_the_passages() -> None:
 
     def answer(number: int) -> dict[str, Any]:
         thoughts = [{"role": "assistant", "content": "Let me see."}] * number
-        last = {
-            "role": "assistant",
-            "content": f"So it is {number}.",
-            "sources": [source(1), source(2)],
-        }
+        sources = {"sources": [source(1), source(2)]}
+        last = {"role": "assistant", "content": f"So it is {number}.", **sources}
         return {"messages": [{"role": "user", "content": "Why?"}, *thoughts, last]}
 
     tables = propose([answer(0), answer(1), answer(2)], ["a?", "b?", "c?"]).tables
@@ -205,10 +202,8 @@ def test_steps_that_found_one_passage_each_are_no_passages() -> None:
     answers = [agent([1], [2]), agent([3], [4])]
     response = propose(answers, ["a?", "b?"]).tables["response"]
     searches = compile_path(response["searches"])(agent([1, 2], [3]))
-    assert [[each["id"] for each in search["retrieved"]] for search in searches] == [
-        ["d1", "d2"],
-        ["d3"],
-    ]
+    ids = [[each["id"] for each in search["retrieved"]] for search in searches]
+    assert ids == [["d1", "d2"], ["d3"]]
     assert "retrieved" not in response
 
 

@@ -37,7 +37,10 @@ def of(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(required)}
 
 
-TEXT = {"type": "string"}
+TEXT, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
+Q = "{question}"
+USER = {"role": "user", "content": Q}
+SYSTEM = {"role": "system", "content": "s"}
 
 
 def test_only_operations_that_answer_questions_are_tried() -> None:
@@ -45,33 +48,29 @@ def test_only_operations_that_answer_questions_are_tried() -> None:
     assert [shape.path for shape in openapi_shapes(OPENAPI, "/")] == ["/v2/query"]
 
 
+MODE = {"enum": ["fast", "good"], "type": "string"}
+OR_NONE = {"anyOf": [{"type": "null"}, TEXT]}
+
+
 @each_row(
     ("schema", "body"),
     [
-        (of({"question": TEXT, "lang": TEXT}, "question"), {"question": "{question}"}),
+        (of({"question": TEXT, "lang": TEXT}, "question"), {"question": Q}),
         (
-            of({"q": TEXT, "top_k": {"type": "integer"}, "stream": {"type": "boolean"}}, "q"),
-            {"q": "{question}", "top_k": "{k}", "stream": False},
+            of({"q": TEXT, "top_k": INTEGER, "stream": BOOLEAN}, "q"),
+            {"q": Q, "top_k": "{k}", "stream": False},
         ),
-        (
-            of({"prompt": TEXT, "mode": {"enum": ["fast", "good"], "type": "string"}}, "mode"),
-            {"prompt": "{question}", "mode": "fast"},
-        ),
+        (of({"prompt": TEXT, "mode": MODE}, "mode"), {"prompt": Q, "mode": "fast"}),
         (
             of({"messages": {"type": "array", "items": {}}, "model": TEXT}, "messages", "model"),
-            {"messages": [{"role": "user", "content": "{question}"}], "model": "default"},
+            {"messages": [USER], "model": "default"},
         ),
-        (of({"input": of({"input": TEXT}, "input")}, "input"), {"input": {"input": "{question}"}}),
+        (of({"input": of({"input": TEXT}, "input")}, "input"), {"input": {"input": Q}}),
         (
             {"allOf": [of({"query": TEXT}), of({"thread_id": TEXT}, "thread_id")]},
-            {"query": "{question}", "thread_id": "{uuid}"},
+            {"query": Q, "thread_id": "{uuid}"},
         ),
-        (
-            of(
-                {"text": {"anyOf": [{"type": "null"}, TEXT]}, "return_sources": {"type": "boolean"}}
-            ),
-            {"text": "{question}", "return_sources": True},
-        ),
+        (of({"text": OR_NONE, "return_sources": BOOLEAN}), {"text": Q, "return_sources": True}),
     ],
 )
 def test_a_schema_becomes_a_body(schema: Any, body: Any) -> None:
@@ -93,7 +92,7 @@ def test_a_url_that_holds_the_question_is_asked_by_get(url: str, ask: tuple[str,
     shape = given_shape(options, given_request(options), path, query, SecretFinder())
     assert shape is not None
     assert (shape.method, shape.path, shape.body) == ("GET", "/search", None)
-    assert shape.query == {"q": "{question}", "n": "3"}
+    assert shape.query == {"q": Q, "n": "3"}
     assert given_request(ConnectOptions(url="http://h/search")) is None
 
 
@@ -104,7 +103,7 @@ def test_parameters_of_the_query_and_prefixes() -> None:
         "paths": {"/search": {"get": {"parameters": parameters}}, "/docs/{id}": {"get": {}}},
     }
     (shape,) = openapi_shapes(document, "/")
-    assert (shape.method, shape.path, shape.query) == ("GET", "/api/search", {"q": "{question}"})
+    assert (shape.method, shape.path, shape.query) == ("GET", "/api/search", {"q": Q})
     assert shape.body is None
 
 
@@ -152,7 +151,6 @@ def missing(*loc: str) -> dict[str, Any]:
     return {"type": "missing", "loc": list(loc), "msg": "Field required"}
 
 
-USER = {"role": "user", "content": "{question}"}
 LITERAL = {"type": "literal_error", "loc": ["body", "mode"], "msg": "Input should be 'a' or 'b'"}
 EXTRA = {"type": "extra_forbidden", "loc": ["body", "k"]}
 
@@ -160,20 +158,20 @@ EXTRA = {"type": "extra_forbidden", "loc": ["body", "k"]}
 @each_row(
     ("said", "dropped", "added"),
     [
-        ({"detail": [missing("body", "query")]}, "question", {"query": "{question}"}),
+        ({"detail": [missing("body", "query")]}, "question", {"query": Q}),
         ({"detail": [missing("body", "messages"), EXTRA]}, "question k", {"messages": [USER]}),
-        ({"error": "the field 'prompt' is required"}, "question", {"prompt": "{question}"}),
+        ({"error": "the field 'prompt' is required"}, "question", {"prompt": Q}),
         ({"error": {"message": "Missing parameter: 'model'."}}, "", {"model": "default"}),
         ({"message": "session_id is required"}, "", {"session_id": "{uuid}"}),
-        ("'input' is a required property", "question", {"input": "{question}"}),
-        ("JSON error: missing field `prompt`", "question", {"prompt": "{question}"}),
-        ("must have required property 'text'", "question", {"text": "{question}"}),
-        ('"k" is not allowed; "query" is required', "k question", {"query": "{question}"}),
+        ("'input' is a required property", "question", {"input": Q}),
+        ("JSON error: missing field `prompt`", "question", {"prompt": Q}),
+        ("must have required property 'text'", "question", {"text": Q}),
+        ('"k" is not allowed; "query" is required', "k question", {"query": Q}),
         ({"error": "additional properties are not allowed ('k' was unexpected)"}, "k", {}),
         (
             {"detail": [missing("body", "input", "question")]},
             "question",
-            {"input": {"question": "{question}"}},
+            {"input": {"question": Q}},
         ),
         ({"detail": [LITERAL]}, "", {"mode": "a"}),
     ],
@@ -196,22 +194,18 @@ def test_braces_of_a_body_stay_braces() -> None:
     graphql = {"query": "query Q($q: String!) { ask(q: $q) { text } }", "variables": {"q": "Why?"}}
     assert template(graphql, "Why?") == {
         "query": "query Q($q: String!) {{ ask(q: $q) {{ text }} }}",
-        "variables": {"q": "{question}"},
+        "variables": {"q": Q},
     }
 
 
 @each_row(
     ("body", "asked", "expected"),
     [
-        ({"q": "How?", "n": 3}, ["How?"], {"q": "{question}", "n": 3}),
+        ({"q": "How?", "n": 3}, ["How?"], {"q": Q, "n": 3}),
         ({"prompt": "Answer: How?"}, ["How?"], {"prompt": "Answer: {question}"}),
-        ({"tenant": "a", "question": "x"}, [], {"tenant": "a", "question": "{question}"}),
-        ({"q": "{question}", "s": "{uuid}"}, [], {"q": "{question}", "s": "{uuid}"}),
-        (
-            {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "x"}]},
-            [],
-            {"messages": [{"role": "system", "content": "s"}, USER]},
-        ),
+        ({"tenant": "a", "question": "x"}, [], {"tenant": "a", "question": Q}),
+        ({"q": Q, "s": "{uuid}"}, [], {"q": Q, "s": "{uuid}"}),
+        ({"messages": [SYSTEM, USER | {"content": "x"}]}, [], {"messages": [SYSTEM, USER]}),
     ],
 )
 def test_where_the_question_stands(body: Any, asked: list[str], expected: Any) -> None:
@@ -231,7 +225,7 @@ def test_secrets_become_variables() -> None:
         "--curl",
         {"api_key": "query-4711-abc"},
         {"Authorization": "Bearer sk-head-4711", "Cookie": "sid=0815abcd", "X-Plain": "yes"},
-        {"q": "{question}", "auth": {"token": "body-4711-xyz"}, "session_id": "{uuid}"},
+        {"q": Q, "auth": {"token": "body-4711-xyz"}, "session_id": "{uuid}"},
     )
     finder = SecretFinder()
     safe = finder.shape(shape)
@@ -256,15 +250,12 @@ def test_secrets_become_variables() -> None:
     [
         ({"messages": [USER]}, {"messages": ["{history}", USER]}),
         (
-            {"input": {"messages": [{"role": "system", "content": "s"}, USER]}},
-            {"input": {"messages": [{"role": "system", "content": "s"}, "{history}", USER]}},
+            {"input": {"messages": [SYSTEM, USER]}},
+            {"input": {"messages": [SYSTEM, "{history}", USER]}},
         ),
         ({"messages": ["{history}", USER]}, {"messages": ["{history}", USER]}),
-        (
-            {"question": "{question}", "chatHistory": []},
-            {"question": "{question}", "chatHistory": ["{history}"]},
-        ),
-        ({"question": "{question}", "filters": []}, {"question": "{question}", "filters": []}),
+        ({"question": Q, "chatHistory": []}, {"question": Q, "chatHistory": ["{history}"]}),
+        ({"question": Q, "filters": []}, {"question": Q, "filters": []}),
     ],
 )
 def test_a_place_for_the_history_is_proposed(
@@ -296,7 +287,7 @@ def test_a_header_whose_value_looks_random_becomes_a_variable(value: str, is_sec
     assert headers == {"X-Custom": "${BOT_X_CUSTOM}" if is_secret else value}
 
 
-CHAT = Shape("POST", "/chat", "test", body={"model": "default", "query": "{question}"})
+CHAT = Shape("POST", "/chat", "test", body={"model": "default", "query": Q})
 
 
 @each_row(
@@ -310,11 +301,8 @@ CHAT = Shape("POST", "/chat", "test", body={"model": "default", "query": "{quest
             {"error": {"message": "Missing required parameter.", "param": "session_id"}},
             CHAT.body | {"session_id": "{uuid}"},
         ),
-        (
-            {"error": "message parameter cannot be empty."},
-            {"model": "default", "message": "{question}"},
-        ),
-        ({"error": "input must not be blank"}, {"model": "default", "input": "{question}"}),
+        ({"error": "message parameter cannot be empty."}, {"model": "default", "message": Q}),
+        ({"error": "input must not be blank"}, {"model": "default", "input": Q}),
         (
             {"error": {"message": "model 'default' not found. Available: rag-small, rag-large"}},
             CHAT.body | {"model": "rag-small"},
@@ -331,13 +319,11 @@ def test_an_error_that_names_a_parameter_is_understood(said: Any, body: Any) -> 
     assert better.body == body
 
 
-PARTS = [{"type": "text", "text": "{question}"}]
+PARTS = [{"type": "text", "text": Q}]
 
 
 def test_an_error_that_names_a_field_within_is_understood() -> None:
-    chat = Shape(
-        "POST", "/", "test", body={"messages": [{"role": "user", "content": "{question}"}]}
-    )
+    chat = Shape("POST", "/", "test", body={"messages": [{"role": "user", "content": Q}]})
     for said in ("messages[0].parts: Required", "messages.0.parts is required"):
         better = corrected(chat, json.dumps({"error": said}).encode())
         assert better is not None
