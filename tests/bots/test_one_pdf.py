@@ -56,11 +56,8 @@ def label(folder: Path, url: str) -> None:
                 said += line
                 shown = shown or line.startswith(f"{name} (")  # rows before are of another question
                 start = re.escape(TEXTS[page][:25])
-                row = (
-                    re.match(rf"\[.\] +(\d+) rules\.pdf(?:, page \d+)?: .*{start}", line)
-                    if shown
-                    else None
-                )
+                pattern = rf"\[.\] +(\d+) rules\.pdf(?:, page \d+)?: .*{start}"
+                row = re.match(pattern, line) if shown else None
             labeller.stdin.write(f"{row[1]}\nl\n")
             labeller.stdin.flush()
         assert "saved" in labeller.communicate("q\n", timeout=60)[0]

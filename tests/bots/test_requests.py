@@ -205,10 +205,8 @@ def test_begin_without_a_session_in_the_request_is_refused(tmp_path: Path) -> No
 
 def test_the_folder_of_a_server_is_cut_without_labels(tmp_path: Path) -> None:
     def absolute(body: Any, headers: Mapping[str, str]) -> Answer:
-        items = [
-            item | {"file_path": f"/srv/app/docs/{item['file_path']}"}
-            for item in passages(body["question"])
-        ]
+        found = passages(body["question"])
+        items = [item | {"file_path": f"/srv/app/docs/{item['file_path']}"} for item in found]
         return Answer({"answer": reply(body["question"])["answer"], "sources": items})
 
     ask = [word for case in CASES[:3] for word in ("--ask", str(case["question"]))]

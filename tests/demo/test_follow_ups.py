@@ -81,10 +81,8 @@ def test_the_scores_are_the_means_of_both_searches(post: Post) -> None:
     history = [{"role": "user", "content": "mice at night"}]
     request = {"question": "eggs in the morning?", "history": history}
     body = post(request, "?debug=true").json()
-    finals = [
-        {hit["doc_id"]: hit["score_final"] for hit in search["retrieved"]}
-        for search in body["searches"]
-    ]
+    found = [search["retrieved"] for search in body["searches"]]
+    finals = [{hit["doc_id"]: hit["score_final"] for hit in hits} for hits in found]
     assert len(body["retrieved"]) == 3
     for hit in body["retrieved"]:
         mean = sum(final.get(hit["doc_id"], 0.0) for final in finals) / 2

@@ -90,13 +90,9 @@ def test_traceloop_workflow_and_vector_database(desk: Any) -> None:
         "traceloop.entity.input": '{"args": ["Hi?"], "kwargs": {}}',
         "traceloop.entity.output": '"Ho \\"there\\"."',
     }
-    found = [
-        {
-            "name": "db.query.result",
-            "attributes": {f"db.query.result.{k}": v for k, v in one.items()},
-        }
-        for one in ({"id": "d1", "document": "first", "distance": 0.1}, {"document": "second"})
-    ]
+    name = "db.query.result"
+    rows = ({"id": "d1", "document": "first", "distance": 0.1}, {"document": "second"})
+    found = [{"name": name, "attributes": {f"{name}.{k}": v for k, v in r.items()}} for r in rows]
     spans: list[dict[str, Any]] = [
         {"attributes": workflow},
         {"attributes": {"db.system": "chroma"}, "events": found, "parentSpanId": "0"},

@@ -16,11 +16,8 @@ from msgspec.structs import replace
 import run_eval
 import storage
 
-CASES = [
-    {"id": "a", "question": "first?"},
-    {"id": "b", "question": "second?"},
-    {"id": "c", "question": "third?"},
-]
+QUESTIONS = {"a": "first?", "b": "second?", "c": "third?"}
+CASES = [{"id": name, "question": text} for name, text in QUESTIONS.items()]
 Import = Callable[..., Result]
 
 
