@@ -311,12 +311,23 @@ def end_all(jobs: Sequence[Job]) -> list[Ended]:
     return [Ended(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def warm_up(names: set[str]) -> None:
-    """Load these scripts and what they load late, and fill their caches: once for all forks."""
-    for name in (*names, "scipy.stats"):
+MANY = 20
+"""Calls that save more than it costs to fill all caches."""
+
+
+def warm_up(names: set[str], calls: int) -> None:
+    """Load these scripts and all that they load late, and for many calls fill the caches: once for
+    all forks."""
+    scripts = ROOT / "eval" / "scripts"
+    for path in scripts.glob("*/**/*.py"):
+        module = ".".join(path.relative_to(scripts).with_suffix("").parts)
+        importlib.import_module(module.removesuffix(".__init__"))
+    for name in (*names, "numpy", "rapidfuzz", "rich.table", "sentencex"):
         importlib.import_module(name)
-    with tempfile.TemporaryDirectory() as folder:
-        make_sound(Path(folder))
+    if calls > MANY:
+        importlib.import_module("scipy.stats")
+        with tempfile.TemporaryDirectory() as folder:
+            make_sound(Path(folder))
     gc.freeze()
 
 
@@ -330,8 +341,7 @@ def make_sound(folder: Path) -> None:
 
 def _main(jobs: Iterable[Job]) -> None:
     jobs = [tuple(job) for job in jobs]  # type: ignore[misc]
-    if len(jobs) > 30:
-        warm_up({name for name, _, _ in jobs})
+    warm_up({name for name, _, _ in jobs}, len(jobs))
     commands = {name: importlib.import_module(name).main for name, _, _ in jobs}
     os.environ["COLUMNS"] = "200"
     for name, words, folder in jobs:

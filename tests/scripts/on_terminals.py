@@ -26,7 +26,7 @@ Call = tuple[int, int, str, list[str]]
 """Columns, lines, the script's name, its words."""
 
 FEW = 8
-"""Calls that cost less than what makes the process warm."""
+"""Calls that cost less than it costs to load all modules before."""
 
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
@@ -91,5 +91,5 @@ if __name__ == "__main__":
     if len(calls) > FEW:
         from tests.hostile_runs import warm_up
 
-        warm_up({call[2] for call in calls})
+        warm_up({call[2] for call in calls}, len(calls))
     json.dump([run(*call) for call in calls], sys.stdout)
