@@ -5,16 +5,70 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 from tests.score_lines import change_lines, write_lines
-from tests.scripts.compare_runs.runs import CASES, HOSTILE, Compare
+from tests.scripts.conftest import FinishedRun
 
+import compare_runs
+import score_pipeline
+import score_retrieval
 from records.files import sha256_file
 from records.scores import ScoreLine
+from storage import RetrievedChunk, TestResult
+
+CASES = 24
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/] ``` <script>alert(1)</script> ![i](http://e/) @all"
+Compare = Callable[..., Result]
+
+
+def run(command: click.Command, folder: Path, *words: str, columns: int = 100) -> Result:
+    places = ("--eval-set", str(folder / "set.jsonl"), "--results-dir", str(folder / "results"))
+    return CliRunner().invoke(command, [*words, *places], env={"COLUMNS": str(columns)})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A set of 24 questions and the runs ``good`` (gold first), ``bad`` (every third time gone,
+    k 5 instead of 9) and ``same`` (as good), all scored."""
+    lines = [
+        {
+            "id": f"q{i}",
+            "question": f"What is {i}? {HOSTILE}" if i == 3 else f"What is {i}?",
+            "answerable": True,
+            "category": "factual" if i < 12 else "reasoning",
+            "relevant_docs": [f"notes/{i}.md"],
+            "gold_supports": [],
+            "expected_outcome": "success",
+            "thread": i // 4,
+        }
+        for i in range(CASES)
+    ]
+    for name, lost, k in (("good", 0, 9), ("bad", 3, 5), ("same", 0, 9)):
+        results = []
+        for i in range(CASES):
+            found = "other.md" if lost and i % lost == 0 else f"notes/{i}.md"
+            chunks: list[RetrievedChunk | str] = [RetrievedChunk("c", "x.md", "x.md", rank=1)]
+            chunks.append(RetrievedChunk("d", found, found, rank=2))
+            answer = f"{name} says {i}. {HOSTILE}\n```\n<b>out</b>\n" if i == 3 else f"It is {i}."
+            question = str(lines[i]["question"])
+            results.append(TestResult(f"q{i}", question, answer=answer, retrieved=chunks))
+        made = FinishedRun(tmp_path, name)
+        made.write(lines, results, full=False, config={"retriever": {"k": k}})
+        for script in (score_retrieval.main, score_pipeline.main):
+            made.section(script, "--run", name)
+    return tmp_path
+
+
+@pytest.fixture
+def compare(folder: Path) -> Compare:
+    return lambda *words, **more: run(compare_runs.main, folder, *words, **more)
 
 
 def test_the_report_on_the_terminal(compare: Compare) -> None:
