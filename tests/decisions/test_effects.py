@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import gzip
+import json
+import os
 from dataclasses import replace
 from math import atan, exp, pi, sqrt, tan
 from pathlib import Path
@@ -272,3 +275,48 @@ def test_a_system_against_itself_and_one_that_broke() -> None:
     assert calls(100) <= 5 + 4 * sqrt(100 * 0.05 * 0.95)
     # The same test sees a loss of .4 nearly always: it is not blind.
     assert calls(20, drop=0.4) >= 18
+
+
+DATA = os.environ.get("RAG_EVAL_DATA")
+needs_data = pytest.mark.skipif(not DATA, reason="RAG_EVAL_DATA names no folder of real outputs")
+
+
+def per_query(data: Path, name: str) -> dict[str, list[float]]:
+    """Six TREC systems on the same 100 topics."""
+    with gzip.open(data / "trec_robust03" / "reference.json.gz", "rt") as file:
+        raw = json.load(file)
+    return {
+        system: [parts["depth100"]["per_query"][topic][name] for topic in sorted(topics)]
+        for system, parts in raw.items()
+        if (topics := parts["depth100"]["per_query"])
+    }
+
+
+@needs_data
+@each_row("metric", ["P_10", "map"])
+def test_real_systems_get_scipys_numbers(metric: str) -> None:
+    values = per_query(Path(DATA or ""), metric)
+    base = np.array(values.pop("uic0301"))
+    for name, other in values.items():
+        new = np.array(other)
+        effect, evidence = measure(base, new, None)
+        mine, test = plain_p(effect, evidence, None, binary=False, name=name, seed=0)
+        p = peer.permutation_test(
+            (new - base,), np.mean, permutation_type="samples", n_resamples=9999, rng=1
+        ).pvalue
+        assert test == "sign-flip"
+        assert mine == pytest.approx(p, abs=6.5 * sqrt(p * (1 - p) / 10_000) + 2e-4)
+        # half of the ties, and no more than them, separates the joint test of one metric
+        joint = joint_p((new - base)[:, None])[0]
+        assert joint == pytest.approx(p, abs=6.5 * sqrt(p * (1 - p) / 10_000) + 3e-4)
+
+
+@needs_data
+def test_a_real_system_against_itself() -> None:
+    """The topics of one system in two halves by seed: 300 simulations, 5 % are 15."""
+    values = np.array(per_query(Path(DATA or ""), "map")["uic0301"])
+    found = 0
+    for seed in range(300):
+        order = np.random.default_rng(seed).permutation(values)
+        found += joint_p((order[50:] - order[:50])[:, None], seed=seed, draws=2000)[0] < 0.05
+    assert found <= 15 + 4 * sqrt(300 * 0.05 * 0.95)

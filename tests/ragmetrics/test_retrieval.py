@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
+import random
 from collections.abc import Sequence
 from math import log2
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import pytrec_eval
 from hypothesis import given, settings
@@ -252,6 +254,33 @@ def test_equal_to_trec_eval_on_six_systems_of_trec_2003() -> None:
         assert assert_equal_to_trec(qrels, run) > 1000
 
 
+@needs_data
+def test_equal_to_trec_evals_own_test_files() -> None:
+    folder = Path(DATA or "") / "trec_eval"
+    run = read_run((folder / "results.test").read_text())
+    for name in ("qrels.test", "qrels.rel_level"):
+        assert assert_equal_to_trec(read_qrels((folder / name).read_text()), run) > 0
+
+
+@needs_data
+def test_equal_to_the_values_that_ir_measures_asserts() -> None:
+    folder = Path(DATA or "") / "ir_measures"
+    names = {"nDCG": "ndcg_cut", "P": "P", "R": "recall", "AP": "map_cut", "Success": "success"}
+    compared = 0
+    for line in (folder / "cases.jsonl").read_bytes().splitlines():
+        case = orjson.loads(line)
+        stem, _, k = case["measure"].partition("@")
+        if case["provider"] != "pytrec_eval" or stem not in names or k not in ("1", "3", "5", "10"):
+            continue
+        qrels, run = read_qrels(case["qrels"]), read_run(case["run"])
+        for query, value in (case["per_query"] or {}).items():
+            if any(grade > 0 for grade in qrels[query].values()):
+                mine = ours(qrels[query], run[query])[f"{names[stem]}_{k}"]
+                assert mine == pytest.approx(value, abs=1e-4)
+                compared += 1
+    assert compared > 0
+
+
 @each_row(
     ("rule", "cited", "dates", "facts", "value"),
     [
@@ -273,6 +302,16 @@ def test_recency_rules(
     rule: Any, cited: list[list[int]], dates: list[str | None], facts: bool, value: float
 ) -> None:
     assert r.recency_rule_ok(rule, cited, dates, facts) == value
+
+
+def hidden(
+    judged: dict[str, int], rng: random.Random, share: float
+) -> tuple[dict[str, int], dict[str, int]]:
+    """The judgements that are left, and all; at least one relevant document stays."""
+    relevant = [doc for doc, grade in judged.items() if grade > 0]
+    kept = rng.choice(relevant)
+    left = {doc: g for doc, g in judged.items() if doc == kept or rng.random() >= share}
+    return left, judged
 
 
 def pool_of(judged: dict[str, int], ids: list[str]) -> tuple[Matches, list[int], list[int], int]:
@@ -317,6 +356,25 @@ def test_bpref_and_condensed_lists_are_those_of_trec_eval(
 ) -> None:
     if any(grade > 0 for grade in judged.values()):
         assert_as_trec_eval(judged, ids)
+
+
+@needs_data
+@each_row("share", [0.1, 0.3, 0.5])
+def test_hidden_judgements_of_robust03(share: float) -> None:
+    folder = Path(DATA or "") / "trec_robust03"
+    qrels = read_qrels(gzip.decompress((folder / "qrels.txt.gz").read_bytes()).decode())
+    run = read_run(gzip.decompress((folder / "run.uic0301.txt.gz").read_bytes()).decode())
+    rng = random.Random(7)
+    for query, ids in sorted(run.items())[::5]:
+        judged = qrels.get(query, {})
+        if any(grade > 0 for grade in judged.values()):
+            left, whole = hidden(judged, rng, share)
+            assert_as_trec_eval(left, ids)
+            matches, unjudged, _, _ = pool_of(left, ids)
+            for k in KS:  # the true precision lies between the two ends
+                low = sum(rank <= k for rank in matches.hits) / k
+                high = low + sum(rank <= k for rank in unjudged) / k
+                assert low <= sum(whole.get(doc, 0) > 0 for doc in ids[:k]) / k <= high
 
 
 def test_bpref_and_shares_by_hand() -> None:
