@@ -321,7 +321,7 @@ def test_a_toolkit_in_the_same_repository_is_named_by_its_folder(
         (toolkit / "eval" / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / "eval" / name, toolkit / "eval" / name)
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
-    monkeypatch.setattr("init_repo.ROOT", toolkit)
+    monkeypatch.setattr(init_repo, "ROOT", toolkit)
     assert CliRunner().invoke(init_repo.main, [str(tmp_path), "-q"]).exit_code == 0
     text = (tmp_path / init_repo.WORKFLOW).read_text()
     assert 'TOOLKIT: "tools/toolkit"' in text

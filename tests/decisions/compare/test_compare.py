@@ -334,7 +334,8 @@ def test_a_document_that_outweighs_the_others_is_named_first(runs: Runs) -> None
 
 
 def test_memory_is_a_number_a_case_and_metric(runs: Runs) -> None:
-    """20,000 cases, 5 metrics, two runs: 1.6 MB of numbers and about 3 MB of ids."""
+    """20,000 cases, 5 metrics, two runs: 1.6 MB of numbers and about 6 MB of ids; lines as objects
+    would be 50 MB."""
     scores = {f"recall@{k}": [(i * k) % 7 / 7 for i in range(20_000)] for k in range(1, 6)}
     base = runs.make("base", scores)
     new = runs.make("new", scores)
@@ -344,7 +345,7 @@ def test_memory_is_a_number_a_case_and_metric(runs: Runs) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert pairs[0].cases == pairs[1].cases == 20_000
-    assert peak < 8e6
+    assert peak < 12e6
 
 
 def test_damaged_scores_are_named(runs: Runs, tmp_path: Path) -> None:

@@ -69,11 +69,12 @@ def import_data(
     for source in sources:
         if not source.exists():
             raise StorageError(f"{source}: no such file or folder.")
-    with _scratch(target) as folder:
+    with _scratch(target) as folder, ExitStack() as files:
         scratch = Path(folder)
         output = _ConversionOutput(
             target,
             scratch,
+            files,
             notes,
             one_file=one_file,
             run_id=options.get("run_id"),
@@ -200,6 +201,7 @@ class _ConversionOutput:
         self,
         target: Path,
         scratch: Path,
+        files: ExitStack,
         notes: Notes,
         *,
         one_file: bool,
@@ -207,7 +209,8 @@ class _ConversionOutput:
         source: Mapping[str, Any],
         sample: Mapping[str, Any] | None,
     ) -> None:
-        """``source``: format and files, ``sample``: how drawn, for config.json of the runs."""
+        """``files`` closes what is written, ``source``: format and files, ``sample``: how drawn, for
+        config.json of the runs."""
         self._target = target
         self._output = scratch / "made"
         self._notes = notes
@@ -217,7 +220,7 @@ class _ConversionOutput:
         if sample is not None:
             self._about[SAMPLE] = dict(sample)
         self._files: dict[str, IO[bytes]] = {}
-        self._open = ExitStack()
+        self._open = files
         self._lines: dict[str, int] = {}
         self._ids: dict[str, int | None] = {}
         self._turns = TurnOrder()
