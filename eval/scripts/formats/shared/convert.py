@@ -209,8 +209,8 @@ class _ConversionOutput:
         source: Mapping[str, Any],
         sample: Mapping[str, Any] | None,
     ) -> None:
-        """``files`` closes what is written, ``source``: format and files, ``sample``: how drawn, for
-        config.json of the runs."""
+        """``files`` closes what is written. ``source``: format and files, ``sample``: how drawn,
+        for config.json of the runs."""
         self._target = target
         self._output = scratch / "made"
         self._notes = notes
