@@ -469,6 +469,13 @@ def test_the_sentence_counts_questions_with_all_their_evidence() -> None:
     repeated = section | {"stability": {"x": 1}}
     assert evidence_sentence({"retrieval": repeated}) == f"{start} 76 % of questions."
     assert evidence_sentence({"context": section}) == ""
+    name = "recall_all@5 (by document)"
+    by_document = {"mean": {name: 9 / 12, "recall_all@5": None}, "n": {name: 12}}
+    assert evidence_sentence({"retrieval": by_document}) == (
+        "Where labels name files alone, it finds all needed evidence in the first 5 passages for 9 "
+        "of 12 questions, by document: no target, verdict or failing case counts that until "
+        "score_retrieval.py --match doc was run."
+    )
 
 
 def test_the_worst_cases_are_those_with_the_most_harmful_reasons(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ from decisions.slices import fallen_slices
 from decisions.stopping import Decided, decided_of, stopped_note, with_looks
 from decisions.whole_run import shared_figure
 from ragmetrics import catalogue
+from ragmetrics.catalogue.metric import BY_DOCUMENT
 from ragmetrics.stats.arrays import Ints, np
 from ragmetrics.stats.tally import Slices
 from records.asked import asked_ids, asked_of, asked_set
@@ -496,6 +497,14 @@ def _comparison(
     scored = {row.name for row in rows if row.verdict not in _ONE_SIDED}
     if absent := [name for name in looked_for if name not in scored]:
         notes.append(f"Primary, but not scored in both runs: {', '.join(absent)}.")
+    measured = {row.name for row in rows if (row.base_mean, row.new_mean) != (None, None)}
+    if alone := [
+        name for name in looked_for if name not in measured and name + BY_DOCUMENT in measured
+    ]:
+        notes.append(
+            f"{', '.join(alone)}: the labels name files alone, so it decides only after "
+            "score_retrieval.py --match doc for both runs."
+        )
     figures = [
         row.name
         for row in rows

@@ -17,6 +17,7 @@ from decisions.diagnosis import DiagnosisFinding
 from decisions.evidence_path import FIRST, NEED, RunPath
 from decisions.measures import SIGNS, Measure, known_metrics
 from decisions.metric_words import catalogue_row, sentence, value_in_words
+from ragmetrics.catalogue.metric import BY_DOCUMENT
 from records.cases import ignore, iter_cases
 from records.id_numbers import id_number
 from records.labels import read_labels
@@ -96,16 +97,30 @@ def worst_cases(
 
 
 def evidence_sentence(sections: Mapping[str, Mapping[str, Any]]) -> str:
-    """For how many questions all needed evidence is in the first 5 passages; "" without it."""
+    """For how many questions all needed evidence is in the first 5 passages; "" without it.
+
+    What can be compared by document alone is told apart: nothing decides by it."""
     section, name = EVIDENCE
     own = sections.get(section, {})
-    mean = own.get("mean", {}).get(name)
+    by_document = _evidence(own, name + BY_DOCUMENT)
+    apart = (
+        f"Where labels name files alone, it {by_document}, by document: no target, verdict or "
+        "failing case counts that until score_retrieval.py --match doc was run."
+    )
+    plain_words = _evidence(own, name)
+    says = f"{plain_words[0].upper()}{plain_words[1:]}." if plain_words else ""
+    return f"{says} {apart if by_document else ''}".strip()
+
+
+def _evidence(section: Mapping[str, Any], name: str) -> str:
+    """For how many questions the evidence is found by a metric, in words; "" without a mean."""
+    mean = section.get("mean", {}).get(name)
     if mean is None:
         return ""
     row = catalogue_row(name)
-    value = value_in_words(row, mean, own["n"].get(name, 0), repeated=bool(own.get("stability")))
-    words = sentence(row, name, value)
-    return f"{words[0].upper()}{words[1:]}."
+    count = section["n"].get(name, 0)
+    value = value_in_words(row, mean, count, repeated=bool(section.get("stability")))
+    return sentence(row, name, value)
 
 
 def first_measures(measures: Measures, primary: Iterable[str]) -> list[Measure]:

@@ -74,6 +74,23 @@ def test_a_binary_metric_takes_mcnemar_when_it_is_explored(runs: Runs) -> None:
     assert (row.verdict, row.primary) == ("better", False)
 
 
+def test_evidence_that_is_compared_by_document_alone_is_named(runs: Runs) -> None:
+    """Eight of twelve lose their file: no verdict by definition, but nobody may miss it."""
+    name, by_document = "evidence_recall@5", "evidence_recall@5 (by document)"
+    none: list[float | None] = [None] * 12
+    base = runs.make("base", {name: none, by_document: [1.0] * 12})
+    new = runs.make("new", {name: none, by_document: [0.0] * 8 + [1.0] * 4})
+    found = compare(base, new)
+    assert not row_of(found, f"retrieval.{by_document}").primary
+    assert [note for note in found.notes if "the labels name files alone" in note] == [
+        f"retrieval.{name}: the labels name files alone, so it decides only after "
+        "score_retrieval.py --match doc for both runs."
+    ]
+    own = {name: [1.0] * 12}
+    again = compare(runs.make("own", own), runs.make("other", own))
+    assert not any("files alone" in note for note in again.notes)
+
+
 @pytest.mark.parametrize(
     ("metric", "section", "verdict"),
     [
