@@ -99,7 +99,7 @@ def worst_cases(
 def evidence_sentence(sections: Mapping[str, Mapping[str, Any]]) -> str:
     """For how many questions all needed evidence is in the first 5 passages; "" without it.
 
-    What can be compared by document alone is told apart: nothing decides by it."""
+    What can be compared by document alone has a sentence of its own: nothing decides by it."""
     section, name = EVIDENCE
     own = sections.get(section, {})
     by_document = _evidence(own, name + BY_DOCUMENT)
