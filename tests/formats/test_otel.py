@@ -197,7 +197,7 @@ def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
         searched("r2", "agent", 30, "second", "a", ms=5),
         searched("r3", "agent", 40, "third", ms=5, status={"code": 2, "message": "no index"}),
         span("t1", "w", words | {"output.value": "It rains."}, parent="agent", at=50, ms=8),
-        span("t1", "execute_tool", CALLED, parent="agent", at=60, ms=4),
+        span("t1", "execute_tool", CALLED, parent="agent", at=60, ms=4, events=[{"name": "e.1"}]),
     ]  # fmt: skip
     report = desk.take("otel", desk.file("spans.json", json.dumps(otlp(*spans))))
     (result,) = desk.results("spans")
@@ -222,7 +222,8 @@ def test_every_search_of_an_agent_is_kept(desk: Any) -> None:
         ("web", {"query": "w"}),
         ("files", {"query": "f"}),
     ]
-    assert report["left_out"] == {"errors of spans in traces that have an answer": 1}
+    errors = "errors of spans in traces that have an answer"
+    assert report["left_out"] == {errors: 1, "events e.1 of spans": 1}
 
 
 def test_what_a_reranker_gives_out_is_what_the_answer_saw(desk: Any) -> None:

@@ -17,7 +17,11 @@ KEPT, OWNER = 2, 4
 
 
 def test_blind_mode_hides_rank_and_scores_and_is_journalled(
-    session: Session, events: list[dict[str, Any]]
+    session: Session,
+    events: list[dict[str, Any]],
+    cases: dict[str, Any],
+    clock: Callable[[], float],
+    chunks: tuple[Chunk, ...],
 ) -> None:
     assert all(row.rank is None and set(row.scores) == {None} for row in session.rows())
     with pytest.raises(ActionRefused, match="hides the rank"):
@@ -33,6 +37,15 @@ def test_blind_mode_hides_rank_and_scores_and_is_journalled(
     session.undo()
     session.undo()
     assert not session.ledger.history.done, "a look cannot be taken back"
+    looks = [event for event in events if event["action"] == "blind"]
+    for case_id, blind in (("q-0001", False), ("q-0002", True)):  # nor by another session
+        another = Session(cases, {}, record=lambda e: None, now=clock, seed="7", history=looks)
+        another.pool.put(case_id, chunks)
+        another.queue.goto(case_id)
+        another.on_row(KEPT, marks.toggle)
+        another.confirm()
+        another.queue.goto(case_id)
+        assert another.judgement["blind"] is blind
 
 
 def test_rows_are_shuffled_by_seed_annotator_and_case(

@@ -174,6 +174,7 @@ def test_conversations_pass_as_a_whole_or_break_at_a_turn() -> None:
         {"n": 1, "mean": 7, "p50": 7, "p95": 7, "p99": 7, "max": 7}
     )
     assert whole["per_conversation"]["turns"]["max"] == 3.0
+    assert aggregated([line(1, 1, **passed)])["n"] == {"conversation_pass": 1}  # of one turn
 
 
 METRIC = Metric("m", "f", "meaning", "needs", "source")
