@@ -153,6 +153,7 @@ def test_repeats_are_advised_where_the_bot_varies_more_than_the_cases() -> None:
     assert smaller < (minimum_detectable_effect(SPREAD, 2.4) or 0)
     assert repeat_advice([noisy]).startswith("pass varies more by the bot than by the cases")
     assert repeat_advice([replace(QUIET, noise=(0.04, 0.0))]) == ""
+    assert repeat_advice([replace(QUIET, noise=(0.08, 0.08))]) == "", "repeats take nothing away"
     stability = {"repeats": 2, "metrics": {"pass": {"within": 0.06}}}
     # the base was asked twice, the new run once: .06 (1/2 + 1) now, .06 (2/3) with three each
     assert bot_noise({"stability": stability}, {}, "pass") == pytest.approx((0.09, 0.04))

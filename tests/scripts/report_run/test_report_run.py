@@ -18,6 +18,7 @@ import score_retrieval
 from records.metrics import load_metrics
 from storage import RetrievedChunk
 from terminal.page import number
+from views.report.cases import FIGURE_BYTES, ROW_BYTES
 
 FORMS = ("md", "html")
 
@@ -172,7 +173,9 @@ def test_latency_budgets_and_outcomes_come_from_the_pipeline(finished: Any) -> N
     assert '<title id="latency-t">Latency by stage</title>' in written(finished)["html"].decode()
 
 
-def test_huge_answers_do_not_make_a_huge_page(finished: Any) -> None:
+def test_huge_answers_do_not_make_a_huge_page(
+    finished: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """400 answers of hostile text, a megabyte each as the bot gave them."""
     cases: list[dict[str, Any]] = [{"id": f"c{n}", "relevant_chunks": ["gold"]} for n in range(400)]
     long = "<\u202e&" * 40_000
@@ -190,6 +193,8 @@ def test_huge_answers_do_not_make_a_huge_page(finished: Any) -> None:
     page = written(finished)["html"].decode()
     assert f"{shown} answers are shown in full, {400 - shown} are left out" in page
     assert f"… {len(long) - 6000:,} more characters" in page
+    monkeypatch.setattr("views.report.build.PAGE_BYTES", FIGURE_BYTES + 400 * ROW_BYTES)
+    assert not made(finished).in_full, "a list of 400 takes all the room"
 
 
 def test_a_run_of_which_only_metrics_json_is_kept(run: Any, tmp_path: Path) -> None:
