@@ -332,7 +332,8 @@ def _passages(
             weight += 4 * (gold and not files) + 5 * bool(texts) + 3 * has_place
             weight += 1.5 * any(name_rank(each.name, "score") for each in inner)
             weight -= 6 * (not texts and not has_place)
-            weight += bool(texts) and has_place and are_paths  # a text and its place are enough
+            # a text and its place are enough
+            weight += bool(texts) and has_place and (are_paths or gold)
         else:
             continue
         if weight > most:

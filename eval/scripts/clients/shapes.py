@@ -60,14 +60,15 @@ _VALUES: dict[str, Any] = {
 _BY_TYPE = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
 _NAME = r"([A-Za-z_]\w*(?:\[\d+\]|\.\w+)*)"
 """A field that an error names, perhaps with its place, such as ``messages[0].parts``."""
-_QUOTED = re.compile(rf"[`'\"“]{_NAME}[`'\"”]")
+_QUOTED = re.compile(r"[`'\"“]([A-Za-z_]\w*(?:\[\d+\](?:\.\w+)*)?)[`'\"”]")
+"""A name in quotation marks; one with dots alone may be a type's, or a file's."""
 _LACKS = re.compile(
     r"missing|required|must|need|expect|provide|(?:empty|blank|null)\b", re.IGNORECASE
 )
 _SURPLUS = re.compile(r"unexpected|not allowed|unknown|not permitted|extra", re.IGNORECASE)
 _BARE = re.compile(
     rf"(?:field|parameter|property|key|argument)s?:? {_NAME}"
-    rf"|{_NAME}:? (?:field |parameter )?(?:is )?(?i:required|missing)\b"
+    rf"|{_NAME}['\"`]?:? (?i:field |parameter )?(?:is )?(?i:required|missing)\b"
     rf"|provide an? {_NAME} (?:parameter|field)"
     rf"|{_NAME} (?:field |parameter )?(?:can ?not|can't|must not|should not) be"
     r" (?:empty|blank|null)",
@@ -354,9 +355,8 @@ def _operation_shape(
             required += [parameter["name"]] if parameter.get("required") else []
     query, in_query = _filled(document, {"properties": properties, "required": required})
     content = _a_dict(_resolved(document, operation.get("requestBody")).get("content"))
-    schema = next(
-        (_a_dict(content[kind]).get("schema") for kind in content if "json" in kind), None
-    )
+    schemas = (_a_dict(content[kind]).get("schema") for kind in content if "json" in kind)
+    schema = next((each for each in schemas if isinstance(each, Mapping)), None)
     body, in_body = (None, 0.0) if method == "get" else _filled(document, schema)
     if not in_query and not in_body and not bare:
         return None, 0.0

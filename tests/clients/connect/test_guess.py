@@ -138,6 +138,15 @@ def test_times_without_a_unit_are_told_by_the_length_of_the_call() -> None:
     assert proposed(4.0) == (None, None)  # 4 ms are under a fiftieth of it, 4 s more than all of it
 
 
+def test_a_list_without_a_known_name_is_taken_where_labels_name_its_files() -> None:
+    records = [{"node": {"body": PROSE}, "source": {"name": name}} for name in ("a.md", "b.md")]
+    tables = propose(
+        [{"answer": PROSE, "records": records}], [QUESTION], gold_paths=["a.md"]
+    ).tables
+    assert tables["response"].get("retrieved") == "records"
+    assert tables["chunk"] == {"text": "node.body", "rel_path": "source.name"}
+
+
 def test_the_labels_tell_which_name_is_the_path() -> None:
     item = {"source": "web", "name": "warranty.md", "text": PASSAGE}
     payload = {"answer": PROSE, "sources": [item]}

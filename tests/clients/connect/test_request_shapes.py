@@ -303,6 +303,15 @@ CHAT = Shape("POST", "/chat", "test", body={"model": "default", "query": Q})
         ),
         ({"error": "message parameter cannot be empty."}, {"model": "default", "message": Q}),
         ({"error": "input must not be blank"}, {"model": "default", "input": Q}),
+        ({"message": "frage_text: Field required"}, {"model": "default", "frage_text": Q}),
+        (
+            {"error": "You must specify the field 'q_text' or 'payload.q_text'"},
+            {"model": "default", "q_text": Q},
+        ),
+        (
+            {"error": "Key: 'Chat.Query' Error: validation for 'Query' failed on 'required'"},
+            {"model": "default", "Query": Q},
+        ),
         (
             {"error": {"message": "model 'default' not found. Available: rag-small, rag-large"}},
             CHAT.body | {"model": "rag-small"},
