@@ -187,6 +187,8 @@ def test_turns_that_need_whole_files_have_metrics_of_their_own(tmp_path: Path) -
         (Reference(chunk_id="c3"), 0.0),
         (Reference(rel_path="other.pdf"), 0.0),
         (Reference(rel_path="book.pdf"), None),  # one of two passages: nobody knows which
+        (Reference(index=2), None),  # of which list?
+        (Reference(index=3), 0.0),  # there are two
     ],
 )
 def test_a_reference_counts_by_the_passage_that_it_names(

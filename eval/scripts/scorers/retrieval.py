@@ -301,7 +301,7 @@ class RetrievalScorer:
             return None, NO_REFERENCES
         cited = [resolve(reference, chunks) for reference in result.references]
         matches = match_chunks(gold, cited, self.min_similarity)
-        if not matches.hits and matches.undecided:
+        if not matches.hits and (matches.undecided or _cites_a_number(result, len(chunks))):
             return None, UNRESOLVED
         return float(bool(matches.hits)), ""
 
@@ -443,6 +443,15 @@ def _document_row(
         own = (*cut, *([("attribution_hit", no_attribution)] if no_attribution else ()))
         reasons += tuple((name + catalogue_metric.BY_DOCUMENT, why) for name, why in own)
     return ScoreRow(values, reasons, (("match", "document"),))
+
+
+def _cites_a_number(result: TestResult, passages: int) -> bool:
+    """Whether a citation has the number of a passage alone, of whatever list the bot counts."""
+    return any(
+        1 <= (reference.index or 0) <= passages
+        and not (reference.chunk_id or reference.doc_id or reference.rel_path)
+        for reference in result.references
+    )
 
 
 @lru_cache(maxsize=64)

@@ -132,6 +132,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit",
         binary=True,
         needs="gold supports; an answer with references",
+        version=6,
         tells_right=2,
         words="Answers that cite a right passage",
     ),
