@@ -136,9 +136,7 @@ def _as_text(value: object, name: str) -> str:
 class _TextField(TextArea):
     """A field of several lines, whose cursor may stand below a text that undo made shorter.
 
-    Undoing a line break can take the scroll bar away. TextArea then wants the cursor in view before
-    it has moved it to where it was, and fails on the line that is gone.
-    """
+    Undoing a line break can take the scroll bar away: TextArea then looks for one that is gone."""
 
     def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
         if self.cursor_location[0] >= self.document.line_count:
@@ -147,10 +145,8 @@ class _TextField(TextArea):
 
 
 class CaseForm(Window[str | None]):
-    """Edits the fields of one case. `submit` gets the changed ones; its message is returned.
-
-    A ActionRefused from `submit` is shown in the form, which stays open: nothing typed is lost.
-    """
+    """Edits the fields of one case. `submit` gets the changed ones and returns a message; if it
+    raises ActionRefused the form says why and stays open: nothing typed is lost."""
 
     BINDINGS: ClassVar[Bindings] = [("ctrl+s", "keep"), ("escape", "leave")]
 
@@ -166,14 +162,17 @@ class CaseForm(Window[str | None]):
         super().__init__()
         self._title, self._fields, self._submit = one_line(title), fields, submit
         self._name_of = name
+        self._values = values
         self._texts = {k: display(_as_text(values.get(k), k), LIMIT) for k, _, _ in fields}
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form"):
             yield shown(self._title, classes="form-title")
             with VerticalScroll(id="form-fields", can_focus=False):
-                for name, _, choices in self._fields:
+                for name, kind, choices in self._fields:
                     label = LABELS.get(name, name)
+                    if kind != "lines" and self._texts[name] != str(self._values.get(name) or ""):
+                        label += " (with hidden characters, which an edit makes visible signs)"
                     if choices:
                         label += f" ({', '.join(choices)}; Right takes the suggestion)"
                     yield shown(display(label), classes="form-label")
@@ -215,13 +214,15 @@ class CaseForm(Window[str | None]):
                 field.value = self._texts["id"] = one_line(name)
 
     def changed(self) -> dict[str, Any]:
-        """The fields whose text differs from the text at opening."""
+        """The fields whose text was changed; an untouched line of a list keeps its characters."""
         changes: dict[str, Any] = {}
         for name, kind, _ in self._fields:
             text = self._text_of(name)
             if text != self._texts[name]:
-                parts = text.split("," if name == "tags" else "\n") if kind == "lines" else ()
-                value: object = [part.strip() for part in parts if part.strip()]
+                parts = map(str.strip, text.split("," if name == "tags" else "\n"))
+                items = self._values.get(name) or ()
+                own = {display(str(item), LIMIT).strip(): item for item in items}
+                value = [own.get(part, part) for part in parts if part]
                 changes[name] = value if kind == "lines" else text.strip()
         return changes
 

@@ -25,6 +25,19 @@ async def test_form_fields(bench: Any) -> None:
     }
 
 
+async def test_form_keeps_what_was_not_edited(bench: Any) -> None:
+    """A tab and an escape character, which the form shows as signs, stay what they are."""
+    facts = ["a\tb", "[/]", "\x1b[31mred"]
+    case = {"id": "q-01", "question": "Why\x07?", "expected_key_facts": facts}
+    async with bench.run(cases={"q-01": case}) as (b, pilot):
+        await see(
+            pilot, "e", "Question (with hidden characters, which an edit makes visible signs)"
+        )
+        assert b.shown().count("hidden characters") == 1
+        await press(pilot, "tab tab down down end enter ~new ctrl+s")
+    assert b.session.case == case | {"expected_key_facts": [*facts, "new"]}
+
+
 async def test_form_keeps_what_cannot_be_kept(bench: Any) -> None:
     async with bench.run() as (b, pilot):
         await press(pilot, "o ctrl+s")
