@@ -450,7 +450,7 @@ def _cites_a_number(result: TestResult, passages: int) -> bool:
     return any(
         1 <= (reference.index or 0) <= passages
         and not (reference.chunk_id or reference.doc_id or reference.rel_path)
-        for reference in result.references
+        for reference in result.references or ()
     )
 
 
