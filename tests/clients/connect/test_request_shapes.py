@@ -96,6 +96,14 @@ def test_a_url_that_holds_the_question_is_asked_by_get(url: str, ask: tuple[str,
     assert given_request(ConnectOptions(url="http://h/search")) is None
 
 
+def test_a_kind_of_json_without_a_schema_hides_no_other() -> None:
+    document = described("/ask", of({"question": TEXT}, "question"))
+    content = document["paths"]["/ask"]["post"]["requestBody"]["content"]
+    document["paths"]["/ask"]["post"]["requestBody"]["content"] = {"text/json": {}, **content}
+    (shape,) = openapi_shapes(document, "/")
+    assert shape.body == {"question": Q}
+
+
 def test_parameters_of_the_query_and_prefixes() -> None:
     parameters = [{"in": "query", "name": "q", "required": True, "schema": TEXT}]
     document = {
