@@ -473,9 +473,9 @@ def test_the_sentence_counts_questions_with_all_their_evidence() -> None:
     name = "recall_all@5 (by document)"
     by_document = {"mean": {name: 9 / 12, "recall_all@5": None}, "n": {name: 12}}
     assert evidence_sentence({"retrieval": by_document}) == (
-        "Where labels name files alone, it finds all needed evidence in the first 5 passages for 9 "
-        "of 12 questions, by document: no target, verdict or failing case counts that until "
-        "score_retrieval.py --match doc was run."
+        "Where labels name files alone, the bot finds all needed evidence in the first 5 passages "
+        "for 9 of 12 questions, by document. No target, verdict or failing case counts that; "
+        "score_retrieval.py --match doc, after the suite, lets them."
     )
 
 

@@ -104,8 +104,8 @@ def evidence_sentence(sections: Mapping[str, Mapping[str, Any]]) -> str:
     own = sections.get(section, {})
     by_document = _evidence(own, name + BY_DOCUMENT)
     apart = (
-        f"Where labels name files alone, it {by_document}, by document: no target, verdict or "
-        "failing case counts that until score_retrieval.py --match doc was run."
+        f"Where labels name files alone, the bot {by_document}, by document. No target, verdict or "
+        "failing case counts that; score_retrieval.py --match doc, after the suite, lets them."
     )
     plain_words = _evidence(own, name)
     says = f"{plain_words[0].upper()}{plain_words[1:]}." if plain_words else ""
