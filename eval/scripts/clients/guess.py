@@ -70,7 +70,10 @@ def propose(
     streamed = "stream" in proposal.settings
     columns = columns_of(payloads, streamed=streamed)
     gold_files = frozenset(map(_last_part, gold_paths))
-    passages = _passages(columns, gold_files, set(gold_ids))
+    lists_of_passages = _passages(columns, gold_files, set(gold_ids))
+    passages = lists_of_passages[0] if lists_of_passages else None
+    if passages and not name_rank(passages.name, "passages"):
+        proposal.notes += _other_lists(passages, lists_of_passages[1:])
     if passages and passages.path.startswith("unique("):
         passages = _of_lists_alone(passages, payloads, proposal)
     inside = passages.path if passages else None
@@ -307,9 +310,10 @@ def _names_gold(column: ReplyColumn, gold_files: AbstractSet[str]) -> bool:
 
 def _passages(
     columns: Sequence[ReplyColumn], gold_files: AbstractSet[str], gold_ids: AbstractSet[str]
-) -> ReplyColumn | None:
-    """The column of passages: by the names in it, or by files and ids of the labels."""
-    best, most = None, 8.0
+) -> list[ReplyColumn]:
+    """The columns that can be passages, the likeliest first: by the names in them, or by files and
+    ids of the labels."""
+    able = []
     for column in columns:
         items, weight = column.items, name_rank(column.name, "passages")
         if items and all(isinstance(item, str) for item in items):
@@ -336,9 +340,23 @@ def _passages(
             weight += bool(texts) and has_place and (are_paths or gold)
         else:
             continue
-        if weight > most:
-            best, most = column, weight
-    return best
+        if weight > 8:
+            able.append((weight, column))
+    return [column for _, column in sorted(able, key=lambda pair: -pair[0])]
+
+
+def _other_lists(passages: ReplyColumn, others: Sequence[ReplyColumn]) -> list[str]:
+    """A doubt that names other lists which the passages may be, since no name tells."""
+    apart = [
+        each.path
+        for each in others
+        if not is_under(each.path, passages.path) and not is_under(passages.path, each.path)
+        if "(" not in each.path
+    ]
+    return apart and [
+        f"? {', '.join(apart)} can be the passages as well as {passages.path}, and no name tells. "
+        "If so, say --set retrieved=PATH."
+    ]
 
 
 def _are_of_inner_lists(texts: Sequence[ReplyColumn], files: Sequence[ReplyColumn]) -> bool:

@@ -147,6 +147,16 @@ def test_a_list_without_a_known_name_is_taken_where_labels_name_its_files() -> N
     assert tables["chunk"] == {"text": "node.body", "rel_path": "source.name"}
 
 
+def test_lists_that_no_name_tells_apart_are_named() -> None:
+    first, second = ([{"text": PROSE, "path": f"{name}.md", "score": 0.5}] for name in "ab")
+    notes = propose([{"answer": PROSE, "aside": first, "basis": second}], [QUESTION]).notes
+    assert notes == [
+        "? basis can be the passages as well as aside, and no name tells. If so, say --set "
+        "retrieved=PATH."
+    ]
+    assert not propose([{"answer": PROSE, "aside": first, "passages": second}], [QUESTION]).notes
+
+
 def test_the_labels_tell_which_name_is_the_path() -> None:
     item = {"source": "web", "name": "warranty.md", "text": PASSAGE}
     payload = {"answer": PROSE, "sources": [item]}
